@@ -1,0 +1,109 @@
+"""The application: its help, its commands, and how errors reach the user."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from neural_brane.cli.datasets import datasets
+from neural_brane.cli.demo import demo
+from neural_brane.cli.embed import embed
+from neural_brane.cli.evaluate import evaluate
+from neural_brane.cli.methods import methods
+from neural_brane.errors import BraneError
+
+HELP = """
+Learn one vector per node of a graph, from its links and its attributes.
+
+\b
+[bold]Start here[/bold]
+  brane demo                                   learn from a graph shipped here
+  brane datasets                               list the graphs known by name
+  brane embed citeseer -o vectors.npz          learn from one of them
+  brane embed graph.txt --attributes words.txt -o vectors.tsv
+  brane evaluate vectors.npz --labels citeseer
+
+\b
+[bold]Files a graph is read from[/bold]
+  graph file      one edge per line, 'u v' or 'u v weight'; a first line
+                  'nodes edges' is optional
+                      17 99 1.0
+                      17 204 0.5
+  attribute file  one node per line: its id, then ID or ID:VALUE for each
+                      17 3:1 8:1
+  label file      one node per line, 'node<TAB>label'
+                      17      databases
+                  Ids are integers or names. Spaces, tabs or commas
+                  separate; a line that begins with # does not count.
+  .cites          'cited<TAB>citing' lines; its .content lies beside it
+  .npz            arrays {adj,attr}_{data,indices,indptr,shape}, labels, ids
+
+\b
+[bold]Files vectors are written to[/bold]
+  .npz            arrays vectors, ids and provenance
+  .txt .w2v       word2vec text: first line 'nodes dim', then 'id v1 v2 …'
+  .tsv            header 'id d0 d1 …', then one node per line, by tabs
+  .parquet        columns id, d0, d1, …
+"""
+
+
+class BraneGroup(TyperGroup):
+    """Commands whose foreseen errors are one line on stderr and exit code 2, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except BraneError as error:
+            fail(str(error))
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(130) from None
+
+
+def fail(message: str) -> None:
+    """Say what is wrong and leave with exit code 2."""
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    name="brane",
+    cls=BraneGroup,
+    help=HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(embed)
+app.command()(evaluate)
+app.command()(datasets)
+app.command()(methods)
+app.command()(demo)
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and leave."""
+    if wanted:
+        from neural_brane import __version__
+
+        typer.echo(f"brane {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and leave."),
+    ] = False,
+) -> None:
+    """Options of the command as a whole; its help is `HELP`."""

@@ -1,0 +1,76 @@
+"""How training is shown: a bar on a terminal, a few plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from neural_brane.progress import Progress, Reporter
+
+LINES = 5  # plain lines in a whole run
+
+
+@contextmanager
+def reporting(title: str) -> Iterator[Reporter]:
+    """A function to hand to a method as its `progress`."""
+    if sys.stderr.isatty():
+        with _bar(title) as report:
+            yield report
+    else:
+        print(title, file=sys.stderr)
+        yield _plain()
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Reporter]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
+    console = Console(stderr=True)
+    console.print(title, highlight=False)
+    with Bar(*columns, console=console) as bar:
+        task = bar.add_task("preparing (the first run compiles)", total=None)
+        start = time.perf_counter()
+
+        def report(progress: Progress) -> None:
+            left = f"{_clock(remaining(progress))} left" if progress.done < progress.total else "done"
+            text = f"{describe(progress)} · {left}"
+            bar.update(task, completed=progress.done, total=progress.total, description=text)
+
+        yield report
+        bar.update(task, description=f"trained in {_clock(time.perf_counter() - start)}")
+
+
+def _plain() -> Reporter:
+    shown = 0
+
+    def report(progress: Progress) -> None:
+        nonlocal shown
+        part = LINES * progress.done // max(progress.total, 1)
+        if part > shown:
+            shown = part
+            print(describe(progress), file=sys.stderr)
+
+    return report
+
+
+def describe(progress: Progress) -> str:
+    """Where training stands, in a few words."""
+    where = f"epoch {progress.epoch}/{progress.epochs}"
+    return f"{where} · loss {progress.loss:.4f} · {progress.rate:,.0f} triplets/s"
+
+
+def remaining(progress: Progress) -> float:
+    """Seconds left at the present rate."""
+    return (progress.total - progress.done) / progress.rate if progress.rate > 0 else 0.0
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"

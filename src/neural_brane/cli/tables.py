@@ -1,0 +1,33 @@
+"""One look for every table that is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+
+def show_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str | None = None,
+    right: Collection[str] = (),
+    fold: bool = False,
+) -> None:
+    """Print a table on stdout; `right` names the columns of numbers.
+
+    Where a terminal is too narrow the last column is cut, or folded if `fold`; a pipe gets all of it.
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", no_wrap=column != columns[-1])
+    for *cells, last in rows:
+        table.add_row(*cells, Text(last, no_wrap=not fold, overflow="fold" if fold else "ellipsis"))
+    console = Console(markup=False, highlight=False)
+    if not console.is_terminal:
+        console = Console(markup=False, highlight=False, width=1000)
+    console.print(table)

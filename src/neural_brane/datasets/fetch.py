@@ -1,0 +1,124 @@
+"""Files of datasets: found in the user's folder or in the cache, or else downloaded, always checked.
+
+The user's folder is what the environment variable NEURAL_BRANE_DATA says. Both it and the cache hold one
+folder per dataset, with the files under their published names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tarfile
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+from neural_brane.datasets.registry import Dataset, File
+from neural_brane.errors import DatasetError
+from neural_brane.io.atomic import atomic
+
+FOLDER_VARIABLE = "NEURAL_BRANE_DATA"
+TIMEOUT = 30  # seconds without an answer before a download is given up
+
+
+def find(dataset: Dataset, file: File) -> tuple[str, Path | None]:
+    """Say where a file is, without opening it: "in the package", "here", "cached" or "not downloaded"."""
+    if not file.hash:
+        return "in the package", Path(str(resources.files(__package__).joinpath(file.name)))
+    if (own := _own(dataset, file)) is not None and own.is_file():
+        return "here", own
+    if (cached := _cached(dataset, file)).is_file():
+        return "cached", cached
+    return "not downloaded", None
+
+
+def fetch(dataset: Dataset, file: File) -> Path:
+    """Return the path of a file with the right content, after downloading it if need be."""
+    state, path = find(dataset, file)
+    if path is None:
+        return _download(dataset, file)
+    if state == "in the package" or digest(path, file.hash) == file.hash:
+        return path
+    if state == "cached" and file.address:
+        return _download(dataset, file)
+    raise DatasetError(
+        f"{path}: the file has {digest(path, file.hash)}, and dataset '{dataset.name}' expects {file.hash}; "
+        "put the published file there, or remove this one"
+    )
+
+
+def digest(path: Path, like: str) -> str:
+    """Return the hash of a file, of the same kind as `like`: sha256:HEX or git-blob:HEX."""
+    kind = like.partition(":")[0]
+    with path.open("rb") as stream:
+        if kind == "sha256":
+            return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+        blob = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            blob.update(block)
+        return f"git-blob:{blob.hexdigest()}"
+
+
+def _own(dataset: Dataset, file: File) -> Path | None:
+    folder = os.environ.get(FOLDER_VARIABLE)
+    return Path(folder).expanduser() / dataset.name / file.name if folder else None
+
+
+def _cached(dataset: Dataset, file: File) -> Path:
+    import pooch
+
+    return Path(pooch.os_cache("neural-brane")) / dataset.name / file.name
+
+
+def _download(dataset: Dataset, file: File) -> Path:
+    """Download a file to the cache; it appears there only when it is complete and its hash is right."""
+    target = _cached(dataset, file)
+    if not file.address:
+        raise DatasetError(_absent(dataset, file, "and has no public address"))
+    try:
+        with atomic(target) as draft:
+            _retrieve(file, draft)
+            found = digest(draft, file.hash)
+            if found != file.hash:
+                raise DatasetError(_absent(dataset, file, f"and {file.address} now holds another file, {found}"))
+    except (OSError, KeyError, tarfile.TarError) as error:
+        raise DatasetError(
+            _absent(dataset, file, f"and could not be downloaded from {file.address} ({_reason(error)})")
+        ) from error
+    return target
+
+
+def _retrieve(file: File, draft: Path) -> None:
+    """Copy what is at the file's address, or the member it names of the archive there, to a draft."""
+    import pooch
+
+    download = pooch.HTTPDownloader(timeout=TIMEOUT)
+    if not file.member:
+        download(file.address, str(draft), None)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        archive = Path(folder) / "archive"
+        download(file.address, str(archive), None)
+        with tarfile.open(archive) as members, draft.open("wb") as stream:
+            content = members.extractfile(file.member)
+            if content is None:
+                raise KeyError(f"{file.member} is not a file")
+            shutil.copyfileobj(content, stream)
+
+
+def _reason(error: Exception) -> str:
+    """Keep the first words of an error: those of the network run over several lines."""
+    text = str(error)
+    return f"{type(error).__name__}: {text if len(text) < 100 else text[:97] + '...'}"
+
+
+def _absent(dataset: Dataset, file: File, why: str) -> str:
+    place = _own(dataset, file) or _cached(dataset, file)
+    setting = (
+        "" if _own(dataset, file) else f", or set {FOLDER_VARIABLE} to a folder that has {dataset.name}/{file.name}"
+    )
+    return (
+        f"dataset '{dataset.name}' needs {file.name} ({file.hash}), which is not here {why}; "
+        f"put it in {place.parent}{setting}"
+    )

@@ -1,0 +1,124 @@
+"""Vectors with the ids of their nodes and a note of where they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural_brane.errors import EmbeddingError, GraphError
+from neural_brane.ids import as_ids, repeated
+
+BLOCK_ROWS = 8192  # rows handed to a writer at a time: a few MB, whatever the number of nodes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedding:
+    """One vector per node, found by the node's id.
+
+    Parameters
+    ----------
+    vectors : (nodes, dim) array, kept as float32
+    ids : (nodes,) unique integers or strings, in the order of the vectors
+    provenance : what made them: method, parameters, data, version; kept as it is
+
+    >>> e = Embedding(np.eye(3, dtype=np.float32), np.array(["ast", "dis", "json"]))
+    >>> e["json"].tolist(), len(e), e.dim
+    ([0.0, 0.0, 1.0], 3, 3)
+    """
+
+    vectors: np.ndarray
+    ids: np.ndarray
+    provenance: dict[str, Any] = field(default_factory=dict)
+    _rows: dict[Any, int] = field(default_factory=dict, init=False, repr=False)  # filled at the first lookup
+
+    def __post_init__(self) -> None:
+        vectors = np.asarray(self.vectors)
+        if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
+            raise EmbeddingError(
+                f"vectors must be a table of numbers, one row per node, not {vectors.dtype} {vectors.shape}"
+            )
+        ids = tidy_ids(self.ids)
+        if len(ids) != len(vectors):
+            raise EmbeddingError(f"{len(vectors)} vectors and {len(ids)} ids: give one id per vector")
+        if (twice := repeated(ids)) is not None:
+            raise EmbeddingError(f"id {twice!r} stands for several vectors; give each node one")
+        object.__setattr__(self, "vectors", np.ascontiguousarray(vectors, dtype=np.float32))
+        object.__setattr__(self, "ids", ids)
+
+    @property
+    def dim(self) -> int:
+        """The width of a vector."""
+        return int(self.vectors.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.ids.tolist())
+
+    def __contains__(self, node: object) -> bool:
+        return node in self._index()
+
+    def __getitem__(self, node: Any) -> np.ndarray:
+        return self.vectors[self.row(node)]
+
+    def row(self, node: Any) -> int:
+        """The row of a node's vector, by the node's id."""
+        try:
+            return self._index()[node]
+        except (KeyError, TypeError):
+            kind = "integers" if self.ids.dtype.kind == "i" else "strings"
+            known = ", ".join(map(repr, self.ids[:3].tolist()))
+            raise EmbeddingError(f"no node {node!r} here; ids are {kind}, such as {known}") from None
+
+    def nearest(self, target: Any, k: int = 10) -> list[tuple[Any, float]]:
+        """The `k` nodes whose vectors point most nearly the same way, with their cosine, best first.
+
+        `target` is a node's id (that node is then left out) or a vector of `dim` numbers. A vector of
+        zeros has no direction: its cosine with anything is 0.
+
+        >>> e = Embedding([[1, 0], [2, 0], [0, 1]], [10, 20, 30])
+        >>> e.nearest(10, k=2)
+        [(20, 1.0), (30, 0.0)]
+        """
+        by_id = isinstance(target, str | int | np.integer)
+        query = self[target] if by_id else np.asarray(target, dtype=np.float32)
+        if query.shape != (self.dim,):
+            raise EmbeddingError(f"a vector of {self.dim} numbers is needed, not shape {query.shape}")
+        lengths = np.sqrt(np.einsum("ij,ij->i", self.vectors, self.vectors)) * np.linalg.norm(query)
+        cosines = np.divide(self.vectors @ query, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        if by_id:
+            cosines[self.row(target)] = -np.inf
+        order = np.argsort(-cosines, kind="stable")[: min(k, len(self) - by_id)]
+        return list(zip(self.ids[order].tolist(), cosines[order].tolist(), strict=True))
+
+    def save(self, path: str | Path) -> None:
+        """Write to `path`: .npz (keeps everything), .txt or .w2v (word2vec text), .tsv or .parquet."""
+        from neural_brane.io.vectors import write_vectors
+
+        blocks = (self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self), BLOCK_ROWS))
+        write_vectors(path, self.ids, blocks, dim=self.dim, provenance=self.provenance)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Embedding:
+        """Read what `save` wrote, or a word2vec text, tab-separated or Parquet file made elsewhere."""
+        from neural_brane.io.vectors import read_vectors
+
+        return read_vectors(path)
+
+    def _index(self) -> dict[Any, int]:
+        if not self._rows:
+            self._rows.update((node, row) for row, node in enumerate(self.ids.tolist()))
+        return self._rows
+
+
+def tidy_ids(ids: Any) -> np.ndarray:
+    """Ids as an int64 or a string array: the two kinds every file format here can hold."""
+    try:
+        return as_ids(ids)
+    except GraphError as error:
+        raise EmbeddingError(str(error)) from None

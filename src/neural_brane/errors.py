@@ -1,0 +1,30 @@
+"""The errors this package raises on purpose.
+
+Every message says what was given, what was expected and how to mend it::
+
+    BraneError
+    ├── GraphError        a graph, its attributes or its labels cannot be used
+    ├── DatasetError      a named dataset is unknown, absent or damaged
+    ├── EmbeddingError    a file of vectors, or its match with labels, cannot be used
+    └── ParameterError    a parameter has a value that makes no sense (also a ValueError)
+"""
+
+
+class BraneError(Exception):
+    """The base of all of them: catch this to catch any."""
+
+
+class GraphError(BraneError):
+    """A graph, its attributes or its labels cannot be used as given."""
+
+
+class DatasetError(BraneError):
+    """A named dataset is unknown, absent or damaged."""
+
+
+class EmbeddingError(BraneError):
+    """A file of vectors, or its match with labels, cannot be used as given."""
+
+
+class ParameterError(BraneError, ValueError):
+    """A parameter has a value that makes no sense."""

@@ -1,0 +1,34 @@
+"""Random divisions of the labelled nodes, the same for every method that is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from neural_brane.errors import ParameterError
+
+
+def random_splits(
+    nodes: int, train: float, *, splits: int = 10, seed: int = 0
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield `splits` pairs (rows to train on, rows to test on), drawn at random, not by class.
+
+    They depend on `nodes`, `train`, `splits` and `seed` alone, so that methods are scored on the same
+    divisions. Split k shuffles the same way at every share: its 30 % part lies within its 50 % part.
+
+    >>> [(len(a), len(b)) for a, b in random_splits(10, 0.3, splits=2)]
+    [(3, 7), (3, 7)]
+    """
+    if not 0 < train < 1:
+        raise ParameterError(f"train={train}: the share to train on must lie between 0 and 1, as in 0.3")
+    if splits < 1:
+        raise ParameterError(f"splits={splits}: at least one is needed")
+    if seed < 0:
+        raise ParameterError(f"seed={seed}: must be 0 or more")
+    size = round(train * nodes)
+    if not 0 < size < nodes:
+        raise ParameterError(f"train={train} of {nodes} labelled nodes leaves nothing to train on or to test on")
+    for split in range(splits):
+        order = np.random.default_rng((seed, split)).permutation(nodes)
+        yield order[:size], order[size:]

@@ -1,0 +1,61 @@
+"""Files to graphs and vectors, and back: one module per format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from neural_brane.adjacency import Duplicates, SelfLoops
+from neural_brane.errors import GraphError
+from neural_brane.graph import AttributedGraph
+from neural_brane.io.labels import read_labels
+from neural_brane.io.linqs import read_linqs
+from neural_brane.io.npz import read_npz, write_graph
+from neural_brane.io.published import read_published
+from neural_brane.io.vectors import read_vectors, write_vectors
+
+__all__ = ["read_graph", "read_labels", "read_vectors", "write_graph", "write_vectors"]
+
+
+def read_graph(
+    path: str | Path,
+    *,
+    attributes: str | Path | None = None,
+    labels: str | Path | None = None,
+    duplicates: Duplicates = "max",
+    self_loops: SelfLoops = "keep",
+) -> AttributedGraph:
+    """Read a graph from a file, in the format that its name says.
+
+    `.npz`: a graph as `write_graph` writes it. `.cites`: LINQS citations, with the `.content` file beside it
+    or given as `attributes`. Any other name: the published text format, `u v` or `u v weight` per line, with
+    `attributes` (`node id:value ...`) and `labels` (`node<TAB>label`) in files of their own;
+    `neural_brane.io.published` has the details.
+
+    An edge stated twice, in whichever direction, keeps its largest weight (duplicates="max") or the sum
+    ("sum"). Self-loops are kept, or left out with self_loops="drop".
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise GraphError(f"{path}: this is a folder; give the graph file in it")
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
+        _refuse(path, "attributes", attributes)
+        _refuse(path, "labels", labels)
+        return read_npz(path, duplicates=duplicates, self_loops=self_loops)
+    if suffix == ".cites":
+        _refuse(path, "labels", labels)
+        content = path.with_suffix(".content") if attributes is None else Path(attributes)
+        return read_linqs(path, content, duplicates=duplicates, self_loops=self_loops)
+    return read_published(
+        path,
+        attributes=None if attributes is None else Path(attributes),
+        labels=None if labels is None else Path(labels),
+        duplicates=duplicates,
+        self_loops=self_loops,
+    )
+
+
+def _refuse(path: Path, what: str, given: str | Path | None) -> None:
+    """Refuse a second file for what the first already holds."""
+    if given is not None:
+        raise GraphError(f"{path}: {path.suffix} files hold their own {what}; leave out {given}")

@@ -1,0 +1,58 @@
+"""Label files: one node per line, `node<TAB>label`; spaces or a comma will do for the tab."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neural_brane.io.attributes import place_nodes
+from neural_brane.io.lines import all_integers, fail, read_lines, read_text
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The lines of a label file: their nodes, as written, and their labels."""
+
+    path: Path
+    nodes: pl.Series
+    lines: pl.Series
+    labels: np.ndarray
+
+
+def read_pairs(path: Path) -> Pairs:
+    """Read a label file; which nodes there are is not known yet."""
+    import polars as pl
+
+    table = read_lines(read_text(path, "label file"))
+    pair = table["text"].str.strip_chars().str.extract_groups(r"^([^\s,]+)[\s,]+(.+)$").struct.unnest()
+    table = table.with_columns(pair.rename({"1": "node", "2": "label"}))
+    if table["label"].null_count():
+        bad = table.filter(pl.col("label").is_null()).row(0, named=True)
+        word = bad["text"].strip()
+        fail(path, bad["line"], f"'{word}' has no label; write a node, a tab and its label, or remove the line")
+    return Pairs(path, table["node"], table["line"], table["label"].to_numpy().astype(str))
+
+
+def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
+    """Read a label file: return the nodes' ids and, in the same order, their labels.
+
+    Ids are integers if all of them are; a label is all that follows the id, spaces included.
+    """
+    pairs = read_pairs(Path(path))
+    integers = all_integers(pairs.nodes)
+    ids = pairs.nodes.cast(int).to_numpy() if integers else pairs.nodes.to_numpy().astype(str)
+    place_nodes(pairs.path, pairs.nodes, pairs.lines, np.unique(ids))
+    return ids, pairs.labels
+
+
+def to_array(pairs: Pairs, ids: np.ndarray) -> np.ndarray:
+    """Return one label per id, "" for nodes that the file does not mention."""
+    labels = np.full(len(ids), "", dtype=pairs.labels.dtype)
+    labels[place_nodes(pairs.path, pairs.nodes, pairs.lines, ids)] = pairs.labels
+    return labels

@@ -1,0 +1,124 @@
+"""Text files to columns of words, with the number of the line each came from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Never
+
+import numpy as np
+
+from neural_brane.errors import GraphError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# An integer written the usual way. '007' and '+7' are names: as numbers they would collide with 7.
+INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
+
+_SEPARATORS = bytes.maketrans(b"\t,", b"  ")
+_UNIT = "\x1f"  # splits columns where a space may be part of one; no text file holds it
+
+
+def fail(path: Path, line: int, message: str) -> Never:
+    """Raise a GraphError that points at a line of a file."""
+    raise GraphError(f"{path}:{line}: {message}")
+
+
+def read_text(path: Path, kind: str) -> bytes:
+    """Read a text file whole, with one kind of line ending and its comment lines blank.
+
+    Refuses a file that is missing, empty or not text. `kind` says in the error what it should have been.
+    """
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise GraphError(f"{path}: there is no such file; give the path of the {kind}") from None
+    except OSError as error:
+        raise GraphError(f"{path}: cannot be read ({error.strerror}); make the {kind} readable") from error
+    for odd in (b"\0", _UNIT.encode()):
+        if odd in data:
+            line = data.count(b"\n", 0, data.index(odd)) + 1
+            fail(path, line, f"the file is binary; save the {kind} as UTF-8 text")
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        fail(path, line, f"byte 0x{data[error.start]:02x} is not UTF-8; save the {kind} as UTF-8 text")
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if b"#" in data:
+        data = re.sub(rb"(?m)^[ \t]*#.*$", b"", data)
+    if not data.strip():
+        raise GraphError(f"{path}: the {kind} is empty; write one entry per line")
+    return data
+
+
+def read_table(data: bytes, columns: list[str]) -> pl.DataFrame:
+    """Split lines into columns of words and a column `line`; leaves out blank lines.
+
+    A word is null where its line is too short. Words beyond the last column are dropped.
+    """
+    import polars as pl
+
+    table = _read_columns(_single_spaced(data), columns, " ").with_row_index("line", offset=1)
+    return table.filter(pl.col(columns[0]).is_not_null())
+
+
+def read_words(data: bytes) -> pl.DataFrame:
+    """Split lines of any length into words: one row per word, with `line`, `first`, `name` and `value`.
+
+    `first` marks the first word of a line. A word NAME:VALUE is cut at its last colon; in others, value is
+    null. Leaves out blank lines.
+    """
+    import polars as pl
+
+    raw = np.frombuffer(_single_spaced(data).rstrip(b"\n") + b"\n", dtype=np.uint8).copy()
+    stops = np.flatnonzero((raw == ord(" ")) | (raw == ord("\n")) | (raw == ord(":")))
+    kinds = raw[stops]
+    ends = kinds != ord(":")
+    first = np.concatenate([[True], kinds[ends][:-1] == ord("\n")])
+    # The last colon of a word is the one that a space or a line's end follows, though not at once.
+    cuts = stops[:-1][~ends[:-1] & ends[1:] & (np.diff(stops) > 1)]
+    raw[stops[ends]] = ord("\n")
+    raw[cuts] = ord(_UNIT)
+    words = _read_columns(raw.tobytes(), ["name", "value"], _UNIT)
+    words = words.with_columns(first=pl.Series(first), line=pl.Series(np.cumsum(first)))
+    return words.filter(pl.col("name").is_not_null() | pl.col("value").is_not_null())
+
+
+def read_lines(data: bytes) -> pl.DataFrame:
+    """Return lines as they are, in columns `line` and `text`; leaves out blank lines."""
+    import polars as pl
+
+    table = _read_columns(data, ["text"], _UNIT).with_row_index("line", offset=1)
+    return table.filter(pl.col("text").str.strip_chars() != "")
+
+
+def all_integers(words: pl.Series) -> bool:
+    """Tell whether every word is an integer written the usual way."""
+    return bool(words.str.contains(INTEGER).all())
+
+
+def _single_spaced(data: bytes) -> bytes:
+    """Put exactly one space between words, whatever stood there: spaces, tabs or commas."""
+    data = data.translate(_SEPARATORS)
+    if b"  " in data:
+        data = re.sub(rb" {2,}", b" ", data)
+    if b"\n " in data or data.startswith(b" "):
+        data = data.replace(b"\n ", b"\n").removeprefix(b" ")
+    if b" \n" in data or data.endswith(b" "):
+        data = data.replace(b" \n", b"\n").removesuffix(b" ")
+    return data
+
+
+def _read_columns(data: bytes, columns: list[str], separator: str) -> pl.DataFrame:
+    """Split every line into named columns of strings."""
+    import polars as pl
+
+    # A first line of our own fixes the number of columns, whatever the file begins with.
+    heading = separator.join(columns).encode() + b"\n"
+    return pl.read_csv(
+        heading + data, separator=separator, quote_char=None, infer_schema=False, truncate_ragged_lines=True
+    )

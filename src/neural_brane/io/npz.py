@@ -1,0 +1,98 @@
+"""The .npz format: a graph as NumPy arrays, quick to load and never larger in memory than it has to be.
+
+Keys: `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four of `attr_`, the two matrices as
+scipy's CSR stores them; and, where there are any, `labels`, `ids` and `attribute_names`.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.adjacency import Duplicates, SelfLoops
+from neural_brane.errors import GraphError
+from neural_brane.graph import AttributedGraph
+from neural_brane.io.atomic import atomic
+
+PARTS = ("data", "indices", "indptr", "shape")
+KEYS = "adj_data, adj_indices, adj_indptr, adj_shape, and the same four of attr_"
+
+
+def write_graph(graph: AttributedGraph, path: str | Path, *, compress: bool = False) -> None:
+    """Write a graph to an .npz file, which `read_graph` reads back the same."""
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise GraphError(f"{path}: graphs are written as .npz; give a name that ends in .npz")
+    arrays: dict[str, np.ndarray] = {"ids": graph.ids, "attribute_names": graph.attribute_names}
+    for prefix, matrix in (("adj", graph.adjacency), ("attr", graph.attributes)):
+        arrays |= {f"{prefix}_{part}": np.asarray(getattr(matrix, part)) for part in PARTS}
+    if graph.labels is not None:
+        arrays["labels"] = graph.labels
+    with atomic(path) as draft:
+        (np.savez_compressed if compress else np.savez)(draft, **arrays)  # type: ignore[arg-type]
+
+
+def read_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep") -> AttributedGraph:
+    """Read a graph from an .npz file."""
+    try:
+        archive = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise GraphError(f"{path}: there is no such file; give the path of the .npz file") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise GraphError(f"{path}: this is not an .npz file ({error}); write one with write_graph") from error
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise GraphError(f"{path}: the file holds one array, not the arrays {KEYS}; write it with write_graph")
+    with archive:
+        adjacency = _read_matrix(path, archive, "adj")
+        attributes = _read_matrix(path, archive, "attr") if "attr_data" in archive else None
+        names = {key: _read_array(path, archive, key) for key in ("labels", "ids", "attribute_names") if key in archive}
+    try:
+        return AttributedGraph.from_sparse(
+            adjacency, attributes, **names, duplicates=duplicates, self_loops=self_loops, name=path.stem
+        )
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from error
+
+
+def _read_array(path: Path, archive: Any, key: str) -> np.ndarray:
+    """Read one array; refuse what is missing, damaged or would need pickle."""
+    if key not in archive:
+        raise GraphError(f"{path}: there is no array '{key}', only {', '.join(archive)}; a graph needs {KEYS}")
+    try:
+        return archive[key]
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise GraphError(
+            f"{path}: array '{key}' cannot be read ({error}); save plain numbers or strings, never objects"
+        ) from error
+
+
+def _read_matrix(path: Path, archive: Any, prefix: str) -> sparse.csr_array:
+    """Read a CSR matrix, after checking that its arrays fit together."""
+    data, indices, indptr, shape = (_read_array(path, archive, f"{prefix}_{part}") for part in PARTS)
+
+    def require(holds: bool, found: str, expected: str) -> None:
+        if not holds:
+            raise GraphError(f"{path}: {found}; expected {expected}: save the matrix as scipy's CSR stores it")
+
+    plain = shape.shape == (2,) and shape.dtype.kind in "iu" and bool((shape >= 0).all())
+    require(plain, f"{prefix}_shape is {shape.tolist()}", "two whole numbers, rows and columns")
+    rows, columns = map(int, shape)
+    for part, array, kinds in (("data", data, "biuf"), ("indices", indices, "iu"), ("indptr", indptr, "iu")):
+        found = f"{prefix}_{part} is {array.dtype} with shape {array.shape}"
+        require(array.ndim == 1 and array.dtype.kind in kinds, found, "a flat array of numbers")
+    require(len(indptr) == rows + 1, f"{prefix}_indptr has {len(indptr)} entries", f"rows + 1, {rows + 1}")
+    require(
+        len(data) == len(indices) == indptr[-1],
+        f"{prefix}_data has {len(data)} entries, _indices {len(indices)}, and _indptr ends at {indptr[-1]}",
+        "the same number three times",
+    )
+    rising = indptr[0] == 0 and bool((indptr[1:] >= indptr[:-1]).all())
+    require(rising, f"{prefix}_indptr falls or does not begin with 0", "0 and then rising numbers")
+    inside = len(indices) == 0 or (indices.min() >= 0 and indices.max() < columns)
+    require(bool(inside), f"{prefix}_indices reach beyond the {columns} columns", f"0 to {columns - 1}")
+    return sparse.csr_array((data, indices, indptr), shape=(rows, columns))

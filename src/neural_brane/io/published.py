@@ -1,0 +1,76 @@
+"""The published text format: a graph file and, beside it, files of attributes and of labels.
+
+Graph file: one edge per line, `u v` or `u v weight`. A line with one id alone is a node without edges.
+Attribute file: one node per line, `node id:value id:value ...`; an `id` alone means `id:1`.
+Label file: one node per line, `node<TAB>label`.
+
+Words are separated by spaces, tabs or commas; blank lines and lines that begin with # do not count. Ids are
+integers or names; if any is a name, all are read as names.
+
+A graph file may begin with a header, `nodes edges`. The first line is taken for one when it is two integers
+and the second is the number of edges that follow, except where this must be chance: where that many edges
+would not fit among that few nodes, as in the edge list `1 2`, `2 3`, `3 1`. It is an error when the first
+line looks like a header in every other way and only the count is wrong.
+
+With a header, nodes are either the integers 0 to nodes - 1, with edges or without, or names; names that have
+no edge may come from the attribute or the label file. Without one, they are those that the graph file names.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from neural_brane.adjacency import Duplicates, SelfLoops, assemble
+from neural_brane.errors import GraphError
+from neural_brane.graph import AttributedGraph
+from neural_brane.io import attributes as attribute_file
+from neural_brane.io import labels as label_file
+from neural_brane.io.edges import Edges, read_edges
+
+
+def read_published(
+    path: Path,
+    *,
+    attributes: Path | None = None,
+    labels: Path | None = None,
+    duplicates: Duplicates = "max",
+    self_loops: SelfLoops = "keep",
+) -> AttributedGraph:
+    """Read a graph file and, if given, its attribute and label files."""
+    edges = read_edges(path)
+    rows = None if attributes is None else attribute_file.read_rows(attributes)
+    pairs = None if labels is None else label_file.read_pairs(labels)
+    ids = _all_ids(path, edges, [part.nodes.to_list() for part in (rows, pairs) if part is not None])
+    matrix, names = (None, None) if rows is None else attribute_file.to_matrix(rows, ids)
+    adjacency = assemble(
+        edges.rows, edges.columns, edges.weights, len(ids), duplicates=duplicates, self_loops=self_loops
+    )
+    if adjacency.nnz == 0:
+        raise GraphError(f"{path}: all edges are self-loops; keep them (self_loops='keep') or add edges")
+    return AttributedGraph.from_sparse(
+        adjacency,
+        matrix,
+        labels=None if pairs is None else label_file.to_array(pairs, ids),
+        ids=ids,
+        attribute_names=names,
+        name=path.stem,
+    )
+
+
+def _all_ids(path: Path, edges: Edges, named: list[list[str]]) -> np.ndarray:
+    """Return the ids of all nodes: those of the edges, then named ones that only the header counted."""
+    if edges.unnamed == 0:
+        return edges.ids
+    known = dict.fromkeys(edges.ids.tolist())
+    others = [node for nodes in named for node in dict.fromkeys(nodes) if node not in known]
+    missing = list(dict.fromkeys(others))[: edges.unnamed]
+    if len(missing) < edges.unnamed:
+        linked = len(edges.ids)
+        raise GraphError(
+            f"{path}: the header announces {linked + edges.unnamed} nodes, but only "
+            f"{linked + len(missing)} are named; "
+            "mend the header, or give each node without edges a line of its own"
+        )
+    return np.concatenate([edges.ids, np.array(missing)])

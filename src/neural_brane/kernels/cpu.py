@@ -1,0 +1,331 @@
+"""Neural-Brane on the CPU, in Numba: the kernels of `reference`, fast, and the same bit for bit on any threads.
+
+A batch is cut into blocks whose number does not depend on the threads. One parallel pass takes the blocks: each
+pools its rows, runs its own small matrix products, and keeps its share of W's gradient. A second pass owns
+columns: each task walks all slots in order and writes only its own columns of a table, or its own rows of W.
+So no two threads write one number, and every sum has one order.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+# Threads meet twice a step. Left alone, OpenMP's spin for milliseconds there, which starves whatever else the
+# machine runs and, through it, themselves. It is read when Numba first starts its threads.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
+import numba
+import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401  (np.dot inside Numba calls it: load it before BLAS is limited)
+from numba import prange
+from threadpoolctl import threadpool_limits
+
+from neural_brane.errors import ParameterError
+from neural_brane.kernels.types import MAX, MEAN, Bags, Model, Settings
+
+LANE = 16  # float32 numbers in a cache line: the unit of table columns one task owns
+BLOCK_TRIPLETS = 25  # smaller blocks spread over more threads, larger ones make faster matrix products
+MAX_BLOCKS = 64
+WEIGHT_TASKS = 4
+SMALLEST_SCALE = 0.25
+
+
+class Workspace(NamedTuple):
+    """Scratch of one batch, a block at a time: made once, reused by every step."""
+
+    pooled: np.ndarray  # f (blocks, rows, dim)
+    hidden: np.ndarray  # h, then dL/dz (blocks, rows, hidden)
+    slope: np.ndarray  # dL/df (blocks, rows, dim)
+    attribute_best: np.ndarray  # one node's pooled row (blocks, padded d1)
+    attribute_winner: np.ndarray  # (blocks, rows, padded d1) int32
+    neighbour_best: np.ndarray
+    neighbour_winner: np.ndarray
+    weight_share: np.ndarray  # (blocks, hidden, dim)
+    bias_share: np.ndarray  # (blocks, hidden)
+    loss_share: np.ndarray  # (blocks,) float64
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Run kernels on this many threads inside the block; None leaves the number as it is."""
+    before, most = numba.get_num_threads(), numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    if count is not None and not 1 <= count <= most:
+        raise ParameterError(f"threads={count} makes no sense; give 1 to {most}, the number of cores here")
+    numba.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def padded(width: int) -> int:
+    """The row length that keeps every row of a table on whole cache lines."""
+    return -(-width // LANE) * LANE
+
+
+def zeros(rows: int, columns: int) -> np.ndarray:
+    """A float32 array of zeros that starts on a cache line."""
+    memory = np.zeros(rows * columns + LANE, np.float32)
+    start = (-memory.ctypes.data // 4) % LANE
+    return memory[start : start + rows * columns].reshape(rows, columns)
+
+
+def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
+    """Take one SGD step per batch of triplets (steps, batch, 3) int32, changing the model in place.
+
+    Returns (steps,) float64: each batch's mean of −ln σ before its step.
+    """
+    workspace = _workspace(model, triplets.shape[1])
+    losses = np.empty(len(triplets))
+    with threadpool_limits(1, "blas"):
+        _train(model, attribute_bags, neighbour_bags, triplets, settings, workspace, losses)
+    return losses
+
+
+def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
+    """f(u), the embedding: pooled attributes beside pooled neighbours. Returns (k, d1 + d2)."""
+    nodes = np.asarray(nodes, np.int32)
+    d1, dim = settings.attribute_dim, model.weight.shape[1]
+    pooled = np.empty((len(nodes), dim), np.float32)
+    _embed(attribute_bags, model.attribute_table, nodes, settings, pooled, 0, d1)
+    _embed(neighbour_bags, model.neighbour_table, nodes, settings, pooled, d1, dim)
+    return pooled
+
+
+def hide(model: Model, pooled: np.ndarray):
+    """h(u) = ReLU(W f(u) + b). Returns (k, hidden)."""
+    return np.maximum(pooled @ model.weight.T + model.bias, 0)
+
+
+def _workspace(model: Model, batch: int) -> Workspace:
+    blocks = min(MAX_BLOCKS, -(-batch // BLOCK_TRIPLETS))
+    rows = 3 * -(-batch // blocks)
+    hidden, dim = model.weight.shape
+    d1, d2 = model.attribute_table.shape[1], model.neighbour_table.shape[1]
+    return Workspace(
+        pooled=np.empty((blocks, rows, dim), np.float32),
+        hidden=np.empty((blocks, rows, hidden), np.float32),
+        slope=np.empty((blocks, rows, dim), np.float32),
+        attribute_best=np.empty((blocks, d1), np.float32),
+        attribute_winner=np.empty((blocks, rows, d1), np.int32),
+        neighbour_best=np.empty((blocks, d2), np.float32),
+        neighbour_winner=np.empty((blocks, rows, d2), np.int32),
+        weight_share=np.empty((blocks, hidden, dim), np.float32),
+        bias_share=np.empty((blocks, hidden), np.float32),
+        loss_share=np.empty(blocks),
+    )
+
+
+@numba.njit(cache=True, error_model="numpy", parallel=True)
+def _train(model, attribute_bags, neighbour_bags, triplets, settings, work, losses):
+    """The loop of `train`: per step one pass over blocks, then one over columns.
+
+    L2 on the parameters shrinks every row of both tables at every step. A common factor does it in no time:
+    the tables hold P / scale, and pooling commutes with a positive factor.
+    """
+    batch, dim = triplets.shape[1], model.weight.shape[1]
+    blocks = work.pooled.shape[0]
+    attribute_tasks = model.attribute_table.shape[1] // LANE
+    neighbour_tasks = model.neighbour_table.shape[1] // LANE
+    tasks = attribute_tasks + neighbour_tasks + WEIGHT_TASKS
+    decay = np.float32(1 - 2 * settings.learning_rate * settings.parameter_l2)
+    scale = np.float32(1)
+    for step in range(triplets.shape[0]):
+        for block in prange(blocks):
+            first, last = block * batch // blocks, (block + 1) * batch // blocks
+            _block(
+                model,
+                attribute_bags,
+                neighbour_bags,
+                triplets[step, first:last],
+                settings,
+                scale,
+                work,
+                block,
+            )
+        losses[step] = work.loss_share.sum() / batch
+        scale *= decay
+        for task in prange(tasks):
+            if task < attribute_tasks:
+                _update_table(
+                    model.attribute_table, attribute_bags, triplets[step], settings, scale,
+                    work.attribute_winner, work.slope, task * LANE, 0, settings.attribute_dim,
+                )  # fmt: skip
+            elif task < attribute_tasks + neighbour_tasks:
+                _update_table(
+                    model.neighbour_table, neighbour_bags, triplets[step], settings, scale,
+                    work.neighbour_winner, work.slope, (task - attribute_tasks) * LANE, settings.attribute_dim, dim,
+                )  # fmt: skip
+            else:
+                _update_weight(model, settings, decay, work, task - attribute_tasks - neighbour_tasks)
+        if scale < SMALLEST_SCALE or (step == triplets.shape[0] - 1 and scale != 1):
+            _rescale(model.attribute_table, scale)
+            _rescale(model.neighbour_table, scale)
+            scale = np.float32(1)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _block(model, attribute_bags, neighbour_bags, triplets, settings, scale, work, block):
+    """Forward and backward for the triplets of one block; writes its slices of the workspace."""
+    count = len(triplets)
+    pooled = work.pooled[block, : 3 * count]
+    hidden = work.hidden[block, : 3 * count]
+    _pool_all(
+        attribute_bags, model.attribute_table, triplets, settings, scale,
+        work.attribute_best[block], work.attribute_winner[block], pooled, 0, settings.attribute_dim,
+    )  # fmt: skip
+    _pool_all(
+        neighbour_bags, model.neighbour_table, triplets, settings, scale,
+        work.neighbour_best[block], work.neighbour_winner[block], pooled, settings.attribute_dim, pooled.shape[1],
+    )  # fmt: skip
+    np.dot(pooled, model.weight.T, hidden)
+    work.loss_share[block] = _score(hidden, model.bias, settings, count)
+    np.dot(hidden, model.weight, work.slope[block, : 3 * count])
+    np.dot(hidden.T, pooled, work.weight_share[block])
+    if settings.train_bias:
+        share = work.bias_share[block]
+        share[:] = 0
+        for row in range(3 * count):
+            for k in range(len(share)):
+                share[k] += hidden[row, k]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _pool_all(bags, table, triplets, settings, scale, best, winner, pooled, first, last):
+    """Pool one table for all u, then all i, then all j: into columns first to last of pooled, and winner."""
+    count = len(triplets)
+    for role in range(3):
+        for t in range(count):
+            slot = role * count + t
+            _pool(bags, table, triplets[t, role], settings, best, winner, slot)
+            for c in range(np.uint64(last - first)):
+                pooled[slot, np.uint64(first) + c] = scale * best[c]
+
+
+# A slice inside these loops would count references across threads, which costs more than the arithmetic.
+@numba.njit(cache=True, error_model="numpy")
+def _pool(bags, table, node, settings, best, winner, slot):
+    """Reduce one node's rows of a table (rows, d) into best (d,); for max, which row won into winner[slot] (d,)."""
+    start, stop = bags.indptr[node], bags.indptr[node + 1]
+    width = table.shape[1]
+    if settings.pooling == MAX:
+        floor = np.float32(0) if settings.zero_floor or start == stop else np.float32(-np.inf)
+        for c in range(width):
+            best[c] = floor
+            winner[slot, c] = -1
+        for k in range(start, stop, 2):
+            row, next_row = bags.indices[k], bags.indices[min(k + 1, stop - 1)]
+            for c in range(width):
+                # Selects, not ifs: only so does the loop vectorise. Two rows a turn halve the traffic of best.
+                later = table[next_row, c] > table[row, c]
+                value = table[next_row, c] if later else table[row, c]
+                which = next_row if later else row
+                greater = value > best[c]
+                best[c] = value if greater else best[c]
+                winner[slot, c] = which if greater else winner[slot, c]
+        return
+    for c in range(width):
+        best[c] = 0
+    for k in range(start, stop):
+        row = bags.indices[k]
+        for c in range(width):
+            best[c] += table[row, c]
+    if settings.pooling == MEAN and stop > start:
+        share = np.float32(1 / (stop - start))
+        for c in range(width):
+            best[c] *= share
+
+
+@numba.njit(cache=True, error_model="numpy", fastmath=True)
+def _score(hidden, bias, settings, count):
+    """Turn Wf of a block's u, i and j rows into dL/dz in place; returns the block's sum of −ln σ."""
+    total = 0.0
+    zero = np.float32(0)
+    shrink = np.float32(2 * settings.hidden_l2)
+    for u in range(count):
+        i, j = count + u, 2 * count + u
+        margin = zero
+        for k in range(len(bias)):
+            hidden[u, k] = max(hidden[u, k] + bias[k], zero)
+            hidden[i, k] = max(hidden[i, k] + bias[k], zero)
+            hidden[j, k] = max(hidden[j, k] + bias[k], zero)
+            margin += hidden[u, k] * (hidden[i, k] - hidden[j, k])
+        decay = np.exp(-abs(np.float64(margin)))
+        total += np.log1p(decay) + max(-np.float64(margin), 0.0)
+        slope = np.float32(-settings.triplet_scale * (decay if margin > 0 else 1.0) / (1 + decay))
+        for k in range(len(bias)):
+            h_u, h_i, h_j = hidden[u, k], hidden[i, k], hidden[j, k]
+            hidden[u, k] = slope * (h_i - h_j) + shrink * h_u if h_u > 0 else zero
+            hidden[i, k] = slope * h_u + shrink * h_i if h_i > 0 else zero
+            hidden[j, k] = shrink * h_j - slope * h_u if h_j > 0 else zero
+    return total
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _update_table(table, bags, triplets, settings, scale, winner, slope, column, first, last):
+    """Walk all slots of the batch in order; subtract their gradients from LANE columns of one table.
+
+    The table's gradients are columns first to last of slope (blocks, rows, dim).
+    """
+    columns = min(LANE, last - first - column)
+    at, column = (
+        np.uint64(first + column),
+        np.uint64(column),
+    )  # unsigned: Numba tests the others for -1, -2, …
+    rate = np.float32(settings.learning_rate / scale)
+    blocks, batch = slope.shape[0], len(triplets)
+    for block in range(blocks):
+        begin, end = block * batch // blocks, (block + 1) * batch // blocks
+        for slot in range(3 * (end - begin)):
+            if settings.pooling == MAX:
+                for c in range(np.uint64(columns)):
+                    row = winner[block, slot, column + c]
+                    if row >= 0:
+                        table[np.uint64(row), column + c] -= rate * slope[block, slot, at + c]
+            else:
+                role, t = divmod(slot, end - begin)
+                node = triplets[begin + t, role]
+                start, stop = bags.indptr[node], bags.indptr[node + 1]
+                share = rate / np.float32(stop - start) if settings.pooling == MEAN else rate
+                for k in range(start, stop):
+                    row = bags.indices[k]
+                    for c in range(np.uint64(columns)):
+                        table[row, column + c] -= share * slope[block, slot, at + c]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _update_weight(model, settings, decay, work, task):
+    """Add up the blocks' shares in order and take the step on this task's rows of W and b."""
+    hidden, dim = model.weight.shape
+    rate = np.float32(settings.learning_rate)
+    for k in range(task * hidden // WEIGHT_TASKS, (task + 1) * hidden // WEIGHT_TASKS):
+        for block in range(1, work.weight_share.shape[0]):
+            for c in range(dim):
+                work.weight_share[0, k, c] += work.weight_share[block, k, c]
+        for c in range(dim):
+            model.weight[k, c] = decay * model.weight[k, c] - rate * work.weight_share[0, k, c]
+        if settings.train_bias:
+            slope = np.float32(0)
+            for block in range(work.bias_share.shape[0]):
+                slope += work.bias_share[block, k]
+            model.bias[k] = decay * model.bias[k] - rate * slope
+
+
+@numba.njit(cache=True, error_model="numpy", parallel=True)
+def _rescale(table, scale):
+    for row in prange(len(table)):
+        for c in range(table.shape[1]):
+            table[row, c] *= scale
+
+
+@numba.njit(cache=True, error_model="numpy", parallel=True)
+def _embed(bags, table, nodes, settings, pooled, first, last):
+    """Pool one table for every node of nodes (k,) into columns first to last of pooled (k, dim)."""
+    for slot in prange(len(nodes)):
+        best = np.empty(table.shape[1], np.float32)
+        winner = np.empty((1, table.shape[1]), np.int32)
+        _pool(bags, table, nodes[slot], settings, best, winner, 0)
+        for c in range(last - first):
+            pooled[slot, first + c] = best[c]

@@ -1,0 +1,113 @@
+"""The definition of Neural-Brane in plain NumPy: slow, short, and what every fast kernel is tested against."""
+
+import numpy as np
+
+from neural_brane.kernels.types import MAX, MEAN, Bags, Model, Settings
+
+
+def pool(bags: Bags, table: np.ndarray, nodes: np.ndarray, pooling: int, zero_floor: bool):
+    """Reduce each node's rows of a table to one; an empty bag gives zeros.
+
+    Returns pooled (k, d) and, for max pooling, winner (k, d): the row each number came from, -1 for none.
+    """
+    pooled = np.zeros((len(nodes), table.shape[1]), table.dtype)
+    winner = np.full(pooled.shape, -1, np.int32)
+    columns = np.arange(table.shape[1])
+    for slot, node in enumerate(nodes):
+        rows = bags.indices[bags.indptr[node] : bags.indptr[node + 1]]
+        if len(rows) == 0:
+            continue
+        if pooling == MAX:
+            best = table[rows].argmax(axis=0)
+            pooled[slot] = table[rows[best], columns]
+            winner[slot] = rows[best]
+            if zero_floor:
+                winner[slot, pooled[slot] <= 0] = -1
+                pooled[slot] = np.maximum(pooled[slot], 0)
+        else:
+            pooled[slot] = table[rows].sum(axis=0)
+            if pooling == MEAN:
+                pooled[slot] /= len(rows)
+    return pooled, winner
+
+
+def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
+    """f(u), the embedding: pooled attributes beside pooled neighbours. Returns (k, d1 + d2)."""
+    attribute_table, neighbour_table = _trim(model, settings)
+    attribute_part, _ = pool(attribute_bags, attribute_table, nodes, settings.pooling, settings.zero_floor)
+    neighbour_part, _ = pool(neighbour_bags, neighbour_table, nodes, settings.pooling, settings.zero_floor)
+    return np.hstack([attribute_part, neighbour_part])
+
+
+def hide(model: Model, pooled: np.ndarray):
+    """h(u) = ReLU(W f(u) + b). Returns (k, hidden)."""
+    return np.maximum(pooled @ model.weight.T + model.bias, 0)
+
+
+def loss(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
+    """The whole objective of one batch of triplets (batch, 3), regularisation included."""
+    h = hide(model, embed(model, attribute_bags, neighbour_bags, triplets.T.ravel(), settings))
+    h_u, h_i, h_j = np.split(h, 3)
+    margin = (h_u * (h_i - h_j)).sum(axis=1)
+    total = settings.triplet_scale * np.logaddexp(0, -margin).sum()
+    total += settings.hidden_l2 * (h**2).sum()
+    return total + settings.parameter_l2 * sum((theta**2).sum() for theta in model)
+
+
+def gradients(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
+    """The gradient of `loss` as a Model of dense arrays, and the batch's mean of −ln σ."""
+    nodes = triplets.T.ravel()
+    pooling, zero_floor = settings.pooling, settings.zero_floor
+    attribute_table, neighbour_table = _trim(model, settings)
+    attribute_part, attribute_winner = pool(attribute_bags, attribute_table, nodes, pooling, zero_floor)
+    neighbour_part, neighbour_winner = pool(neighbour_bags, neighbour_table, nodes, pooling, zero_floor)
+    f = np.hstack([attribute_part, neighbour_part])
+    h = hide(model, f)
+    h_u, h_i, h_j = np.split(h, 3)
+
+    margin = (h_u * (h_i - h_j)).sum(axis=1, keepdims=True)
+    slope = -settings.triplet_scale / (1 + np.exp(margin))
+    dh = np.vstack([slope * (h_i - h_j), slope * h_u, -slope * h_u]) + 2 * settings.hidden_l2 * h
+    dz = np.where(h > 0, dh, 0)
+    df = dz @ model.weight
+
+    gradient = Model(*(2 * settings.parameter_l2 * theta for theta in model))
+    d1 = settings.attribute_dim
+    _spread(gradient.attribute_table, attribute_bags, nodes, attribute_winner, df[:, :d1], pooling)
+    _spread(gradient.neighbour_table, neighbour_bags, nodes, neighbour_winner, df[:, d1:], pooling)
+    gradient.weight[:] += dz.T @ f
+    gradient.bias[:] += dz.sum(axis=0)
+    return gradient, np.logaddexp(0, -margin).mean()
+
+
+def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
+    """Take one SGD step per batch of triplets (steps, batch, 3), changing the model in place.
+
+    Returns (steps,) float64: each batch's mean of −ln σ before its step.
+    """
+    losses = np.empty(len(triplets))
+    for step, batch in enumerate(triplets):
+        gradient, losses[step] = gradients(model, attribute_bags, neighbour_bags, batch, settings)
+        for theta, slope in zip(model[:3], gradient[:3], strict=True):
+            theta -= settings.learning_rate * slope
+        if settings.train_bias:
+            model.bias[:] -= settings.learning_rate * gradient.bias
+    return losses
+
+
+def _trim(model: Model, settings: Settings):
+    d1 = settings.attribute_dim
+    return model.attribute_table[:, :d1], model.neighbour_table[:, : model.weight.shape[1] - d1]
+
+
+def _spread(gradient, bags: Bags, nodes: np.ndarray, winner: np.ndarray, df: np.ndarray, pooling: int):
+    """Add each slot's gradient to the rows it pooled: the winner of each dimension, or all of them."""
+    columns = np.arange(df.shape[1])
+    for slot, node in enumerate(nodes):
+        if pooling == MAX:
+            won = winner[slot] >= 0
+            gradient[winner[slot, won], columns[won]] += df[slot, won]
+        else:
+            rows = bags.indices[bags.indptr[node] : bags.indptr[node + 1]]
+            share = max(len(rows), 1) if pooling == MEAN else 1
+            np.add.at(gradient[:, : df.shape[1]], rows, df[slot] / share)

@@ -1,0 +1,1 @@
+"""What training draws at random: the same for a seed, whatever the number of threads."""

@@ -1,0 +1,152 @@
+"""Triplets (u, i, j) for Bayesian personalized ranking: i is a neighbour of u, j is not."""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numba import prange
+from scipy import sparse
+
+from neural_brane.errors import GraphError
+from neural_brane.sampling.alias import AliasTable, alias_table, draw_alias
+from neural_brane.sampling.random import advance, stream, uniform
+
+PATIENCE = 64  # rejections before the exact search, which takes a pass over all nodes
+
+
+class _Tables(NamedTuple):
+    indptr: np.ndarray  # (nodes + 1,) int64
+    indices: np.ndarray  # (entries,) int32, sorted in each row
+    cumulative: np.ndarray  # (entries,) float64: running sums of a row's weights; empty where all weights are equal
+    anchors: np.ndarray  # (k,) int32: the nodes u may be
+    weights: np.ndarray  # (nodes,) float64: what j is drawn in proportion to
+
+
+class TripletSampler:
+    """Draws triplet number 0, 1, 2, … of a seed; any range of them can be asked for, in any order.
+
+    u is uniform over the nodes that have a neighbour and a non-neighbour, i is drawn in proportion to the
+    edge's weight, j in proportion to (number of neighbours) ** negative_power among the nodes that are not
+    neighbours of u. `allow_self_negative` lets j be u itself, where u is not its own neighbour.
+    """
+
+    def __init__(
+        self,
+        adjacency: sparse.csr_array,
+        *,
+        negative_power: float = 0.75,
+        allow_self_negative: bool = False,
+        seed: int = 0,
+    ):
+        self.seed = seed
+        self.allow_self_negative = allow_self_negative
+        degree = np.diff(adjacency.indptr)
+        weights = degree.astype(np.float64) ** negative_power
+        self._tables = _Tables(
+            indptr=adjacency.indptr.astype(np.int64),
+            indices=adjacency.indices.astype(np.int32, copy=False),
+            cumulative=_cumulative(adjacency),
+            anchors=_anchors(adjacency, degree, weights, allow_self_negative),
+            weights=weights,
+        )
+        self._alias: AliasTable = alias_table(weights)
+
+    def draw(self, first: int, count: int) -> np.ndarray:
+        """Triplets first … first + count - 1 of the stream, as (count, 3) int32."""
+        triplets = np.empty((count, 3), np.int32)
+        _draw(self._tables, self._alias, self.allow_self_negative, np.uint64(self.seed), first, triplets)
+        return triplets
+
+
+def _cumulative(adjacency: sparse.csr_array) -> np.ndarray:
+    """Running sums of the weights within each row, or nothing where a uniform draw is the same."""
+    weights = adjacency.data
+    if len(weights) == 0 or weights.min() == weights.max():
+        return np.empty(0)
+    total = np.cumsum(weights, dtype=np.float64)
+    before = np.concatenate([[0.0], total])[adjacency.indptr[:-1]]
+    total -= np.repeat(before, np.diff(adjacency.indptr))
+    return total
+
+
+def _anchors(adjacency, degree, weights, allow_self_negative) -> np.ndarray:
+    """The nodes with a neighbour and with a node that can be drawn against it."""
+    candidates = np.count_nonzero(weights)
+    excluded = degree.astype(np.int64)
+    if not allow_self_negative:
+        excluded += adjacency.diagonal() == 0
+    anchors = np.flatnonzero((degree > 0) & (excluded < candidates)).astype(np.int32)
+    if len(anchors) == 0:
+        raise GraphError(
+            f"no node of this graph ({adjacency.shape[0]:,} nodes, {adjacency.nnz:,} adjacency entries) has both a "
+            "neighbour and a linked node that is not its neighbour, so there is nothing to rank; give a graph in "
+            "which at least one pair of linked nodes is not linked to each other"
+        )
+    return anchors
+
+
+@numba.njit(cache=True, parallel=True)
+def _draw(tables, alias, allow_self, seed, first, triplets):
+    for t in prange(len(triplets)):
+        state = stream(seed, first + t)
+        u = tables.anchors[np.int64(uniform(state) * len(tables.anchors))]
+        state = advance(state)
+        triplets[t, 0] = u
+        triplets[t, 1] = _draw_neighbour(tables, u, uniform(state))
+        triplets[t, 2] = _draw_other(tables, alias, u, allow_self, state)
+
+
+@numba.njit(cache=True)
+def _draw_neighbour(tables, u, chance):
+    start, stop = tables.indptr[u], tables.indptr[u + 1]
+    if len(tables.cumulative) == 0:
+        return tables.indices[start + np.int64(chance * (stop - start))]
+    target = chance * tables.cumulative[stop - 1]
+    low, high = start, stop - 1
+    while low < high:
+        middle = (low + high) // 2
+        if tables.cumulative[middle] > target:
+            high = middle
+        else:
+            low = middle + 1
+    return tables.indices[low]
+
+
+@numba.njit(cache=True)
+def _draw_other(tables, alias, u, allow_self, state):
+    """Reject neighbours of u; for a node linked to almost all, draw from what is left, exactly."""
+    for _ in range(PATIENCE):
+        state = advance(state)
+        j = draw_alias(alias, uniform(state))
+        if not (_is_neighbour(tables, u, j) or (j == u and not allow_self)):
+            return j
+    total = _walk_others(tables, u, allow_self, np.inf)[1]
+    return _walk_others(tables, u, allow_self, uniform(advance(state)) * total)[0]
+
+
+@numba.njit(cache=True)
+def _walk_others(tables, u, allow_self, target):
+    """Add up the weights of u's non-neighbours until they pass target. Returns the last one added and the sum."""
+    total = 0.0
+    last = -1
+    for j in range(len(tables.weights)):
+        if tables.weights[j] == 0 or (j == u and not allow_self) or _is_neighbour(tables, u, j):
+            continue
+        total += tables.weights[j]
+        last = j
+        if total > target:
+            break
+    return last, total
+
+
+@numba.njit(cache=True)
+def _is_neighbour(tables, u, node):
+    """Binary search in u's sorted row."""
+    low, high = tables.indptr[u], tables.indptr[u + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if tables.indices[middle] < node:
+            low = middle + 1
+        else:
+            high = middle
+    return low < tables.indptr[u + 1] and tables.indices[low] == node

@@ -1,0 +1,167 @@
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from neural_brane.cli import embed as module
+from neural_brane.cli.app import app
+from neural_brane.embedding import Embedding
+from neural_brane.methods import METHODS
+
+SHORT = ["--epochs", "2", "--batches-per-epoch", "5", "--dim", "8", "--seed", "1"]
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A ring of twenty nodes in the published format; the command runs beside it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "graph.txt").write_text("20 20\n" + "".join(f"{i} {(i + 1) % 20}\n" for i in range(20)))
+    (tmp_path / "words.txt").write_text("".join(f"{i} {i % 3}:1 {3 + i % 4}:1\n" for i in range(20)))
+    (tmp_path / "labels.txt").write_text("".join(f"{i}\t{'ab'[i < 10]}\n" for i in range(20)))
+    return tmp_path
+
+
+def embed(*arguments):
+    return CliRunner().invoke(app, ["embed", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("suffix", ["npz", "txt", "w2v", "tsv", "parquet"])
+def test_vectors_are_written_with_ids_and_the_last_line_says_so(files, suffix):
+    result = embed("graph.txt", "--attributes", "words.txt", "-o", f"v.{suffix}", *SHORT)
+    assert result.exit_code == 0, result.stderr
+    found = Embedding.load(files / f"v.{suffix}")
+    assert found.ids.tolist() == list(range(20))
+    assert found.dim == 8
+    assert np.isfinite(found.vectors).all()
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith(f"wrote 20 x 8 vectors to v.{suffix} (")
+    assert last.endswith(" s")
+
+
+def test_a_seed_gives_the_same_file_and_another_seed_another(files):
+    for name, seed in (("a.npz", 1), ("b.npz", 1), ("c.npz", 2)):
+        embed("graph.txt", "-o", name, *SHORT[:-1], seed)
+    first, again, other = ((files / name).read_bytes() for name in ("a.npz", "b.npz", "c.npz"))
+    assert first == again
+    assert first != other
+
+
+def test_every_parameter_of_neural_brane_is_an_option():
+    """What `embed` hands to the method, when every option is given, is every parameter it has."""
+    given = {}
+    options = {
+        "--recipe": "paper",
+        "--dim": 8,
+        "--attribute-dim": 3,
+        "--hidden": 6,
+        "--pooling": "mean",
+        "--vector": "hidden",
+        "--epochs": 1,
+        "--tolerance": 0.1,
+        "--batch-size": 10,
+        "--batches-per-epoch": 2,
+        "--learning-rate": 0.2,
+        "--l2": 0.01,
+        "--no-zero-floor": None,
+        "--bias": None,
+        "--regularise": "parameters",
+        "--loss": "mean",
+        "--negative-power": 0.5,
+        "--no-allow-self-negative": None,
+        "--table-std": 0.02,
+        "--weight-std": 0.03,
+        "--seed": 4,
+        "--threads": 1,
+    }
+    words = [str(word) for pair in options.items() for word in pair if word is not None]
+    with pytest.MonkeyPatch.context() as patch:
+
+        def build(method, parameters):
+            given.update(parameters)
+            raise module.ParameterError("stop here")
+
+        patch.setattr(module, "build", build)
+        assert embed("graph.txt", "-o", "v.npz", *words).stderr == "error: stop here\n"
+    assert set(given) == set(METHODS["neural-brane"]().get_params()) - {"progress"}
+    assert given["output"] == "hidden"
+    assert given["zero_floor"] is False
+    assert given["bias"] is True
+    assert given["l2"] == 0.01
+
+
+def test_options_not_given_are_left_to_the_method():
+    plain = METHODS["neural-brane"]().get_params()
+    assert module.build("neural-brane", {}).get_params() == plain
+    assert module.build("neural-brane", {"dim": 8}).get_params() == plain | {"dim": 8}
+
+
+def test_parameters_are_kept_in_the_file(files):
+    embed("graph.txt", "-o", "v.npz", *SHORT, "--pooling", "mean")
+    provenance = Embedding.load(files / "v.npz").provenance
+    assert provenance["parameters"]["pooling"] == "mean"
+    assert json.dumps(provenance)
+
+
+def test_another_method(files):
+    result = embed("graph.txt", "--attributes", "words.txt", "-o", "v.npz", "--method", "attributes", "--dim", 4)
+    assert result.exit_code == 0, result.stderr
+    assert Embedding.load(files / "v.npz").dim == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no-such-graph", "-o", "v.npz"], "no-such-graph"),
+        (["graph.txt", "-o", "v.csv"], "v.csv: cannot tell its format; name a file ending in .npz"),
+        (
+            ["graph.txt", "-o", "v.npz", "--method", "magic"],
+            "--method magic: unknown; choose one of neural-brane",
+        ),
+        (
+            ["graph.txt", "-o", "v.npz", "--method", "attributes", "--vector", "hidden"],
+            "--vector: method 'attributes' has no such setting; leave it out",
+        ),
+        (["graph.txt", "-o", "v.npz", "--dim", "-3"], "dim=-3"),
+        (["graph.txt", "-o", "v.npz", "--attributes", "gone.txt"], "gone.txt"),
+        (["spaced.npz", "-o", "v.txt"], "cannot hold id 'New York'; write .tsv, .npz or .parquet instead"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_no_file(arguments, message, files):
+    from neural_brane.graph import AttributedGraph
+    from neural_brane.io import write_graph
+
+    towns = AttributedGraph.from_edges([("New York", "Rome"), ("Rome", "Oslo"), ("Oslo", "Bonn")])
+    write_graph(towns, files / "spaced.npz")
+    result = embed(*arguments)
+    assert result.exit_code == 2
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert message in last
+    assert "Traceback" not in result.stderr
+    assert not list(files.glob("v.*"))
+
+
+def test_output_is_plain_in_a_pipe_and_a_bar_on_a_terminal(files):
+    command = [sys.executable, "-c", "from neural_brane.cli import main; main()"]
+    command += ["embed", "graph.txt", "-o", "v.npz", *SHORT]
+    piped = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "\x1b" not in piped.stderr + piped.stdout
+    assert 1 <= len(piped.stderr.splitlines()) <= 6
+    terminal, inner = pty.openpty()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=inner, env=os.environ | {"TERM": "xterm"}) as run:
+        assert run.wait() == 0
+    os.close(inner)
+    assert b"\x1b" in os.read(terminal, 100_000)
+    os.close(terminal)
+
+
+@pytest.mark.parametrize(("number", "text"), [(12, "12 bytes"), (2_100_000, "2.1 MB"), (5_000_000_000, "5.0 GB")])
+def test_sizes_are_readable(number, text, tmp_path):
+    with open(tmp_path / "f", "wb") as file:
+        file.truncate(number)
+    assert module.size(tmp_path / "f") == text

@@ -1,0 +1,39 @@
+from types import SimpleNamespace
+
+from neural_brane.cli import progress
+
+
+def at(done, total=3_000_000, epoch=1, rate=100_000.0):
+    return SimpleNamespace(epoch=epoch, epochs=30, done=done, total=total, loss=0.51234, rate=rate)
+
+
+def test_a_report_names_epoch_loss_and_speed():
+    assert progress.describe(at(0, epoch=3)) == "epoch 3/30 · loss 0.5123 · 100,000 triplets/s"
+
+
+def test_time_left_follows_the_present_rate():
+    assert progress.remaining(at(1_000_000)) == 20
+    assert progress.remaining(at(0, rate=0.0)) == 0
+
+
+def test_away_from_a_terminal_a_few_plain_lines_are_printed(capsys):
+    with progress.reporting("citeseer") as report:
+        for done in range(0, 3_000_001, 10_000):
+            report(at(done))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[0] == "citeseer"
+    assert len(err.splitlines()) == 1 + progress.LINES
+    assert "\x1b" not in err
+
+
+def test_on_a_terminal_a_bar_shows_the_time_left(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress.reporting("citeseer") as report:
+        report(at(1_500_000, epoch=15))
+        progress.time.sleep(0.3)
+    err = capsys.readouterr().err
+    assert "epoch 15/30 · loss 0.5123 · 100,000 triplets/s · 0:15 left" in err
+    assert "trained in 0:00" in err

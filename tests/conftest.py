@@ -1,0 +1,61 @@
+"""Fixtures that many tests share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from neural_brane.graph import AttributedGraph
+
+
+@pytest.fixture
+def small_graph() -> AttributedGraph:
+    """Twelve people in two separate circles, with every oddity a real graph has.
+
+    ann has a self-loop, ian no attributes, kim neither neighbours nor a label, and the weights differ.
+    """
+    edges = {
+        ("ann", "bob"): 1.0,
+        ("ann", "cat"): 2.0,
+        ("ann", "ann"): 1.0,
+        ("bob", "cat"): 0.5,
+        ("cat", "dan"): 1.0,
+        ("dan", "eve"): 3.0,
+        ("eve", "fay"): 1.0,
+        ("bob", "fay"): 1.0,
+        ("gus", "hal"): 1.0,
+        ("hal", "ian"): 2.5,
+        ("gus", "ian"): 1.0,
+        ("ian", "joy"): 1.0,
+        ("joy", "leo"): 4.0,
+        ("gus", "leo"): 1.0,
+    }
+    attributes = {
+        "ann": ["chess", "opera"],
+        "bob": ["chess"],
+        "cat": ["chess", "opera", "tea"],
+        "dan": ["opera", "tea"],
+        "eve": ["tea"],
+        "fay": ["chess", "tea"],
+        "gus": ["rugby", "beer"],
+        "hal": ["rugby"],
+        "joy": {"beer": 2.0, "tea": 1.0},
+        "kim": ["beer", "rugby"],
+        "leo": ["beer"],
+    }
+    people = ["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal", "ian", "joy", "kim", "leo"]
+    circle = {name: "town" if name < "gus" else "club" for name in people if name != "kim"}
+    return AttributedGraph.from_edges(
+        list(edges), list(edges.values()), attributes=attributes, labels=circle, ids=people, name="small"
+    )
+
+
+@pytest.fixture
+def real_data() -> Path:
+    """The folder of published datasets; skips the test where there is none."""
+    folder = os.environ.get("NEURAL_BRANE_DATA", "")
+    if not Path(folder, "citeseer").is_dir():
+        pytest.skip("set NEURAL_BRANE_DATA to a folder of the published datasets to run this test")
+    return Path(folder)

@@ -1,0 +1,106 @@
+import json
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+
+from neural_brane.embedding import Embedding
+from neural_brane.errors import EmbeddingError, ParameterError
+from neural_brane.evaluate import Score, classify, random_splits
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    """Three overlapping clouds of unequal size."""
+    rng = np.random.default_rng(0)
+    labels = rng.choice(["databases", "agents", "learning"], 240, p=[0.6, 0.3, 0.1])
+    centres = {"databases": 0.0, "agents": 1.0, "learning": 2.0}
+    vectors = rng.normal(size=(240, 5)) + np.array([centres[name] for name in labels])[:, None]
+    return vectors.astype(np.float32), labels
+
+
+def test_scores_are_those_of_plain_scikit_learn(clouds):
+    vectors, labels = clouds
+    score = classify(vectors, labels, train=[0.4], splits=3, seed=5).at(0.4)
+    for split, (train, test) in enumerate(random_splits(240, 0.4, splits=3, seed=5)):
+        model = LogisticRegression(max_iter=1000).fit(vectors[train].astype(np.float64), labels[train])
+        predicted = model.predict(vectors[test])
+        assert score.macro[split] == pytest.approx(f1_score(labels[test], predicted, average="macro"), abs=1e-12)
+        assert score.micro[split] == pytest.approx(np.mean(labels[test] == predicted), abs=1e-12)
+    assert score.macro_mean == pytest.approx(sum(score.macro) / 3)
+    assert 0.4 < score.macro_mean < score.micro_mean < 1
+
+
+def test_scores_are_the_same_each_time(clouds):
+    assert classify(*clouds, splits=2) == classify(*clouds, splits=2)
+
+
+def test_one_score_per_share_and_one_value_per_split(clouds):
+    result = classify(*clouds, train=(0.3, 0.7), splits=4)
+    assert [score.train for score in result.scores] == [0.3, 0.7]
+    assert all(len(score.macro) == len(score.micro) == 4 for score in result.scores)
+    assert result.classes == ("agents", "databases", "learning")
+    with pytest.raises(EmbeddingError, match=r"no score at train=0\.5"):
+        result.at(0.5)
+
+
+def test_deviation_is_of_the_sample_and_zero_for_one_split():
+    assert Score(0.3, (0.4, 0.6), (0.5, 0.5)).macro_sd == pytest.approx(np.sqrt(0.02))
+    assert Score(0.3, (0.4,), (0.5,)).macro_sd == 0.0
+
+
+def test_unlabelled_nodes_change_no_score(clouds):
+    vectors, labels = clouds
+    holes = np.zeros((60, 5), dtype=np.float32)
+    more = classify(np.vstack([vectors, holes]), np.append(labels, [""] * 60), splits=2)
+    assert (more.labelled, more.unlabelled) == (240, 60)
+    assert more.scores == classify(vectors, labels, splits=2).scores
+
+
+def test_an_embedding_is_taken_as_its_vectors(clouds):
+    vectors, labels = clouds
+    assert classify(Embedding(vectors, range(240)), labels, splits=1) == classify(vectors, labels, splits=1)
+
+
+def test_a_class_absent_from_the_training_part_scores_zero_there():
+    labels = np.array(["a"] * 30 + ["b"] * 30 + ["rare"] * 2)
+    vectors = np.eye(3)[np.repeat([0, 1, 2], [30, 30, 2])] * 20
+    macro = np.array(classify(vectors, labels, train=[0.3], splits=10).at(0.3).macro)
+    assert set(macro.round(6)) >= {1.0}
+    assert macro.min() < 0.7
+
+
+def test_the_record_is_json(clouds):
+    written = json.loads(json.dumps(classify(*clouds, splits=2, seed=3).as_dict()))
+    assert written["seed"] == 3
+    assert written["scores"][0]["train"] == 0.3
+    macro = written["scores"][0]["macro_f1"]
+    assert macro["mean"] == pytest.approx(np.mean(macro["splits"]))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 30.0])
+def test_vectors_of_any_size_converge(clouds, scale):
+    vectors, labels = clouds
+    assert classify(vectors * scale, labels, splits=1).labelled == 240  # a warning would be an error here
+
+
+def test_what_cannot_be_scored_is_described(clouds):
+    vectors, labels = clouds
+    one_alone = np.append(labels[:-1], "networks")
+    broken = vectors.copy()
+    broken[3, 0] = np.nan
+    cases = [
+        (vectors, ["x"] * 240, r"1 class\(es\) among the labels"),
+        (vectors, [""] * 240, r"0 class\(es\)"),
+        (vectors, one_alone, "class 'networks' has one node"),
+        (broken, labels, "1 of 240 vectors hold NaN or infinity; did training diverge"),
+        (vectors, labels[:-1], "one row and one label per node"),
+    ]
+    for table, names, message in cases:
+        with pytest.raises(EmbeddingError, match=message):
+            classify(table, names)
+    with pytest.raises(EmbeddingError, match="holds one class only; label more nodes"):
+        classify(np.eye(6), ["a", "a", "a", "a", "b", "b"], train=[0.2])
+    with pytest.raises(ParameterError, match="leaves nothing"):
+        classify(np.eye(4), ["a", "a", "b", "b"], train=[0.01])
