@@ -30,7 +30,7 @@ def test_a_table_of_both_scores_at_each_share(files):
     for share in ("30 %", "50 %", "70 %"):
         line = next(line for line in result.stdout.splitlines() if share in line)
         assert line.split()[2:] == ["1.0000", "±", "0.0000", "1.0000", "±", "0.0000"]
-    assert "60 nodes, 2 classes; mean ± sd of 10 splits, seed 0" in result.stdout
+    assert "60 nodes, 2 classes; mean ± sd of 10 random splits, seed 0" in result.stdout
 
 
 def test_json_stands_alone_and_says_what_was_scored(files):

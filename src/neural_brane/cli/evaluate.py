@@ -27,6 +27,9 @@ def evaluate(
     ] = None,
     splits: Annotated[int, Option(help="Random divisions to average over.")] = 10,
     seed: Annotated[int, Option(help="The same seed gives every file the same divisions.")] = 0,
+    stratify: Annotated[
+        bool, Option("--stratify", help="Divide every class in the same proportion; the paper draws plainly.")
+    ] = False,
     allow_missing: Annotated[
         bool,
         Option("--allow-missing", help="Leave out labelled nodes that have no vector instead of stopping."),
@@ -36,7 +39,7 @@ def evaluate(
     """Score vectors by predicting the nodes' classes: logistic regression, Macro-F1 and Micro-F1.
 
     Vectors and labels are matched by node id. The regression has C = 1 and takes the vectors
-    as they are; the divisions are plain random ones.
+    as they are; the divisions are plain random ones unless --stratify.
 
     \b
     brane evaluate vectors.npz --labels citeseer
@@ -47,7 +50,8 @@ def evaluate(
 
     embedding = read_vectors(file)
     known = match(embedding, *read_truth(labels), allow_missing=allow_missing)
-    result = classify(known.vectors, known.labels, train=train or (0.3, 0.5, 0.7), splits=splits, seed=seed)
+    shares = train or (0.3, 0.5, 0.7)
+    result = classify(known.vectors, known.labels, train=shares, splits=splits, seed=seed, stratify=stratify)
     about = {"file": str(file), "labels": labels, "nodes": len(embedding), "dim": embedding.dim}
     counts = {"unlabelled": known.unlabelled, "missing": known.missing}
     if as_json:
@@ -55,7 +59,8 @@ def evaluate(
         echo(json.dumps(record, indent=2))
         return
     show(result, f"{file}: {len(embedding):,} x {embedding.dim}")
-    echo(f"{result.labelled:,} nodes, {len(result.classes)} classes; mean ± sd of {splits} splits, seed {seed}")
+    drawn = "stratified" if stratify else "random"
+    echo(f"{result.labelled:,} nodes, {len(result.classes)} classes; mean ± sd of {splits} {drawn} splits, seed {seed}")
     if known.unlabelled:
         echo(f"left out: {known.unlabelled:,} nodes that have a vector and no label")
     if known.missing:

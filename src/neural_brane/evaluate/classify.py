@@ -60,6 +60,7 @@ class Classification:
     classes: tuple[str, ...]
     splits: int
     seed: int
+    stratify: bool
 
     def at(self, train: float) -> Score:
         """The score at one training share."""
@@ -76,6 +77,7 @@ class Classification:
             "classes": list(self.classes),
             "splits": self.splits,
             "seed": self.seed,
+            "stratify": self.stratify,
             "scores": [score.as_dict() for score in self.scores],
         }
 
@@ -87,11 +89,13 @@ def classify(
     train: Sequence[float] = (0.3, 0.5, 0.7),
     splits: int = 10,
     seed: int = 0,
+    stratify: bool = False,
 ) -> Classification:
     """Train logistic regression on part of the nodes, predict the rest, and score by F1.
 
-    As the paper does: C = 1, vectors as they are, plain random splits (`random_splits`, so the same for
-    every method). `labels` stand in the order of the vectors; nodes labelled "" are left out and counted.
+    C = 1 and vectors as they are, on random splits as in the paper, or on splits that divide every class alike
+    (`stratify`); `random_splits` makes them, the same for every method. `labels` stand in the order of the
+    vectors; nodes labelled "" are left out and counted.
 
     >>> rng = np.random.default_rng(0)
     >>> labels = np.repeat(["net", "text"], 50)
@@ -106,10 +110,10 @@ def classify(
     # BLAS on one thread: the order of sums, and so the last bits, would follow the number of threads.
     with threadpool_limits(1):
         for share in train:
-            pairs = random_splits(len(table), share, splits=splits, seed=seed)
+            pairs = random_splits(target, share, splits=splits, seed=seed, stratify=stratify)
             macro, micro = zip(*(_fit(table, target, *pair) for pair in pairs), strict=True)
             scores.append(Score(share, macro, micro))
-    return Classification(tuple(scores), len(table), unlabelled, classes, splits, seed)
+    return Classification(tuple(scores), len(table), unlabelled, classes, splits, seed, stratify)
 
 
 def _fit(table: np.ndarray, target: np.ndarray, rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float]:

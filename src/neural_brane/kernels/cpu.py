@@ -20,16 +20,19 @@ import numba
 import numpy as np
 import scipy.linalg.cython_blas  # noqa: F401  (np.dot inside Numba calls it: load it before BLAS is limited)
 from numba import prange
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from neural_brane.errors import ParameterError
+from neural_brane.kernels.prefetch import prefetch
 from neural_brane.kernels.types import MAX, MEAN, Bags, Model, Settings
 
 LANE = 16  # float32 numbers in a cache line: the unit of table columns one task owns
 BLOCK_TRIPLETS = 25  # smaller blocks spread over more threads, larger ones make faster matrix products
 MAX_BLOCKS = 64
 WEIGHT_TASKS = 4
+PREFETCH = 4  # rows between the one being pooled and the one asked for: a read from memory takes about as long
 SMALLEST_SCALE = 0.25
+_BLAS = ThreadpoolController().select(user_api="blas")  # made once: finding the libraries takes a millisecond
 
 
 class Workspace(NamedTuple):
@@ -45,6 +48,7 @@ class Workspace(NamedTuple):
     weight_share: np.ndarray  # (blocks, hidden, dim)
     bias_share: np.ndarray  # (blocks, hidden)
     loss_share: np.ndarray  # (blocks,) float64
+    floor_below: np.ndarray  # (2,) int64: bags of each table with fewer rows than this get one of zeros
 
 
 @contextmanager
@@ -79,7 +83,7 @@ def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np
     """
     workspace = _workspace(model, triplets.shape[1])
     losses = np.empty(len(triplets))
-    with threadpool_limits(1, "blas"):
+    with _BLAS.limit(limits=1):
         _train(model, attribute_bags, neighbour_bags, triplets, settings, workspace, losses)
     return losses
 
@@ -115,6 +119,7 @@ def _workspace(model: Model, batch: int) -> Workspace:
         weight_share=np.empty((blocks, hidden, dim), np.float32),
         bias_share=np.empty((blocks, hidden), np.float32),
         loss_share=np.empty(blocks),
+        floor_below=np.zeros(2, np.int64),
     )
 
 
@@ -133,18 +138,12 @@ def _train(model, attribute_bags, neighbour_bags, triplets, settings, work, loss
     decay = np.float32(1 - 2 * settings.learning_rate * settings.parameter_l2)
     scale = np.float32(1)
     for step in range(triplets.shape[0]):
+        if settings.zero_floor:
+            work.floor_below[0] = _longest(attribute_bags, triplets[step])
+            work.floor_below[1] = _longest(neighbour_bags, triplets[step])
         for block in prange(blocks):
             first, last = block * batch // blocks, (block + 1) * batch // blocks
-            _block(
-                model,
-                attribute_bags,
-                neighbour_bags,
-                triplets[step, first:last],
-                settings,
-                scale,
-                work,
-                block,
-            )
+            _block(model, attribute_bags, neighbour_bags, triplets[step, first:last], settings, scale, work, block)
         losses[step] = work.loss_share.sum() / batch
         scale *= decay
         for task in prange(tasks):
@@ -167,17 +166,28 @@ def _train(model, attribute_bags, neighbour_bags, triplets, settings, work, loss
 
 
 @numba.njit(cache=True, error_model="numpy")
+def _longest(bags, triplets):
+    """The number of rows in the largest bag of a batch."""
+    longest = 0
+    for t in range(len(triplets)):
+        for role in range(3):
+            node = triplets[t, role]
+            longest = max(longest, bags.indptr[node + 1] - bags.indptr[node])
+    return longest
+
+
+@numba.njit(cache=True, error_model="numpy")
 def _block(model, attribute_bags, neighbour_bags, triplets, settings, scale, work, block):
     """Forward and backward for the triplets of one block; writes its slices of the workspace."""
     count = len(triplets)
     pooled = work.pooled[block, : 3 * count]
     hidden = work.hidden[block, : 3 * count]
     _pool_all(
-        attribute_bags, model.attribute_table, triplets, settings, scale,
+        attribute_bags, model.attribute_table, triplets, settings, work.floor_below[0], scale,
         work.attribute_best[block], work.attribute_winner[block], pooled, 0, settings.attribute_dim,
     )  # fmt: skip
     _pool_all(
-        neighbour_bags, model.neighbour_table, triplets, settings, scale,
+        neighbour_bags, model.neighbour_table, triplets, settings, work.floor_below[1], scale,
         work.neighbour_best[block], work.neighbour_winner[block], pooled, settings.attribute_dim, pooled.shape[1],
     )  # fmt: skip
     np.dot(pooled, model.weight.T, hidden)
@@ -193,30 +203,33 @@ def _block(model, attribute_bags, neighbour_bags, triplets, settings, scale, wor
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _pool_all(bags, table, triplets, settings, scale, best, winner, pooled, first, last):
+def _pool_all(bags, table, triplets, settings, floor_below, scale, best, winner, pooled, first, last):
     """Pool one table for all u, then all i, then all j: into columns first to last of pooled, and winner."""
     count = len(triplets)
     for role in range(3):
         for t in range(count):
             slot = role * count + t
-            _pool(bags, table, triplets[t, role], settings, best, winner, slot)
+            _pool(bags, table, triplets[t, role], settings, floor_below, best, winner, slot)
             for c in range(np.uint64(last - first)):
                 pooled[slot, np.uint64(first) + c] = scale * best[c]
 
 
 # A slice inside these loops would count references across threads, which costs more than the arithmetic.
 @numba.njit(cache=True, error_model="numpy")
-def _pool(bags, table, node, settings, best, winner, slot):
+def _pool(bags, table, node, settings, floor_below, best, winner, slot):
     """Reduce one node's rows of a table (rows, d) into best (d,); for max, which row won into winner[slot] (d,)."""
     start, stop = bags.indptr[node], bags.indptr[node + 1]
     width = table.shape[1]
     if settings.pooling == MAX:
-        floor = np.float32(0) if settings.zero_floor or start == stop else np.float32(-np.inf)
+        floor = np.float32(0) if stop - start < max(floor_below, 1) else np.float32(-np.inf)
         for c in range(width):
             best[c] = floor
             winner[slot, c] = -1
         for k in range(start, stop, 2):
             row, next_row = bags.indices[k], bags.indices[min(k + 1, stop - 1)]
+            for ahead in range(k + PREFETCH, min(k + PREFETCH + 2, stop)):
+                for c in range(0, width, LANE):
+                    prefetch(table, bags.indices[ahead], c)
             for c in range(width):
                 # Selects, not ifs: only so does the loop vectorise. Two rows a turn halve the traffic of best.
                 later = table[next_row, c] > table[row, c]
@@ -323,9 +336,10 @@ def _rescale(table, scale):
 @numba.njit(cache=True, error_model="numpy", parallel=True)
 def _embed(bags, table, nodes, settings, pooled, first, last):
     """Pool one table for every node of nodes (k,) into columns first to last of pooled (k, dim)."""
+    floor_below = len(table) + 1 if settings.zero_floor else 0
     for slot in prange(len(nodes)):
         best = np.empty(table.shape[1], np.float32)
         winner = np.empty((1, table.shape[1]), np.int32)
-        _pool(bags, table, nodes[slot], settings, best, winner, 0)
+        _pool(bags, table, nodes[slot], settings, floor_below, best, winner, 0)
         for c in range(last - first):
             pooled[slot, first + c] = best[c]

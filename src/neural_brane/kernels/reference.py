@@ -5,9 +5,10 @@ import numpy as np
 from neural_brane.kernels.types import MAX, MEAN, Bags, Model, Settings
 
 
-def pool(bags: Bags, table: np.ndarray, nodes: np.ndarray, pooling: int, zero_floor: bool):
+def pool(bags: Bags, table: np.ndarray, nodes: np.ndarray, pooling: int, floored: np.ndarray):
     """Reduce each node's rows of a table to one; an empty bag gives zeros.
 
+    floored (k,) bool says which bags get one more row, of zeros; it counts for max pooling alone.
     Returns pooled (k, d) and, for max pooling, winner (k, d): the row each number came from, -1 for none.
     """
     pooled = np.zeros((len(nodes), table.shape[1]), table.dtype)
@@ -21,7 +22,7 @@ def pool(bags: Bags, table: np.ndarray, nodes: np.ndarray, pooling: int, zero_fl
             best = table[rows].argmax(axis=0)
             pooled[slot] = table[rows[best], columns]
             winner[slot] = rows[best]
-            if zero_floor:
+            if floored[slot]:
                 winner[slot, pooled[slot] <= 0] = -1
                 pooled[slot] = np.maximum(pooled[slot], 0)
         else:
@@ -33,10 +34,9 @@ def pool(bags: Bags, table: np.ndarray, nodes: np.ndarray, pooling: int, zero_fl
 
 def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
     """f(u), the embedding: pooled attributes beside pooled neighbours. Returns (k, d1 + d2)."""
-    attribute_table, neighbour_table = _trim(model, settings)
-    attribute_part, _ = pool(attribute_bags, attribute_table, nodes, settings.pooling, settings.zero_floor)
-    neighbour_part, _ = pool(neighbour_bags, neighbour_table, nodes, settings.pooling, settings.zero_floor)
-    return np.hstack([attribute_part, neighbour_part])
+    floored = np.full(len(nodes), settings.zero_floor)
+    tables = zip((attribute_bags, neighbour_bags), _trim(model, settings), strict=True)
+    return np.hstack([pool(bags, table, nodes, settings.pooling, floored)[0] for bags, table in tables])
 
 
 def hide(model: Model, pooled: np.ndarray):
@@ -46,7 +46,8 @@ def hide(model: Model, pooled: np.ndarray):
 
 def loss(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
     """The whole objective of one batch of triplets (batch, 3), regularisation included."""
-    h = hide(model, embed(model, attribute_bags, neighbour_bags, triplets.T.ravel(), settings))
+    parts = _pool_batch(model, attribute_bags, neighbour_bags, triplets.T.ravel(), settings)
+    h = hide(model, np.hstack([pooled for pooled, _ in parts]))
     h_u, h_i, h_j = np.split(h, 3)
     margin = (h_u * (h_i - h_j)).sum(axis=1)
     total = settings.triplet_scale * np.logaddexp(0, -margin).sum()
@@ -57,10 +58,8 @@ def loss(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.
 def gradients(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
     """The gradient of `loss` as a Model of dense arrays, and the batch's mean of −ln σ."""
     nodes = triplets.T.ravel()
-    pooling, zero_floor = settings.pooling, settings.zero_floor
-    attribute_table, neighbour_table = _trim(model, settings)
-    attribute_part, attribute_winner = pool(attribute_bags, attribute_table, nodes, pooling, zero_floor)
-    neighbour_part, neighbour_winner = pool(neighbour_bags, neighbour_table, nodes, pooling, zero_floor)
+    parts = _pool_batch(model, attribute_bags, neighbour_bags, nodes, settings)
+    (attribute_part, attribute_winner), (neighbour_part, neighbour_winner) = parts
     f = np.hstack([attribute_part, neighbour_part])
     h = hide(model, f)
     h_u, h_i, h_j = np.split(h, 3)
@@ -73,8 +72,8 @@ def gradients(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets
 
     gradient = Model(*(2 * settings.parameter_l2 * theta for theta in model))
     d1 = settings.attribute_dim
-    _spread(gradient.attribute_table, attribute_bags, nodes, attribute_winner, df[:, :d1], pooling)
-    _spread(gradient.neighbour_table, neighbour_bags, nodes, neighbour_winner, df[:, d1:], pooling)
+    _spread(gradient.attribute_table, attribute_bags, nodes, attribute_winner, df[:, :d1], settings.pooling)
+    _spread(gradient.neighbour_table, neighbour_bags, nodes, neighbour_winner, df[:, d1:], settings.pooling)
     gradient.weight[:] += dz.T @ f
     gradient.bias[:] += dz.sum(axis=0)
     return gradient, np.logaddexp(0, -margin).mean()
@@ -93,6 +92,16 @@ def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np
         if settings.train_bias:
             model.bias[:] -= settings.learning_rate * gradient.bias
     return losses
+
+
+def _pool_batch(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
+    """Pool both tables for the nodes of a batch: padding gives zeros to all bags shorter than the longest."""
+    parts = []
+    for bags, table in zip((attribute_bags, neighbour_bags), _trim(model, settings), strict=True):
+        sizes = bags.indptr[nodes + 1] - bags.indptr[nodes]
+        floored = settings.zero_floor & (sizes < sizes.max())
+        parts.append(pool(bags, table, nodes, settings.pooling, floored))
+    return parts
 
 
 def _trim(model: Model, settings: Settings):
