@@ -13,7 +13,7 @@ class Progress:
     done: int  # triplets so far
     total: int  # triplets if the run goes to its last epoch
     loss: float  # the mean of −ln σ over the epoch so far
-    rate: float  # triplets per second
+    rate: float  # triplets per second, lately
 
 
 Reporter = Callable[[Progress], None]

@@ -30,7 +30,7 @@ class Attributes(Embedder):
 
     title = "attributes"
     uses = ("attributes",)
-    inductive = True
+    inductive = False
     growth = "time: attribute entries × dim; memory: nodes + attribute entries"
     paper = "Halko, Martinsson, Tropp: Finding structure with randomness, 2011"
 

@@ -164,20 +164,24 @@ class NeuralBrane(Embedder):
             bias=np.zeros(hidden, np.float32),
         )
 
-    def _train(self, graph: AttributedGraph) -> None:
+    def _sampler(self, graph: AttributedGraph) -> TripletSampler:
         s = self.settings_
-        sampler = TripletSampler(
+        return TripletSampler(
             graph.adjacency,
             negative_power=s["negative_power"],
             allow_self_negative=s["allow_self_negative"],
             seed=self.seed_,
         )
+
+    def _train(self, graph: AttributedGraph) -> None:
+        s = self.settings_
+        sampler = self._sampler(graph)
         batch, steps = s["batch_size"], s["batches_per_epoch"]
         chunk = max(1, min(steps, CHUNK_TRIPLETS // batch))
-        begun = time.perf_counter()
         for epoch in range(s["epochs"]):
             total = 0.0
             for step in range(0, steps, chunk):
+                begun = time.perf_counter()
                 count = min(chunk, steps - step)
                 first = (epoch * steps + step) * batch
                 triplets = sampler.draw(first, count * batch).reshape(count, batch, 3)
@@ -186,11 +190,10 @@ class NeuralBrane(Embedder):
                 )
                 total += self._finite(losses, epoch).sum()
                 if self.progress:
-                    done = first + count * batch
-                    rate = done / (time.perf_counter() - begun)
-                    mean = total / (step + count)
+                    rate = count * batch / (time.perf_counter() - begun)
+                    done, mean = first + count * batch, total / (step + count)
                     self.progress(Progress(epoch + 1, s["epochs"], done, s["epochs"] * steps * batch, mean, rate))
-            self.loss_history_.append(total / steps)
+            self.loss_history_.append(float(total / steps))
             if s["tolerance"] is not None and _flat(self.loss_history_, s["tolerance"]):
                 break
 

@@ -1,0 +1,20 @@
+import numpy as np
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer
+
+from neural_brane import AttributedGraph, Attributes
+
+
+def test_it_is_scikit_learns_tfidf_and_svd(small_graph):
+    vectors = Attributes(dim=3, seed=0).fit_transform(small_graph).vectors
+    weighted = TfidfTransformer().fit_transform(small_graph.attributes)
+    expected = TruncatedSVD(3, random_state=0).fit_transform(weighted)
+    np.testing.assert_allclose(vectors, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_columns_beyond_the_data_are_zero(small_graph):
+    attributes = small_graph.attributes.shape[1]
+    vectors = Attributes(dim=attributes + 5, seed=0).fit_transform(small_graph).vectors
+    assert not vectors[:, attributes:].any()
+    bare = AttributedGraph.from_sparse(small_graph.adjacency)
+    assert not Attributes(dim=4).fit_transform(bare).vectors.any()
