@@ -44,6 +44,7 @@ def embed(
     weight_std: o.WeightStd = None,
     seed: o.Seed = None,
     threads: o.Threads = None,
+    checkpoint: o.Checkpoint = None,
 ) -> None:
     """Learn one vector per node of SOURCE and write them to a file.
 
@@ -75,6 +76,7 @@ def embed(
         "weight_std": weight_std,
         "seed": seed,
         "threads": threads,
+        "checkpoint": checkpoint,
     }
     model = build(method, {name: value for name, value in parameters.items() if value is not None})
     from neural_brane import datasets

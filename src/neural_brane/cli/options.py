@@ -127,3 +127,10 @@ Seed = Annotated[
     Option(help="The same seed gives the same vectors, on any number of threads.", rich_help_panel=RUNNING),
 ]
 Threads = Annotated[int | None, Option(help="Threads to train on (default all cores).", rich_help_panel=RUNNING)]
+Checkpoint = Annotated[
+    Path | None,
+    Option(
+        help="Keep the state of the run in this file, and go on from it where it exists; needs --seed.",
+        rich_help_panel=RUNNING,
+    ),
+]

@@ -23,6 +23,7 @@ from numba import prange
 from threadpoolctl import ThreadpoolController
 
 from neural_brane.errors import ParameterError
+from neural_brane.kernels import reference
 from neural_brane.kernels.prefetch import prefetch
 from neural_brane.kernels.types import MAX, MEAN, Bags, Model, Settings
 
@@ -100,7 +101,8 @@ def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.nd
 
 def hide(model: Model, pooled: np.ndarray):
     """h(u) = ReLU(W f(u) + b). Returns (k, hidden)."""
-    return np.maximum(pooled @ model.weight.T + model.bias, 0)
+    with _BLAS.limit(limits=1):
+        return reference.hide(model, pooled)
 
 
 def _workspace(model: Model, batch: int) -> Workspace:

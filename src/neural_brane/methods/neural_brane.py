@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
 from neural_brane.kernels.types import POOLING, Bags, Model, Settings
 from neural_brane.methods.base import Embedder, require
+from neural_brane.methods.checkpoint import Checkpoint
 from neural_brane.methods.recipes import RECIPES
 from neural_brane.progress import Progress, Reporter
 from neural_brane.sampling.triplets import TripletSampler
@@ -50,6 +52,8 @@ class NeuralBrane(Embedder):
     output : "pooled" (the paper's f), "hidden" (h), or "released" (the node's own row of P' beside max(0, v_attr)).
     seed : the same seed gives the same vectors, bit for bit, on any number of threads. None draws one.
     threads : CPU threads; all when None.
+    checkpoint : a file that keeps the state of the run: `fit` goes on from it where it exists, and ends with the
+        same vectors as a run that was never stopped. Needs a seed.
     progress : called with a `Progress` a few times a second.
 
     Attributes
@@ -95,6 +99,7 @@ class NeuralBrane(Embedder):
         output: str | None = None,
         seed: int | None = None,
         threads: int | None = None,
+        checkpoint: str | Path | None = None,
         progress: Reporter | None = None,
     ):
         self.recipe = recipe
@@ -119,6 +124,7 @@ class NeuralBrane(Embedder):
         self.output = output
         self.seed = seed
         self.threads = threads
+        self.checkpoint = checkpoint
         self.progress = progress
 
     def _fit(self, graph: AttributedGraph) -> None:
@@ -129,8 +135,11 @@ class NeuralBrane(Embedder):
         self._neighbour_bags = _bags(graph.adjacency)
         self.model_ = self._initial_model(graph)
         self.loss_history_: list[float] = []
+        keeper = self._keeper(graph)
+        if keeper and keeper.exists():
+            self.model_, self.loss_history_ = keeper.load(self.model_)
         with cpu.threads(self.threads):
-            self._train(graph)
+            self._train(graph, keeper)
 
     def _settings(self) -> dict[str, Any]:
         """Every parameter's value in force, checked."""
@@ -164,6 +173,14 @@ class NeuralBrane(Embedder):
             bias=np.zeros(hidden, np.float32),
         )
 
+    def _keeper(self, graph: AttributedGraph) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        require(self.seed is not None, "seed", self.seed, "a number when there is a checkpoint, to go on with")
+        free = {"epochs", "tolerance", "output", "recipe"}  # may change without changing the steps taken so far
+        settings = {name: value for name, value in self._resolved().items() if name not in free}
+        return Checkpoint(self.checkpoint, settings | {"data": graph.digest()})
+
     def _sampler(self, graph: AttributedGraph) -> TripletSampler:
         s = self.settings_
         return TripletSampler(
@@ -173,12 +190,12 @@ class NeuralBrane(Embedder):
             seed=self.seed_,
         )
 
-    def _train(self, graph: AttributedGraph) -> None:
+    def _train(self, graph: AttributedGraph, keeper: Checkpoint | None) -> None:
         s = self.settings_
         sampler = self._sampler(graph)
         batch, steps = s["batch_size"], s["batches_per_epoch"]
         chunk = max(1, min(steps, CHUNK_TRIPLETS // batch))
-        for epoch in range(s["epochs"]):
+        for epoch in range(len(self.loss_history_), s["epochs"]):
             total = 0.0
             for step in range(0, steps, chunk):
                 begun = time.perf_counter()
@@ -194,7 +211,10 @@ class NeuralBrane(Embedder):
                     done, mean = first + count * batch, total / (step + count)
                     self.progress(Progress(epoch + 1, s["epochs"], done, s["epochs"] * steps * batch, mean, rate))
             self.loss_history_.append(float(total / steps))
-            if s["tolerance"] is not None and _flat(self.loss_history_, s["tolerance"]):
+            flat = s["tolerance"] is not None and _flat(self.loss_history_, s["tolerance"])
+            if keeper:
+                keeper.save(self.model_, self.loss_history_, force=flat or epoch + 1 == s["epochs"])
+            if flat:
                 break
 
     def _finite(self, losses: np.ndarray, epoch: int) -> np.ndarray:
@@ -223,8 +243,8 @@ class NeuralBrane(Embedder):
         return pooled
 
     def _resolved(self) -> dict[str, Any]:
-        hidden_from_files = {"progress", "threads"}
-        resolved = {name: value for name, value in self.settings_.items() if name not in hidden_from_files}
+        passing = {"progress", "threads", "checkpoint"}  # of the run, not of its result
+        resolved = {name: value for name, value in self.settings_.items() if name not in passing}
         return resolved | {"seed": self.seed_}
 
 
