@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from neural_brane.cli.app import app
 from neural_brane.errors import GraphError
 from neural_brane.io import read_graph, read_labels
 
@@ -21,12 +23,19 @@ MOVE = "mend the count, or, if the line is an edge, move it further down"
 
 
 def read_malformed(folder: Path, files: dict[str, str | bytes]) -> str:
-    """Write the files, read the first as a graph, and return the error without the folder's name."""
+    """Write the files, read the first as a graph, and return the error without the folder's name.
+
+    The command line must say the same on one line, without a traceback.
+    """
     for name, content in files.items():
         (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
     others = {role: folder / name for role, name in (("attributes", "a.txt"), ("labels", "l.txt")) if name in files}
     with pytest.raises(GraphError) as caught:
         read_graph(folder / next(iter(files)), **others)
+    options = [word for role, path in others.items() for word in (f"--{role}", str(path))]
+    command = ["embed", str(folder / next(iter(files))), "-o", str(folder / "vectors.npz"), *options]
+    result = CliRunner().invoke(app, command)
+    assert (result.exit_code, result.stderr) == (2, f"error: {caught.value}\n")
     return str(caught.value).replace(f"{folder}/", "")
 
 
