@@ -96,11 +96,12 @@ def show(rows: list[dict]) -> None:
 def markdown(rows: list[dict]) -> str:
     """The README's table: the paper's figures beside ours at 30 / 50 / 70 %, random splits."""
     by_recipe = {(row["dataset"], row["recipe"]): row["random"] for row in rows}
-    lines = ["| | paper | released recipe | default |", "| --- | --- | --- | --- |"]
+    seeds = {row["dataset"]: row["seeds"] for row in rows}
+    lines = ["| | paper | released recipe | default | seeds |", "| --- | --- | --- | --- | --- |"]
     for dataset, paper in PAPER.items():
         scores = (paper, by_recipe[dataset, "released"], by_recipe[dataset, "default"])
         texts = (" ".join(f"{value:.3f}".lstrip("0") for value in score) if score else "-" for score in scores)
-        lines.append(f"| {dataset} | {' | '.join(texts)} |")
+        lines.append(f"| {dataset} | {' | '.join(texts)} | {seeds[dataset]} |")
     return "\n".join(lines)
 
 

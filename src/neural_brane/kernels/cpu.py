@@ -132,39 +132,35 @@ def _train(model, attribute_bags, neighbour_bags, triplets, settings, work, loss
     L2 on the parameters shrinks every row of both tables at every step. A common factor does it in no time:
     the tables hold P / scale, and pooling commutes with a positive factor.
     """
-    batch, dim = triplets.shape[1], model.weight.shape[1]
-    blocks = work.pooled.shape[0]
-    attribute_tasks = model.attribute_table.shape[1] // LANE
-    neighbour_tasks = model.neighbour_table.shape[1] // LANE
-    tasks = attribute_tasks + neighbour_tasks + WEIGHT_TASKS
+    tasks = (model.attribute_table.shape[1] + model.neighbour_table.shape[1]) // LANE + WEIGHT_TASKS
     decay = np.float32(1 - 2 * settings.learning_rate * settings.parameter_l2)
     scale = np.float32(1)
-    for step in range(triplets.shape[0]):
+    for step in range(len(triplets)):
+        batch = triplets[step]
         if settings.zero_floor:
-            work.floor_below[0] = _longest(attribute_bags, triplets[step])
-            work.floor_below[1] = _longest(neighbour_bags, triplets[step])
-        for block in prange(blocks):
-            first, last = block * batch // blocks, (block + 1) * batch // blocks
-            _block(model, attribute_bags, neighbour_bags, triplets[step, first:last], settings, scale, work, block)
-        losses[step] = work.loss_share.sum() / batch
+            work.floor_below[0] = _longest(attribute_bags, batch)
+            work.floor_below[1] = _longest(neighbour_bags, batch)
+        # Numba compiles a function anew for every type of its arguments, and the index of prange changes its type on
+        # the way: the casts, here and below, save seconds at the first run.
+        for block in prange(work.pooled.shape[0]):
+            _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, np.int64(block))
+        losses[step] = _mean(work.loss_share, len(batch))
         scale *= decay
         for task in prange(tasks):
-            if task < attribute_tasks:
-                _update_table(
-                    model.attribute_table, attribute_bags, triplets[step], settings, scale,
-                    work.attribute_winner, work.slope, task * LANE, 0, settings.attribute_dim,
-                )  # fmt: skip
-            elif task < attribute_tasks + neighbour_tasks:
-                _update_table(
-                    model.neighbour_table, neighbour_bags, triplets[step], settings, scale,
-                    work.neighbour_winner, work.slope, (task - attribute_tasks) * LANE, settings.attribute_dim, dim,
-                )  # fmt: skip
-            else:
-                _update_weight(model, settings, decay, work, task - attribute_tasks - neighbour_tasks)
-        if scale < SMALLEST_SCALE or (step == triplets.shape[0] - 1 and scale != 1):
+            _update(model, attribute_bags, neighbour_bags, batch, settings, scale, decay, work, np.int64(task))
+        if scale < SMALLEST_SCALE or (step == len(triplets) - 1 and scale != 1):
             _rescale(model.attribute_table, scale)
             _rescale(model.neighbour_table, scale)
             scale = np.float32(1)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _mean(shares, count):
+    """The shares added up in order, over a count."""
+    total = 0.0
+    for share in shares:
+        total += share
+    return total / count
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -179,14 +175,16 @@ def _longest(bags, triplets):
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _block(model, attribute_bags, neighbour_bags, triplets, settings, scale, work, block):
+def _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, block):
     """Forward and backward for the triplets of one block; writes its slices of the workspace."""
+    blocks = work.pooled.shape[0]
+    triplets = batch[block * len(batch) // blocks : (block + 1) * len(batch) // blocks]
     count = len(triplets)
     pooled = work.pooled[block, : 3 * count]
     hidden = work.hidden[block, : 3 * count]
     _pool_all(
         attribute_bags, model.attribute_table, triplets, settings, work.floor_below[0], scale,
-        work.attribute_best[block], work.attribute_winner[block], pooled, 0, settings.attribute_dim,
+        work.attribute_best[block], work.attribute_winner[block], pooled, np.int64(0), settings.attribute_dim,
     )  # fmt: skip
     _pool_all(
         neighbour_bags, model.neighbour_table, triplets, settings, work.floor_below[1], scale,
@@ -279,6 +277,26 @@ def _score(hidden, bias, settings, count):
 
 
 @numba.njit(cache=True, error_model="numpy")
+def _update(model, attribute_bags, neighbour_bags, batch, settings, scale, decay, work, task):
+    """One task of the second pass: some columns of a table, or some rows of W."""
+    d1, dim = settings.attribute_dim, model.weight.shape[1]
+    attribute_tasks = model.attribute_table.shape[1] // LANE
+    weight_task = task - attribute_tasks - model.neighbour_table.shape[1] // LANE
+    if task < attribute_tasks:
+        _update_table(
+            model.attribute_table, attribute_bags, batch, settings, scale,
+            work.attribute_winner, work.slope, task * LANE, np.int64(0), d1,
+        )  # fmt: skip
+    elif weight_task < 0:
+        _update_table(
+            model.neighbour_table, neighbour_bags, batch, settings, scale,
+            work.neighbour_winner, work.slope, (task - attribute_tasks) * LANE, d1, dim,
+        )  # fmt: skip
+    else:
+        _update_weight(model, settings, decay, work, weight_task)
+
+
+@numba.njit(cache=True, error_model="numpy")
 def _update_table(table, bags, triplets, settings, scale, winner, slope, column, first, last):
     """Walk all slots of the batch in order; subtract their gradients from LANE columns of one table.
 
@@ -328,9 +346,9 @@ def _update_weight(model, settings, decay, work, task):
             model.bias[k] = decay * model.bias[k] - rate * slope
 
 
-@numba.njit(cache=True, error_model="numpy", parallel=True)
+@numba.njit(cache=True, error_model="numpy")
 def _rescale(table, scale):
-    for row in prange(len(table)):
+    for row in range(len(table)):
         for c in range(table.shape[1]):
             table[row, c] *= scale
 
