@@ -2,8 +2,8 @@
 
     python benchmarks/quality.py [--seeds 10] [--recipes released default] [--json] [--output FILE]
 
-A cell is one training with one seed, scored on ten random splits (as the paper) and on ten stratified ones, at
-30, 50 and 70 % training nodes: logistic regression, C = 1, vectors as they are. Cells are kept in FILE as they are
+A cell is one training with one seed, scored on ten random splits of its own (as the paper) and on ten stratified
+ones, the same for every recipe, at 30, 50 and 70 % training nodes: logistic regression, C = 1, vectors as they are. Cells are kept in FILE as they are
 finished, so a run that was stopped goes on where it was. Trainings run side by side, one thread each; the number of
 threads changes no vector.
 """
@@ -41,7 +41,9 @@ def compute(dataset: str, recipe: str, seed: int) -> dict[str, object]:
     method = NeuralBrane(recipe=recipe, seed=seed, threads=1).fit(graph)
     seconds = time.perf_counter() - start
     vectors = method.embedding_.vectors
-    plain, stratified = (classify(vectors, graph.labels, train=SHARES, stratify=choice) for choice in (False, True))
+    plain, stratified = (
+        classify(vectors, graph.labels, train=SHARES, seed=seed, stratify=choice) for choice in (False, True)
+    )
     return {
         "dataset": dataset,
         "recipe": recipe,
