@@ -3,9 +3,9 @@
     python benchmarks/quality.py [--seeds 10] [--recipes released default] [--json] [--output FILE]
 
 A cell is one training with one seed, scored on ten random splits of its own (as the paper) and on ten stratified
-ones, the same for every recipe, at 30, 50 and 70 % training nodes: logistic regression, C = 1, vectors as they are. Cells are kept in FILE as they are
-finished, so a run that was stopped goes on where it was. Trainings run side by side, one thread each; the number of
-threads changes no vector.
+ones, the same for every recipe, at 30, 50 and 70 % training nodes: logistic regression, C = 1, vectors as they are.
+Cells are kept in FILE as they are finished, so a run that was stopped goes on where it was. Trainings run side by
+side, one thread each; the number of threads changes no vector.
 """
 
 import argparse
