@@ -209,9 +209,20 @@ def _pool_all(bags, table, triplets, settings, floor_below, scale, best, winner,
     for role in range(3):
         for t in range(count):
             slot = role * count + t
+            if t + 1 < count:
+                _prefetch_bag(bags, table, triplets[t + 1, role])
             _pool(bags, table, triplets[t, role], settings, floor_below, best, winner, slot)
             for c in range(np.uint64(last - first)):
                 pooled[slot, np.uint64(first) + c] = scale * best[c]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _prefetch_bag(bags, table, node):
+    """Ask for the first rows of the node that comes next; `_pool` asks for those that follow."""
+    start = bags.indptr[node]
+    for k in range(start, min(start + PREFETCH, bags.indptr[node + 1])):
+        for c in range(0, table.shape[1], LANE):
+            prefetch(table, bags.indices[k], c)
 
 
 # A slice inside these loops would count references across threads, which costs more than the arithmetic.
