@@ -232,12 +232,14 @@ def _write_parquet(path: Path, ids: np.ndarray, blocks: Iterator[np.ndarray], di
             failure.append(error)
             raise
 
-    try:
-        register_io_source(source, schema=schema).sink_parquet(
-            path, compression="uncompressed", row_group_size=16_384, metadata={"provenance": provenance}
-        )
-    except Exception as error:
-        raise (failure[0] if failure else error) from None
+    # An open file, not its name: polars would make the file from a thread of its own, even after a failure here.
+    with open(path, "wb") as file:
+        try:
+            register_io_source(source, schema=schema).sink_parquet(
+                file, compression="uncompressed", row_group_size=16_384, metadata={"provenance": provenance}
+            )
+        except Exception as error:
+            raise (failure[0] if failure else error) from None
 
 
 def _read_parquet(path: Path) -> Embedding:
