@@ -14,7 +14,7 @@ def files(tmp_path):
     rng = np.random.default_rng(0)
     names = np.array([f"n{i}" for i in range(60)])
     side = np.arange(60) % 2
-    Embedding(rng.normal(size=(60, 3)) + 6 * side[:, None], names, {"method": "by hand"}).save(tmp_path / "v.npz")
+    Embedding(rng.normal(size=(60, 3)) + 12 * side[:, None] - 6, names, {"method": "by hand"}).save(tmp_path / "v.npz")
     lines = [f"{names[i]}\t{'left' if side[i] else 'right'}\n" for i in rng.permutation(60)]
     (tmp_path / "labels.txt").write_text("".join(lines))
     return tmp_path
@@ -44,7 +44,7 @@ def test_json_stands_alone_and_says_what_was_scored(files):
 
 def test_the_order_of_the_file_changes_nothing(files):
     vectors = Embedding.load(files / "v.npz")
-    noisy = vectors.vectors + 6 * np.random.default_rng(1).normal(size=(60, 3)).astype(np.float32)
+    noisy = vectors.vectors + 12 * np.random.default_rng(1).normal(size=(60, 3)).astype(np.float32)
     Embedding(noisy, vectors.ids).save(files / "a.npz")
     Embedding(noisy[::-1], vectors.ids[::-1]).save(files / "b.tsv")
     found = [evaluate(files / name, "--labels", files / "labels.txt", "--json") for name in ("a.npz", "b.tsv")]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neural_brane.kernels import reference
-from neural_brane.kernels.types import MAX, MEAN, SUM, Bags, Model
+from neural_brane.kernels.types import MAX, MEAN, SUM, Bags
 
 
 def bags(*rows):
@@ -10,37 +10,24 @@ def bags(*rows):
     return Bags(np.concatenate([[0], np.cumsum(sizes)]), np.concatenate(rows).astype(np.int32))
 
 
-NEITHER = np.array([False, False])
 TABLE = np.array([[1.0, -5.0], [2.0, -4.0], [2.0, -6.0]])
 
 
 def test_max_pooling_keeps_the_largest_and_the_first_of_equals():
-    pooled, winner = reference.pool(bags([0, 1, 2], []), TABLE, np.array([0, 1]), MAX, NEITHER)
+    pooled, winner = reference.pool(bags([0, 1, 2], []), TABLE, np.array([0, 1]), MAX, False)
     np.testing.assert_array_equal(pooled, [[2, -4], [0, 0]])
     np.testing.assert_array_equal(winner, [[1, 1], [-1, -1]])
 
 
 def test_zero_floor_is_one_more_row_of_zeros():
-    pooled, winner = reference.pool(bags([0, 1, 2]), TABLE, np.array([0]), MAX, np.array([True]))
+    pooled, winner = reference.pool(bags([0, 1, 2]), TABLE, np.array([0]), MAX, True)
     np.testing.assert_array_equal(pooled, [[2, 0]])
     np.testing.assert_array_equal(winner, [[1, -1]])
 
 
 def test_sum_and_mean_pooling():
-    assert reference.pool(bags([0, 1, 2]), TABLE, np.array([0]), SUM, NEITHER)[0].tolist() == [[5, -15]]
-    np.testing.assert_allclose(reference.pool(bags([0, 1, 2]), TABLE, np.array([0]), MEAN, NEITHER)[0], [[5 / 3, -5]])
-
-
-def test_in_training_the_longest_bags_of_a_batch_get_no_zeros(settings):
-    """Padding brings every bag to the length of the longest, which itself needs none."""
-    table = -np.ones((3, 1))
-    model = Model(table, table, np.array([[0.0, 1.0]]), np.array([5.0]))
-    both = bags([0, 1], [2], [0, 2])
-    triplets = np.array([[0, 1, 2]])
-    settings = settings._replace(attribute_dim=1, zero_floor=True, hidden_l2=1.0, triplet_scale=0.0)
-    # h = 5 + v_nbr: 4 for the two nodes with two neighbours, 5 for the one whose bag is padded.
-    assert reference.loss(model, both, both, triplets, settings) == 4**2 + 5**2 + 4**2
-    assert reference.embed(model, both, both, np.arange(3), settings).max() == 0
+    assert reference.pool(bags([0, 1, 2]), TABLE, np.array([0]), SUM, False)[0].tolist() == [[5, -15]]
+    np.testing.assert_allclose(reference.pool(bags([0, 1, 2]), TABLE, np.array([0]), MEAN, False)[0], [[5 / 3, -5]])
 
 
 @pytest.mark.parametrize("pooling", [MAX, SUM, MEAN])

@@ -38,8 +38,8 @@ def evaluate(
 ) -> None:
     """Score vectors by predicting the nodes' classes: logistic regression, Macro-F1 and Micro-F1.
 
-    Vectors and labels are matched by node id. The regression has C = 1 and takes the vectors
-    as they are; the divisions are plain random ones unless --stratify.
+    Vectors and labels are matched by node id. The regression (liblinear, one class against the rest) has C = 1 and
+    takes the vectors as they are; the divisions are plain random ones unless --stratify.
 
     \b
     brane evaluate vectors.npz --labels citeseer

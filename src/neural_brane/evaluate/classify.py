@@ -93,7 +93,8 @@ def classify(
 ) -> Classification:
     """Train logistic regression on part of the nodes, predict the rest, and score by F1.
 
-    C = 1 and vectors as they are, on random splits as in the paper, or on splits that divide every class alike
+    The regression is scikit-learn's as it was when the paper was written: liblinear, one class against the rest,
+    C = 1, vectors as they are. Splits are random as in the paper, or divide every class alike
     (`stratify`); `random_splits` makes them, the same for every method. `labels` stand in the order of the
     vectors; nodes labelled "" are left out and counted.
 
@@ -120,12 +121,14 @@ def _fit(table: np.ndarray, target: np.ndarray, rows: np.ndarray, held_out: np.n
     """Macro-F1 and Micro-F1 of one split."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import f1_score
+    from sklearn.multiclass import OneVsRestClassifier
 
     if (target[rows] == target[rows[0]]).all():
         raise EmbeddingError(
             f"a random training part of {len(rows)} nodes holds one class only; label more nodes or train on more"
         )
-    model = LogisticRegression(C=1.0, max_iter=MAX_ITERATIONS).fit(table[rows], target[rows])
+    regression = LogisticRegression(C=1.0, solver="liblinear", max_iter=MAX_ITERATIONS)
+    model = OneVsRestClassifier(regression).fit(table[rows], target[rows])
     predicted, true = model.predict(table[held_out]), target[held_out]
     macro, micro = (f1_score(true, predicted, average=average) for average in ("macro", "micro"))
     return float(macro), float(micro)

@@ -49,7 +49,6 @@ class Workspace(NamedTuple):
     weight_share: np.ndarray  # (blocks, hidden, dim)
     bias_share: np.ndarray  # (blocks, hidden)
     loss_share: np.ndarray  # (blocks,) float64
-    floor_below: np.ndarray  # (2,) int64: bags of each table with fewer rows than this get one of zeros
 
 
 @contextmanager
@@ -121,7 +120,6 @@ def _workspace(model: Model, batch: int) -> Workspace:
         weight_share=np.empty((blocks, hidden, dim), np.float32),
         bias_share=np.empty((blocks, hidden), np.float32),
         loss_share=np.empty(blocks),
-        floor_below=np.zeros(2, np.int64),
     )
 
 
@@ -137,9 +135,6 @@ def _train(model, attribute_bags, neighbour_bags, triplets, settings, work, loss
     scale = np.float32(1)
     for step in range(len(triplets)):
         batch = triplets[step]
-        if settings.zero_floor:
-            work.floor_below[0] = _longest(attribute_bags, batch)
-            work.floor_below[1] = _longest(neighbour_bags, batch)
         # Numba compiles a function anew for every type of its arguments, and the index of prange changes its type on
         # the way: the casts, here and below, save seconds at the first run.
         for block in prange(work.pooled.shape[0]):
@@ -164,17 +159,6 @@ def _mean(shares, count):
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _longest(bags, triplets):
-    """The number of rows in the largest bag of a batch."""
-    longest = 0
-    for t in range(len(triplets)):
-        for role in range(3):
-            node = triplets[t, role]
-            longest = max(longest, bags.indptr[node + 1] - bags.indptr[node])
-    return longest
-
-
-@numba.njit(cache=True, error_model="numpy")
 def _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, block):
     """Forward and backward for the triplets of one block; writes its slices of the workspace."""
     blocks = work.pooled.shape[0]
@@ -183,11 +167,11 @@ def _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, 
     pooled = work.pooled[block, : 3 * count]
     hidden = work.hidden[block, : 3 * count]
     _pool_all(
-        attribute_bags, model.attribute_table, triplets, settings, work.floor_below[0], scale,
+        attribute_bags, model.attribute_table, triplets, settings, scale,
         work.attribute_best[block], work.attribute_winner[block], pooled, np.int64(0), settings.attribute_dim,
     )  # fmt: skip
     _pool_all(
-        neighbour_bags, model.neighbour_table, triplets, settings, work.floor_below[1], scale,
+        neighbour_bags, model.neighbour_table, triplets, settings, scale,
         work.neighbour_best[block], work.neighbour_winner[block], pooled, settings.attribute_dim, pooled.shape[1],
     )  # fmt: skip
     np.dot(pooled, model.weight.T, hidden)
@@ -203,7 +187,7 @@ def _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, 
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _pool_all(bags, table, triplets, settings, floor_below, scale, best, winner, pooled, first, last):
+def _pool_all(bags, table, triplets, settings, scale, best, winner, pooled, first, last):
     """Pool one table for all u, then all i, then all j: into columns first to last of pooled, and winner."""
     count = len(triplets)
     for role in range(3):
@@ -211,7 +195,7 @@ def _pool_all(bags, table, triplets, settings, floor_below, scale, best, winner,
             slot = role * count + t
             if t + 1 < count:
                 _prefetch_bag(bags, table, triplets[t + 1, role])
-            _pool(bags, table, triplets[t, role], settings, floor_below, best, winner, slot)
+            _pool(bags, table, triplets[t, role], settings, best, winner, slot)
             for c in range(np.uint64(last - first)):
                 pooled[slot, np.uint64(first) + c] = scale * best[c]
 
@@ -227,12 +211,12 @@ def _prefetch_bag(bags, table, node):
 
 # A slice inside these loops would count references across threads, which costs more than the arithmetic.
 @numba.njit(cache=True, error_model="numpy")
-def _pool(bags, table, node, settings, floor_below, best, winner, slot):
+def _pool(bags, table, node, settings, best, winner, slot):
     """Reduce one node's rows of a table (rows, d) into best (d,); for max, which row won into winner[slot] (d,)."""
     start, stop = bags.indptr[node], bags.indptr[node + 1]
     width = table.shape[1]
     if settings.pooling == MAX:
-        floor = np.float32(0) if stop - start < max(floor_below, 1) else np.float32(-np.inf)
+        floor = np.float32(0) if settings.zero_floor or start == stop else np.float32(-np.inf)
         for c in range(width):
             best[c] = floor
             winner[slot, c] = -1
@@ -367,10 +351,9 @@ def _rescale(table, scale):
 @numba.njit(cache=True, error_model="numpy", parallel=True)
 def _embed(bags, table, nodes, settings, pooled, first, last):
     """Pool one table for every node of nodes (k,) into columns first to last of pooled (k, dim)."""
-    floor_below = len(table) + 1 if settings.zero_floor else 0
     for slot in prange(len(nodes)):
         best = np.empty(table.shape[1], np.float32)
         winner = np.empty((1, table.shape[1]), np.int32)
-        _pool(bags, table, nodes[slot], settings, floor_below, best, winner, 0)
+        _pool(bags, table, nodes[slot], settings, best, winner, 0)
         for c in range(last - first):
             pooled[slot, first + c] = best[c]

@@ -5,10 +5,10 @@ import numpy as np
 from neural_brane.kernels.types import MAX, MEAN, Bags, Model, Settings
 
 
-def pool(bags: Bags, table: np.ndarray, nodes: np.ndarray, pooling: int, floored: np.ndarray):
+def pool(bags: Bags, table: np.ndarray, nodes: np.ndarray, pooling: int, zero_floor: bool):
     """Reduce each node's rows of a table to one; an empty bag gives zeros.
 
-    floored (k,) bool says which bags get one more row, of zeros; it counts for max pooling alone.
+    With zero_floor, max pooling sees one more row, of zeros.
     Returns pooled (k, d) and, for max pooling, winner (k, d): the row each number came from, -1 for none.
     """
     pooled = np.zeros((len(nodes), table.shape[1]), table.dtype)
@@ -22,7 +22,7 @@ def pool(bags: Bags, table: np.ndarray, nodes: np.ndarray, pooling: int, floored
             best = table[rows].argmax(axis=0)
             pooled[slot] = table[rows[best], columns]
             winner[slot] = rows[best]
-            if floored[slot]:
+            if zero_floor:
                 winner[slot, pooled[slot] <= 0] = -1
                 pooled[slot] = np.maximum(pooled[slot], 0)
         else:
@@ -34,9 +34,8 @@ def pool(bags: Bags, table: np.ndarray, nodes: np.ndarray, pooling: int, floored
 
 def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
     """f(u), the embedding: pooled attributes beside pooled neighbours. Returns (k, d1 + d2)."""
-    floored = np.full(len(nodes), settings.zero_floor)
-    tables = zip((attribute_bags, neighbour_bags), _trim(model, settings), strict=True)
-    return np.hstack([pool(bags, table, nodes, settings.pooling, floored)[0] for bags, table in tables])
+    parts = _pool_both(model, attribute_bags, neighbour_bags, nodes, settings)
+    return np.hstack([pooled for pooled, _ in parts])
 
 
 def hide(model: Model, pooled: np.ndarray):
@@ -46,8 +45,7 @@ def hide(model: Model, pooled: np.ndarray):
 
 def loss(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
     """The whole objective of one batch of triplets (batch, 3), regularisation included."""
-    parts = _pool_batch(model, attribute_bags, neighbour_bags, triplets.T.ravel(), settings)
-    h = hide(model, np.hstack([pooled for pooled, _ in parts]))
+    h = hide(model, embed(model, attribute_bags, neighbour_bags, triplets.T.ravel(), settings))
     h_u, h_i, h_j = np.split(h, 3)
     margin = (h_u * (h_i - h_j)).sum(axis=1)
     total = settings.triplet_scale * np.logaddexp(0, -margin).sum()
@@ -58,7 +56,7 @@ def loss(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.
 def gradients(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
     """The gradient of `loss` as a Model of dense arrays, and the batch's mean of −ln σ."""
     nodes = triplets.T.ravel()
-    parts = _pool_batch(model, attribute_bags, neighbour_bags, nodes, settings)
+    parts = _pool_both(model, attribute_bags, neighbour_bags, nodes, settings)
     (attribute_part, attribute_winner), (neighbour_part, neighbour_winner) = parts
     f = np.hstack([attribute_part, neighbour_part])
     h = hide(model, f)
@@ -94,19 +92,17 @@ def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np
     return losses
 
 
-def _pool_batch(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
-    """Pool both tables for the nodes of a batch: padding gives zeros to all bags shorter than the longest."""
-    parts = []
-    for bags, table in zip((attribute_bags, neighbour_bags), _trim(model, settings), strict=True):
-        sizes = bags.indptr[nodes + 1] - bags.indptr[nodes]
-        floored = settings.zero_floor & (sizes < sizes.max())
-        parts.append(pool(bags, table, nodes, settings.pooling, floored))
-    return parts
-
-
-def _trim(model: Model, settings: Settings):
+def _pool_both(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
+    """Pool both tables: (pooled, winner) of attributes, and of neighbours."""
     d1 = settings.attribute_dim
-    return model.attribute_table[:, :d1], model.neighbour_table[:, : model.weight.shape[1] - d1]
+    attribute_table, neighbour_table = (
+        model.attribute_table[:, :d1],
+        model.neighbour_table[:, : model.weight.shape[1] - d1],
+    )
+    return [
+        pool(bags, table, nodes, settings.pooling, settings.zero_floor)
+        for bags, table in ((attribute_bags, attribute_table), (neighbour_bags, neighbour_table))
+    ]
 
 
 def _spread(gradient, bags: Bags, nodes: np.ndarray, winner: np.ndarray, df: np.ndarray, pooling: int):

@@ -29,7 +29,7 @@ class Settings(NamedTuple):
 
     attribute_dim: int  # d1; the neighbours' share d2 is what is left of W's width
     pooling: int  # MAX, SUM or MEAN
-    zero_floor: bool  # max pooling sees one more row, of zeros; in training, but for a batch's longest bags
+    zero_floor: bool  # max pooling sees one more row, of zeros
     learning_rate: float
     triplet_scale: float  # 1 / batch where the loss is a mean, 1 where it is a sum
     hidden_l2: float  # λ of Σ ‖h‖² over the batch, or 0

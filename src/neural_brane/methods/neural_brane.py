@@ -37,8 +37,9 @@ class NeuralBrane(Embedder):
     attribute_dim : the attributes' share of dim; the rest is the neighbours'. Half when None.
     hidden : width of the ReLU layer; dim when None.
     pooling : "max", "sum" or "mean" over a node's rows.
-    zero_floor : max pooling sees one more row, of zeros, as padding to a batch's longest bag makes it in the
-        released program; the longest itself is spared in training.
+    zero_floor : max pooling sees one more row, of zeros. In the released program padding to a batch's longest bag
+        has this effect on all shorter ones; here the longest has it too, so that a step does not depend on which
+        nodes share a batch.
     bias : train the ReLU layer's bias; without, it stays zero.
     regularise : what `l2` weighs: "parameters" (‖Θ‖²) or "hidden" (Σ ‖h‖² over the nodes of a batch).
     l2 : weight of the regularisation, the paper's λ.
