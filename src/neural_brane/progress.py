@@ -10,10 +10,11 @@ class Progress:
 
     epoch: int  # 1, 2, …
     epochs: int
-    done: int  # triplets so far
-    total: int  # triplets if the run goes to its last epoch
-    loss: float  # the mean of −ln σ over the epoch so far
-    rate: float  # triplets per second, lately
+    done: int  # units so far
+    total: int  # units if the run goes to its last epoch
+    loss: float | None  # the mean over the epoch so far; None where the method has none
+    rate: float  # units per second, lately
+    unit: str = "triplets"  # what is counted, in the plural
 
 
 Reporter = Callable[[Progress], None]

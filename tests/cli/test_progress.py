@@ -1,14 +1,20 @@
-from types import SimpleNamespace
-
 from neural_brane.cli import progress
+from neural_brane.progress import Progress
 
 
-def at(done, total=3_000_000, epoch=1, rate=100_000.0):
-    return SimpleNamespace(epoch=epoch, epochs=30, done=done, total=total, loss=0.51234, rate=rate)
+def at(done, total=3_000_000, epoch=1, rate=100_000.0, loss=0.51234, **rest):
+    return Progress(epoch=epoch, epochs=30, done=done, total=total, loss=loss, rate=rate, **rest)
 
 
 def test_a_report_names_epoch_loss_and_speed():
     assert progress.describe(at(0, epoch=3)) == "epoch 3/30 · loss 0.5123 · 100,000 triplets/s"
+
+
+def test_a_report_without_a_loss_shows_none_and_names_what_it_counts():
+    assert progress.describe(at(0, loss=None, unit="pairs", rate=1234.0)) == "epoch 1/30 · 1,234 pairs/s"
+    assert progress.describe(at(0, loss=0.0, unit="iterations", rate=2.46)) == (
+        "epoch 1/30 · loss 0.0000 · 2.5 iterations/s"
+    )
 
 
 def test_time_left_follows_the_present_rate():

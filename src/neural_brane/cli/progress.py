@@ -62,8 +62,9 @@ def _plain() -> Reporter:
 
 def describe(progress: Progress) -> str:
     """Where training stands, in a few words."""
-    where = f"epoch {progress.epoch}/{progress.epochs}"
-    return f"{where} · loss {progress.loss:.4f} · {progress.rate:,.0f} triplets/s"
+    loss = "" if progress.loss is None else f" · loss {progress.loss:.4f}"
+    digits = 0 if progress.rate >= 10 else 1  # a slow method's units are few
+    return f"epoch {progress.epoch}/{progress.epochs}{loss} · {progress.rate:,.{digits}f} {progress.unit}/s"
 
 
 def remaining(progress: Progress) -> float:
