@@ -1,14 +1,15 @@
 """Neural-Brane on the CPU, in Numba: the kernels of `reference`, fast, and the same bit for bit on any threads.
 
-A batch is cut into blocks whose number does not depend on the threads. One parallel pass takes the blocks: each
-pools its rows, runs its own small matrix products, and keeps its share of W's gradient. A second pass owns
-columns: each task walks all slots in order and writes only its own columns of a table, or its own rows of W.
-So no two threads write one number, and every sum has one order.
+A step has two parallel passes. One owns columns: each task finishes the step before on its LANE columns of a table
+(or its rows of W), then pools this step's bags in them. The other owns blocks of triplets, whose number does not
+depend on the threads: each runs its own small matrix products and keeps its share of W's gradient. So no two
+threads write one number, and every sum has one order.
 """
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import NamedTuple
 
 # Threads meet twice a step. Left alone, OpenMP's spin for milliseconds there, which starves whatever else the
@@ -24,31 +25,32 @@ from threadpoolctl import ThreadpoolController
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
-from neural_brane.kernels.prefetch import prefetch
-from neural_brane.kernels.types import MAX, MEAN, Bags, Model, Settings
+from neural_brane.kernels.columns import pool_columns, scale_columns, update_columns
+from neural_brane.kernels.lanes import LANE
+from neural_brane.kernels.types import Bags, Model, Settings
 
-LANE = 16  # float32 numbers in a cache line: the unit of table columns one task owns
 BLOCK_TRIPLETS = 25  # smaller blocks spread over more threads, larger ones make faster matrix products
 MAX_BLOCKS = 64
 WEIGHT_TASKS = 4
-PREFETCH = 4  # rows between the one being pooled and the one asked for: a read from memory takes about as long
+ATTRIBUTES, NEIGHBOURS, WEIGHT = 0, 1, 2  # what a task of the pass over columns owns a part of
 SMALLEST_SCALE = 0.25
+EMBED_NODES = 256  # embedded by one task at a time
 _BLAS = ThreadpoolController().select(user_api="blas")  # made once: finding the libraries takes a millisecond
 
 
 class Workspace(NamedTuple):
-    """Scratch of one batch, a block at a time: made once, reused by every step."""
+    """Scratch of one batch: made once, reused by every step. A block's slots are all its u, then all i, then all j."""
 
-    pooled: np.ndarray  # f (blocks, rows, dim)
-    hidden: np.ndarray  # h, then dL/dz (blocks, rows, hidden)
-    slope: np.ndarray  # dL/df (blocks, rows, dim)
-    attribute_best: np.ndarray  # one node's pooled row (blocks, padded d1)
-    attribute_winner: np.ndarray  # (blocks, rows, padded d1) int32
-    neighbour_best: np.ndarray
-    neighbour_winner: np.ndarray
+    pooled: np.ndarray  # f (slots, dim)
+    hidden: np.ndarray  # h, then dL/dz (slots, hidden)
+    slope: np.ndarray  # dL/df (slots, dim)
+    attribute_winner: np.ndarray  # (slots, padded d1) int32
+    neighbour_winner: np.ndarray  # (slots, padded d2) int32
+    bounds: np.ndarray  # (blocks + 1,) int64: the triplets where each block begins
     weight_share: np.ndarray  # (blocks, hidden, dim)
     bias_share: np.ndarray  # (blocks, hidden)
     loss_share: np.ndarray  # (blocks,) float64
+    tasks: np.ndarray  # (tasks, 2) int64: what a task of the pass over columns owns, and which part of it
 
 
 @contextmanager
@@ -81,10 +83,12 @@ def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np
 
     Returns (steps,) float64: each batch's mean of −ln σ before its step.
     """
-    workspace = _workspace(model, triplets.shape[1])
+    work = _workspace(model, triplets.shape[1])
+    blocks = [triplets[:, start:stop].transpose(0, 2, 1) for start, stop in pairwise(work.bounds)]
+    slots = np.concatenate([block.reshape(len(triplets), -1) for block in blocks], axis=1)
     losses = np.empty(len(triplets))
     with _BLAS.limit(limits=1):
-        _train(model, attribute_bags, neighbour_bags, triplets, settings, workspace, losses)
+        _train(model, attribute_bags, neighbour_bags, slots, settings, work, losses)
     return losses
 
 
@@ -106,47 +110,77 @@ def hide(model: Model, pooled: np.ndarray):
 
 def _workspace(model: Model, batch: int) -> Workspace:
     blocks = min(MAX_BLOCKS, -(-batch // BLOCK_TRIPLETS))
-    rows = 3 * -(-batch // blocks)
+    slots = 3 * batch
     hidden, dim = model.weight.shape
     d1, d2 = model.attribute_table.shape[1], model.neighbour_table.shape[1]
     return Workspace(
-        pooled=np.empty((blocks, rows, dim), np.float32),
-        hidden=np.empty((blocks, rows, hidden), np.float32),
-        slope=np.empty((blocks, rows, dim), np.float32),
-        attribute_best=np.empty((blocks, d1), np.float32),
-        attribute_winner=np.empty((blocks, rows, d1), np.int32),
-        neighbour_best=np.empty((blocks, d2), np.float32),
-        neighbour_winner=np.empty((blocks, rows, d2), np.int32),
+        pooled=np.empty((slots, dim), np.float32),
+        hidden=np.empty((slots, hidden), np.float32),
+        slope=np.empty((slots, dim), np.float32),
+        attribute_winner=np.empty((slots, d1), np.int32),
+        neighbour_winner=np.empty((slots, d2), np.int32),
+        bounds=np.arange(blocks + 1) * batch // blocks,
         weight_share=np.empty((blocks, hidden, dim), np.float32),
         bias_share=np.empty((blocks, hidden), np.float32),
         loss_share=np.empty(blocks),
+        tasks=_tasks(d1 // LANE, d2 // LANE, WEIGHT_TASKS),
     )
 
 
+def _tasks(*counts: int) -> np.ndarray:
+    """The parts of each kind, spread evenly: threads take runs of tasks, and each should get some of every kind."""
+    parts = [((part + 0.5) / count, kind, part) for kind, count in enumerate(counts) for part in range(count)]
+    return np.array([(kind, part) for _, kind, part in sorted(parts)])
+
+
 @numba.njit(cache=True, error_model="numpy", parallel=True)
-def _train(model, attribute_bags, neighbour_bags, triplets, settings, work, losses):
-    """The loop of `train`: per step one pass over blocks, then one over columns.
+def _train(model, attribute_bags, neighbour_bags, slots, settings, work, losses):
+    """The loop of `train` over slots (steps, slots), the nodes of every step in the order of the workspace.
 
     L2 on the parameters shrinks every row of both tables at every step. A common factor does it in no time:
     the tables hold P / scale, and pooling commutes with a positive factor.
     """
-    tasks = (model.attribute_table.shape[1] + model.neighbour_table.shape[1]) // LANE + WEIGHT_TASKS
     decay = np.float32(1 - 2 * settings.learning_rate * settings.parameter_l2)
     scale = np.float32(1)
-    for step in range(len(triplets)):
-        batch = triplets[step]
+    for step in range(len(slots) + 1):
+        fold = scale < SMALLEST_SCALE or step == len(slots)
         # Numba compiles a function anew for every type of its arguments, and the index of prange changes its type on
         # the way: the casts, here and below, save seconds at the first run.
-        for block in prange(work.pooled.shape[0]):
-            _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, np.int64(block))
-        losses[step] = _mean(work.loss_share, len(batch))
-        scale *= decay
-        for task in prange(tasks):
-            _update(model, attribute_bags, neighbour_bags, batch, settings, scale, decay, work, np.int64(task))
-        if scale < SMALLEST_SCALE or (step == len(triplets) - 1 and scale != 1):
-            _rescale(model.attribute_table, scale)
-            _rescale(model.neighbour_table, scale)
-            scale = np.float32(1)
+        for task in prange(len(work.tasks)):
+            kind, part = work.tasks[task]
+            if kind == ATTRIBUTES:
+                _columns(
+                    model.attribute_table, attribute_bags, slots, step, settings, scale, fold, work,
+                    work.attribute_winner, part * LANE, np.int64(0), settings.attribute_dim,
+                )  # fmt: skip
+            elif kind == NEIGHBOURS:
+                _columns(
+                    model.neighbour_table, neighbour_bags, slots, step, settings, scale, fold, work,
+                    work.neighbour_winner, part * LANE, settings.attribute_dim, work.pooled.shape[1],
+                )  # fmt: skip
+            elif step > 0:
+                _update_weight(model, settings, decay, work, part)
+        scale = np.float32(1) if fold else scale
+        if step < len(slots):
+            for block in prange(len(work.loss_share)):
+                _block(model, settings, work, np.int64(block))
+            losses[step] = _mean(work.loss_share, slots.shape[1] // 3)
+            scale *= decay
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _columns(table, bags, slots, step, settings, scale, fold, work, winner, column, first, last):
+    """Finish the step before and begin this one, in LANE columns of one table: columns first to last of f."""
+    columns = min(LANE, last - first - column)
+    if step > 0:
+        update_columns(
+            bags, table, column, slots[step - 1], settings, scale, work.slope, winner, first + column, columns
+        )
+    if fold and scale != 1:
+        scale_columns(table, column, scale)
+    if step < len(slots):
+        scale = np.float32(1) if fold else scale
+        pool_columns(bags, table, column, slots[step], settings, scale, work.pooled, winner, first + column, columns)
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -159,91 +193,20 @@ def _mean(shares, count):
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, block):
-    """Forward and backward for the triplets of one block; writes its slices of the workspace."""
-    blocks = work.pooled.shape[0]
-    triplets = batch[block * len(batch) // blocks : (block + 1) * len(batch) // blocks]
-    count = len(triplets)
-    pooled = work.pooled[block, : 3 * count]
-    hidden = work.hidden[block, : 3 * count]
-    _pool_all(
-        attribute_bags, model.attribute_table, triplets, settings, scale,
-        work.attribute_best[block], work.attribute_winner[block], pooled, np.int64(0), settings.attribute_dim,
-    )  # fmt: skip
-    _pool_all(
-        neighbour_bags, model.neighbour_table, triplets, settings, scale,
-        work.neighbour_best[block], work.neighbour_winner[block], pooled, settings.attribute_dim, pooled.shape[1],
-    )  # fmt: skip
+def _block(model, settings, work, block):
+    """Forward and backward for the triplets of one block; writes its slots of the workspace."""
+    start, stop = work.bounds[block], work.bounds[block + 1]
+    pooled, hidden = work.pooled[3 * start : 3 * stop], work.hidden[3 * start : 3 * stop]
     np.dot(pooled, model.weight.T, hidden)
-    work.loss_share[block] = _score(hidden, model.bias, settings, count)
-    np.dot(hidden, model.weight, work.slope[block, : 3 * count])
+    work.loss_share[block] = _score(hidden, model.bias, settings, stop - start)
+    np.dot(hidden, model.weight, work.slope[3 * start : 3 * stop])
     np.dot(hidden.T, pooled, work.weight_share[block])
     if settings.train_bias:
         share = work.bias_share[block]
         share[:] = 0
-        for row in range(3 * count):
+        for row in range(len(hidden)):
             for k in range(len(share)):
                 share[k] += hidden[row, k]
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _pool_all(bags, table, triplets, settings, scale, best, winner, pooled, first, last):
-    """Pool one table for all u, then all i, then all j: into columns first to last of pooled, and winner."""
-    count = len(triplets)
-    for role in range(3):
-        for t in range(count):
-            slot = role * count + t
-            if t + 1 < count:
-                _prefetch_bag(bags, table, triplets[t + 1, role])
-            _pool(bags, table, triplets[t, role], settings, best, winner, slot)
-            for c in range(np.uint64(last - first)):
-                pooled[slot, np.uint64(first) + c] = scale * best[c]
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _prefetch_bag(bags, table, node):
-    """Ask for the first rows of the node that comes next; `_pool` asks for those that follow."""
-    start = bags.indptr[node]
-    for k in range(start, min(start + PREFETCH, bags.indptr[node + 1])):
-        for c in range(0, table.shape[1], LANE):
-            prefetch(table, bags.indices[k], c)
-
-
-# A slice inside these loops would count references across threads, which costs more than the arithmetic.
-@numba.njit(cache=True, error_model="numpy")
-def _pool(bags, table, node, settings, best, winner, slot):
-    """Reduce one node's rows of a table (rows, d) into best (d,); for max, which row won into winner[slot] (d,)."""
-    start, stop = bags.indptr[node], bags.indptr[node + 1]
-    width = table.shape[1]
-    if settings.pooling == MAX:
-        floor = np.float32(0) if settings.zero_floor or start == stop else np.float32(-np.inf)
-        for c in range(width):
-            best[c] = floor
-            winner[slot, c] = -1
-        for k in range(start, stop, 2):
-            row, next_row = bags.indices[k], bags.indices[min(k + 1, stop - 1)]
-            for ahead in range(k + PREFETCH, min(k + PREFETCH + 2, stop)):
-                for c in range(0, width, LANE):
-                    prefetch(table, bags.indices[ahead], c)
-            for c in range(width):
-                # Selects, not ifs: only so does the loop vectorise. Two rows a turn halve the traffic of best.
-                later = table[next_row, c] > table[row, c]
-                value = table[next_row, c] if later else table[row, c]
-                which = next_row if later else row
-                greater = value > best[c]
-                best[c] = value if greater else best[c]
-                winner[slot, c] = which if greater else winner[slot, c]
-        return
-    for c in range(width):
-        best[c] = 0
-    for k in range(start, stop):
-        row = bags.indices[k]
-        for c in range(width):
-            best[c] += table[row, c]
-    if settings.pooling == MEAN and stop > start:
-        share = np.float32(1 / (stop - start))
-        for c in range(width):
-            best[c] *= share
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath=True)
@@ -272,58 +235,6 @@ def _score(hidden, bias, settings, count):
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _update(model, attribute_bags, neighbour_bags, batch, settings, scale, decay, work, task):
-    """One task of the second pass: some columns of a table, or some rows of W."""
-    d1, dim = settings.attribute_dim, model.weight.shape[1]
-    attribute_tasks = model.attribute_table.shape[1] // LANE
-    weight_task = task - attribute_tasks - model.neighbour_table.shape[1] // LANE
-    if task < attribute_tasks:
-        _update_table(
-            model.attribute_table, attribute_bags, batch, settings, scale,
-            work.attribute_winner, work.slope, task * LANE, np.int64(0), d1,
-        )  # fmt: skip
-    elif weight_task < 0:
-        _update_table(
-            model.neighbour_table, neighbour_bags, batch, settings, scale,
-            work.neighbour_winner, work.slope, (task - attribute_tasks) * LANE, d1, dim,
-        )  # fmt: skip
-    else:
-        _update_weight(model, settings, decay, work, weight_task)
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _update_table(table, bags, triplets, settings, scale, winner, slope, column, first, last):
-    """Walk all slots of the batch in order; subtract their gradients from LANE columns of one table.
-
-    The table's gradients are columns first to last of slope (blocks, rows, dim).
-    """
-    columns = min(LANE, last - first - column)
-    at, column = (
-        np.uint64(first + column),
-        np.uint64(column),
-    )  # unsigned: Numba tests the others for -1, -2, …
-    rate = np.float32(settings.learning_rate / scale)
-    blocks, batch = slope.shape[0], len(triplets)
-    for block in range(blocks):
-        begin, end = block * batch // blocks, (block + 1) * batch // blocks
-        for slot in range(3 * (end - begin)):
-            if settings.pooling == MAX:
-                for c in range(np.uint64(columns)):
-                    row = winner[block, slot, column + c]
-                    if row >= 0:
-                        table[np.uint64(row), column + c] -= rate * slope[block, slot, at + c]
-            else:
-                role, t = divmod(slot, end - begin)
-                node = triplets[begin + t, role]
-                start, stop = bags.indptr[node], bags.indptr[node + 1]
-                share = rate / np.float32(stop - start) if settings.pooling == MEAN else rate
-                for k in range(start, stop):
-                    row = bags.indices[k]
-                    for c in range(np.uint64(columns)):
-                        table[row, column + c] -= share * slope[block, slot, at + c]
-
-
-@numba.njit(cache=True, error_model="numpy")
 def _update_weight(model, settings, decay, work, task):
     """Add up the blocks' shares in order and take the step on this task's rows of W and b."""
     hidden, dim = model.weight.shape
@@ -341,19 +252,16 @@ def _update_weight(model, settings, decay, work, task):
             model.bias[k] = decay * model.bias[k] - rate * slope
 
 
-@numba.njit(cache=True, error_model="numpy")
-def _rescale(table, scale):
-    for row in range(len(table)):
-        for c in range(table.shape[1]):
-            table[row, c] *= scale
-
-
 @numba.njit(cache=True, error_model="numpy", parallel=True)
 def _embed(bags, table, nodes, settings, pooled, first, last):
     """Pool one table for every node of nodes (k,) into columns first to last of pooled (k, dim)."""
-    for slot in prange(len(nodes)):
-        best = np.empty(table.shape[1], np.float32)
-        winner = np.empty((1, table.shape[1]), np.int32)
-        _pool(bags, table, nodes[slot], settings, best, winner, 0)
-        for c in range(last - first):
-            pooled[slot, first + c] = best[c]
+    chunks = -(-len(nodes) // EMBED_NODES)
+    for chunk in prange(chunks):
+        start, stop = chunk * EMBED_NODES, min((chunk + 1) * EMBED_NODES, len(nodes))
+        winner = np.empty((EMBED_NODES, table.shape[1]), np.int32)
+        for column in range(0, last - first, LANE):
+            columns = min(LANE, last - first - column)
+            pool_columns(
+                bags, table, column, nodes[start:stop], settings, np.float32(1), pooled[start:stop], winner,
+                first + column, columns,
+            )  # fmt: skip

@@ -1,7 +1,7 @@
 """Sixteen float32 numbers of a table's row as one value, for kernels whose loops Numba does not vectorise.
 
-Where rows of one table are read and written in turn, the compiler must suspect that they overlap; these say what
-to do with whole registers instead.
+Where rows of one table are read and written in turn, the compiler must suspect that they overlap; and what it keeps
+from row to row it keeps in memory. These say what to do with whole registers instead.
 """
 
 from llvmlite import ir
@@ -35,6 +35,12 @@ def _place(context, builder, kind, table, row, column):
     return builder.bitcast(cgutils.get_item_pointer(context, builder, kind, array, [row, column]), _VECTOR.as_pointer())
 
 
+def _spread(builder, number):
+    """A vector of one number."""
+    single = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, _NUMBER(0))
+    return builder.shuffle_vector(single, single, ir.Constant(ir.VectorType(_NUMBER, LANE), [0] * LANE))
+
+
 @intrinsic
 def load(typing_context, table, row, column):
     """table[row, column : column + LANE]."""
@@ -61,10 +67,30 @@ def fill(typing_context, number):
     """A lane of one number."""
 
     def generate(context, builder, signature, arguments):
-        single = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), arguments[0], _NUMBER(0))
-        return builder.shuffle_vector(single, single, ir.Constant(ir.VectorType(_NUMBER, LANE), [0] * LANE))
+        return _spread(builder, arguments[0])
 
     return lane(types.float32), generate
+
+
+@intrinsic
+def label(typing_context, number):
+    """A lane of one int32 number: to be chosen and stored, not to reckon with."""
+
+    def generate(context, builder, signature, arguments):
+        return _spread(builder, builder.bitcast(arguments[0], _FLOAT))
+
+    return lane(types.int32), generate
+
+
+@intrinsic
+def if_greater(typing_context, a, b, then, otherwise):
+    """The numbers of `then` where a > b, of `otherwise` where not."""
+
+    def generate(context, builder, signature, arguments):
+        a, b, then, otherwise = arguments
+        return builder.select(builder.fcmp_ordered(">", a, b), then, otherwise)
+
+    return lane(lane, lane, lane, lane), generate
 
 
 @intrinsic
