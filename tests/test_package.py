@@ -24,7 +24,7 @@ ALLOWED = {
     "sampling": {"errors"},
     "kernels": {"errors"},
     "methods": {"embedding", "errors", "graph", "io", "kernels", "progress", "sampling"},
-    "evaluate": {"datasets", "embedding", "errors", "ids", "io"},
+    "evaluate": {"datasets", "embedding", "errors", "graph", "ids", "io", "methods"},
     "plot": {"embedding", "errors", "io"},
 }
 
