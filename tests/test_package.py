@@ -25,6 +25,7 @@ ALLOWED = {
     "kernels": {"errors"},
     "methods": {"embedding", "errors", "graph", "io", "kernels", "progress", "sampling"},
     "evaluate": {"datasets", "embedding", "errors", "graph", "ids", "io", "methods"},
+    "reproduce": set(),
     "plot": {"embedding", "errors", "io"},
 }
 
