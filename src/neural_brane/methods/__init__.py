@@ -3,7 +3,12 @@
 from neural_brane.methods.attributes import Attributes
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.neural_brane import NeuralBrane
+from neural_brane.methods.propagated_attributes import PropagatedAttributes
+from neural_brane.methods.smoothed_attributes import SmoothedAttributes
+from neural_brane.methods.tadw import TADW
 
-METHODS: dict[str, type[Embedder]] = {method.title: method for method in (NeuralBrane, Attributes)}
+METHODS: dict[str, type[Embedder]] = {
+    method.title: method for method in (NeuralBrane, Attributes, SmoothedAttributes, PropagatedAttributes, TADW)
+}
 
-__all__ = ["METHODS", "Attributes", "Embedder", "NeuralBrane"]
+__all__ = ["METHODS", "TADW", "Attributes", "Embedder", "NeuralBrane", "PropagatedAttributes", "SmoothedAttributes"]
