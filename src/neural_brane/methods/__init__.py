@@ -1,14 +1,35 @@
 """Every method by name; all of them turn an AttributedGraph into an Embedding under one contract."""
 
+from neural_brane.methods.aane import AANE
 from neural_brane.methods.attributes import Attributes
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.neural_brane import NeuralBrane
+from neural_brane.methods.nnmf import NNMF
 from neural_brane.methods.propagated_attributes import PropagatedAttributes
 from neural_brane.methods.smoothed_attributes import SmoothedAttributes
 from neural_brane.methods.tadw import TADW
 
 METHODS: dict[str, type[Embedder]] = {
-    method.title: method for method in (NeuralBrane, Attributes, SmoothedAttributes, PropagatedAttributes, TADW)
+    method.title: method
+    for method in (
+        NeuralBrane,
+        NNMF,
+        TADW,
+        AANE,
+        Attributes,
+        SmoothedAttributes,
+        PropagatedAttributes,
+    )
 }
 
-__all__ = ["METHODS", "TADW", "Attributes", "Embedder", "NeuralBrane", "PropagatedAttributes", "SmoothedAttributes"]
+__all__ = [
+    "AANE",
+    "METHODS",
+    "NNMF",
+    "TADW",
+    "Attributes",
+    "Embedder",
+    "NeuralBrane",
+    "PropagatedAttributes",
+    "SmoothedAttributes",
+]
