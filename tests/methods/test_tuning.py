@@ -21,6 +21,8 @@ def test_a_grid_holds_parameters_of_its_method_only(name):
     found = tuning.grid(METHODS[name])
     assert METHODS[name]().get_params().keys() >= found.keys()
     assert all(len(set(values)) == len(values) > 0 for values in found.values())
+    defaults = METHODS[name]().get_params()
+    assert all(defaults[parameter] in [*values, None] for parameter, values in found.items())
 
 
 def test_the_grid_of_the_paper_is_for_those_who_have_the_parameter():
