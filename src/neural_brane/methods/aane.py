@@ -17,8 +17,9 @@ class AANE(Factorisation):
     """Accelerated attributed network embedding (Huang, Li, Hu; 2017).
 
     Minimises ‖S − HHᵀ‖² + λ Σ w_uv ‖h_u − h_v‖ over the edges, each in both directions; S holds the cosines between
-    nodes' attributes. H and a copy Z of it are solved for in turn and drawn together (ADMM), from the SVD on. All nodes of a turn share the matrix ZᵀZ, so one
-    eigendecomposition solves them all; S is never formed, only multiplied with: SZ = X(XᵀZ) for rows of length one.
+    nodes' attributes. H and a copy Z of it are solved for in turn and drawn together (ADMM), from the SVD on. All
+    nodes of a turn share the matrix ZᵀZ, so one eigendecomposition solves them all. S is never formed, only
+    multiplied with: SZ = X(XᵀZ) for attributes X in rows of length one.
 
     Parameters
     ----------

@@ -1,5 +1,7 @@
 """DeepWalk beside NNMF: links learned by walks, and links and attributes by parts."""
 
+from typing import Any
+
 import numpy as np
 
 from neural_brane.graph import AttributedGraph
@@ -72,7 +74,7 @@ class DeepWalkNNMF(Factorisation):
 
     def _factorise(self, graph: AttributedGraph) -> np.ndarray:
         half = self.dim // 2
-        run = {"seed": self.seed_, "threads": self.threads}
+        run: dict[str, Any] = {"seed": self.seed_, "threads": self.threads}
         names = ("walks_per_node", "walk_length", "window", "negatives", "learning_rate", "epochs")
         walks = {name: getattr(self, name) for name in names}
         parts = (
