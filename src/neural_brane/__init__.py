@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from neural_brane.errors import BraneError
     from neural_brane.evaluate.classify import classify
     from neural_brane.graph import AttributedGraph
-    from neural_brane.methods import METHODS, PTE, Attributes, DeepWalk, Line, NeuralBrane, Node2Vec
+    from neural_brane.methods import (
+        METHODS,
+        PTE,
+        Attributes,
+        DeepWalk,
+        Graph2Gauss,
+        GraphSAGE,
+        Line,
+        NeuralBrane,
+        Node2Vec,
+    )
 
 __all__ = [
     "METHODS",
@@ -27,6 +37,8 @@ __all__ = [
     "BraneError",
     "DeepWalk",
     "Embedding",
+    "Graph2Gauss",
+    "GraphSAGE",
     "Line",
     "NeuralBrane",
     "Node2Vec",
@@ -40,6 +52,7 @@ _HOME = {
     "load": "datasets", "read": "datasets", "synthetic": "datasets", "Embedding": "embedding", "BraneError": "errors",
     "classify": "evaluate", "AttributedGraph": "graph", "METHODS": "methods", "Attributes": "methods",
     "NeuralBrane": "methods", "DeepWalk": "methods", "Node2Vec": "methods", "Line": "methods", "PTE": "methods",
+    "GraphSAGE": "methods", "Graph2Gauss": "methods",
 }  # fmt: skip
 
 

@@ -12,6 +12,8 @@ QUICK = {
     "node2vec": {"walks_per_node": 2, "p": 0.5, "q": 2.0},
     "line": {"samples": 2000},
     "pte": {"samples": 2000},
+    "graphsage": {"walks_per_node": 2},
+    "graph2gauss": {"epochs": 3, "hidden": 16},
 }
 
 
