@@ -9,7 +9,7 @@ from neural_brane.sampling.hops import HopSampler
 
 torch = pytest.importorskip("torch", reason="graph2gauss needs torch: pip install 'neural-brane[torch]'")
 
-GOLDEN = 0.9473
+GOLDEN = 0.9440
 FIRST, SECOND = np.array([0, 3, 2, 4]), np.array([1, 1, 0, 4])
 
 

@@ -41,11 +41,16 @@ def test_devices_that_cannot_be_had_are_told(name, small_graph, monkeypatch):
 def test_torch_gets_its_threads_back():
     torch = pytest.importorskip("torch")
     before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
-        with pytest.raises(RuntimeError), backend.one_thread():
+
+    def fail():
+        with backend.one_thread():
             assert torch.get_num_threads() == 1
             raise RuntimeError
+
+    try:
+        torch.set_num_threads(2)
+        with pytest.raises(RuntimeError):
+            fail()
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
