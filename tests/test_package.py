@@ -23,7 +23,7 @@ ALLOWED = {
     "datasets": {"adjacency", "errors", "graph", "io"},
     "sampling": {"errors"},
     "kernels": {"errors"},
-    "methods": {"embedding", "errors", "graph", "io", "kernels", "progress", "sampling"},
+    "methods": {"embedding", "errors", "graph", "ids", "io", "kernels", "progress", "sampling"},
     "evaluate": {"datasets", "embedding", "errors", "ids", "io"},
     "plot": {"embedding", "errors", "io"},
 }
