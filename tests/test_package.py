@@ -23,8 +23,9 @@ ALLOWED = {
     "datasets": {"adjacency", "errors", "graph", "io"},
     "sampling": {"errors"},
     "kernels": {"errors"},
-    "methods": {"embedding", "errors", "graph", "io", "kernels", "progress", "sampling"},
-    "evaluate": {"datasets", "embedding", "errors", "ids", "io"},
+    "methods": {"embedding", "errors", "graph", "ids", "io", "kernels", "progress", "sampling"},
+    "evaluate": {"datasets", "embedding", "errors", "graph", "ids", "io", "methods"},
+    "reproduce": set(),
     "plot": {"embedding", "errors", "io"},
 }
 

@@ -10,8 +10,11 @@ from typer.testing import CliRunner
 
 from neural_brane.cli import embed as module
 from neural_brane.cli.app import app
+from neural_brane.cli.parameters import gather
 from neural_brane.embedding import Embedding
+from neural_brane.errors import ParameterError
 from neural_brane.methods import METHODS
+from neural_brane.methods.tuning import Tuned
 
 SHORT = ["--epochs", "2", "--batches-per-epoch", "5", "--dim", "8", "--seed", "1"]
 
@@ -84,7 +87,7 @@ def test_every_parameter_of_neural_brane_is_an_option():
 
         def build(method, parameters):
             given.update(parameters)
-            raise module.ParameterError("stop here")
+            raise ParameterError("stop here")
 
         patch.setattr(module, "build", build)
         assert embed("graph.txt", "-o", "v.npz", *words).stderr == "error: stop here\n"
@@ -114,6 +117,23 @@ def test_another_method(files):
     assert Embedding.load(files / "v.npz").dim == 4
 
 
+def test_any_parameter_can_be_set_by_name(files):
+    command = ["graph.txt", "-o", "v.npz", "--epochs", 1, "--dim", 8]
+    result = embed(*command, *("--set", "batches-per-epoch=5", "--set", "seed = 3", "--set", "bias=true"))
+    assert result.exit_code == 0, result.stderr
+    parameters = Embedding.load(files / "v.npz").provenance["parameters"]
+    assert (parameters["batches_per_epoch"], parameters["seed"], parameters["bias"]) == (5, 3, True)
+
+
+def test_tuned_values_are_used_and_yield_to_what_is_typed(monkeypatch):
+    kept = {"stdlib": {"neural-brane": Tuned({"dim": 10, "l2": 0.5, "epochs": 7}, 0.9, 12)}}
+    monkeypatch.setattr("neural_brane.methods.tuning.tuned", lambda: kept)
+    typed = gather("neural-brane", {"dim": 4, "hidden": None}, ["l2=0.25"], tuned_for="stdlib")
+    assert typed == {"dim": 4, "l2": 0.25, "epochs": 7}
+    with pytest.raises(ParameterError, match="'neural-brane' are kept for 'cora', only for stdlib"):
+        gather("neural-brane", {}, tuned_for="cora")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -121,12 +141,20 @@ def test_another_method(files):
         (["graph.txt", "-o", "v.csv"], "v.csv: cannot tell its format; name a file ending in .npz"),
         (
             ["graph.txt", "-o", "v.npz", "--method", "magic"],
-            "--method magic: unknown; choose one of neural-brane",
+            "method 'magic' is unknown; choose one of neural-brane",
         ),
         (
             ["graph.txt", "-o", "v.npz", "--method", "attributes", "--vector", "hidden"],
             "--vector: method 'attributes' has no such setting; leave it out",
         ),
+        (["graph.txt", "-o", "v.npz", "--method", "atributes"], "(did you mean 'attributes'?)"),
+        (
+            ["graph.txt", "-o", "v.npz", "--method", "attributes", "--set", "sead=1"],
+            "sead=1: method 'attributes' has no parameter 'sead' (did you mean 'seed'?); it has dim, ",
+        ),
+        (["graph.txt", "-o", "v.npz", "--set", "l2=soft"], "l2=soft: give a number or none, as in l2=0.1"),
+        (["graph.txt", "-o", "v.npz", "--dim", "8", "--set", "dim=9"], "dim is given by its option and by --set"),
+        (["stdlib", "-o", "v.npz", "--tuned", "--method", "attributes"], "'attributes' are kept for 'stdlib'"),
         (["graph.txt", "-o", "v.npz", "--dim", "-3"], "dim=-3"),
         (["graph.txt", "-o", "v.npz", "--attributes", "gone.txt"], "gone.txt"),
         (["spaced.npz", "-o", "v.txt"], "cannot hold id 'New York'; write .tsv, .npz or .parquet instead"),

@@ -1,12 +1,15 @@
+import pytest
 from typer.testing import CliRunner
 
 from neural_brane import datasets
 from neural_brane.cli.app import app
 from neural_brane.methods import METHODS
+from neural_brane.methods.parameters import parameters
+from neural_brane.methods.tuning import Tuned
 
 
-def lines(command):
-    result = CliRunner().invoke(app, [command])
+def lines(*command):
+    result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.stderr
     return {line.split()[0]: line for line in result.stdout.splitlines() if line.split()}
 
@@ -24,3 +27,24 @@ def test_methods_are_listed_with_what_they_use():
     for name, kind in METHODS.items():
         assert kind.growth in found[name]
         assert ", ".join(kind.uses) in found[name]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_one_method_is_printed_in_full(name, monkeypatch):
+    monkeypatch.setattr("neural_brane.methods.tuning.tuned", lambda: {"cora": {name: Tuned({"dim": 9}, 0.25, 4)}})
+    found = lines("methods", name)
+    assert METHODS[name].growth in found["growth"]
+    for parameter, about in parameters(METHODS[name]).items():
+        assert about.about, f"the docstring of {name} does not say what {parameter} is"
+        assert about.about in found[parameter]
+    assert found["cora"].split() == ["cora", "0.2500", "dim=9"]
+
+
+def test_a_method_without_tuned_values_says_how_to_find_some(monkeypatch):
+    monkeypatch.setattr("neural_brane.methods.tuning.tuned", dict)
+    assert "'brane tune attributes DATASET'" in lines("methods", "attributes")["No"]
+
+
+def test_an_unknown_method_is_an_error():
+    result = CliRunner().invoke(app, ["methods", "atributes"])
+    assert (result.exit_code, "did you mean 'attributes'?" in result.stderr) == (2, True)

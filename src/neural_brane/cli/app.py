@@ -12,6 +12,7 @@ from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
 from neural_brane.cli.evaluate import evaluate
 from neural_brane.cli.methods import methods
+from neural_brane.cli.tune import tune
 from neural_brane.errors import BraneError
 
 HELP = """
@@ -24,6 +25,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane embed citeseer -o vectors.npz          learn from one of them
   brane embed graph.txt --attributes words.txt -o vectors.tsv
   brane evaluate vectors.npz --labels citeseer
+  brane methods                                other ways to learn the vectors
 
 \b
 [bold]Files a graph is read from[/bold]
@@ -87,6 +89,7 @@ app.command()(embed)
 app.command()(evaluate)
 app.command()(datasets)
 app.command()(methods)
+app.command()(tune)
 app.command()(demo)
 
 

@@ -26,7 +26,8 @@ def demo(
     not learned from. Takes under two minutes on two cores.
     """
     from neural_brane import datasets, plot
-    from neural_brane.cli.embed import build, train
+    from neural_brane.cli.embed import train
+    from neural_brane.cli.parameters import build
 
     graph = datasets.load("stdlib")
     model = build("neural-brane", {"seed": 0} | ({} if epochs is None else {"epochs": epochs}))
@@ -66,7 +67,7 @@ def _show_scores(graph: AttributedGraph, embedding: Embedding) -> None:
     The regression's penalty weighs on small vectors most, and those of attributes alone are small: so both
     are also scored at one scale, where neither is favoured.
     """
-    from neural_brane.cli.embed import build
+    from neural_brane.cli.parameters import build
     from neural_brane.cli.tables import show_table
     from neural_brane.evaluate import classify
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from neural_brane.cli import options as o
-from neural_brane.errors import ParameterError
+from neural_brane.cli.parameters import build, gather
 
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
@@ -18,6 +18,8 @@ def embed(
     source: o.Source,
     output: o.Output,
     method: o.Method = "neural-brane",
+    settings: o.Settings = None,
+    tuned: o.Tuned = False,
     attributes: o.Attributes = None,
     labels: o.Labels = None,
     duplicates: o.Duplicates = "max",
@@ -51,6 +53,7 @@ def embed(
     \b
     brane embed citeseer -o vectors.npz
     brane embed citeseer --recipe released --seed 0 -o vectors.npz
+    brane embed citeseer --method node2vec --set walk_length=40 -o vectors.npz
     brane embed graph.txt --attributes words.txt --epochs 10 -o vectors.tsv
     """
     parameters = {
@@ -78,7 +81,7 @@ def embed(
         "threads": threads,
         "checkpoint": checkpoint,
     }
-    model = build(method, {name: value for name, value in parameters.items() if value is not None})
+    model = build(method, gather(method, parameters, settings or (), tuned_for=source if tuned else None))
     from neural_brane import datasets
     from neural_brane.io.vectors import check_target
 
@@ -90,21 +93,6 @@ def embed(
     model.save(output)
     seconds = time.perf_counter() - start
     typer.echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(output)}) in {seconds:.1f} s")
-
-
-def build(method: str, parameters: dict[str, Any]) -> Embedder:
-    """The method by its name, set up with the options that were given."""
-    from neural_brane.methods import METHODS
-
-    if method not in METHODS:
-        raise ParameterError(f"--method {method}: unknown; choose one of {', '.join(METHODS)}")
-    model = METHODS[method]()
-    known = model.get_params()
-    for name in parameters:
-        if name not in known:
-            option = "vector" if name == "output" else name.replace("_", "-")
-            raise ParameterError(f"--{option}: method '{method}' has no such setting; leave it out")
-    return model.set_params(**parameters)
 
 
 def train(model: Embedder, graph: Any) -> None:

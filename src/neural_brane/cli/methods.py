@@ -2,17 +2,71 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
 
-def methods() -> None:
-    """List the methods of 'brane embed --method' and what each of them uses.
+from typer import Argument, echo
+
+if TYPE_CHECKING:
+    from neural_brane.methods.base import Embedder
+
+
+def methods(
+    name: Annotated[str | None, Argument(help="One of them, to print in full.", show_default=False)] = None,
+) -> None:
+    """List the methods of 'brane embed --method' and what each of them uses, or print one in full.
 
     An inductive method gives a vector to a node it has not seen; growth is how its time grows with the graph.
+
+    \b
+    brane methods
+    brane methods neural-brane
     """
+    from neural_brane.cli.parameters import find_method
     from neural_brane.cli.tables import show_table
     from neural_brane.methods import METHODS
 
+    if name is not None:
+        show(find_method(name))
+        return
     rows = [
         (name, ", ".join(kind.uses), "yes" if kind.inductive else "no", f"{kind.growth}\n{kind.paper}")
         for name, kind in METHODS.items()
     ]
     show_table(("name", "uses", "inductive", "growth and paper"), rows, fold=True)
+
+
+def show(method: type[Embedder]) -> None:
+    """Print what a method is, its parameters, and the values tuned for each dataset."""
+    from neural_brane.cli.tables import show_table
+    from neural_brane.methods.parameters import parameters, summary
+    from neural_brane.methods.tuning import tuned
+
+    found = parameters(method)
+    echo(f"{method.title}: {summary(method)}\n")
+    echo(f"uses       {', '.join(method.uses)}")
+    echo(f"new nodes  {'yes' if method.inductive else 'no'}")
+    echo(f"growth     {method.growth}")
+    echo(f"paper      {method.paper}\n")
+    rows = [(name, _text(one.default), one.about) for name, one in found.items()]
+    show_table(("parameter", "default", "what it is"), rows, fold=True)
+    kept = [
+        (dataset, f"{chosen[method.title].validation:.4f}", _line(chosen[method.title].parameters))
+        for dataset, chosen in tuned().items()
+        if method.title in chosen
+    ]
+    if kept:
+        show_table(("tuned for", "validation", "parameters (embed --tuned)"), kept, fold=True)
+    else:
+        echo(f"No tuned values are kept; 'brane tune {method.title} DATASET' searches for some.")
+    setting = next(f"{name}={one.example()}" for name, one in found.items())
+    echo(f"Set any of them: brane embed citeseer --method {method.title} --set {setting} -o vectors.npz")
+
+
+def _line(values: dict[str, object]) -> str:
+    return " ".join(f"{name}={_text(value)}" for name, value in values.items())
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(_text, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)

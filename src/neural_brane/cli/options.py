@@ -1,4 +1,4 @@
-"""The options of `brane embed`, each with the help that teaches it; the estimator's parameters by name."""
+"""The options of `brane embed`, each with the help that teaches it: those many methods share, then Neural-Brane's."""
 
 from __future__ import annotations
 
@@ -16,6 +16,18 @@ Output = Annotated[
     Option("--output", "-o", help="File to write: .npz, .txt or .w2v (word2vec text), .tsv or .parquet."),
 ]
 Method = Annotated[str, Option(help="How to learn the vectors; 'brane methods' lists them.")]
+Settings = Annotated[
+    list[str] | None,
+    Option(
+        "--set",
+        metavar="<name=value>",
+        help="Any parameter of the method, as in walk_length=80; may be repeated. 'brane methods NAME' lists them.",
+    ),
+]
+Tuned = Annotated[
+    bool,
+    Option("--tuned", help="Start from the parameters that 'brane tune' found for this dataset."),
+]
 
 Attributes = Annotated[
     Path | None,
@@ -74,7 +86,9 @@ Vector = Annotated[
     ),
 ]
 
-Epochs = Annotated[int | None, Option(help="Passes of --batches-per-epoch batches.", rich_help_panel=TRAINING)]
+Epochs = Annotated[
+    int | None, Option(help="Passes; one of Neural-Brane is --batches-per-epoch batches.", rich_help_panel=TRAINING)
+]
 Tolerance = Annotated[
     float | None,
     Option(
@@ -82,7 +96,9 @@ Tolerance = Annotated[
         rich_help_panel=TRAINING,
     ),
 ]
-BatchSize = Annotated[int | None, Option(help="Triplets per step (default 100).", rich_help_panel=TRAINING)]
+BatchSize = Annotated[
+    int | None, Option(help="Samples per step (Neural-Brane: 100 triplets).", rich_help_panel=TRAINING)
+]
 BatchesPerEpoch = Annotated[int | None, Option(help="Steps in an epoch (default 1000).", rich_help_panel=TRAINING)]
 LearningRate = Annotated[float | None, Option(help="Step length of the gradient descent.", rich_help_panel=TRAINING)]
 L2 = Annotated[float | None, Option("--l2", help="Weight of the penalty on size.", rich_help_panel=TRAINING)]
