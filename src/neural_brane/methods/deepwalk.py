@@ -80,7 +80,7 @@ class DeepWalk(Embedder):
         self.seed_ = secrets.randbits(63) if self.seed is None else self.seed
         with cpu.threads(self.threads):
             walks = self._walks(graph)
-            self.vectors_ = self._learn(walks.draw, len(graph) * self.walks_per_node, len(graph))
+            self.vectors_ = self.learn(walks.draw, len(graph) * self.walks_per_node, len(graph))
 
     def _check(self) -> None:
         names = ("walks_per_node", "walk_length", "window", "negatives", "epochs")
@@ -94,7 +94,7 @@ class DeepWalk(Embedder):
         """The walks: all that sets DeepWalk and node2vec apart."""
         return WalkSampler(graph.adjacency, length=self.walk_length, seed=self.seed_)
 
-    def _learn(self, walks: Any, total: int, nodes: int) -> np.ndarray:
+    def learn(self, walks: Any, total: int, nodes: int) -> np.ndarray:
         """Vectors (nodes, dim) from walks(first, count), of which there are `total`."""
         visits = np.zeros(nodes, np.int64)
         for first in range(0, total, WALKS):

@@ -26,7 +26,7 @@ class Line(Embedder):
     Parameters
     ----------
     dim : width of a vector; the first order has dim // 2 of it. Self-loops say nothing of the first order.
-    samples : edges drawn for each order; when None 100 for each adjacency entry, 10 million at least.
+    samples : edges drawn for each order; when None 100 for each adjacency entry, 3 million at least.
     negatives : nodes drawn against each edge, in proportion to (weighted degree) ** 0.75.
     learning_rate : at the start; it falls evenly to zero.
     seed : the same seed gives the same vectors, bit for bit, on any number of threads. None draws one.

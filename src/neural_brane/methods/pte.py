@@ -25,7 +25,7 @@ class PTE(Embedder):
     Parameters
     ----------
     dim : width of a vector.
-    samples : entries drawn from each network; when None 100 for each entry of the larger, 10 million at least.
+    samples : entries drawn from each network; when None 100 for each entry of the larger, 3 million at least.
     negatives : drawn against each entry, in proportion to (weighted degree) ** 0.75.
     learning_rate : at the start; it falls evenly to zero.
     seed : the same seed gives the same vectors, bit for bit, on any number of threads. None draws one.

@@ -13,6 +13,7 @@ from neural_brane.progress import Progress, Reporter
 from neural_brane.sampling.cells import CellSorter
 
 CHUNK_PAIRS = 500_000  # drawn, sorted and trained at a time: enough for many in each cell, little to keep
+PAIRS_PER_ROW = 32  # in a chunk, where there are cells: with more, a row would see one bucket for too long
 BLOCK_ROWS = 65_536  # filled with random numbers at a time
 
 
@@ -79,6 +80,11 @@ class SkipGram:
         self.drawn += len(pairs)
 
     @property
+    def chunk(self) -> int:
+        """How many pairs to train at a time."""
+        return CHUNK_PAIRS if self.sorter.buckets == 1 else min(CHUNK_PAIRS, PAIRS_PER_ROW * len(self.source))
+
+    @property
     def vectors(self) -> np.ndarray:
         """The source table, (sources, dim), in the order of the sources."""
         return self.source[self.sorter.sources.place, : self.dim]
@@ -93,7 +99,7 @@ def train(
     progress: Reporter | None,
 ) -> None:
     """Train all parts side by side, some pairs of each in turn, while the rate falls evenly to nothing."""
-    chunks = max(1, *(int(np.ceil(corpus.total * corpus.pairs / CHUNK_PAIRS)) for corpus, _ in parts))
+    chunks = max(1, *(int(np.ceil(corpus.total * corpus.pairs / model.chunk)) for corpus, model in parts))
     total = sum(corpus.total for corpus, _ in parts)
     steps = chunks * epochs
     for step in range(steps):
@@ -125,4 +131,4 @@ def check(*, counts: dict[str, int], rates: dict[str, float], seed: int | None) 
 
 def default_samples(entries: int) -> int:
     """How many edges to draw: each a hundred times, and enough for a small graph to learn."""
-    return max(100 * entries, 10_000_000)
+    return max(100 * entries, 3_000_000)

@@ -32,11 +32,10 @@ def window_pairs(walks: np.ndarray, *, window: int, seed: int, first: int) -> np
     Returns (pairs, 2) int32, walk by walk.
     """
     counts = np.empty(len(walks), np.int64)
-    seed = np.uint64(seed)
-    _count_pairs(walks, window, seed, first, counts)
+    _count_pairs(walks, window, np.uint64(seed), first, counts)
     ends = np.cumsum(counts)
     pairs = np.empty((counts.sum(), 2), np.int32)
-    _fill_pairs(walks, window, seed, first, ends - counts, pairs)
+    _fill_pairs(walks, window, np.uint64(seed), first, ends - counts, pairs)
     return pairs
 
 

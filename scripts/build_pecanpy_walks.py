@@ -1,0 +1,50 @@
+"""Make the walks of PecanPy that the tests compare ours with.
+
+    python scripts/build_pecanpy_walks.py [--output FILE]
+
+PecanPy 2 needs NumPy below 2, so it cannot be in the environment of the tests; what it draws can. The file holds
+walks on the packaged graph `stdlib`, of first order (p = q = 1) and of second order (p = 0.25, q = 4), as rows of
+node numbers, -1 after the end of a walk that ends early.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from pecanpy.pecanpy import SparseOTF
+
+from neural_brane import AttributedGraph, load
+
+OUTPUT = Path(__file__).parent.parent / "tests" / "methods" / "data" / "pecanpy_walks.npz"
+ORDERS = {"first": (1.0, 1.0), "second": (0.25, 4.0)}
+WALKS_PER_NODE, LENGTH = 4, 40
+
+
+def draw(graph: AttributedGraph, p: float, q: float) -> np.ndarray:
+    """PecanPy's walks (nodes × WALKS_PER_NODE, LENGTH) int16."""
+    matrix = graph.adjacency
+    model = SparseOTF(p=p, q=q, workers=1, random_state=0)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "graph.npz")
+        ids = np.arange(len(graph)).astype(str)
+        np.savez(path, IDs=ids, data=matrix.data, indptr=matrix.indptr, indices=matrix.indices)
+        model.read_npz(str(path), weighted=True)
+    walks = np.full((len(graph) * WALKS_PER_NODE, LENGTH), -1, np.int16)
+    for row, walk in zip(walks, model.simulate_walks(WALKS_PER_NODE, LENGTH - 1), strict=True):
+        row[: len(walk)] = [int(node) for node in walk]
+    return walks
+
+
+def main() -> None:
+    """Draw both kinds and write them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    options = parser.parse_args()
+    graph = load("stdlib")
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(options.output, **{order: draw(graph, p, q) for order, (p, q) in ORDERS.items()})
+
+
+if __name__ == "__main__":
+    main()
