@@ -119,8 +119,12 @@ class GraphSAGE(InductiveEmbedder):
     def _fit(self, graph: AttributedGraph) -> None:
         self._check()
         device = backend.choose_device(self.device)
-        if graph.adjacency.nnz == np.count_nonzero(graph.adjacency.diagonal()):
-            raise GraphError(f"graph '{graph.name}' links nodes to themselves alone, so no pair can be learned from")
+        links = _between_nodes(graph.adjacency)
+        if links.nnz == 0:
+            raise GraphError(
+                f"graph '{graph.name}' links nodes to themselves alone, so there are no pairs to learn from; "
+                "give a graph in which at least one node is linked to another"
+            )
         self.seed_ = secrets.randbits(63) if self.seed is None else self.seed
         rng = np.random.default_rng(self.seed_)
         width, half = backend.features(graph).shape[1], self.dim // 2
@@ -128,7 +132,7 @@ class GraphSAGE(InductiveEmbedder):
         weights = Weights(*(backend.glorot(rng, shape, device) for shape in shapes))
         self.loss_history_: list[float] = []
         with cpu.threads(self.threads), backend.one_thread():
-            self._train(graph, weights, rng)
+            self._train(graph, WalkSampler(links, length=self.walk_length, seed=self.seed_), weights, rng)
         self.weights_ = Weights(*(weight.detach().cpu().numpy() for weight in weights))
 
     def _check(self) -> None:
@@ -140,39 +144,43 @@ class GraphSAGE(InductiveEmbedder):
         require(0 < rate < np.inf, "learning_rate", rate, "a number above 0")
         require(seed is None or 0 <= seed < 2**63, "seed", seed, "a whole number from 0, or None")
 
-    def _train(self, graph: AttributedGraph, weights: Weights, rng: np.random.Generator) -> None:
-        torch = backend.import_torch()
-        adam = torch.optim.Adam(weights, lr=self.learning_rate, fused=True)
-        total = self.epochs * self.walks_per_node * len(graph) * (self.walk_length - 1)
-        done, reported, told = 0, time.perf_counter(), 0
+    def _train(self, graph: AttributedGraph, walks: WalkSampler, weights: Weights, rng: np.random.Generator) -> None:
+        adam = backend.import_torch().optim.Adam(weights, lr=self.learning_rate, fused=True)
+        begun = reported = time.perf_counter()
+        per_epoch = self.walks_per_node * len(graph) * (self.walk_length - 1)
+
+        def report(epoch: int, done: int, losses: list[float]) -> None:
+            if self.progress:
+                rate, loss = done / (time.perf_counter() - begun), float(np.mean(losses))
+                self.progress(Progress(epoch + 1, self.epochs, done, self.epochs * per_epoch, loss, rate, "pairs"))
+
         for epoch in range(self.epochs):
             losses: list[float] = []
-            for count, batch in self._batches(graph, epoch, rng):
+            for done, batch in self._batches(graph, walks, epoch, rng):
                 adam.zero_grad()
                 loss = _loss(weights, batch, weights.own_1.device)
                 loss.backward()
                 adam.step()
                 losses.append(loss.item())
-                done += count
-                now = time.perf_counter()
-                if self.progress and (now - reported > REPORT_SECONDS or done == total):
-                    rate = (done - told) / (now - reported)
-                    self.progress(Progress(epoch + 1, self.epochs, done, total, float(np.mean(losses)), rate, "pairs"))
-                    reported, told = now, done
+                if time.perf_counter() - reported > REPORT_SECONDS:
+                    report(epoch, epoch * per_epoch + done, losses)
+                    reported = time.perf_counter()
+            report(epoch, (epoch + 1) * per_epoch, losses)
             self.loss_history_.append(float(np.mean(losses)))
             if not np.isfinite(self.loss_history_[-1]):
                 raise ParameterError(
                     f"training diverged in epoch {epoch + 1}; lower learning_rate={self.learning_rate}"
                 )
 
-    def _batches(self, graph: AttributedGraph, epoch: int, rng: np.random.Generator) -> Iterator[tuple[int, Batch]]:
-        """The batches of an epoch, each with the number of places in walks it took: one walk a node at a time."""
+    def _batches(
+        self, graph: AttributedGraph, walks: WalkSampler, epoch: int, rng: np.random.Generator
+    ) -> Iterator[tuple[int, Batch]]:
+        """The batches of an epoch, each with the places in walks used up so far; one walk a node is drawn at a time."""
         nodes = len(graph)
-        walks = WalkSampler(graph.adjacency, length=self.walk_length, seed=self.seed_)
         chances = np.cumsum(np.diff(graph.adjacency.indptr) ** NEGATIVE_POWER)
         attributes = backend.features(graph)
-        for turn in range(epoch * self.walks_per_node, (epoch + 1) * self.walks_per_node):
-            drawn = walks.draw(turn * nodes, nodes).astype(np.int64)
+        for turn in range(self.walks_per_node):
+            drawn = walks.draw((epoch * self.walks_per_node + turn) * nodes, nodes).astype(np.int64)
             pairs = np.stack([np.repeat(drawn[:, 0], self.walk_length - 1), drawn[:, 1:].ravel()])
             pairs = pairs[:, rng.permutation(pairs.shape[1])]
             for start in range(0, pairs.shape[1], self.batch_size):
@@ -180,7 +188,8 @@ class GraphSAGE(InductiveEmbedder):
                 proper = part[:, (part[1] >= 0) & (part[0] != part[1])]
                 negatives = np.searchsorted(chances, rng.random(self.negatives) * chances[-1], side="right")
                 if proper.size:
-                    yield part.shape[1], self._batch(graph.adjacency, attributes, proper, negatives, rng)
+                    done = turn * pairs.shape[1] + start + part.shape[1]
+                    yield done, self._batch(graph.adjacency, attributes, proper, negatives, rng)
 
     def _batch(
         self,
@@ -220,6 +229,14 @@ class GraphSAGE(InductiveEmbedder):
         passing = {"progress", "threads"}  # of the run, not of its result
         kept = {name: value for name, value in self.get_params().items() if name not in passing}
         return kept | {"seed": self.seed_}
+
+
+def _between_nodes(adjacency: sparse.csr_array) -> sparse.csr_array:
+    """The links without self-loops: a walk along these pairs a node with itself."""
+    entries = adjacency.tocoo()
+    proper = entries.row != entries.col
+    kept = (entries.data[proper], (entries.row[proper], entries.col[proper]))
+    return sparse.csr_array(kept, shape=adjacency.shape)
 
 
 def _means(indptr: np.ndarray, indices: np.ndarray, columns: int) -> sparse.csr_array:
