@@ -24,8 +24,8 @@ ALLOWED = {
     "sampling": {"errors"},
     "kernels": {"errors"},
     "methods": {"embedding", "errors", "graph", "io", "kernels", "progress", "sampling"},
-    "evaluate": {"datasets", "embedding", "errors", "graph", "ids", "io", "methods"},
-    "plot": {"embedding", "errors", "io"},
+    "evaluate": {"adjacency", "datasets", "embedding", "errors", "graph", "ids", "io", "methods", "progress"},
+    "plot": {"embedding", "errors", "evaluate", "io"},
 }
 
 
