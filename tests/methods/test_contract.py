@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from neural_brane import METHODS, Embedding
+from neural_brane.evaluate.link import SIMILARITIES
 
 QUICK = {"neural-brane": {"epochs": 1, "batches_per_epoch": 10}}
 
@@ -55,6 +56,7 @@ def test_a_method_says_what_it_is(name):
     assert set(method.uses) <= {"links", "attributes"}
     assert isinstance(method.inductive, bool)
     assert method.growth
+    assert method.similarity in SIMILARITIES
     assert method.paper
     assert "Parameters" in method.__doc__
     assert ">>>" in method.__doc__
