@@ -23,8 +23,9 @@ ALLOWED = {
     "datasets": {"adjacency", "errors", "graph", "io"},
     "sampling": {"errors"},
     "kernels": {"errors"},
-    "methods": {"embedding", "errors", "graph", "io", "kernels", "progress", "sampling"},
+    "methods": {"embedding", "errors", "graph", "ids", "io", "kernels", "progress", "sampling"},
     "evaluate": {"adjacency", "datasets", "embedding", "errors", "graph", "ids", "io", "methods", "progress"},
+    "reproduce": set(),
     "plot": {"embedding", "errors", "evaluate", "io"},
 }
 

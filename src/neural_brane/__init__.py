@@ -17,15 +17,43 @@ if TYPE_CHECKING:
     from neural_brane.errors import BraneError
     from neural_brane.evaluate.classify import classify
     from neural_brane.graph import AttributedGraph
-    from neural_brane.methods import METHODS, Attributes, NeuralBrane
+    from neural_brane.methods import (
+        AANE,
+        METHODS,
+        NNMF,
+        PTE,
+        TADW,
+        Attributes,
+        DeepWalk,
+        DeepWalkNNMF,
+        Graph2Gauss,
+        GraphSAGE,
+        Line,
+        NeuralBrane,
+        Node2Vec,
+        PropagatedAttributes,
+        SmoothedAttributes,
+    )
 
 __all__ = [
+    "AANE",
     "METHODS",
+    "NNMF",
+    "PTE",
+    "TADW",
     "AttributedGraph",
     "Attributes",
     "BraneError",
+    "DeepWalk",
+    "DeepWalkNNMF",
     "Embedding",
+    "Graph2Gauss",
+    "GraphSAGE",
+    "Line",
     "NeuralBrane",
+    "Node2Vec",
+    "PropagatedAttributes",
+    "SmoothedAttributes",
     "classify",
     "load",
     "read",
@@ -35,7 +63,10 @@ __all__ = [
 _HOME = {
     "load": "datasets", "read": "datasets", "synthetic": "datasets", "Embedding": "embedding", "BraneError": "errors",
     "classify": "evaluate", "AttributedGraph": "graph", "METHODS": "methods", "Attributes": "methods",
-    "NeuralBrane": "methods",
+    "NeuralBrane": "methods", "DeepWalk": "methods", "Node2Vec": "methods", "Line": "methods", "PTE": "methods",
+    "AANE": "methods", "DeepWalkNNMF": "methods", "NNMF": "methods", "PropagatedAttributes": "methods",
+    "SmoothedAttributes": "methods", "TADW": "methods",
+    "GraphSAGE": "methods", "Graph2Gauss": "methods",
 }  # fmt: skip
 
 

@@ -1,25 +1,23 @@
 """Attributes alone, reduced by SVD: the baseline to beat."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
-import numpy as np
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfTransformer
-from threadpoolctl import threadpool_limits
-
-from neural_brane.graph import AttributedGraph
-from neural_brane.methods.base import Embedder
+from neural_brane.methods.spectral import Spectral
+from neural_brane.progress import Reporter
 
 
-class Attributes(Embedder):
+class Attributes(Spectral):
     """Attributes alone (tf-idf, rows of length one, truncated SVD): the baseline to beat.
 
-    Where the data has fewer than dim directions, the last columns are zero.
+    Where the data has fewer than dim directions, the last columns are zero. One scale for all: the mean squared
+    length of the vectors is dim.
 
     Parameters
     ----------
     dim : width of a vector.
-    seed : of the randomised solver; the same seed gives the same vectors.
+    seed : of the randomised solver; the same seed gives the same vectors, bit for bit. None draws one.
+    threads : CPU threads; all when None.
+    progress : called with a `Progress` a few times a second.
 
     Examples
     --------
@@ -31,22 +29,21 @@ class Attributes(Embedder):
     title = "attributes"
     uses = ("attributes",)
     inductive = False
-    growth = "time: attribute entries × dim; memory: nodes + attribute entries"
+    growth = "time: attribute entries × dim + nodes × dim²; memory: attribute entries + nodes × dim"
     paper = "Halko, Martinsson, Tropp: Finding structure with randomness, 2011"
 
-    def __init__(self, *, dim: int = 150, seed: int | None = None):
+    def __init__(
+        self,
+        *,
+        dim: int = 150,
+        seed: int | None = None,
+        threads: int | None = None,
+        progress: Reporter | None = None,
+    ):
         self.dim = dim
         self.seed = seed
+        self.threads = threads
+        self.progress = progress
 
-    def _fit(self, graph: AttributedGraph) -> None:
-        self.vectors_ = np.zeros((len(graph), self.dim), np.float32)
-        directions = min(self.dim, *graph.attributes.shape)
-        if directions == 0:
-            return
-        weighted = TfidfTransformer().fit_transform(graph.attributes)
-        svd = TruncatedSVD(directions, random_state=self.seed)
-        with threadpool_limits(1, "blas"):  # the sums' order, and so their last bits, would follow the threads
-            self.vectors_[:, :directions] = svd.fit_transform(weighted)
-
-    def _blocks(self) -> Iterator[np.ndarray]:
-        yield self.vectors_
+    def _weights(self) -> Sequence[float]:
+        return (1.0,)

@@ -1,0 +1,1 @@
+"""What the paper reports, to set beside what is measured here."""
