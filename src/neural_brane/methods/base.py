@@ -28,6 +28,7 @@ class Embedder(BaseEstimator):
     inductive: ClassVar[bool]
     growth: ClassVar[str]
     paper: ClassVar[str]
+    similarity: ClassVar[str] = "cosine"  # of two vectors, as the method means it: cosine, dot or distance
     extra: ClassVar[str | None] = None  # the optional part of the installation it needs, as in neural-brane[torch]
 
     dim: int
