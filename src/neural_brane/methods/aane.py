@@ -73,8 +73,6 @@ class AANE(Factorisation):
         report = Steps(self.progress, leading_steps(nodes, self.dim) + 2 * self.epochs)
         self._profiles = weigh(graph.attributes, np.ones(graph.attributes.shape[1]))
         self._links = graph.adjacency.astype(np.float64)
-        self._links.setdiag(0)
-        self._links.eliminate_zeros()
         values, start = leading(self._affinity, nodes, self.dim, seed=self.seed_, threads=self.threads, report=report)
         start *= np.sqrt(values)  # the best HHᵀ without links: from here a few turns settle, from U alone hundreds
         vectors, copy, gap = start, start, np.zeros_like(start)
@@ -101,7 +99,7 @@ class AANE(Factorisation):
         return along @ axes.T
 
     def _pull(self, moving: np.ndarray, fixed: np.ndarray) -> sparse.csr_array:
-        """λ w_uv / ‖h_u − z_v‖ for every edge; nothing where the two coincide."""
+        """λ w_uv / ‖h_u − z_v‖ for every edge; nothing where the two coincide, or are one node."""
         links = self._links.tocoo()
         blocks = [slice(at, at + BLOCK_EDGES) for at in range(0, links.nnz, BLOCK_EDGES)]
         apart = np.zeros(links.nnz)
@@ -110,5 +108,6 @@ class AANE(Factorisation):
             apart[block] = np.linalg.norm(moving[links.row[block]] - fixed[links.col[block]], axis=1)
 
         list(spread(measure, blocks, self.threads))
-        weights = np.divide(self.l2 * links.data, apart, out=np.zeros_like(apart), where=apart > 0)
+        pulls = (apart > 0) & (links.row != links.col)
+        weights = np.divide(self.l2 * links.data, apart, out=np.zeros_like(apart), where=pulls)
         return sparse.csr_array((weights, self._links.indices, self._links.indptr), self._links.shape)

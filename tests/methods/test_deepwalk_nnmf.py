@@ -1,0 +1,32 @@
+import numpy as np
+import pytest
+
+from neural_brane import NNMF, DeepWalk, DeepWalkNNMF
+from neural_brane.errors import ParameterError
+
+GOLDEN = [23.40638, 11.26874]
+QUICK = {"walks_per_node": 2, "walk_length": 10, "learning_rate": 0.1}
+
+
+def test_it_is_both_side_by_side(small_graph):
+    both = DeepWalkNNMF(dim=7, nnmf_epochs=30, seed=3, **QUICK).fit_transform(small_graph).vectors
+    np.testing.assert_array_equal(both[:, :3], DeepWalk(dim=3, seed=3, **QUICK).fit_transform(small_graph).vectors)
+    np.testing.assert_array_equal(both[:, 3:], NNMF(dim=4, epochs=30, seed=3).fit_transform(small_graph).vectors)
+
+
+def test_progress_is_that_of_the_whole(small_graph):
+    seen = []
+    DeepWalkNNMF(dim=4, nnmf_epochs=30, seed=3, progress=seen.append, **QUICK).fit(small_graph)
+    assert [(p.epoch, p.done, p.total) for p in seen] == [(1, 50, 100), (2, 100, 100)]
+
+
+def test_golden_value(small_graph):
+    vectors = DeepWalkNNMF(dim=4, seed=0, **QUICK).fit_transform(small_graph).vectors
+    assert np.abs(vectors[:, :2]).sum() == pytest.approx(GOLDEN[0], rel=1e-3)
+    assert np.abs(vectors[:, 2:]).sum() == pytest.approx(GOLDEN[1], rel=1e-3)
+
+
+@pytest.mark.parametrize("parameters", [{"dim": 1}, {"nnmf_epochs": 0}, {"walk_length": 0}])
+def test_senseless_parameters_are_refused_by_name(parameters, small_graph):
+    with pytest.raises(ParameterError, match=next(iter(parameters))):
+        DeepWalkNNMF(**parameters).fit(small_graph)

@@ -1,0 +1,55 @@
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.decomposition import NMF
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import normalize
+
+from neural_brane import NNMF, synthetic
+from neural_brane.methods import nnmf
+
+GOLDEN = [0.0, 1.155020, 0.0, 0.229823]
+
+
+def scikit_learns(graph, *, seed, dim, epochs, **settings):
+    """W and H of scikit-learn's NMF from the same first values."""
+    links, words = normalize(graph.adjacency), TfidfTransformer().fit_transform(graph.attributes)
+    matrix = sparse.hstack([links, words], format="csr").astype(np.float32)
+    nodes, parts = nnmf.start(matrix, dim, seed)
+    model = NMF(dim, init="custom", max_iter=epochs, tol=0, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it stops at max_iter is what we ask for
+        return matrix, model.fit_transform(matrix, W=nodes, H=np.ascontiguousarray(parts.T)), model.components_
+
+
+def test_it_takes_scikit_learns_steps(monkeypatch):
+    graph = synthetic(200, seed=5)
+    monkeypatch.setattr(nnmf, "BLOCK_ROWS", 37)  # several blocks of rows, and a short last one
+    ours = NNMF(dim=12, epochs=25, seed=4).fit(graph)
+    _, nodes, parts = scikit_learns(graph, seed=4, dim=12, epochs=25, solver="mu")
+    lengths = np.linalg.norm(parts, axis=1)
+    np.testing.assert_allclose(ours.vectors_, nodes * lengths, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(ours.parts_, parts, rtol=1e-3, atol=1e-5)
+
+
+def test_it_ends_as_near_as_scikit_learns_other_solver():
+    graph = synthetic(200, seed=5)
+    ours = NNMF(dim=12, seed=4).fit(graph)
+    matrix, nodes, parts = scikit_learns(graph, seed=4, dim=12, epochs=200, solver="cd")
+    exact = matrix.toarray()
+    product = (ours.vectors_ / np.linalg.norm(ours.parts_, axis=1)) @ ours.parts_
+    errors = [np.linalg.norm(exact - given) for given in (product, nodes @ parts)]
+    assert errors[0] == pytest.approx(errors[1], rel=0.01)
+
+
+def test_amounts_are_never_negative_and_nothing_is_held_of_nothing(small_graph):
+    embedding = NNMF(dim=4, seed=0).fit_transform(small_graph)
+    assert (embedding.vectors >= 0).all()
+    assert embedding["ann"].any()
+
+
+def test_golden_value(small_graph):
+    vectors = NNMF(dim=4, seed=0).fit_transform(small_graph).vectors
+    np.testing.assert_allclose(vectors[0], GOLDEN, rtol=1e-3, atol=1e-6)
