@@ -87,6 +87,7 @@ def test_missing_and_extra_nodes_are_reported(files):
         (["v.npz"], "nothing to score by; give --labels"),
         (["v.npz", "--held-out", "labels.txt", "--task", "clustering"], "--task clustering needs --labels"),
         (["v.npz", "--labels", "labels.txt", "--task", "links"], "--task links needs --held-out"),
+        (["v.npz", "--labels", "labels.txt", "--task", "clustering", "--held-out", "x.npz"], "is for --task links"),
         (["v.npz", "--labels", "labels.txt", "--C", "many"], "--C many makes no sense"),
         (["v.npz", "--labels", "labels.txt", "--C", "0"], "C=0.0 makes no sense"),
         (["v.npz", "--labels", "labels.txt", "--splits-from", "gone.json"], "gone.json: no such file"),

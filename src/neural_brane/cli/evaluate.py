@@ -191,6 +191,10 @@ def choose_tasks(asked: list[Task] | None, labels: str | None, held_out: Path | 
         raise ParameterError(f"--task {min(tasks - {'links'})} needs --labels, a dataset's name or a file of classes")
     if "links" in tasks and held_out is None:
         raise ParameterError("--task links needs --held-out, a file that 'brane split-edges' writes before training")
+    if held_out is not None and "links" not in tasks:
+        raise ParameterError(
+            f"--held-out {held_out} is for --task links, which is not asked for; add it, or leave --held-out out"
+        )
     return tasks
 
 
