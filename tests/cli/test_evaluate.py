@@ -205,7 +205,7 @@ def test_the_penalty_can_be_chosen(files):
 
 def test_saved_splits_are_the_same_for_labels_in_another_order(files):
     vectors = Embedding.load(files / "v.npz")
-    noisy = vectors.vectors + 6 * np.random.default_rng(1).normal(size=(60, 3)).astype(np.float32)
+    noisy = vectors.vectors + 12 * np.random.default_rng(1).normal(size=(60, 3)).astype(np.float32)
     Embedding(noisy, vectors.ids).save(files / "noisy.npz")
     (files / "sorted.txt").write_text("".join(sorted((files / "labels.txt").read_text().splitlines(keepends=True))))
     scores = {}
