@@ -24,9 +24,10 @@ ALLOWED = {
     "sampling": {"errors"},
     "kernels": {"errors"},
     "methods": {"embedding", "errors", "graph", "io", "kernels", "progress", "sampling"},
-    "evaluate": {"datasets", "embedding", "errors", "graph", "ids", "io", "methods"},
-    "reproduce": set(),
-    "plot": {"embedding", "errors", "io"},
+    "evaluate": {"adjacency", "datasets", "embedding", "errors", "graph", "ids", "io", "methods", "progress"},
+    "machine": set(),
+    "reproduce": {"datasets", "errors", "evaluate", "graph", "io", "machine", "methods", "plot"},
+    "plot": {"embedding", "errors", "evaluate", "io"},
 }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
+from neural_brane.evaluate.map import map_2d
 from neural_brane.io.atomic import atomic
 
 if TYPE_CHECKING:
@@ -20,27 +21,6 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#0
 MARKERS = ("o", "^", "s", "D", "v")  # a class after the seventh reuses a colour in another shape
 NAMED = 20  # classes with an entry of their own; the rest are grey
 MOST_NODES = 5000  # more are sampled: the projection takes minutes and the dots overlap
-
-
-def project(vectors: np.ndarray, *, seed: int = 0) -> np.ndarray:
-    """Lay vectors out in the plane by t-SNE on their directions: (nodes, dim) to (nodes, 2).
-
-    Starts from the two main axes (PCA) and a fixed seed, so a picture can be made again.
-    """
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
-
-    table = np.asarray(vectors, dtype=np.float64)
-    if len(table) < 5 or table.shape[1] < 2:
-        raise EmbeddingError(f"vectors {table.shape}: a picture needs five nodes and two dimensions or more")
-    if not np.isfinite(table).all():
-        raise EmbeddingError("vectors hold NaN or infinity and cannot be drawn; did training diverge?")
-    lengths = np.linalg.norm(table, axis=1, keepdims=True)
-    directions = np.divide(table, lengths, out=np.zeros_like(table), where=lengths > 0)
-    perplexity = min(30.0, (len(table) - 1) / 3)
-    with threadpool_limits(1):  # the same picture on any number of cores
-        points = TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(directions)
-    return np.asarray(points)
 
 
 def plot(
@@ -65,7 +45,7 @@ def plot(
         raise EmbeddingError(f"{len(embedding)} vectors and labels of shape {classes.shape}: give one label per vector")
     named = np.array([embedding.row(name) for name in names], dtype=np.int64)
     rows = _sample(len(embedding), named, seed)
-    points = project(embedding.vectors[rows], seed=seed)
+    points = map_2d(embedding.vectors[rows], seed=seed)
     figure = Figure(figsize=(10, 7), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)  # draws without a display
     axes = figure.add_subplot()

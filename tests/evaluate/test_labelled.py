@@ -45,7 +45,7 @@ def test_labels_without_a_vector_stop_unless_allowed():
 @pytest.mark.parametrize(
     ("ids", "labels", "message"),
     [
-        ([8, 9], ["a", "b"], "no id in common: vectors have 1, 2, labels have 8, 9"),
+        ([8, 9], ["a", "b"], "no id in common: vectors have 1, 2, labelled nodes have 8, 9"),
         ([1, 2], ["", ""], "no node has a label"),
         ([1, 2, 1], ["a", "b", "b"], "a node has several labels"),
     ],

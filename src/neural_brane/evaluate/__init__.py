@@ -1,7 +1,27 @@
-"""How good vectors are: the nodes' classes predicted from them, as the paper does it."""
+"""How good vectors are: classes predicted and found again, edges predicted, and a map to look at."""
 
 from neural_brane.evaluate.classify import Classification, Score, classify
+from neural_brane.evaluate.cluster import Clustering, cluster
+from neural_brane.evaluate.held_out import HeldOutEdges, hold_out_edges
 from neural_brane.evaluate.labelled import Labelled, match, read_truth
-from neural_brane.evaluate.splits import random_splits
+from neural_brane.evaluate.link import LinkPrediction, predict_links
+from neural_brane.evaluate.map import map_2d
+from neural_brane.evaluate.splits import Splits, random_splits
 
-__all__ = ["Classification", "Labelled", "Score", "classify", "match", "random_splits", "read_truth"]
+__all__ = [
+    "Classification",
+    "Clustering",
+    "HeldOutEdges",
+    "Labelled",
+    "LinkPrediction",
+    "Score",
+    "Splits",
+    "classify",
+    "cluster",
+    "hold_out_edges",
+    "map_2d",
+    "match",
+    "predict_links",
+    "random_splits",
+    "read_truth",
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,19 @@ class Labelled:
 
     vectors: np.ndarray  # (labelled, dim)
     labels: np.ndarray  # (labelled,) str
-    unlabelled: int  # nodes with a vector and no label
-    missing: int  # nodes with a label and no vector
+    ids: np.ndarray  # (labelled,)
+    extra: np.ndarray  # ids that have a vector and no label
+    absent: np.ndarray  # ids that have a label and no vector
+
+    @property
+    def unlabelled(self) -> int:
+        """The number of nodes with a vector and no label."""
+        return len(self.extra)
+
+    @property
+    def missing(self) -> int:
+        """The number of nodes with a label and no vector."""
+        return len(self.absent)
 
 
 def match(embedding: Embedding, ids: np.ndarray, labels: np.ndarray, *, allow_missing: bool = False) -> Labelled:
@@ -36,23 +48,52 @@ def match(embedding: Embedding, ids: np.ndarray, labels: np.ndarray, *, allow_mi
     ids, labels = ids[has_label], labels[has_label]
     if not len(ids):
         raise EmbeddingError("no node has a label; give labels as lines of 'node<TAB>label'")
-    rows = locate(embedding.ids, ids)
+    rows = find_rows(embedding, ids, "labelled nodes", allow_missing=allow_missing)
     found = rows >= 0
-    missing = len(ids) - int(found.sum())
-    if missing == len(ids):
-        raise EmbeddingError(
-            f"no id in common: vectors have {_some(embedding.ids)}, labels have {_some(ids)}; "
-            "give the labels of the same graph"
-        )
-    if missing and not allow_missing:
-        raise EmbeddingError(
-            f"{missing:,} of {len(ids):,} labelled nodes have no vector, such as {_some(ids[~found])}; "
-            "give the labels of the same graph, or allow missing nodes (--allow-missing)"
-        )
     used = rows[found]
     if len(np.unique(used)) != len(used):
         raise EmbeddingError("a node has several labels; give one label per node")
-    return Labelled(embedding.vectors[used], labels[found], len(embedding) - len(used), missing)
+    extra = np.delete(embedding.ids, used)
+    return Labelled(embedding.vectors[used], labels[found], ids[found], extra, ids[~found])
+
+
+def find_rows(embedding: Embedding, ids: np.ndarray, what: str, *, allow_missing: bool = False) -> np.ndarray:
+    """The row of the vector of each id, -1 where there is none, which is an error unless `allow_missing`."""
+    rows = locate(embedding.ids, ids)
+    missing = ids[rows < 0]
+    if len(missing) == len(ids):
+        raise EmbeddingError(
+            f"no id in common: vectors have {name_some(embedding.ids)}, {what} have {name_some(ids)}; "
+            "give vectors and truth of the same graph (a bare .npy needs its ids: --ids)"
+        )
+    if len(missing) and not allow_missing:
+        raise EmbeddingError(
+            f"{len(missing):,} of {len(ids):,} {what} have no vector, such as {name_some(missing)}; "
+            "give those of the same graph, or allow missing nodes (--allow-missing)"
+        )
+    return rows
+
+
+def prepare(vectors: Embedding | np.ndarray, labels: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...], int]:
+    """The labelled rows in float64, their classes as numbers, the classes' names, and how many have no label."""
+    table = vectors.vectors if isinstance(vectors, Embedding) else np.asarray(vectors)
+    names = np.asarray(labels).astype(str)
+    if table.ndim != 2 or names.shape != table.shape[:1]:
+        raise EmbeddingError(f"vectors {table.shape} and labels {names.shape}: one row and one label per node")
+    kept = names != ""
+    classes, target = np.unique(names[kept], return_inverse=True)
+    if len(classes) < 2:
+        raise EmbeddingError(f"{len(classes)} class(es) among the labels; at least two are needed to tell apart")
+    table = table[kept].astype(np.float64)
+    check_finite(table)
+    return table, target, tuple(classes.tolist()), int((~kept).sum())
+
+
+def check_finite(table: np.ndarray) -> None:
+    """Refuse vectors that no score can be made of."""
+    bad = ~np.isfinite(table).all(axis=1)
+    if bad.any():
+        raise EmbeddingError(f"{bad.sum():,} of {len(table):,} vectors hold NaN or infinity; did training diverge?")
 
 
 def read_truth(source: str) -> tuple[np.ndarray, np.ndarray]:
@@ -71,5 +112,6 @@ def read_truth(source: str) -> tuple[np.ndarray, np.ndarray]:
     return graph.ids, graph.labels
 
 
-def _some(ids: np.ndarray) -> str:
+def name_some(ids: np.ndarray) -> str:
+    """The first few ids, for a message."""
     return ", ".join(map(repr, ids[:3].tolist()))

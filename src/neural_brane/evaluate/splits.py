@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 
-from neural_brane.errors import ParameterError
+from neural_brane.embedding import tidy_ids
+from neural_brane.errors import EmbeddingError, ParameterError
+from neural_brane.evaluate.labelled import name_some
+from neural_brane.ids import locate, repeated
+from neural_brane.io.atomic import atomic
+
+Pair = tuple[np.ndarray, np.ndarray]
+NOTE = "split k trains on the first round(share * nodes) of orders[k], rows of ids, and is tested on the others"
 
 
 def random_splits(
     classes: np.ndarray, train: float, *, splits: int = 10, seed: int = 0, stratify: bool = False
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+) -> Iterator[Pair]:
     """Yield `splits` pairs (rows to train on, rows to test on) of nodes whose classes (nodes,) are given.
 
     Nodes are drawn at random, whatever their class, as the paper does; with `stratify`, every class is
@@ -22,24 +33,102 @@ def random_splits(
     >>> [(len(a), len(b)) for a, b in random_splits(np.zeros(10), 0.3, splits=2)]
     [(3, 7), (3, 7)]
     """
-    nodes = len(classes)
+    size = _size(len(classes), train)
+    for order in _orders(classes, splits, seed, stratify):
+        yield order[:size], order[size:]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Splits:
+    """Divisions that can be kept in a file, for other methods and other programs to be scored on.
+
+    >>> splits = Splits.draw(np.array(["a", "b", "c", "d"]), np.zeros(4), splits=1)
+    >>> [[len(part) for part in pair] for pair in splits.parts(0.5)]
+    [[2, 2]]
+    """
+
+    ids: np.ndarray  # (nodes,) the labelled nodes
+    orders: np.ndarray  # (splits, nodes) int32: each split's shuffle of them, the first to be trained on
+    seed: int | None = None  # None where another program drew them
+    stratify: bool = False
+
+    @classmethod
+    def draw(
+        cls, ids: np.ndarray, classes: np.ndarray, *, splits: int = 10, seed: int = 0, stratify: bool = False
+    ) -> Self:
+        """The divisions that `random_splits` yields, of nodes by their ids."""
+        orders = np.stack([order.astype(np.int32) for order in _orders(classes, splits, seed, stratify)])
+        return cls(tidy_ids(ids), orders, seed, stratify)
+
+    def __len__(self) -> int:
+        return len(self.orders)
+
+    def parts(self, train: float) -> Iterator[Pair]:
+        """Yield, for each split, the rows to train on and the rows to test on."""
+        size = _size(len(self.ids), train)
+        for order in self.orders:
+            yield order[:size], order[size:]
+
+    def of(self, ids: np.ndarray) -> Splits:
+        """The same divisions, with rows counted in the order of `ids`, which must be the same nodes."""
+        rows = locate(ids, self.ids)
+        extra = ids[np.setdiff1d(np.arange(len(ids)), rows)]
+        for found, what in ((self.ids[rows < 0], "of the splits have no label and vector"), (extra, "are in no split")):
+            if len(found):
+                some = name_some(found)
+                raise EmbeddingError(f"{len(found):,} nodes {what}, such as {some}; draw splits of these nodes anew")
+        return replace(self, ids=ids, orders=rows.astype(np.int32)[self.orders])
+
+    def save(self, path: str | Path) -> None:
+        """Write to a JSON file: `ids`, and `orders` that index them."""
+        record = {"note": NOTE, "seed": self.seed, "stratify": self.stratify, "ids": self.ids.tolist()}
+        with atomic(path) as draft:
+            text = json.dumps(record | {"orders": self.orders.tolist()}, separators=(",", ":"))
+            draft.write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote, or another program in the same form; `ids` and `orders` are enough."""
+        try:
+            record = json.loads(Path(path).read_text(encoding="utf-8"))
+            ids, orders = tidy_ids(record["ids"]), np.array(record["orders"])
+            seed, stratify = record.get("seed"), bool(record.get("stratify", False))
+        except FileNotFoundError:
+            raise EmbeddingError(f"{path}: no such file; write one with --save-splits") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise EmbeddingError(f"{path}: not a JSON file of splits, with 'ids' and 'orders' ({error})") from None
+        whole = orders.ndim == 2 and orders.dtype.kind == "i" and len(orders) > 0
+        if not whole or any(not np.array_equal(np.sort(order), np.arange(len(ids))) for order in orders):
+            raise EmbeddingError(f"{path}: every list of 'orders' must hold 0 to {len(ids) - 1}, each once, shuffled")
+        if (twice := repeated(ids)) is not None:
+            raise EmbeddingError(f"{path}: 'ids' list {twice!r} twice; each must be distinct")
+        return cls(ids, orders.astype(np.int32), seed, stratify)
+
+
+def _size(nodes: int, train: float) -> int:
+    """How many nodes a share is."""
     if not 0 < train < 1:
         raise ParameterError(f"train={train}: the share to train on must lie between 0 and 1, as in 0.3")
+    size = round(train * nodes)
+    if not 0 < size < nodes:
+        raise ParameterError(f"train={train} of {nodes} labelled nodes leaves nothing to train on or to test on")
+    return size
+
+
+def _orders(classes: np.ndarray, splits: int, seed: int, stratify: bool) -> Iterator[np.ndarray]:
+    """Shuffles of the nodes: those at the front of one are trained on, at every share."""
     if splits < 1:
         raise ParameterError(f"splits={splits}: at least one is needed")
     if seed < 0:
         raise ParameterError(f"seed={seed}: must be 0 or more")
-    size = round(train * nodes)
-    if not 0 < size < nodes:
-        raise ParameterError(f"train={train} of {nodes} labelled nodes leaves nothing to train on or to test on")
     for split in range(splits):
-        order = np.random.default_rng((seed, split)).permutation(nodes)
+        order = np.random.default_rng((seed, split)).permutation(len(classes))
         if stratify:
-            order = order[np.argsort(_place_in_class(classes[order]), kind="stable")]
-        yield order[:size], order[size:]
+            order = order[np.argsort(place_in_class(classes[order]), kind="stable")]
+        yield order
 
 
-def _place_in_class(classes: np.ndarray) -> np.ndarray:
+def place_in_class(classes: np.ndarray) -> np.ndarray:
     """How far through its own class each node stands, from 0 to 1: sorting by it interleaves the classes."""
     _, codes, counts = np.unique(classes, return_inverse=True, return_counts=True)
     place = np.empty(len(codes))

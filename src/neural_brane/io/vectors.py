@@ -7,9 +7,12 @@ suffix                what a line or a member is                                
 ``.txt`` ``.w2v``     word2vec text: ``nodes dim``, then ``id v1 v2 …``           no
 ``.tsv``              a header ``id d0 d1 …``, then one node per line, by tabs    no
 ``.parquet``          columns ``id d0 d1 …``                                      yes
+``.vec`` ``.emb``     word2vec text, read only                                    no
+``.bin``              word2vec binary, read only                                  no
+``.npy``              one array, read only; its ids in a file of their own        no
 ====================  ==========================================================  ==================
 
-All of them are written block by block, so the whole table of vectors need never exist in memory. Text
+They are written block by block, so the whole table of vectors need never exist in memory. Text
 holds the shortest decimal that reads back as the same float32.
 """
 
@@ -18,7 +21,6 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-from array import array
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -28,6 +30,16 @@ import numpy as np
 from neural_brane.embedding import Embedding, tidy_ids
 from neural_brane.errors import EmbeddingError
 from neural_brane.io.atomic import atomic
+from neural_brane.io.vector_text import (
+    columns,
+    frames,
+    read_tsv,
+    read_word2vec,
+    read_word2vec_binary,
+    typed,
+    write_tsv,
+    write_word2vec,
+)
 
 if TYPE_CHECKING:
     import polars
@@ -49,16 +61,22 @@ def write_vectors(
         _WRITERS[Path(path).suffix](Path(temporary), ids, checked, dim, json.dumps(provenance or {}))
 
 
-def read_vectors(path: str | Path) -> Embedding:
-    """Read a file of vectors; all-integer ids become integers, others stay strings."""
+def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> Embedding:
+    """Read a file of vectors; all-integer ids become integers, others stay strings.
+
+    `ids` is a file with one id per line, in the order of the rows, for an .npy file; without it the ids are the
+    rows' numbers, from 0. Other formats hold their own.
+    """
     path = Path(path)
     reader = _READERS.get(path.suffix)
     if reader is None:
-        raise EmbeddingError(f"{path}: cannot tell its format; name a file ending in {_SUFFIXES}")
+        raise EmbeddingError(f"{path}: cannot tell its format; name a file ending in {_READABLE}")
     if not path.is_file():
         raise EmbeddingError(f"{path}: no such file; make one with 'brane embed SOURCE -o {path}'")
+    if ids is not None and path.suffix != ".npy":
+        raise EmbeddingError(f"{path}: holds its own ids; leave out {ids}, which goes with an .npy file")
     try:
-        return reader(path)
+        return reader(path) if ids is None else _read_npy(path, Path(ids))
     except UnicodeDecodeError as error:
         raise EmbeddingError(f"{path}: not a text file in UTF-8 ({error.reason} at byte {error.start})") from None
     except EmbeddingError as error:
@@ -136,82 +154,24 @@ def _read_npz(path: Path) -> Embedding:
     return Embedding(vectors, ids, provenance)
 
 
-# ------------------------------------------------------------------------------------------------ text
+# ------------------------------------------------------------------------------------------------ .npy
 
 
-def _write_word2vec(path: Path, ids: np.ndarray, blocks: Iterator[np.ndarray], dim: int, provenance: str) -> None:
-    with open(path, "wb") as file:
-        file.write(f"{len(ids)} {dim}\n".encode())
-        for frame in _frames(ids, blocks):
-            frame.write_csv(file, include_header=False, separator=" ", quote_style="never")
-
-
-def _write_tsv(path: Path, ids: np.ndarray, blocks: Iterator[np.ndarray], dim: int, provenance: str) -> None:
-    with open(path, "wb") as file:
-        file.write(("\t".join(["id", *_columns(dim)]) + "\n").encode())
-        for frame in _frames(ids, blocks):
-            frame.write_csv(file, include_header=False, separator="\t", quote_style="never")
-
-
-def _read_word2vec(path: Path) -> Embedding:
-    with open(path, encoding="utf-8") as file:
-        first = file.readline().split()
-        try:
-            nodes, dim = map(int, first)
-        except ValueError:
-            raise EmbeddingError(f"{path}:1: the first line must be 'nodes dim', as in '3312 150'") from None
-        rows = ((line, text.split()) for line, text in enumerate(file, 2) if not text.isspace())
-        found = _parse(path, rows, dim)
-    if len(found) != nodes:
-        raise EmbeddingError(f"{path}: the first line announces {nodes} nodes, {len(found)} follow; is it cut off?")
-    return found
-
-
-def _read_tsv(path: Path) -> Embedding:
-    with open(path, encoding="utf-8") as file:
-        first = file.readline().rstrip("\n").split("\t")
-        if len(first) < 2:
-            raise EmbeddingError(f"{path}:1: a line must be an id and its numbers, separated by tabs")
-        headed = first[0] in ("", "id") or not _numeric(first[1:])
-        if not headed:
-            file.seek(0)
-        lines = enumerate(file, 2 if headed else 1)
-        rows = ((line, text.rstrip("\n").split("\t")) for line, text in lines if not text.isspace())
-        return _parse(path, rows, len(first) - 1)
-
-
-def _parse(path: Path, rows: Iterable[tuple[int, list[str]]], dim: int) -> Embedding:
-    ids: list[str] = []
-    values = array("f")
-    for line, (node, *numbers) in rows:
-        if len(numbers) != dim:
-            raise EmbeddingError(
-                f"{path}:{line}: {len(numbers)} numbers after id '{node}', {dim} were expected on every line"
-            )
-        try:
-            values.extend(map(float, numbers))
-        except ValueError as error:
-            raise EmbeddingError(f"{path}:{line}: {error}; a line is an id, then {dim} numbers") from None
-        ids.append(node)
-    return Embedding(np.frombuffer(values, dtype=np.float32).reshape(len(ids), dim), _typed(ids))
-
-
-def _typed(ids: list[str]) -> np.ndarray:
-    """Integers where every id is one as Python would write it ('007' is not), else the strings."""
+def _read_npy(path: Path, ids: Path | None = None) -> Embedding:
     try:
-        numbers = [int(node) for node in ids]
-        if all(str(number) == node for number, node in zip(numbers, ids, strict=True)):
-            return np.array(numbers, dtype=np.int64)
-    except (ValueError, OverflowError):
-        pass
-    return np.array(ids, dtype=str)
-
-
-def _numeric(fields: list[str]) -> bool:
-    try:
-        return all(isinstance(float(field), float) for field in fields)
-    except ValueError:
-        return False
+        vectors = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise EmbeddingError(f"{path}: not a readable .npy file ({error})") from None
+    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2:
+        raise EmbeddingError(f"{path}: holds no table; save one array of shape (nodes, dim)")
+    if ids is None:
+        return Embedding(vectors, np.arange(len(vectors)))
+    if not ids.is_file():
+        raise EmbeddingError(f"{path}: there is no file of ids {ids}; give one with an id on each line")
+    names = ids.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    if len(names) != len(vectors):
+        raise EmbeddingError(f"{path} has {len(vectors):,} rows, {ids} {len(names):,} lines; give one id per row")
+    return Embedding(vectors, typed([name.rstrip("\r") for name in names]))
 
 
 # --------------------------------------------------------------------------------------------- .parquet
@@ -222,12 +182,12 @@ def _write_parquet(path: Path, ids: np.ndarray, blocks: Iterator[np.ndarray], di
     from polars.io.plugins import register_io_source
 
     schema: dict[str, Any] = {"id": polars.Int64 if ids.dtype.kind == "i" else polars.String}
-    schema |= dict.fromkeys(_columns(dim), polars.Float32)
+    schema |= dict.fromkeys(columns(dim), polars.Float32)
     failure: list[Exception] = []
 
     def source(*_: Any) -> Iterator[polars.DataFrame]:
         try:
-            yield from _frames(ids, blocks)
+            yield from frames(ids, blocks)
         except Exception as error:  # polars would wrap it in an error of its own
             failure.append(error)
             raise
@@ -261,33 +221,24 @@ def _read_parquet(path: Path) -> Embedding:
     return Embedding(vectors, ids.to_numpy(), provenance)
 
 
-def _frames(ids: np.ndarray, blocks: Iterator[np.ndarray]) -> Iterator[polars.DataFrame]:
-    import polars
-
-    done = 0
-    for block in blocks:
-        names = polars.Series("id", ids[done : done + len(block)])
-        yield polars.DataFrame([names, *map(polars.Series, _columns(block.shape[1]), block.T)])
-        done += len(block)
-
-
-def _columns(dim: int) -> list[str]:
-    return [f"d{i}" for i in range(dim)]
-
-
 _Writer = Callable[[Path, np.ndarray, Iterator[np.ndarray], int, str], None]
 _WRITERS: dict[str, _Writer] = {
     ".npz": _write_npz,
-    ".txt": _write_word2vec,
-    ".w2v": _write_word2vec,
-    ".tsv": _write_tsv,
+    ".txt": write_word2vec,
+    ".w2v": write_word2vec,
+    ".tsv": write_tsv,
     ".parquet": _write_parquet,
 }
 _READERS: dict[str, Callable[[Path], Embedding]] = {
     ".npz": _read_npz,
-    ".txt": _read_word2vec,
-    ".w2v": _read_word2vec,
-    ".tsv": _read_tsv,
+    ".txt": read_word2vec,
+    ".w2v": read_word2vec,
+    ".tsv": read_tsv,
     ".parquet": _read_parquet,
+    ".vec": read_word2vec,
+    ".emb": read_word2vec,
+    ".bin": read_word2vec_binary,
+    ".npy": _read_npy,
 }
 _SUFFIXES = ".npz, .txt or .w2v (word2vec text), .tsv or .parquet"
+_READABLE = f"{_SUFFIXES}; .vec or .emb (word2vec text), .bin (word2vec binary) or .npy"

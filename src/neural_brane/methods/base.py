@@ -26,6 +26,7 @@ class Embedder(BaseEstimator):
     inductive: ClassVar[bool]
     growth: ClassVar[str]
     paper: ClassVar[str]
+    similarity: ClassVar[str] = "cosine"  # of two vectors, as the method means it: cosine, dot or distance
 
     dim: int
 

@@ -1,0 +1,164 @@
+"""Edges kept apart before training, to be predicted after it, and as many pairs that are no edges."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from neural_brane.adjacency import assemble
+from neural_brane.errors import EmbeddingError, GraphError, ParameterError
+from neural_brane.graph import AttributedGraph
+from neural_brane.io.atomic import atomic
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutEdges:
+    """A graph to train on, and the pairs of its nodes to be scored on."""
+
+    graph: AttributedGraph  # without the positives
+    positives: np.ndarray  # (k, 2) rows of nodes: edges that were taken out, u < v
+    negatives: np.ndarray  # (k, 2) rows of nodes that never had an edge, u < v
+    training_digest: str  # of the graph to train on
+    full_digest: str  # of the graph with all edges: vectors learned from it have seen the positives
+
+    def __post_init__(self) -> None:
+        for pairs, what in ((self.positives, "positives"), (self.negatives, "negatives")):
+            inside = pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.dtype.kind in "iu" and len(pairs) > 0
+            if not inside or pairs.min() < 0 or pairs.max() >= len(self.graph):
+                raise GraphError(f"{what} must be pairs of rows from 0 to {len(self.graph) - 1}, at least one")
+            leaked = int(np.isin(keys_of(pairs, len(self.graph)), edge_keys(self.graph)).sum())
+            if leaked:
+                raise GraphError(
+                    f"{leaked:,} of the {len(pairs):,} {what} are edges of the graph to train on; "
+                    "take them out first (hold_out_edges, brane split-edges)"
+                )
+
+    def check_unseen(self, provenance: dict[str, Any]) -> bool:
+        """Refuse vectors that were learned from another graph; tell whether their provenance proves they were not."""
+        data = provenance.get("data")
+        digest = data.get("digest") if isinstance(data, dict) else None
+        if digest is None or digest == self.training_digest:
+            return digest is not None
+        if digest == self.full_digest:
+            seen = "the full graph, which contains the held-out edges"
+        else:
+            seen = "another graph than the one that lacks the held-out edges"
+        raise EmbeddingError(
+            f"these vectors were trained on {seen} (digest {digest}, expected {self.training_digest}); "
+            "train them on the graph that 'brane split-edges' wrote"
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the pairs, and the edges that remain, to an .npz file; nodes are named by their ids."""
+        if Path(path).suffix != ".npz":
+            raise GraphError(f"{path}: held-out edges are written as .npz; give a name that ends in .npz")
+        about = {"training_digest": self.training_digest, "full_digest": self.full_digest}
+        with atomic(path) as draft:
+            np.savez(
+                draft,
+                ids=self.graph.ids,
+                training=edge_pairs(self.graph).astype(np.int32),
+                positives=self.positives.astype(np.int32),
+                negatives=self.negatives.astype(np.int32),
+                about=np.array(json.dumps(about)),
+            )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote; the graph comes back without weights, attributes and labels."""
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                ids, training, positives, negatives = (
+                    archive[name] for name in ("ids", "training", "positives", "negatives")
+                )
+                about = json.loads(archive["about"].item())
+            low, high = training.T
+            adjacency = assemble(low, high, np.ones(len(low), np.float32), len(ids))
+            graph = AttributedGraph.from_sparse(adjacency, ids=ids, name=Path(path).stem)
+            return cls(graph, positives, negatives, about["training_digest"], about["full_digest"])
+        except FileNotFoundError:
+            raise GraphError(f"{path}: no such file; make one with 'brane split-edges GRAPH -o TRAIN'") from None
+        except (ValueError, TypeError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+            raise GraphError(f"{path}: not a file of held-out edges ({error}); 'brane split-edges' makes one") from None
+        except GraphError as error:
+            raise GraphError(f"{path}: {error}") from None
+
+
+def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0) -> HeldOutEdges:
+    """Take a share of a graph's edges out, at random, and draw as many pairs of nodes without an edge.
+
+    A node may lose all its edges, as it may in life. Self-loops are left alone. Negatives are distinct, and no
+    edges of the full graph.
+
+    >>> from neural_brane import load
+    >>> held_out = hold_out_edges(load("stdlib"), share=0.5)
+    >>> len(held_out.positives) == len(held_out.negatives)
+    True
+    """
+    pairs = edge_pairs(graph)
+    count = round(share * len(pairs))
+    if not 0 < share < 1 or not 0 < count < graph.edges:
+        raise ParameterError(
+            f"share={share} of {len(pairs)} edges between two nodes leaves nothing to train on or to predict; "
+            "give a share between 0 and 1, as in 0.1"
+        )
+    if seed < 0:
+        raise ParameterError(f"seed={seed}: must be 0 or more")
+    rng = np.random.default_rng((seed, 0))
+    positives = pairs[np.sort(rng.choice(len(pairs), count, replace=False))]
+    negatives = draw_non_edges(edge_keys(graph), len(graph), count, rng)
+    remaining = replace(graph, adjacency=_without(graph, positives))
+    return HeldOutEdges(remaining, positives, negatives, remaining.digest(), graph.digest())
+
+
+def draw_non_edges(taken: np.ndarray, nodes: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw distinct pairs u < v whose keys are not taken: (count, 2), every such pair equally likely."""
+    free = nodes * (nodes - 1) // 2 - len(taken)
+    if free < count:
+        raise GraphError(
+            f"{count:,} pairs without an edge are needed, and there are {free:,}; hold out a smaller share"
+        )
+    if free < 4 * (len(taken) + count):  # a dense graph: list them all, which takes no more room than its edges
+        low, high = np.triu_indices(nodes, 1)
+        keys = np.setdiff1d(low * nodes + high, taken)
+        return np.stack(np.divmod(rng.choice(keys, count, replace=False), nodes), axis=1)
+    found = np.empty(0, dtype=np.int64)
+    while len(found) < count:
+        ends = np.sort(rng.integers(nodes, size=(2 * count, 2)), axis=1)
+        keys = keys_of(ends[ends[:, 0] < ends[:, 1]], nodes)
+        both = np.concatenate([found, keys[~np.isin(keys, taken)]])
+        _, first = np.unique(both, return_index=True)  # in the order drawn, so that cutting at count favours none
+        found = both[np.sort(first)]
+    return np.stack(np.divmod(found[:count], nodes), axis=1)
+
+
+def edge_pairs(graph: AttributedGraph) -> np.ndarray:
+    """The edges between two nodes as rows u < v: (edges, 2), sorted."""
+    entries = graph.adjacency.tocoo()
+    upper = entries.row < entries.col
+    return np.stack([entries.row[upper], entries.col[upper]], axis=1).astype(np.int64)
+
+
+def edge_keys(graph: AttributedGraph) -> np.ndarray:
+    """One number per edge between two nodes."""
+    return keys_of(edge_pairs(graph), len(graph))
+
+
+def keys_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
+    """One number per pair, whichever way round it stands."""
+    ends = np.sort(pairs.astype(np.int64), axis=1)
+    return ends[:, 0] * nodes + ends[:, 1]
+
+
+def _without(graph: AttributedGraph, pairs: np.ndarray) -> Any:
+    """The adjacency less these edges, in both directions."""
+    entries = graph.adjacency.tocoo()
+    ends = np.stack([entries.row, entries.col], axis=1)
+    kept = ~np.isin(keys_of(ends, len(graph)), keys_of(pairs, len(graph)))
+    low, high, weights = entries.row[kept], entries.col[kept], entries.data[kept]
+    return assemble(low, high, weights, len(graph))
