@@ -17,15 +17,19 @@ if TYPE_CHECKING:
     from neural_brane.errors import BraneError
     from neural_brane.evaluate.classify import classify
     from neural_brane.graph import AttributedGraph
-    from neural_brane.methods import METHODS, Attributes, NeuralBrane
+    from neural_brane.methods import METHODS, PTE, Attributes, DeepWalk, Line, NeuralBrane, Node2Vec
 
 __all__ = [
     "METHODS",
+    "PTE",
     "AttributedGraph",
     "Attributes",
     "BraneError",
+    "DeepWalk",
     "Embedding",
+    "Line",
     "NeuralBrane",
+    "Node2Vec",
     "classify",
     "load",
     "read",
@@ -35,7 +39,7 @@ __all__ = [
 _HOME = {
     "load": "datasets", "read": "datasets", "synthetic": "datasets", "Embedding": "embedding", "BraneError": "errors",
     "classify": "evaluate", "AttributedGraph": "graph", "METHODS": "methods", "Attributes": "methods",
-    "NeuralBrane": "methods",
+    "NeuralBrane": "methods", "DeepWalk": "methods", "Node2Vec": "methods", "Line": "methods", "PTE": "methods",
 }  # fmt: skip
 
 

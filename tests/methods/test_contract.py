@@ -6,7 +6,13 @@ from sklearn.base import clone
 
 from neural_brane import METHODS, Embedding
 
-QUICK = {"neural-brane": {"epochs": 1, "batches_per_epoch": 10}}
+QUICK = {
+    "neural-brane": {"epochs": 1, "batches_per_epoch": 10},
+    "deepwalk": {"walks_per_node": 2},
+    "node2vec": {"walks_per_node": 2, "p": 0.5, "q": 2.0},
+    "line": {"samples": 2000},
+    "pte": {"samples": 2000},
+}
 
 
 def make(name, **parameters):

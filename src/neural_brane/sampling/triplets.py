@@ -9,6 +9,7 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.sampling.alias import AliasTable, alias_table, draw_alias
+from neural_brane.sampling.neighbours import draw_neighbour, is_neighbour, neighbours
 from neural_brane.sampling.random import advance, stream, uniform
 
 PATIENCE = 64  # rejections before the exact search, which takes a pass over all nodes
@@ -43,9 +44,7 @@ class TripletSampler:
         degree = np.diff(adjacency.indptr)
         weights = degree.astype(np.float64) ** negative_power
         self._tables = _Tables(
-            indptr=adjacency.indptr.astype(np.int64),
-            indices=adjacency.indices.astype(np.int32, copy=False),
-            cumulative=_cumulative(adjacency),
+            *neighbours(adjacency),
             anchors=_anchors(adjacency, degree, weights, allow_self_negative),
             weights=weights,
         )
@@ -56,17 +55,6 @@ class TripletSampler:
         triplets = np.empty((count, 3), np.int32)
         _draw(self._tables, self._alias, self.allow_self_negative, np.uint64(self.seed), first, triplets)
         return triplets
-
-
-def _cumulative(adjacency: sparse.csr_array) -> np.ndarray:
-    """Running sums of the weights within each row, or nothing where a uniform draw is the same."""
-    weights = adjacency.data
-    if len(weights) == 0 or weights.min() == weights.max():
-        return np.empty(0)
-    total = np.cumsum(weights, dtype=np.float64)
-    before = np.concatenate([[0.0], total])[adjacency.indptr[:-1]]
-    total -= np.repeat(before, np.diff(adjacency.indptr))
-    return total
 
 
 def _anchors(adjacency, degree, weights, allow_self_negative) -> np.ndarray:
@@ -92,24 +80,8 @@ def _draw(tables, alias, allow_self, seed, first, triplets):
         u = tables.anchors[np.int64(uniform(state) * len(tables.anchors))]
         state = advance(state)
         triplets[t, 0] = u
-        triplets[t, 1] = _draw_neighbour(tables, u, uniform(state))
+        triplets[t, 1] = draw_neighbour(tables, u, uniform(state))
         triplets[t, 2] = _draw_other(tables, alias, u, allow_self, state)
-
-
-@numba.njit(cache=True)
-def _draw_neighbour(tables, u, chance):
-    start, stop = tables.indptr[u], tables.indptr[u + 1]
-    if len(tables.cumulative) == 0:
-        return tables.indices[start + np.int64(chance * (stop - start))]
-    target = chance * tables.cumulative[stop - 1]
-    low, high = start, stop - 1
-    while low < high:
-        middle = (low + high) // 2
-        if tables.cumulative[middle] > target:
-            high = middle
-        else:
-            low = middle + 1
-    return tables.indices[low]
 
 
 @numba.njit(cache=True)
@@ -118,7 +90,7 @@ def _draw_other(tables, alias, u, allow_self, state):
     for _ in range(PATIENCE):
         state = advance(state)
         j = draw_alias(alias, uniform(state))
-        if not (_is_neighbour(tables, u, j) or (j == u and not allow_self)):
+        if not (is_neighbour(tables, u, j) or (j == u and not allow_self)):
             return j
     total = _walk_others(tables, u, allow_self, np.inf)[1]
     return _walk_others(tables, u, allow_self, uniform(advance(state)) * total)[0]
@@ -130,23 +102,10 @@ def _walk_others(tables, u, allow_self, target):
     total = 0.0
     last = -1
     for j in range(len(tables.weights)):
-        if tables.weights[j] == 0 or (j == u and not allow_self) or _is_neighbour(tables, u, j):
+        if tables.weights[j] == 0 or (j == u and not allow_self) or is_neighbour(tables, u, j):
             continue
         total += tables.weights[j]
         last = j
         if total > target:
             break
     return last, total
-
-
-@numba.njit(cache=True)
-def _is_neighbour(tables, u, node):
-    """Binary search in u's sorted row."""
-    low, high = tables.indptr[u], tables.indptr[u + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if tables.indices[middle] < node:
-            low = middle + 1
-        else:
-            high = middle
-    return low < tables.indptr[u + 1] and tables.indices[low] == node

@@ -1,0 +1,102 @@
+"""PTE: LINE's second order on links and attributes at once."""
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from neural_brane.graph import AttributedGraph
+from neural_brane.kernels import cpu
+from neural_brane.methods.base import Embedder
+from neural_brane.methods.skipgram import Corpus, SkipGram, check, default_samples, train
+from neural_brane.progress import Reporter
+from neural_brane.sampling.cells import count_buckets
+from neural_brane.sampling.pairs import EdgeSampler
+
+
+class PTE(Embedder):
+    """PTE: predictive text embedding through large-scale heterogeneous text networks (Tang, Qu, Mei; 2015).
+
+    The node-node and the node-attribute network are trained jointly, without labels: a node's vector must tell its
+    neighbours from other nodes, and its attributes from others. Entries are drawn in proportion to their value, as
+    many from the one network as from the other. A node with neither keeps the small random vector it starts with.
+
+    Parameters
+    ----------
+    dim : width of a vector.
+    samples : entries drawn from each network; when None 100 for each entry of the larger, 10 million at least.
+    negatives : drawn against each entry, in proportion to (weighted degree) ** 0.75.
+    learning_rate : at the start; it falls evenly to zero.
+    seed : the same seed gives the same vectors, bit for bit, on any number of threads. None draws one.
+    threads : CPU threads; all when None.
+    progress : called with a `Progress` a few times a second.
+
+    Examples
+    --------
+    >>> from neural_brane import load
+    >>> PTE(dim=16, samples=10_000, seed=0).fit_transform(load("stdlib")).vectors.shape
+    (554, 16)
+    """
+
+    title = "pte"
+    uses = ("links", "attributes")
+    inductive = False
+    growth = "time: (edges + attribute entries) × dim; memory: edges + attribute entries + (nodes + attributes) × dim"
+    paper = "Tang, Qu, Mei: PTE, 2015"
+
+    def __init__(
+        self,
+        *,
+        dim: int = 150,
+        samples: int | None = None,
+        negatives: int = 5,
+        learning_rate: float = 0.025,
+        seed: int | None = None,
+        threads: int | None = None,
+        progress: Reporter | None = None,
+    ):
+        self.dim = dim
+        self.samples = samples
+        self.negatives = negatives
+        self.learning_rate = learning_rate
+        self.seed = seed
+        self.threads = threads
+        self.progress = progress
+
+    def _fit(self, graph: AttributedGraph) -> None:
+        networks = [matrix for matrix in (graph.adjacency, graph.attributes) if matrix.nnz]
+        samples = default_samples(max(matrix.nnz for matrix in networks)) if self.samples is None else self.samples
+        check(
+            counts={"samples": samples, "negatives": self.negatives},
+            rates={"learning_rate": self.learning_rate},
+            seed=self.seed,
+        )
+        self.seed_ = secrets.randbits(63) if self.seed is None else self.seed
+        seeds = [int(part) for part in np.random.SeedSequence(self.seed_).generate_state(2, np.uint64)]
+        sources = sum(matrix.sum(axis=1) / matrix.sum() for matrix in networks)
+        targets = [matrix.sum(axis=0) for matrix in networks]
+        buckets = count_buckets(sources, *targets)
+        parts: list[tuple[Corpus, SkipGram]] = []
+        with cpu.threads(self.threads):
+            for matrix, frequency, seed in zip(networks, targets, seeds, strict=False):
+                model = SkipGram(
+                    sources,
+                    frequency,
+                    dim=self.dim,
+                    negatives=self.negatives,
+                    buckets=buckets,
+                    shares=parts[0][1] if parts else None,
+                    seed=seed,
+                )
+                parts.append((Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1), model))
+            train(parts, learning_rate=self.learning_rate, unit="edges", progress=self.progress)
+        self.vectors_ = parts[0][1].vectors
+
+    def _blocks(self) -> Iterator[np.ndarray]:
+        yield self.vectors_
+
+    def _resolved(self) -> dict[str, Any]:
+        passing = {"progress", "threads"}  # of the run, not of its result
+        resolved = {name: value for name, value in self.get_params().items() if name not in passing}
+        return resolved | {"seed": self.seed_}

@@ -1,0 +1,172 @@
+"""Skip-gram pairs sorted into cells that can be trained side by side, with negatives from the same cell.
+
+Source rows and target rows are dealt into a fixed number of buckets. A pair falls into the cell of its source's
+and its target's bucket, and its negatives are drawn from its target's bucket: cells with no bucket in common touch
+no common row. A schedule lists rounds of such cells that cover all of them.
+"""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numba import prange
+
+from neural_brane.sampling.alias import AliasTable, alias_table
+from neural_brane.sampling.random import advance, stream, uniform
+
+MAX_BUCKETS = 16
+BUCKET_ROWS = 128  # fewer targets in a bucket would make its negatives too much alike
+SORT_BLOCKS = 8
+
+
+class Cells(NamedTuple):
+    """Pairs in the order of their cells, and which cells may be trained side by side."""
+
+    pairs: np.ndarray  # (pairs, 2) int32: rows of the source and of the target table
+    negatives: np.ndarray  # (pairs, negatives) int32: rows of the target table; -1 for none
+    starts: np.ndarray  # (cells + 1,) int64: where each cell's pairs begin
+    schedule: np.ndarray  # (rounds, tasks) int64: cells; those of one round share no row
+
+
+class Deal(NamedTuple):
+    """Rows dealt into buckets like cards, the most frequent first: every bucket gets about the same work.
+
+    A bucket's rows stand together, so that a cell's work stays in a few pages of memory.
+    """
+
+    place: np.ndarray  # (rows,) int32: where a row stands
+    bucket: np.ndarray  # (rows,) int32
+    starts: np.ndarray  # (buckets + 1,) int64: where each bucket begins
+
+
+class CellSorter:
+    """Sorts pairs into cells and draws their negatives, in proportion to frequency ** power within a bucket.
+
+    sources, frequency: how often each source and each target occurs; only the ratios matter. one_table: sources
+    and targets are rows of one table, so that a round may not use a bucket twice and no negative is its source.
+    The rows named in the cells are places: source u stands at row sources.place[u] of its table.
+    """
+
+    def __init__(
+        self,
+        sources: np.ndarray,
+        frequency: np.ndarray,
+        *,
+        negatives: int = 5,
+        power: float = 0.75,
+        one_table: bool = False,
+        buckets: int | None = None,
+        seed: int = 0,
+    ):
+        self.negatives = negatives
+        self.one_table = one_table
+        self.seed = seed
+        self.buckets = buckets or count_buckets(sources, frequency)
+        self.targets = _deal(frequency, self.buckets)
+        self.sources = self.targets if one_table else _deal(sources, self.buckets)
+        self._noise = _noise(frequency**power, self.targets)
+        self._schedule = _tournament(self.buckets) if one_table else _rotation(self.buckets)
+
+    def sort(self, pairs: np.ndarray, first: int) -> Cells:
+        """Sort pairs (k, 2), keeping their order within a cell; `first` numbers them: it fixes the negatives."""
+        counts = np.zeros((SORT_BLOCKS, self.buckets**2), np.int64)
+        placed = np.empty_like(pairs)
+        cell = np.empty(len(pairs), np.int32)
+        _place(pairs, self.sources, self.targets, placed, cell, counts)
+        ends = np.cumsum(counts.T).reshape(counts.T.shape).T
+        cells = Cells(
+            pairs=np.empty_like(pairs),
+            negatives=np.empty((len(pairs), self.negatives), np.int32),
+            starts=np.concatenate([[0], ends[-1]]),
+            schedule=self._schedule,
+        )
+        _scatter(placed, cell, ends - counts, cells.pairs)
+        _draw_negatives(
+            cells.pairs, cells.starts, self.targets.starts, self._noise, self.one_table, np.uint64(self.seed), first,
+            cells.negatives,
+        )  # fmt: skip
+        return cells
+
+
+def count_buckets(*frequencies: np.ndarray) -> int:
+    """Into how many buckets rows of these frequencies are dealt: one, or an even number. Threads do not matter."""
+    rows = min(int(np.count_nonzero(frequency)) for frequency in frequencies)
+    return max(1, min(MAX_BUCKETS, rows // BUCKET_ROWS) // 2 * 2)
+
+
+def _deal(frequency: np.ndarray, buckets: int) -> Deal:
+    rank = np.empty(len(frequency), np.int64)
+    rank[np.argsort(-frequency, kind="stable")] = np.arange(len(frequency))
+    bucket = rank % buckets
+    starts = np.cumsum([0, *np.bincount(bucket, minlength=buckets)])
+    return Deal((starts[bucket] + rank // buckets).astype(np.int32), bucket.astype(np.int32), starts)
+
+
+def _noise(weights: np.ndarray, targets: Deal) -> AliasTable:
+    """One alias table per bucket, end to end; `other` counts from the bucket's start."""
+    placed = np.empty_like(weights)
+    placed[targets.place] = weights
+    tables = [alias_table(placed[start:stop]) for start, stop in pairwise(targets.starts)]
+    return AliasTable(*(np.concatenate(parts) for parts in zip(*tables, strict=True)))
+
+
+def _rotation(buckets: int) -> np.ndarray:
+    """Rounds of cells (a, a + r): every source bucket once, every target bucket once."""
+    own = np.arange(buckets)
+    return np.stack([own * buckets + (own + turn) % buckets for turn in range(buckets)])
+
+
+def _tournament(buckets: int) -> np.ndarray:
+    """Rounds of cells (a, b) in which every bucket occurs once: all play all, home and away, by the circle method."""
+    if buckets == 1:
+        return np.zeros((1, 1), np.int64)
+    half = buckets // 2
+    rounds = [own * (buckets + 1) for own in np.split(np.arange(buckets), 2)]  # (a, a)
+    for turn in range(buckets - 1):
+        seats = np.concatenate([[buckets - 1], (np.arange(buckets - 1) + turn) % (buckets - 1)])
+        home, away = seats[:half], seats[half:][::-1]
+        rounds += [home * buckets + away, away * buckets + home]
+    return np.stack(rounds)
+
+
+@numba.njit(cache=True, parallel=True)
+def _place(pairs, sources, targets, placed, cell, counts):
+    """Write each pair's rows and cell, and count the pairs of each block of them (blocks, cells) by cell."""
+    buckets = len(targets.starts) - 1
+    for block in prange(len(counts)):
+        for k in range(block * len(pairs) // len(counts), (block + 1) * len(pairs) // len(counts)):
+            source, target = pairs[k, 0], pairs[k, 1]
+            placed[k, 0], placed[k, 1] = sources.place[source], targets.place[target]
+            cell[k] = sources.bucket[source] * buckets + targets.bucket[target]
+            counts[block, cell[k]] += 1
+
+
+@numba.njit(cache=True, parallel=True)
+def _scatter(placed, cell, free, pairs):
+    """Put every pair at the next place of its block and cell; consumes free (blocks, cells)."""
+    for block in prange(len(free)):
+        for k in range(block * len(placed) // len(free), (block + 1) * len(placed) // len(free)):
+            at = free[block, cell[k]]
+            free[block, cell[k]] += 1
+            pairs[at, 0], pairs[at, 1] = placed[k, 0], placed[k, 1]
+
+
+@numba.njit(cache=True, parallel=True)
+def _draw_negatives(pairs, cell_starts, starts, noise, one_table, seed, first, negatives):
+    """Draw each pair's negatives from its target's bucket; one that is the target (or the source) counts as none."""
+    buckets = len(starts) - 1
+    for cell in prange(buckets * buckets):
+        start = starts[cell % buckets]
+        size = starts[cell % buckets + 1] - start
+        for k in range(cell_starts[cell], cell_starts[cell + 1]):
+            source, target = pairs[k, 0], pairs[k, 1]
+            state = stream(seed, first + k)
+            for n in range(negatives.shape[1]):
+                position = uniform(state) * size
+                slot = np.int64(position)
+                stays = position - slot < noise.keep[start + slot]
+                drawn = start + (slot if stays else noise.other[start + slot])
+                refused = drawn == target or (one_table and drawn == source)
+                negatives[k, n] = -1 if refused else drawn
+                state = advance(state)

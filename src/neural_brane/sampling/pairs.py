@@ -1,0 +1,86 @@
+"""Pairs (source, target) for skip-gram training: from the windows of walks, or from the entries of a matrix."""
+
+import numba
+import numpy as np
+from numba import prange
+from scipy import sparse
+
+from neural_brane.sampling.alias import alias_table, draw_alias
+from neural_brane.sampling.random import stream, uniform
+
+
+class EdgeSampler:
+    """Draws entry number 0, 1, 2, … of a seed from a sparse matrix, in proportion to its value."""
+
+    def __init__(self, matrix: sparse.csr_array, *, seed: int = 0):
+        self.seed = seed
+        self._sources = np.repeat(np.arange(matrix.shape[0], dtype=np.int32), np.diff(matrix.indptr))
+        self._targets = matrix.indices.astype(np.int32, copy=False)
+        self._alias = alias_table(matrix.data)
+
+    def draw(self, first: int, count: int) -> np.ndarray:
+        """Draws first … first + count - 1, as (count, 2) int32: row and column."""
+        pairs = np.empty((count, 2), np.int32)
+        _draw_edges(self._sources, self._targets, self._alias, np.uint64(self.seed), first, pairs)
+        return pairs
+
+
+def window_pairs(walks: np.ndarray, *, window: int, seed: int, first: int) -> np.ndarray:
+    """Every node of walks (k, length) with those at most r places from it, r drawn from 1 … window for each place.
+
+    As word2vec does, so that near nodes count more. `first` numbers the first walk: it fixes what is drawn.
+    Returns (pairs, 2) int32, walk by walk.
+    """
+    counts = np.empty(len(walks), np.int64)
+    seed = np.uint64(seed)
+    _count_pairs(walks, window, seed, first, counts)
+    ends = np.cumsum(counts)
+    pairs = np.empty((counts.sum(), 2), np.int32)
+    _fill_pairs(walks, window, seed, first, ends - counts, pairs)
+    return pairs
+
+
+@numba.njit(cache=True, parallel=True)
+def _draw_edges(sources, targets, alias, seed, first, pairs):
+    for k in prange(len(pairs)):
+        entry = draw_alias(alias, uniform(stream(seed, first + k)))
+        pairs[k, 0] = sources[entry]
+        pairs[k, 1] = targets[entry]
+
+
+@numba.njit(cache=True)
+def _reach(walks, w, place, window, seed, first):
+    """The first and last place of a window: inside the walk, and as far as this place's draw allows."""
+    chance = uniform(stream(seed, (first + w) * walks.shape[1] + place))
+    radius = 1 + np.int64(chance * window)
+    last = min(place + radius, walks.shape[1] - 1)
+    while walks[w, last] < 0:
+        last -= 1
+    return max(place - radius, 0), last
+
+
+@numba.njit(cache=True, parallel=True)
+def _count_pairs(walks, window, seed, first, counts):
+    for w in prange(len(walks)):
+        total = 0
+        for place in range(walks.shape[1]):
+            if walks[w, place] < 0:
+                break
+            low, high = _reach(walks, w, place, window, seed, first)
+            total += high - low
+        counts[w] = total
+
+
+@numba.njit(cache=True, parallel=True)
+def _fill_pairs(walks, window, seed, first, starts, pairs):
+    for w in prange(len(walks)):
+        at = starts[w]
+        for place in range(walks.shape[1]):
+            if walks[w, place] < 0:
+                break
+            low, high = _reach(walks, w, place, window, seed, first)
+            for other in range(low, high + 1):
+                if other != place:
+                    pairs[at, 0] = walks[w, place]
+                    pairs[at, 1] = walks[w, other]
+                    at += 1
