@@ -1,15 +1,47 @@
 """Every method by name; all of them turn an AttributedGraph into an Embedding under one contract."""
 
+from neural_brane.methods.aane import AANE
 from neural_brane.methods.attributes import Attributes
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.deepwalk import DeepWalk
 from neural_brane.methods.line import Line
 from neural_brane.methods.neural_brane import NeuralBrane
+from neural_brane.methods.nnmf import NNMF
 from neural_brane.methods.node2vec import Node2Vec
+from neural_brane.methods.propagated_attributes import PropagatedAttributes
 from neural_brane.methods.pte import PTE
+from neural_brane.methods.smoothed_attributes import SmoothedAttributes
+from neural_brane.methods.tadw import TADW
 
 METHODS: dict[str, type[Embedder]] = {
-    method.title: method for method in (NeuralBrane, Attributes, DeepWalk, Node2Vec, Line, PTE)
+    method.title: method
+    for method in (
+        NeuralBrane,
+        DeepWalk,
+        Node2Vec,
+        Line,
+        PTE,
+        NNMF,
+        TADW,
+        AANE,
+        Attributes,
+        SmoothedAttributes,
+        PropagatedAttributes,
+    )
 }
 
-__all__ = ["METHODS", "PTE", "Attributes", "DeepWalk", "Embedder", "Line", "NeuralBrane", "Node2Vec"]
+__all__ = [
+    "AANE",
+    "METHODS",
+    "NNMF",
+    "PTE",
+    "TADW",
+    "Attributes",
+    "DeepWalk",
+    "Embedder",
+    "Line",
+    "NeuralBrane",
+    "Node2Vec",
+    "PropagatedAttributes",
+    "SmoothedAttributes",
+]
