@@ -12,6 +12,7 @@ from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
 from neural_brane.cli.evaluate import evaluate
 from neural_brane.cli.methods import methods
+from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.tune import tune
 from neural_brane.errors import BraneError
 
@@ -26,6 +27,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane embed graph.txt --attributes words.txt -o vectors.tsv
   brane evaluate vectors.npz --labels citeseer
   brane methods                                other ways to learn the vectors
+  brane reproduce                              the paper's experiments, again
 
 \b
 [bold]Files a graph is read from[/bold]
@@ -90,6 +92,7 @@ app.command()(evaluate)
 app.command()(datasets)
 app.command()(methods)
 app.command()(tune)
+app.command()(reproduce)
 app.command()(demo)
 
 

@@ -67,7 +67,9 @@ class Store:
         try:
             return json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
-            raise EmbeddingError(f"{path}: not a finished cell ({error}); remove it, and it is computed again") from None
+            raise EmbeddingError(
+                f"{path}: not a finished cell ({error}); remove it, and it is computed again"
+            ) from None
 
     def put(self, cell: Cell, record: Record) -> None:
         """Keep a finished cell; its file appears whole or not at all."""

@@ -77,7 +77,8 @@ def _shortfalls(results: Results) -> Iterator[Claim]:
     if entries:
         low = [one for one in entries if (one.difference or 0.0) < -SLACK]
         told = "; ".join(
-            f"{_row(one)}: {one.mean:.4f} against {one.published:.4f}, {-(one.difference or 0.0):.4f} below" for one in low
+            f"{_row(one)}: {one.mean:.4f} against {one.published:.4f}, {-(one.difference or 0.0):.4f} below"
+            for one in low
         )
         yield Claim(
             f"Neural-Brane's own cells (released recipe) come out no lower than the paper's minus {SLACK}.",
@@ -151,9 +152,7 @@ def _dimension(results: Results) -> Iterator[Claim]:
         rise, after = middle.mean - low.mean, high.mean - middle.mean
         held += rise > 0 and abs(after) <= SLACK
         widths = [one.setting["dim"] for one in (low, middle, high)]
-        told.append(
-            f"{dataset}: {rise:+.3f} from {widths[0]} to {widths[1]}, {after:+.3f} from there to {widths[2]}"
-        )
+        told.append(f"{dataset}: {rise:+.3f} from {widths[0]} to {widths[1]}, {after:+.3f} from there to {widths[2]}")
     if told:
         yield Claim(
             "Macro-F1 first rises with the dimension and then stays level.",
@@ -210,7 +209,7 @@ def _versions(results: Results) -> Iterator[Claim]:
 
 
 def _time(results: Results) -> Iterator[Claim]:
-    sage = [one for one in results.find("classification", "macro_f1", column="graphsage", train=0.7)]
+    sage = results.find("classification", "macro_f1", column="graphsage", train=0.7)
     unfinished = [one for one in sage if published.macro_f1("graphsage", published.counterpart(one.dataset)) is None]
     for one in unfinished:
         if published.counterpart(one.dataset) != one.dataset:

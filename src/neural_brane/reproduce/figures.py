@@ -21,7 +21,7 @@ INK, FAINT = "#24292f", "#8c959f"
 BLUE, ORANGE, GREEN, RED = COLOURS[:4]
 GROUPS = {LINKS: COLOURS[5], BOTH: BLUE, OURS: RED, ATTRIBUTES: GREEN}
 HATCHES = {LINKS: "///", BOTH: "", OURS: "", ATTRIBUTES: "..."}
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 11, "axes.titlesize": 12, "axes.titleweight": "bold", "axes.labelsize": 11, "legend.fontsize": 10,
     "font.family": "DejaVu Sans", "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": INK,
     "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK, "axes.titlecolor": INK,
@@ -105,12 +105,14 @@ def dimension(results: Results) -> Figure:
 
 def convergence(results: Results) -> Figure:
     """The loss by epoch, a line with its band for each dataset."""
+    from matplotlib.ticker import MaxNLocator
+
     figure, grid = _panels(1, 1, width=7.5, height=4.4)
     for k, entry in enumerate(results.find("convergence", "loss")):
         epochs = range(1, len(entry.curve) + 1)
         _band(grid[0][0], k, entry.dataset, list(epochs), [(mean, sd) for mean, sd in entry.curve])
     grid[0][0].set(xlabel="epoch", ylabel="loss (mean of −ln σ)")
-    grid[0][0].xaxis.get_major_locator().set_params(integer=True)
+    grid[0][0].xaxis.set_major_locator(MaxNLocator(integer=True))
     _side_legend(grid[0][0])
     return figure
 
@@ -158,7 +160,9 @@ def maps(results: Results) -> Figure:
                 _dots(axes, results.maps[dataset, name])
             axes.set(title=f"{heading[name]}, {dataset}", xticks=[], yticks=[])
             axes.spines[:].set_visible(True)
-        _class_legend(row[-1], results.maps[dataset, shown[-1]]["labels"] if (dataset, shown[-1]) in results.maps else [])
+        _class_legend(
+            row[-1], results.maps[dataset, shown[-1]]["labels"] if (dataset, shown[-1]) in results.maps else []
+        )
     return figure
 
 
@@ -171,7 +175,7 @@ def _classes(labels: Sequence[str]) -> list[str]:
 def _dots(axes: Axes, picture: dict[str, Any]) -> None:
     points, labels = np.array(picture["points"]), np.array(picture["labels"])
     looks = [(colour, marker) for marker in MARKERS for colour in COLOURS]
-    for name, (colour, marker) in zip(_classes(labels), looks, strict=False):
+    for name, (colour, marker) in zip(_classes(labels.tolist()), looks, strict=False):
         x, y = points[labels == name].T
         axes.plot(x, y, marker, color=colour, markersize=3.2, alpha=0.75, markeredgewidth=0)
 

@@ -26,7 +26,10 @@ FIGURES = {
         "k-means with the true number of classes, vectors as they are; the mean over starts and runs, and the standard "
         "deviation over runs. A black line is the published figure, where the text gives one.",
     ),
-    "map": ("Maps", "The vectors of the first run laid out in the plane by t-SNE on their directions, coloured by class."),
+    "map": (
+        "Maps",
+        "The vectors of the first run laid out in the plane by t-SNE on their directions, coloured by class.",
+    ),
     "dimension": (
         "Dimension",
         "Neural-Brane (released recipe) at 70 % training nodes; the band is one standard deviation over runs.",
@@ -59,12 +62,16 @@ class Section:
 def write_report(results: Results, figures: dict[str, Path], path: Path, *, trainings: int) -> None:
     """Write the report; `figures` are the SVG files by name."""
     sections = [section for section in _sections(results, figures) if section.body]
-    quick = "This is a quick run: trainings are tiny, to try all of the code. Its figures say nothing about the methods."
+    quick = (
+        "This is a quick run: trainings are tiny, to try all of the code. Its figures say nothing about the methods."
+    )
     text = Template(resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")).substitute(
         title="Neural-Brane: the paper's experiments, run again",
         lead=_lead(results),
         warning=f'<p class="warning">{quick}</p>' if results.scale == "quick" else "",
-        tiles="".join(f'<div class="tile"><b>{value}</b><span>{what}</span></div>' for value, what in _tiles(results, trainings)),
+        tiles="".join(
+            f'<div class="tile"><b>{value}</b><span>{what}</span></div>' for value, what in _tiles(results, trainings)
+        ),
         contents="".join(f'<a href="#{one.anchor}">{escape(one.title)}</a>' for one in sections),
         sections="\n".join(one.html() for one in sections),
     )
@@ -94,7 +101,9 @@ def inline(path: Path) -> str:
     """An SVG file as part of a page: it takes the page's width and its colour of text."""
     svg = path.read_text(encoding="utf-8")
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
-    svg = re.sub(r' id="(?:figure|axes|patch|text|line2d|xtick|ytick|matplotlib\.axis|legend|\w*[cC]ollection)_\d+"', "", svg)
+    svg = re.sub(
+        r' id="(?:figure|axes|patch|text|line2d|xtick|ytick|matplotlib\.axis|legend|\w*[cC]ollection)_\d+"', "", svg
+    )
     width = re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)
     style = f"max-width:{float(width.group(1)) * 1.25:.0f}px" if width else ""
     svg = re.sub(r' (?:width|height)="[\d.]+pt"', "", svg, count=2)
@@ -104,8 +113,8 @@ def inline(path: Path) -> str:
 def _lead(results: Results) -> str:
     runs = max((one.runs for one in results.entries), default=0)
     return (
-        f"Every figure here was computed by <code>brane reproduce</code>, version {__version__}: up to {runs} runs of each "
-        f"method on {len(results.data)} graph(s), a run being one training scored on its own random splits. "
+        f"Every figure here was computed by <code>brane reproduce</code>, version {__version__}: up to {runs} runs of "
+        f"each method on {len(results.data)} graph(s), a run being one training scored on its own random splits. "
         "Nothing was filled in by hand; the sentences are computed too."
     )
 
@@ -115,17 +124,22 @@ def _tiles(results: Results, trainings: int) -> list[tuple[str, str]]:
     ours = [one for one in results.find("classification", "macro_f1", column=RELEASED) if one.comparable]
     if ours:
         near = sum((one.difference or 0.0) >= -SLACK for one in ours)
-        found.append((f"{near} of {len(ours)}", f"published cells of Neural-Brane reached (no lower than {SLACK} below)"))
+        found.append(
+            (f"{near} of {len(ours)}", f"published cells of Neural-Brane reached (no lower than {SLACK} below)")
+        )
     for rivals in ("methods of the paper", "attribute baselines"):
         rows = [duel for duel in duels(results) if duel.rivals == rivals]
         if rows:
             won = sum(duel.difference > 0 for duel in rows)
             found.append((f"{won} of {len(rows)}", f"rows where Neural-Brane leads all {rivals}"))
-    for one in results.find("clustering", "nmi", column=RELEASED):
-        if one.comparable and one.published is not None:
-            found.append((f"{one.mean:.3f}", f"NMI on {escape(one.dataset)}; published {one.published:.3f}"))
-    hours = sum({(one.dataset, one.heading, str(one.setting)): one.seconds * one.runs for one in results.entries}.values())
-    spent = f"{hours / 3600:,.1f} h" if hours >= 3600 else f"{hours / 60:,.1f} min"
+    found += [
+        (f"{one.mean:.3f}", f"NMI on {escape(one.dataset)}; published {one.published:.3f}")
+        for one in results.find("clustering", "nmi", column=RELEASED)
+        if one.comparable and one.published is not None
+    ]
+    spans = {(one.dataset, one.heading, str(one.setting)): one.seconds * one.runs for one in results.entries}
+    seconds = sum(spans.values())
+    spent = f"{seconds / 3600:,.1f} h" if seconds >= 3600 else f"{seconds / 60:,.1f} min"
     return [*found, (f"{trainings:,}", f"trainings, {spent} of one core in all")]
 
 
@@ -144,8 +158,8 @@ def _classification(results: Results) -> str:
     if not results.datasets("classification"):
         return ""
     parts = [
-        "<p>Macro-F1 of logistic regression (C = 1, vectors as they are), trained on a share of the nodes drawn at random: "
-        "the mean of the runs, ± their standard deviation; below it the published figure and the difference from it. "
+        "<p>Macro-F1 of logistic regression (C = 1, vectors as they are), trained on a share of the nodes drawn at "
+        "random: the mean of the runs, ± their standard deviation; below it the published figure and the difference from it. "
         "The best of a row is bold on a tint. A click on a heading sorts.</p>"
     ]
     for dataset in results.datasets("classification"):
@@ -153,7 +167,9 @@ def _classification(results: Results) -> str:
         other = counterpart(dataset)
         note = f"; the published figures are of another version, {other}" if other != dataset else ""
         about = f"{facts['nodes']:,} nodes, {facts['edges']:,} edges, {facts['classes']} classes{note}"
-        parts.append(f"<h3>{escape(dataset)}<small>{escape(about)}</small></h3>{tables.classification(results, dataset)}")
+        parts.append(
+            f"<h3>{escape(dataset)}<small>{escape(about)}</small></h3>{tables.classification(results, dataset)}"
+        )
     return "".join(parts)
 
 
@@ -162,8 +178,8 @@ def _duels(results: Results) -> str:
     if not rows:
         return ""
     return (
-        "<p>The released recipe beside the best of the paper's competitors, and beside the best attribute baseline. Student's "
-        "paired t-test, two-sided: run k of both was scored on the same splits.</p>" + tables.duel_table(rows)
+        "<p>The released recipe beside the best of the paper's competitors, and beside the best attribute baseline. "
+        "Student's paired t-test, two-sided: run k of both was scored on the same splits.</p>" + tables.duel_table(rows)
     )
 
 
@@ -171,8 +187,9 @@ def _costs(results: Results) -> str:
     if not results.find("classification", "macro_f1") and not results.find("clustering", "nmi"):
         return ""
     return (
-        "<p>Seconds of one training on one core, the mean over runs; the most memory that the process of a training had "
-        "resident until it ended, Python and its libraries included, the most over runs.</p>" + tables.costs(results)
+        "<p>Seconds of one training on one core, the mean over runs; the most memory that the process of a training "
+        "had resident until it ended, Python and its libraries included, the most over runs.</p>"
+        + tables.costs(results)
     )
 
 

@@ -13,6 +13,9 @@ from neural_brane.reproduce.plan import COLUMNS, Column
 from neural_brane.reproduce.summary import Entry, Results
 
 
+NONE = "-"
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """A heading; a click on it sorts by text or by number."""
@@ -28,9 +31,8 @@ def table(heads: Sequence[Head], rows: Iterable[Sequence[str]], *, look: str = "
         f'<th scope="col" data-sort="{head.kind}" class="{head.kind} {head.look}">{head.html}</th>' for head in heads
     )
     body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-    return (
-        f'<div class="scroll"><table class="{look}"><thead>{groups}<tr>{top}</tr></thead>\n<tbody>{body}</tbody></table></div>'
-    )
+    head = f"<thead>{groups}<tr>{top}</tr></thead>"
+    return f'<div class="scroll"><table class="{look}">{head}\n<tbody>{body}</tbody></table></div>'
 
 
 def text(value: Any, look: str = "") -> str:
@@ -78,7 +80,9 @@ def classification(results: Results, dataset: str) -> str:
 
 def _groups(columns: Sequence[Column]) -> str:
     parts = [(group, len(list(some))) for group, some in groupby(columns, key=lambda column: column.group)]
-    heads = "".join(f'<th colspan="{count}" scope="colgroup"><span>{escape(group)}</span></th>' for group, count in parts)
+    heads = "".join(
+        f'<th colspan="{count}" scope="colgroup"><span>{escape(group)}</span></th>' for group, count in parts
+    )
     return f'<tr class="groups"><th></th>{heads}</tr>'
 
 
@@ -115,8 +119,8 @@ def _duel_row(duel: Duel) -> list[str]:
         number(duel.rival.mean, f"<b>{theirs}</b>", "" if ahead else "best"),
         number(duel.difference, signed(duel.difference), "up" if ahead else "down"),
         number(min(duel.ours.runs, duel.rival.runs), str(min(duel.ours.runs, duel.rival.runs))),
-        number(duel.t, "–" if duel.t is None else f"{duel.t:.2f}"),
-        number(duel.p, "–" if duel.p is None else f"{duel.p:.1e}"),
+        number(duel.t, NONE if duel.t is None else f"{duel.t:.2f}"),
+        number(duel.p, NONE if duel.p is None else f"{duel.p:.1e}"),
         text(reading),
     ]
 
@@ -133,8 +137,10 @@ def costs(results: Results) -> str:
         row = [text(name)]
         for dataset in datasets:
             found = [one for one in entries if (one.heading, one.dataset) == (name, dataset)]
-            row.append(number(found[0].seconds, f"{found[0].seconds:,.1f}", "first") if found else number(None, "–", "first"))
-            row.append(number(found[0].peak_mb, f"{found[0].peak_mb:,.0f}") if found else number(None, "–"))
+            row.append(
+                number(found[0].seconds, f"{found[0].seconds:,.1f}", "first") if found else number(None, NONE, "first")
+            )
+            row.append(number(found[0].peak_mb, f"{found[0].peak_mb:,.0f}") if found else number(None, NONE))
         rows.append(row)
     return table(heads, rows, look="scores")
 
@@ -157,7 +163,8 @@ def parameters(results: Results) -> str:
     for one in results.find("classification", "macro_f1") + results.find("clustering", "nmi"):
         seen.setdefault((one.heading, one.dataset), one)
     rows = [
-        [text(heading), text(dataset), text(_settings(one.parameters), "long")] for (heading, dataset), one in seen.items()
+        [text(heading), text(dataset), text(_settings(one.parameters), "long")]
+        for (heading, dataset), one in seen.items()
     ]
     return table(heads, rows)
 
@@ -176,8 +183,9 @@ def everything(results: Results) -> str:
     rows = [
         [
             text(one.output), text(one.dataset), text(one.heading), text(_settings(one.setting)), text(one.measure),
-            number(one.train, "" if one.train is None else f"{100 * one.train:g} %"), number(one.mean, f"{one.mean:.4f}"),
-            number(one.sd, f"{one.sd:.4f}"), number(one.runs, str(one.runs)),
+            number(one.train, "" if one.train is None else f"{100 * one.train:g} %"),
+            number(one.mean, f"{one.mean:.4f}"), number(one.sd, f"{one.sd:.4f}"),
+            number(one.runs, str(one.runs)),
             number(one.published, "" if one.published is None else f"{one.published:.4f}"),
             number(one.difference, "" if one.difference is None else f"{one.difference:+.4f}"),
             number(one.seconds, f"{one.seconds:,.1f}"), number(one.peak_mb, f"{one.peak_mb:,.0f}"),
