@@ -17,19 +17,39 @@ if TYPE_CHECKING:
     from neural_brane.errors import BraneError
     from neural_brane.evaluate.classify import classify
     from neural_brane.graph import AttributedGraph
-    from neural_brane.methods import METHODS, PTE, Attributes, DeepWalk, Line, NeuralBrane, Node2Vec
+    from neural_brane.methods import (
+        AANE,
+        METHODS,
+        NNMF,
+        PTE,
+        TADW,
+        Attributes,
+        DeepWalk,
+        DeepWalkNNMF,
+        Line,
+        NeuralBrane,
+        Node2Vec,
+        PropagatedAttributes,
+        SmoothedAttributes,
+    )
 
 __all__ = [
+    "AANE",
     "METHODS",
+    "NNMF",
     "PTE",
+    "TADW",
     "AttributedGraph",
     "Attributes",
     "BraneError",
     "DeepWalk",
+    "DeepWalkNNMF",
     "Embedding",
     "Line",
     "NeuralBrane",
     "Node2Vec",
+    "PropagatedAttributes",
+    "SmoothedAttributes",
     "classify",
     "load",
     "read",
@@ -40,6 +60,8 @@ _HOME = {
     "load": "datasets", "read": "datasets", "synthetic": "datasets", "Embedding": "embedding", "BraneError": "errors",
     "classify": "evaluate", "AttributedGraph": "graph", "METHODS": "methods", "Attributes": "methods",
     "NeuralBrane": "methods", "DeepWalk": "methods", "Node2Vec": "methods", "Line": "methods", "PTE": "methods",
+    "AANE": "methods", "DeepWalkNNMF": "methods", "NNMF": "methods", "PropagatedAttributes": "methods",
+    "SmoothedAttributes": "methods", "TADW": "methods",
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ QUICK = {
     "node2vec": {"walks_per_node": 2, "p": 0.5, "q": 2.0},
     "line": {"samples": 2000},
     "pte": {"samples": 2000},
+    "deepwalk+nnmf": {"walks_per_node": 2, "nnmf_epochs": 20},
 }
 
 

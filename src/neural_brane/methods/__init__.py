@@ -4,6 +4,7 @@ from neural_brane.methods.aane import AANE
 from neural_brane.methods.attributes import Attributes
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.deepwalk import DeepWalk
+from neural_brane.methods.deepwalk_nnmf import DeepWalkNNMF
 from neural_brane.methods.line import Line
 from neural_brane.methods.neural_brane import NeuralBrane
 from neural_brane.methods.nnmf import NNMF
@@ -18,10 +19,11 @@ METHODS: dict[str, type[Embedder]] = {
     for method in (
         NeuralBrane,
         DeepWalk,
-        Node2Vec,
         Line,
-        PTE,
+        Node2Vec,
         NNMF,
+        DeepWalkNNMF,
+        PTE,
         TADW,
         AANE,
         Attributes,
@@ -38,6 +40,7 @@ __all__ = [
     "TADW",
     "Attributes",
     "DeepWalk",
+    "DeepWalkNNMF",
     "Embedder",
     "Line",
     "NeuralBrane",
