@@ -23,7 +23,7 @@ ALLOWED = {
     "datasets": {"adjacency", "errors", "graph", "io"},
     "sampling": {"errors"},
     "kernels": {"errors"},
-    "methods": {"embedding", "errors", "graph", "io", "kernels", "progress", "sampling"},
+    "methods": {"embedding", "errors", "graph", "ids", "io", "kernels", "progress", "sampling"},
     "evaluate": {"adjacency", "datasets", "embedding", "errors", "graph", "ids", "io", "methods", "progress"},
     "machine": set(),
     "reproduce": {"datasets", "errors", "evaluate", "graph", "io", "machine", "methods", "plot"},

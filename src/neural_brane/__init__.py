@@ -26,6 +26,8 @@ if TYPE_CHECKING:
         Attributes,
         DeepWalk,
         DeepWalkNNMF,
+        Graph2Gauss,
+        GraphSAGE,
         Line,
         NeuralBrane,
         Node2Vec,
@@ -45,6 +47,8 @@ __all__ = [
     "DeepWalk",
     "DeepWalkNNMF",
     "Embedding",
+    "Graph2Gauss",
+    "GraphSAGE",
     "Line",
     "NeuralBrane",
     "Node2Vec",
@@ -62,6 +66,7 @@ _HOME = {
     "NeuralBrane": "methods", "DeepWalk": "methods", "Node2Vec": "methods", "Line": "methods", "PTE": "methods",
     "AANE": "methods", "DeepWalkNNMF": "methods", "NNMF": "methods", "PropagatedAttributes": "methods",
     "SmoothedAttributes": "methods", "TADW": "methods",
+    "GraphSAGE": "methods", "Graph2Gauss": "methods",
 }  # fmt: skip
 
 

@@ -6,7 +6,8 @@ Every message says what was given, what was expected and how to mend it::
     ├── GraphError        a graph, its attributes or its labels cannot be used
     ├── DatasetError      a named dataset is unknown, absent or damaged
     ├── EmbeddingError    a file of vectors, or its match with labels, cannot be used
-    └── ParameterError    a parameter has a value that makes no sense (also a ValueError)
+    ├── ParameterError    a parameter has a value that makes no sense (also a ValueError)
+    └── DependencyError   an optional package that a method needs is not installed (also an ImportError)
 """
 
 
@@ -28,3 +29,7 @@ class EmbeddingError(BraneError):
 
 class ParameterError(BraneError, ValueError):
     """A parameter has a value that makes no sense."""
+
+
+class DependencyError(BraneError, ImportError):
+    """An optional package that a method needs is not installed."""

@@ -13,6 +13,8 @@ QUICK = {
     "line": {"samples": 2000},
     "pte": {"samples": 2000},
     "deepwalk+nnmf": {"walks_per_node": 2, "nnmf_epochs": 20},
+    "graphsage": {"walks_per_node": 2},
+    "graph2gauss": {"epochs": 3, "hidden": 16},
 }
 
 

@@ -5,6 +5,8 @@ from neural_brane.methods.attributes import Attributes
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.deepwalk import DeepWalk
 from neural_brane.methods.deepwalk_nnmf import DeepWalkNNMF
+from neural_brane.methods.graph2gauss import Graph2Gauss
+from neural_brane.methods.graphsage import GraphSAGE
 from neural_brane.methods.line import Line
 from neural_brane.methods.neural_brane import NeuralBrane
 from neural_brane.methods.nnmf import NNMF
@@ -23,9 +25,11 @@ METHODS: dict[str, type[Embedder]] = {
         Node2Vec,
         NNMF,
         DeepWalkNNMF,
+        GraphSAGE,
         PTE,
         TADW,
         AANE,
+        Graph2Gauss,
         Attributes,
         SmoothedAttributes,
         PropagatedAttributes,
@@ -42,6 +46,8 @@ __all__ = [
     "DeepWalk",
     "DeepWalkNNMF",
     "Embedder",
+    "Graph2Gauss",
+    "GraphSAGE",
     "Line",
     "NeuralBrane",
     "Node2Vec",

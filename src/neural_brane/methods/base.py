@@ -1,7 +1,8 @@
 """What all methods share: parameters in, one vector per node out."""
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,7 @@ from neural_brane import __version__
 from neural_brane.embedding import Embedding
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.graph import AttributedGraph
+from neural_brane.ids import locate
 from neural_brane.io.vectors import write_vectors
 
 Source = AttributedGraph | tuple[sparse.sparray, sparse.sparray]
@@ -27,6 +29,7 @@ class Embedder(BaseEstimator):
     growth: ClassVar[str]
     paper: ClassVar[str]
     similarity: ClassVar[str] = "cosine"  # of two vectors, as the method means it: cosine, dot or distance
+    extra: ClassVar[str | None] = None  # the optional part of the installation it needs, as in neural-brane[torch]
 
     dim: int
 
@@ -45,12 +48,7 @@ class Embedder(BaseEstimator):
     def embedding_(self) -> Embedding:
         """The learned vectors, with the nodes' ids and where they came from."""
         graph = self._fitted_graph()
-        vectors = np.empty((len(graph), self.dim), np.float32)
-        start = 0
-        for block in self._blocks():
-            vectors[start : start + len(block)] = block
-            start += len(block)
-        return Embedding(vectors, graph.ids, self.provenance())
+        return Embedding(stack(self._blocks(), len(graph), self.dim), graph.ids, self.provenance())
 
     def save(self, path: str | Path) -> None:
         """Write the vectors to a file, some at a time: they are never all in memory."""
@@ -59,19 +57,8 @@ class Embedder(BaseEstimator):
 
     def provenance(self) -> dict[str, Any]:
         """The method, its parameters, the data and the version: what it takes to make the vectors again."""
-        graph = self._fitted_graph()
-        return {
-            "method": self.title,
-            "parameters": self._resolved(),
-            "data": {
-                "name": graph.name,
-                "nodes": len(graph),
-                "edges": graph.edges,
-                "attributes": graph.attributes.shape[1],
-                "digest": graph.digest(),
-            },
-            "version": __version__,
-        }
+        data = describe(self._fitted_graph())
+        return {"method": self.title, "parameters": self._resolved(), "data": data, "version": __version__}
 
     @abstractmethod
     def _fit(self, graph: AttributedGraph) -> None:
@@ -89,6 +76,72 @@ class Embedder(BaseEstimator):
         if not hasattr(self, "graph_"):
             raise ParameterError(f"this {type(self).__name__} has not learned yet; call fit(graph) first")
         return self.graph_
+
+
+class InductiveEmbedder(Embedder):
+    """A method that learns how to make a vector, and so makes them for nodes it never saw.
+
+    Attributes are matched by name to those learned from, whatever their order. Those it does not know are left
+    out, with a warning that counts them; a graph that shares none of them is refused.
+    """
+
+    inductive = True
+
+    def transform(self, graph: Source) -> Embedding:
+        """The vectors of the nodes of another graph, by what was learned; nothing is learned from it."""
+        known, graph = self._fitted_graph(), as_graph(graph)
+        attributes = align(graph, known.attribute_names)
+        vectors = stack(self._encode(graph, attributes), len(graph), self.dim)
+        return Embedding(vectors, graph.ids, self.provenance() | {"transformed": describe(graph)})
+
+    @abstractmethod
+    def _encode(self, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
+        """The vectors of a graph's nodes, as `_blocks`; attributes (nodes, attributes learned from) in their order."""
+
+
+def align(graph: AttributedGraph, names: np.ndarray) -> sparse.csr_array:
+    """A graph's attributes under the columns of names: an attribute without a column is left out, with a warning."""
+    places = locate(names, graph.attribute_names)
+    if np.array_equal(places, np.arange(len(names))):
+        return graph.attributes
+    unknown = np.count_nonzero(places < 0)
+    if unknown == len(places):
+        raise GraphError(
+            f"none of the {unknown:,} attributes of graph '{graph.name}' is among the {len(names):,} learned from; "
+            "give a graph whose attributes bear the same names"
+        )
+    if unknown:
+        warnings.warn(
+            f"{unknown:,} of the {len(places):,} attributes of graph '{graph.name}' were not learned from and are "
+            "left out",
+            stacklevel=3,
+        )
+    entries = graph.attributes.tocoo()
+    columns = places[entries.col]
+    kept = columns >= 0
+    shape = (len(graph), len(names))
+    return sparse.coo_array((entries.data[kept], (entries.row[kept], columns[kept])), shape).tocsr()
+
+
+def stack(blocks: Iterable[np.ndarray], nodes: int, dim: int) -> np.ndarray:
+    """Blocks of vectors, one under the other, as (nodes, dim) float32."""
+    vectors = np.empty((nodes, dim), np.float32)
+    start = 0
+    for block in blocks:
+        vectors[start : start + len(block)] = block
+        start += len(block)
+    return vectors
+
+
+def describe(graph: AttributedGraph) -> dict[str, Any]:
+    """What a file of vectors says of the graph they belong to."""
+    return {
+        "name": graph.name,
+        "nodes": len(graph),
+        "edges": graph.edges,
+        "attributes": graph.attributes.shape[1],
+        "digest": graph.digest(),
+    }
 
 
 def as_graph(source: Source) -> AttributedGraph:

@@ -12,7 +12,6 @@ from neural_brane.reproduce.compare import Duel, best
 from neural_brane.reproduce.plan import COLUMNS, Column
 from neural_brane.reproduce.summary import Entry, Results
 
-
 NONE = "-"
 
 

@@ -1,0 +1,92 @@
+"""What the methods on PyTorch share; PyTorch itself is imported when one of them learns, not before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.errors import DependencyError, ParameterError
+from neural_brane.graph import AttributedGraph
+from neural_brane.methods.base import require
+
+if TYPE_CHECKING:
+    import torch
+
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def import_torch() -> Any:
+    """The torch module, or an error that says how to get it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise DependencyError(
+            "this method learns with PyTorch, which is not installed; run: pip install 'neural-brane[torch]'"
+        ) from error
+    return torch
+
+
+def choose_device(name: str) -> torch.device:
+    """The device meant: "auto" is the GPU where PyTorch can use one, and the CPU elsewhere."""
+    require(name in DEVICES, "device", name, f"one of {', '.join(DEVICES)}")
+    torch = import_torch()
+    usable = torch.cuda.is_available()
+    if name == "cuda" and not usable:
+        raise ParameterError(
+            f"device='cuda' cannot be had: PyTorch {torch.__version__} finds no CUDA GPU here; give device='cpu' or "
+            "'auto', or install a PyTorch built for CUDA"
+        )
+    return torch.device("cuda" if usable and name != "cpu" else "cpu")
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch on one CPU thread inside the block: the order of its sums, and so their last bits, follow the threads."""
+    torch = import_torch()
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def features(graph: AttributedGraph) -> sparse.csr_array:
+    """A graph's attributes or, where it has none at all, one attribute per node: its own."""
+    if graph.attributes.shape[1]:
+        return graph.attributes
+    return sparse.eye_array(len(graph), dtype=np.float32, format="csr")
+
+
+def glorot(rng: np.random.Generator, shape: tuple[int, int], device: torch.device) -> torch.Tensor:
+    """A weight matrix to learn, uniform as Glorot and Bengio's; the same on every device."""
+    span = np.sqrt(6 / sum(shape))
+    values = rng.random(shape, np.float32)
+    values -= np.float32(0.5)
+    values *= np.float32(2 * span)
+    return import_torch().from_numpy(values).to(device).requires_grad_()
+
+
+def zeros(columns: int, device: torch.device) -> torch.Tensor:
+    """A bias to learn, (1, columns)."""
+    return import_torch().zeros((1, columns), device=device, requires_grad=True)
+
+
+class SparseRows:
+    """A sparse matrix on a device, to be multiplied with dense ones: never dense itself."""
+
+    def __init__(self, matrix: sparse.csr_array, device: torch.device):
+        torch = import_torch()
+        self.bag = torch.nn.functional.embedding_bag
+        self.indptr = torch.from_numpy(matrix.indptr.astype(np.int64)).to(device)
+        self.indices = torch.from_numpy(matrix.indices.astype(np.int64)).to(device)
+        self.values = torch.from_numpy(matrix.data.astype(np.float32, copy=False)).to(device)
+
+    def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
+        return self.bag(
+            self.indices, dense, self.indptr, mode="sum", per_sample_weights=self.values, include_last_offset=True
+        )
