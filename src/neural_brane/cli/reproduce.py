@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,11 +19,19 @@ if TYPE_CHECKING:
     from neural_brane.reproduce.pool import Finished
     from neural_brane.reproduce.run import Work
 
-Figure = Literal["clustering", "map", "dimension", "convergence", "pooling"]
+
+class Figure(StrEnum):
+    """The paper's figures."""
+
+    CLUSTERING = "clustering"
+    MAP = "map"
+    DIMENSION = "dimension"
+    CONVERGENCE = "convergence"
+    POOLING = "pooling"
 
 
 def reproduce(
-    table: Annotated[list[Literal["classification"]] | None, Option(help="Compute this table.")] = None,
+    table: Annotated[Literal["classification"] | None, Option(help="Compute this table.")] = None,
     figure: Annotated[list[Figure] | None, Option(help="Compute this figure; may be repeated.")] = None,
     everything: Annotated[
         bool, Option("--all", help="Compute the table and all figures, as when none is named.")
@@ -58,7 +67,7 @@ def reproduce(
     from neural_brane.reproduce.run import prepare
     from neural_brane.reproduce.run import reproduce as run
 
-    chosen: list[str] = [*(table or ()), *(figure or ())]
+    chosen: list[str] = [*([table] if table else []), *(figure or [])]
     wanted = [name for name in OUTPUTS if everything or not chosen or name in chosen]
     work = prepare(output, outputs=wanted, methods=_split(methods), datasets=_split(datasets), runs=runs, small=quick)
     echo(

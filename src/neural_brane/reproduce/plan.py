@@ -78,7 +78,9 @@ FULL = Scale(
     mapped=("caltech36", "reed98"),
     clustered=("citeseer", "arnetminer"),
 )
-SMALL = {"epochs": 2, "batches_per_epoch": 100, "walks_per_node": 1, "walk_length": 10, "samples": 20_000}
+SMALL = {
+    "epochs": 2, "nnmf_epochs": 2, "batches_per_epoch": 100, "walks_per_node": 1, "walk_length": 10, "samples": 20_000,
+}  # fmt: skip
 
 
 def quick(dataset: str) -> Scale:

@@ -159,8 +159,8 @@ def _classification(results: Results) -> str:
         return ""
     parts = [
         "<p>Macro-F1 of logistic regression (C = 1, vectors as they are), trained on a share of the nodes drawn at "
-        "random: the mean of the runs, ± their standard deviation; below it the published figure and the difference from it. "
-        "The best of a row is bold on a tint. A click on a heading sorts.</p>"
+        "random: the mean of the runs, ± their standard deviation; below it the published figure and the "
+        "difference from it. The best of a row is bold on a tint. A click on a heading sorts.</p>"
     ]
     for dataset in results.datasets("classification"):
         facts = results.data[dataset]
