@@ -24,10 +24,9 @@ ALLOWED = {
     "sampling": {"errors"},
     "kernels": {"errors"},
     "methods": {"embedding", "errors", "graph", "ids", "io", "kernels", "progress", "sampling"},
-    "evaluate": {"adjacency", "datasets", "embedding", "errors", "graph", "ids", "io", "methods", "progress"},
-    "machine": set(),
-    "reproduce": {"datasets", "errors", "evaluate", "graph", "io", "machine", "methods", "plot"},
-    "plot": {"embedding", "errors", "evaluate", "io"},
+    "evaluate": {"datasets", "embedding", "errors", "graph", "ids", "io", "methods"},
+    "reproduce": set(),
+    "plot": {"embedding", "errors", "io"},
 }
 
 

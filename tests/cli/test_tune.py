@@ -41,6 +41,8 @@ def test_mistakes_are_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "as in --grid dim=64,128" in tune("attributes", "stdlib").stderr
     assert "method 'magic' is unknown" in tune("magic", "stdlib").stderr
+    both = tune("attributes", "stdlib", "--grid", "dim=1,2", "--set", "dim=3")
+    assert "dim is given by --set and by --grid" in both.stderr
     result = tune("attributes", "stdlib", "--grid", "dim=-1,0")
     assert result.exit_code == 2
     assert "no setting could be trained; the first says: dim=-1 makes no sense" in result.stderr

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from neural_brane import METHODS, Embedding
+from neural_brane import METHODS, AttributedGraph, Embedding
+from neural_brane.errors import ParameterError
 
 QUICK = {
     "neural-brane": {"epochs": 1, "batches_per_epoch": 10},
@@ -22,9 +23,29 @@ def make(name, **parameters):
     return METHODS[name](dim=8, seed=1, **QUICK.get(name, {}) | parameters)
 
 
+def need(name):
+    """Skip the test where the method's optional part is not installed."""
+    if extra := METHODS[name].extra:
+        pytest.importorskip(extra, reason=f"{name} needs {extra}: pip install 'neural-brane[{extra}]'")
+
+
 @pytest.fixture(params=METHODS)
 def name(request):
+    need(request.param)
     return request.param
+
+
+@pytest.fixture(params=[name for name in METHODS if METHODS[name].inductive])
+def inductive(request):
+    need(request.param)
+    return request.param
+
+
+@pytest.fixture
+def newcomers():
+    """zoe and yan, whom no method has seen, and ann again; the attributes in another order."""
+    bags = {"zoe": ["tea", "chess"], "yan": ["rugby", "beer"], "ann": ["opera", "chess"]}
+    return AttributedGraph.from_edges([("zoe", "ann"), ("zoe", "yan")], attributes=bags)
 
 
 def test_vectors_have_the_width_asked_for_and_the_nodes_ids(name, small_graph):
@@ -67,3 +88,32 @@ def test_a_method_says_what_it_is(name):
     assert method.paper
     assert "Parameters" in method.__doc__
     assert ">>>" in method.__doc__
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_inductive_methods_are_those_that_transform(method):
+    assert METHODS[method].inductive == hasattr(METHODS[method], "transform")
+
+
+def test_transform_of_what_was_learned_from_changes_nothing(inductive, small_graph):
+    method = make(inductive).fit(small_graph)
+    again = method.transform(small_graph)
+    np.testing.assert_array_equal(again.vectors, method.embedding_.vectors)
+    assert again.ids.tolist() == small_graph.ids.tolist()
+
+
+def test_nodes_never_seen_get_vectors(inductive, small_graph, newcomers):
+    method = make(inductive).fit(small_graph)
+    embedding, again = method.transform(newcomers), make(inductive).fit(small_graph).transform(newcomers)
+    assert embedding.vectors.shape == (3, 8)
+    assert embedding.ids.tolist() == ["zoe", "ann", "yan"]
+    assert np.isfinite(embedding.vectors).all()
+    assert embedding["zoe"].any()
+    np.testing.assert_array_equal(embedding.vectors, again.vectors)
+    assert embedding.provenance["data"]["digest"] == small_graph.digest()
+    assert embedding.provenance["transformed"]["digest"] == newcomers.digest()
+
+
+def test_transform_before_learning_is_refused(inductive, newcomers):
+    with pytest.raises(ParameterError, match="has not learned yet; call fit"):
+        make(inductive).transform(newcomers)

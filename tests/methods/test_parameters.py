@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -36,6 +37,7 @@ class Walker(Embedder):
         q: float = 1.0,
         kind: Literal["slow", "quick"] = "slow",
         sizes: tuple[int, ...] = (25, 10),
+        weights: Sequence[float] | None = None,
         pair: tuple[float, float] = (0.5, 1.0),
         loud: bool = False,
         name: str = "w",
@@ -56,6 +58,7 @@ class Walker(Embedder):
         ("sizes=5", (5,)),
         ("sizes=5, 3,2", (5, 3, 2)),
         ("pair=(1,2)", (1.0, 2.0)),
+        ("weights=1,0.5", (1.0, 0.5)),
         ("loud=yes", True),
         ("loud=False", False),
         ("name=1", "1"),
@@ -99,9 +102,14 @@ def test_a_grid_is_a_list_of_values():
 
 def test_what_the_docstring_says_is_found():
     found = parameters(Walker)
-    assert list(found) == ["dim", "p", "q", "kind", "sizes", "pair", "loud", "name", "file"]
+    assert list(found) == ["dim", "p", "q", "kind", "sizes", "weights", "pair", "loud", "name", "file"]
     assert (found["dim"].about, found["q"].about, found["name"].about) == ("width.", "return and in-out.", "")
     assert summary(Walker) == "Walks about.\n\nIt does little else."
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_parameter_of_a_method_can_be_typed(name):
+    assert METHODS[name]().get_params().keys() - parameters(METHODS[name]).keys() <= {"progress"}
 
 
 @pytest.mark.parametrize("name", METHODS)

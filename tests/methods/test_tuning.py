@@ -8,6 +8,7 @@ from neural_brane.methods import METHODS, tuning
 
 
 def test_tuned_values_are_parameters_of_known_methods_and_datasets():
+    assert tuning.tuned()
     for dataset, methods in tuning.tuned().items():
         assert dataset in registry()
         for name, chosen in methods.items():
@@ -21,6 +22,8 @@ def test_a_grid_holds_parameters_of_its_method_only(name):
     found = tuning.grid(METHODS[name])
     assert METHODS[name]().get_params().keys() >= found.keys()
     assert all(len(set(values)) == len(values) > 0 for values in found.values())
+    defaults = METHODS[name]().get_params()
+    assert all(defaults[parameter] in [*values, None] for parameter, values in found.items())
 
 
 def test_the_grid_of_the_paper_is_for_those_who_have_the_parameter():
@@ -28,6 +31,9 @@ def test_the_grid_of_the_paper_is_for_those_who_have_the_parameter():
     assert found["learning_rate"] == [0.01, 0.05, 0.1, 0.5]
     assert 5e-5 in found["l2"]
     assert tuning.grid(METHODS["attributes"]) == {}
+    assert tuning.grid(METHODS["deepwalk+nnmf"])["walk_length"] == [20, 40, 60, 80]
+    assert min(tuning.grid(METHODS["graphsage"])["learning_rate"]) == 1e-6
+    assert "walk_length" not in tuning.grid(METHODS["graphsage"])
 
 
 def test_what_is_written_is_what_is_read(monkeypatch):

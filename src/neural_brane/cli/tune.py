@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, echo
 
@@ -15,6 +15,7 @@ from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
     from neural_brane.evaluate.tune import Candidate, Found
+    from neural_brane.methods.base import Embedder
 
 
 def tune(
@@ -26,7 +27,9 @@ def tune(
     ] = None,
     grid: Annotated[
         list[str] | None,
-        Option(metavar="<name=v1,v2>", help="Values to try, added to the paper's grid or in place; may be repeated."),
+        Option(
+            metavar="<name=v1,v2>", help="Values to try, besides the paper's grid or in its place; may be repeated."
+        ),
     ] = None,
     seed: Annotated[int, Option(help="Of every training.")] = 0,
     jobs: Annotated[
@@ -51,31 +54,36 @@ def tune(
     from neural_brane.cli.parameters import find_method
     from neural_brane.evaluate.tune import candidates
     from neural_brane.evaluate.tune import tune as search
-    from neural_brane.methods.parameters import parse_grid, parse_settings
     from neural_brane.methods.tuning import Tuned
-    from neural_brane.methods.tuning import grid as usual
 
-    kind = find_method(method)
-    fixed = parse_settings(kind, settings or ())
-    points = {name: values for name, values in usual(kind).items() if name not in fixed} | parse_grid(kind, grid or ())
-    if not points:
-        raise ParameterError(
-            f"method '{method}' has nothing that the paper tunes; name values, as in --grid dim=64,128"
-        )
+    fixed, points = space(find_method(method), settings or [], grid or [])
     graph = datasets.read(dataset)
     path = output or Path(f"tune-{method}-{graph.name}.json")
-    total = len(candidates(points))
+    total, jobs = len(candidates(points)), jobs or os.cpu_count() or 1
     with _bar(f"{method} on {graph.name}: {total} settings, kept in {path}", total) as found:
-        results = search(
-            method, graph, points, fixed=fixed, seed=seed, jobs=jobs or os.cpu_count() or 1, path=path, found=found
-        )
+        results = search(method, graph, points, fixed=fixed, seed=seed, jobs=jobs, path=path, found=found)
     show(results)
     best = results[0]
     if not best.macro:
         raise ParameterError(f"no setting could be trained; the first says: {best.failure}")
-    chosen = Tuned(fixed | best.parameters, best.score, total)
     echo("To keep in methods/tuned.toml:\n")
-    echo(chosen.as_toml(method, graph.name))
+    echo(Tuned(fixed | best.parameters, best.score, total).as_toml(method, graph.name))
+
+
+def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """The parameters that are the same for all, and the values to try of the others."""
+    from neural_brane.methods.parameters import parse_grid, parse_settings
+    from neural_brane.methods.tuning import grid as usual
+
+    fixed, named = parse_settings(method, settings), parse_grid(method, grid)
+    if both := sorted(fixed.keys() & named.keys()):
+        raise ParameterError(f"{both[0]} is given by --set and by --grid; leave one out")
+    points = {name: values for name, values in usual(method).items() if name not in fixed} | named
+    if not points:
+        raise ParameterError(
+            f"'{method.title}' has nothing left that the paper tunes; name values, as in --grid dim=64,128"
+        )
+    return fixed, points
 
 
 def show(results: list[Candidate]) -> None:

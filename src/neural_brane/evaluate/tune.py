@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
+from signal import SIG_IGN, SIGINT, signal
 from typing import Any
 
 import numpy as np
@@ -123,14 +124,23 @@ def _run(
     if "threads" in METHODS[method]().get_params():
         fixed = {"threads": 1} | fixed
     # Processes start afresh: one that is forked would inherit locks of the threads that read the graph.
-    with ProcessPoolExecutor(min(jobs, len(points)), get_context("spawn")) as pool:
+    others = active_children()
+    with ProcessPoolExecutor(min(jobs, len(points)), get_context("spawn"), _leave_interrupts) as pool:
         futures = [pool.submit(score, method, graph, fixed, point) for point in points]
         try:
             for future in as_completed(futures):
                 yield future.result()
-        except BaseException:
+        except BaseException:  # an interrupt, above all: nobody waits for trainings that are under way
             pool.shutdown(wait=False, cancel_futures=True)
+            for process in active_children():
+                if process not in others:
+                    process.terminate()
             raise
+
+
+def _leave_interrupts() -> None:
+    """Let the parent alone answer an interrupt."""
+    signal(SIGINT, SIG_IGN)
 
 
 def _identity(method: str, graph: AttributedGraph, fixed: dict[str, Any]) -> dict[str, Any]:

@@ -16,9 +16,10 @@ BLOCK_EDGES = 16_384  # whose differences are held at a time: 20 MB at dim 150
 class AANE(Factorisation):
     """Accelerated attributed network embedding (Huang, Li, Hu; 2017).
 
-    Minimises ‖S − HHᵀ‖² + λ Σ w_uv ‖h_u − h_v‖ over the edges, S the cosines between nodes' attributes. H and a
-    copy Z of it are solved for in turn and drawn together (ADMM). All nodes of a turn share the matrix ZᵀZ, so one
-    eigendecomposition solves them all; S is never formed, only multiplied with: SZ = X(XᵀZ) for rows of length one.
+    Minimises ‖S − HHᵀ‖² + λ Σ w_uv ‖h_u − h_v‖ over the edges, each in both directions; S holds the cosines between
+    nodes' attributes. H and a copy Z of it are solved for in turn and drawn together (ADMM), from the SVD on. All
+    nodes of a turn share the matrix ZᵀZ, so one eigendecomposition solves them all. S is never formed, only
+    multiplied with: SZ = X(XᵀZ) for attributes X in rows of length one.
 
     Parameters
     ----------
@@ -49,7 +50,7 @@ class AANE(Factorisation):
         dim: int = 150,
         l2: float = 0.05,
         rho: float = 5.0,
-        epochs: int = 2,
+        epochs: int = 10,
         seed: int | None = None,
         threads: int | None = None,
         progress: Reporter | None = None,
@@ -74,7 +75,8 @@ class AANE(Factorisation):
         self._links = graph.adjacency.astype(np.float64)
         self._links.setdiag(0)
         self._links.eliminate_zeros()
-        start = leading(self._affinity, nodes, self.dim, seed=self.seed_, threads=self.threads, report=report)[1]
+        values, start = leading(self._affinity, nodes, self.dim, seed=self.seed_, threads=self.threads, report=report)
+        start *= np.sqrt(values)  # the best HHᵀ without links: from here a few turns settle, from U alone hundreds
         vectors, copy, gap = start, start, np.zeros_like(start)
         for _ in range(self.epochs):
             vectors = self._solve(vectors, copy, copy - gap)

@@ -28,7 +28,6 @@ class Attributes(Spectral):
 
     title = "attributes"
     uses = ("attributes",)
-    inductive = False
     growth = "time: attribute entries × dim + nodes × dim²; memory: attribute entries + nodes × dim"
     paper = "Halko, Martinsson, Tropp: Finding structure with randomness, 2011"
 

@@ -89,8 +89,13 @@ class InductiveEmbedder(Embedder):
 
     def transform(self, graph: Source) -> Embedding:
         """The vectors of the nodes of another graph, by what was learned; nothing is learned from it."""
-        known, graph = self._fitted_graph(), as_graph(graph)
-        attributes = align(graph, known.attribute_names)
+        names, graph = self._fitted_graph().attribute_names, as_graph(graph)
+        if len(names) == 0:
+            raise ParameterError(
+                f"this {type(self).__name__} learned from a graph without attributes, which other nodes could share; "
+                "fit it on one that has some, or embed all nodes with fit_transform(graph)"
+            )
+        attributes = align(graph, names)
         vectors = stack(self._encode(graph, attributes), len(graph), self.dim)
         return Embedding(vectors, graph.ids, self.provenance() | {"transformed": describe(graph)})
 

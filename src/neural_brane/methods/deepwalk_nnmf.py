@@ -1,5 +1,7 @@
 """DeepWalk beside NNMF: links learned by walks, and links and attributes by parts."""
 
+from typing import Any
+
 import numpy as np
 
 from neural_brane.graph import AttributedGraph
@@ -72,17 +74,12 @@ class DeepWalkNNMF(Factorisation):
 
     def _factorise(self, graph: AttributedGraph) -> np.ndarray:
         half = self.dim // 2
-        names = ("walks_per_node", "walk_length", "window", "negatives", "learning_rate", "epochs", "threads")
-        same = {name: getattr(self, name) for name in names}
+        run: dict[str, Any] = {"seed": self.seed_, "threads": self.threads}
+        names = ("walks_per_node", "walk_length", "window", "negatives", "learning_rate", "epochs")
+        walks = {name: getattr(self, name) for name in names}
         parts = (
-            DeepWalk(dim=half, seed=self.seed_, progress=self._part(1), **same),
-            NNMF(
-                dim=self.dim - half,
-                epochs=self.nnmf_epochs,
-                seed=self.seed_,
-                threads=self.threads,
-                progress=self._part(2),
-            ),
+            DeepWalk(dim=half, progress=self._part(1), **walks, **run),
+            NNMF(dim=self.dim - half, epochs=self.nnmf_epochs, progress=self._part(2), **run),
         )
         return np.hstack([part.fit_transform(graph).vectors for part in parts])
 

@@ -161,7 +161,9 @@ class GraphSAGE(InductiveEmbedder):
                     reported, told = now, done
             self.loss_history_.append(float(np.mean(losses)))
             if not np.isfinite(self.loss_history_[-1]):
-                raise ParameterError(f"training diverged; lower learning_rate={self.learning_rate}")
+                raise ParameterError(
+                    f"training diverged in epoch {epoch + 1}; lower learning_rate={self.learning_rate}"
+                )
 
     def _batches(self, graph: AttributedGraph, epoch: int, rng: np.random.Generator) -> Iterator[tuple[int, Batch]]:
         """The batches of an epoch, each with the number of places in walks it took: one walk a node at a time."""

@@ -3,10 +3,10 @@
 import difflib
 import inspect
 import re
-import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import GenericAlias, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from neural_brane.errors import ParameterError
@@ -125,7 +125,10 @@ def summary(method: type[Embedder]) -> str:
 
 def _kinds(hint: Any) -> tuple[Any, ...]:
     """The types of an annotation that text can be turned into, narrowest first."""
-    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    options = tuple(
+        GenericAlias(tuple, (get_args(kind)[0], ...)) if get_origin(kind) is Sequence else kind for kind in options
+    )
     order = [type(None), bool, int, float, Literal, tuple, str, Path]
     usable = [kind for kind in options if (get_origin(kind) or kind) in order]
     if usable == [type(None)]:

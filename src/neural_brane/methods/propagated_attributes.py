@@ -33,7 +33,6 @@ class PropagatedAttributes(Spectral):
 
     title = "propagated-attributes"
     uses = ("links", "attributes")
-    inductive = False
     growth = "time: hops × (edges + attribute entries) × dim + nodes × dim²; memory: entries + nodes × dim"
     paper = "Frasca, Rossi, Eynard, Chamberlain, Bronstein, Monti: SIGN, 2020"
 

@@ -31,7 +31,6 @@ class SmoothedAttributes(Spectral):
 
     title = "smoothed-attributes"
     uses = ("links", "attributes")
-    inductive = False
     growth = "time: (hops × edges + attribute entries) × dim + nodes × dim²; memory: entries + nodes × dim"
     paper = "Wu, Zhang, de Souza, Fifty, Yu, Weinberger: Simplifying graph convolutional networks, 2019"
 

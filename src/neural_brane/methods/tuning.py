@@ -54,10 +54,15 @@ def tuned_parameters(method: str, dataset: str) -> dict[str, Any]:
 
 
 def grid(method: type[Embedder]) -> dict[str, list[Any]]:
-    """The values to try of each parameter that a method has and the paper searches."""
+    """The values to try of each parameter that a method has and the paper searches; its own default is among them."""
     table = _read("grids.toml")
     lists = table["every"] | table["method"].get(method.title, {})
-    return {name: values for name, values in lists.items() if name in method().get_params()}
+    defaults = method().get_params()
+    return {
+        name: values if defaults[name] is None or defaults[name] in values else [*values, defaults[name]]
+        for name, values in lists.items()
+        if name in defaults
+    }
 
 
 @cache

@@ -1,0 +1,17 @@
+"""Examples in docstrings are skipped, with the reason, where the optional package they need is not installed."""
+
+from importlib.util import find_spec
+
+import pytest
+
+from neural_brane import METHODS
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the examples of methods whose optional package is absent."""
+    for method in METHODS.values():
+        if method.extra and find_spec(method.extra) is None:
+            skip = pytest.mark.skip(reason=f"{method.title} needs {method.extra}")
+            for item in items:
+                if item.name == f"{method.__module__}.{method.__qualname__}":
+                    item.add_marker(skip)
