@@ -24,9 +24,9 @@ ALLOWED = {
     "sampling": {"errors"},
     "kernels": {"errors"},
     "methods": {"embedding", "errors", "graph", "ids", "io", "kernels", "progress", "sampling"},
-    "evaluate": {"datasets", "embedding", "errors", "graph", "ids", "io", "methods"},
+    "evaluate": {"adjacency", "datasets", "embedding", "errors", "graph", "ids", "io", "methods", "progress"},
     "reproduce": set(),
-    "plot": {"embedding", "errors", "io"},
+    "plot": {"embedding", "errors", "evaluate", "io"},
 }
 
 

@@ -15,15 +15,6 @@ def clouds():
     return Embedding(vectors, [f"node{i}" for i in range(60)])
 
 
-def test_projection_keeps_clouds_apart_and_can_be_made_again(clouds):
-    points = plot.project(clouds.vectors)
-    left, right = points[:30], points[30:]
-    apart = np.linalg.norm(left.mean(axis=0) - right.mean(axis=0))
-    assert points.shape == (60, 2)
-    assert apart > 2 * max(left.std(axis=0).max(), right.std(axis=0).max())
-    np.testing.assert_array_equal(points, plot.project(clouds.vectors))
-
-
 def test_a_picture_shows_each_class_in_its_colour(clouds, tmp_path):
     labels = np.repeat(["text", "net"], 30)
     labels[0] = ""
@@ -60,9 +51,9 @@ def test_more_classes_than_names_share_one_grey_entry(tmp_path):
 
 def test_what_cannot_be_drawn_is_described(clouds, tmp_path):
     with pytest.raises(EmbeddingError, match="five nodes and two dimensions"):
-        plot.project(np.eye(4))
+        plot.plot(Embedding(np.eye(4), range(4)), tmp_path / "p.png")
     with pytest.raises(EmbeddingError, match="NaN"):
-        plot.project(np.full((9, 2), np.nan))
+        plot.plot(Embedding(np.full((9, 2), np.nan), range(9)), tmp_path / "p.png")
     with pytest.raises(EmbeddingError, match="one label per vector"):
         plot.plot(clouds, tmp_path / "p.png", labels=np.array(["a"]))
     with pytest.raises(EmbeddingError, match="no node 'nobody' here"):

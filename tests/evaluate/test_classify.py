@@ -7,7 +7,8 @@ from sklearn.metrics import f1_score
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate import Score, classify, random_splits
+from neural_brane.evaluate import Score, Splits, classify, random_splits
+from neural_brane.evaluate.classify import C_GRID, FOLDS
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +105,50 @@ def test_what_cannot_be_scored_is_described(clouds):
         classify(np.eye(6), ["a", "a", "a", "a", "b", "b"], train=[0.2])
     with pytest.raises(ParameterError, match="leaves nothing"):
         classify(np.eye(4), ["a", "a", "b", "b"], train=[0.01])
+    with pytest.raises(ParameterError, match="C=-1 makes no sense; give a number above 0, or 'cv'"):
+        classify(vectors, labels, C=-1)
+    with pytest.raises(EmbeddingError, match="3 training nodes are too few to choose C"):
+        classify(np.eye(6), ["a", "b"] * 3, train=[0.5], C="cv", seed=1)
+    with pytest.raises(EmbeddingError, match="splits of 3 nodes, 240 labelled vectors"):
+        classify(vectors, labels, splits=Splits.draw(np.arange(3), np.zeros(3)))
+
+
+def test_c_is_the_regressions(clouds):
+    vectors, labels = clouds
+    score = classify(vectors, labels, train=[0.4], splits=1, C=0.001).at(0.4)
+    train, test = next(random_splits(labels, 0.4))
+    model = LogisticRegression(C=0.001, max_iter=1000).fit(vectors[train].astype(np.float64), labels[train])
+    assert score.macro[0] == pytest.approx(f1_score(labels[test], model.predict(vectors[test]), average="macro"))
+    assert score.C == (0.001,)
+    assert score.macro != classify(vectors, labels, train=[0.4], splits=1).at(0.4).macro
+
+
+def test_c_is_chosen_within_the_training_part(clouds):
+    vectors, labels = clouds
+    small = vectors * 0.03  # too short for C = 1 to see anything in them
+    chosen, fixed = (classify(small, labels, train=[0.5], splits=2, C=C).at(0.5) for C in ("cv", 1.0))
+    assert set(chosen.C) <= set(C_GRID)
+    assert min(chosen.C) > 1
+    assert chosen.macro_mean > fixed.macro_mean + 0.1
+    _, test = next(random_splits(labels, 0.5))
+    shuffled = labels.copy()
+    shuffled[test] = np.random.default_rng(0).permutation(labels[test])
+    assert (shuffled != labels).any()
+    blind = classify(small, shuffled, train=[0.5], splits=1, C="cv").at(0.5)
+    assert chosen.C[:1] == blind.C
+
+
+def test_every_regression_is_reported(clouds):
+    seen = []
+    classify(*clouds, train=[0.3, 0.5], splits=2, progress=seen.append)
+    assert [one.done for one in seen] == [1, 2, 3, 4]
+    assert (seen[-1].total, seen[-1].unit) == (4, "regressions")
+    seen.clear()
+    classify(*clouds, train=[0.5], splits=1, C="cv", progress=seen.append)
+    assert seen[-1].done == seen[-1].total == 1 + FOLDS * len(C_GRID)
+
+
+def test_kept_splits_score_the_same(clouds):
+    vectors, labels = clouds
+    kept = Splits.draw(np.arange(240), labels, splits=2, seed=7, stratify=True)
+    assert classify(vectors, labels, splits=kept) == classify(vectors, labels, splits=2, seed=7, stratify=True)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from neural_brane.errors import ParameterError
-from neural_brane.evaluate import random_splits
+from neural_brane.errors import EmbeddingError, ParameterError
+from neural_brane.evaluate import Splits, random_splits
 
 
 def test_every_split_is_a_division_of_all_nodes():
@@ -52,3 +52,62 @@ def test_stratified_splits_divide_every_class_alike():
 def test_senseless_settings_are_refused(arguments, message):
     with pytest.raises(ParameterError, match=message):
         list(random_splits(np.zeros(10), **arguments))
+
+
+IDS = np.array(["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal"])
+CLASSES = np.array(["x", "y"] * 4)
+
+
+def test_kept_splits_are_the_random_ones():
+    for stratify in (False, True):
+        kept = Splits.draw(IDS, CLASSES, splits=3, seed=5, stratify=stratify)
+        for share in (0.25, 0.5):
+            drawn = random_splits(CLASSES, share, splits=3, seed=5, stratify=stratify)
+            for (train, test), (train_again, test_again) in zip(kept.parts(share), drawn, strict=True):
+                np.testing.assert_array_equal(train, train_again)
+                np.testing.assert_array_equal(test, test_again)
+
+
+@pytest.mark.parametrize("ids", [IDS, np.arange(8) * 10])
+def test_a_file_gives_back_the_same_divisions_of_the_same_nodes_in_any_order(ids, tmp_path):
+    splits = Splits.draw(ids, CLASSES, splits=2, seed=1, stratify=True)
+    splits.save(tmp_path / "splits.json")
+    again = Splits.load(tmp_path / "splits.json")
+    assert (len(again), again.seed, again.stratify) == (2, 1, True)
+    turned = again.of(ids[::-1])
+    for (train, _), (other, _) in zip(splits.parts(0.5), turned.parts(0.5), strict=True):
+        assert ids[train].tolist() == ids[::-1][other].tolist()
+
+
+def test_a_file_of_another_program_needs_ids_and_orders_alone(tmp_path):
+    (tmp_path / "s.json").write_text('{"ids": ["a", "b", "c"], "orders": [[2, 0, 1]]}')
+    found = Splits.load(tmp_path / "s.json")
+    assert found.seed is None
+    assert [part.tolist() for part in next(found.parts(0.4))] == [[2], [0, 1]]
+
+
+def test_splits_of_other_nodes_are_refused():
+    splits = Splits.draw(IDS, CLASSES)
+    with pytest.raises(EmbeddingError, match="1 nodes of the splits have no label and vector, such as 'hal'"):
+        splits.of(IDS[:-1])
+    with pytest.raises(EmbeddingError, match="2 nodes are in no split, such as 'ian', 'joy'; draw splits"):
+        splits.of(np.append(IDS, ["ian", "joy"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nonsense", "not a JSON file of splits"),
+        ('{"ids": [1, 2]}', "not a JSON file of splits, with 'ids' and 'orders'"),
+        ('{"ids": [1, 2], "orders": [[0, 0]]}', "must hold 0 to 1, each once"),
+        ('{"ids": [1, 2], "orders": [[0, 1], [0]]}', "not a JSON file of splits"),
+        ('{"ids": [1, 2], "orders": []}', "must hold 0 to 1"),
+        ('{"ids": [1, 1], "orders": [[0, 1]]}', "'ids' list 1 twice"),
+    ],
+)
+def test_damaged_files_are_described(text, message, tmp_path):
+    (tmp_path / "s.json").write_text(text)
+    with pytest.raises(EmbeddingError, match=message):
+        Splits.load(tmp_path / "s.json")
+    with pytest.raises(EmbeddingError, match="no such file; write one with --save-splits"):
+        Splits.load(tmp_path / "gone.json")

@@ -164,3 +164,77 @@ def test_tab_separated_files_made_elsewhere_are_read(text, tmp_path):
 def test_ids_that_only_look_like_integers_stay_strings(tmp_path):
     (tmp_path / "v.txt").write_text("2 1\n007 1 \n8 2 \n")
     assert read_vectors(tmp_path / "v.txt").ids.tolist() == ["007", "8"]
+
+
+@pytest.mark.parametrize("keys", [["json", "asyncio", "New York"], ["7", "11", "3"]])
+@pytest.mark.parametrize("suffix", [".txt", ".vec", ".emb", ".w2v"])
+def test_word2vec_text_as_gensim_writes_it(keys, suffix, tmp_path):
+    vectors = awkward(3)
+    models = pytest.importorskip("gensim.models")
+    written = models.KeyedVectors(4)
+    written.add_vectors(keys, vectors)
+    written.save_word2vec_format(str(tmp_path / f"v{suffix}"))
+    found = read_vectors(tmp_path / f"v{suffix}")
+    assert found.ids.astype(str).tolist() == keys
+    np.testing.assert_array_equal(found.vectors, vectors)
+
+
+def test_word2vec_binary_as_gensim_writes_it(tmp_path):
+    vectors = awkward(3)
+    models = pytest.importorskip("gensim.models")
+    written = models.KeyedVectors(4)
+    written.add_vectors(["a", "módulo", "7"], vectors)
+    written.save_word2vec_format(str(tmp_path / "v.bin"), binary=True)
+    found = read_vectors(tmp_path / "v.bin")
+    assert found.ids.tolist() == ["a", "módulo", "7"]
+    np.testing.assert_array_equal(found.vectors, vectors)
+
+
+def test_words_before_the_numbers_belong_to_the_id(tmp_path):
+    (tmp_path / "v.txt").write_text("2 2\nNew York 1 2 \nb 3 4\n")
+    assert read_vectors(tmp_path / "v.txt").ids.tolist() == ["New York", "b"]
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_word2vec_binary_with_and_without_line_ends(end, tmp_path):
+    rows = [name.encode() + b" " + np.array([x, 2], "<f4").tobytes() + end.encode() for name, x in (("a", 1), ("b", 3))]
+    (tmp_path / "v.bin").write_bytes(b"2 2\n" + b"".join(rows))
+    found = read_vectors(tmp_path / "v.bin")
+    assert found.ids.tolist() == ["a", "b"]
+    assert found.vectors.tolist() == [[1, 2], [3, 2]]
+    (tmp_path / "v.bin").write_bytes(b"3 2\n" + b"".join(rows))
+    with pytest.raises(EmbeddingError, match="announces 3 nodes, 2 follow; is it cut off"):
+        read_vectors(tmp_path / "v.bin")
+    (tmp_path / "v.bin").write_bytes(b"\x80\x04nonsense")
+    with pytest.raises(EmbeddingError, match="first line must be 'nodes dim'"):
+        read_vectors(tmp_path / "v.bin")
+
+
+def test_a_bare_array_has_ids_beside_it_or_row_numbers(tmp_path):
+    np.save(tmp_path / "v.npy", np.eye(3))
+    assert read_vectors(tmp_path / "v.npy").ids.tolist() == [0, 1, 2]
+    (tmp_path / "ids.txt").write_text("New York\nb\n7\n")
+    assert read_vectors(tmp_path / "v.npy", ids=tmp_path / "ids.txt").ids.tolist() == ["New York", "b", "7"]
+    (tmp_path / "ids.txt").write_text("30\r\n20\r\n10")
+    assert read_vectors(tmp_path / "v.npy", ids=tmp_path / "ids.txt").ids.tolist() == [30, 20, 10]
+
+
+def test_a_bare_array_that_cannot_be_used_is_described(tmp_path):
+    np.save(tmp_path / "v.npy", np.eye(3))
+    (tmp_path / "ids.txt").write_text("a\nb\n")
+    with pytest.raises(EmbeddingError, match=r"v\.npy has 3 rows, .*ids\.txt 2 lines; give one id per row"):
+        read_vectors(tmp_path / "v.npy", ids=tmp_path / "ids.txt")
+    with pytest.raises(EmbeddingError, match=r"there is no file of ids .*gone"):
+        read_vectors(tmp_path / "v.npy", ids=tmp_path / "gone")
+    write_vectors(tmp_path / "v.txt", ["a", "b"], [np.eye(2)], dim=2)
+    with pytest.raises(EmbeddingError, match=r"holds its own ids; leave out .*ids\.txt"):
+        read_vectors(tmp_path / "v.txt", ids=tmp_path / "ids.txt")
+    np.save(tmp_path / "flat.npy", np.ones(3))
+    with pytest.raises(EmbeddingError, match=r"save one array of shape \(nodes, dim\)"):
+        read_vectors(tmp_path / "flat.npy")
+    (tmp_path / "text.npy").write_text("1 2 3")
+    with pytest.raises(EmbeddingError, match=r"text\.npy: not a readable \.npy file"):
+        read_vectors(tmp_path / "text.npy")
+    np.save(tmp_path / "pickled.npy", np.array([[None]]), allow_pickle=True)
+    with pytest.raises(EmbeddingError, match=r"pickled\.npy: not a readable \.npy file"):
+        read_vectors(tmp_path / "pickled.npy")

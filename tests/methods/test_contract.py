@@ -6,6 +6,7 @@ from sklearn.base import clone
 
 from neural_brane import METHODS, AttributedGraph, Embedding
 from neural_brane.errors import ParameterError
+from neural_brane.evaluate.link import SIMILARITIES
 
 QUICK = {
     "neural-brane": {"epochs": 1, "batches_per_epoch": 10},
@@ -85,6 +86,7 @@ def test_a_method_says_what_it_is(name):
     assert set(method.uses) <= {"links", "attributes"}
     assert isinstance(method.inductive, bool)
     assert method.growth
+    assert method.similarity in SIMILARITIES
     assert method.paper
     assert "Parameters" in method.__doc__
     assert ">>>" in method.__doc__

@@ -12,7 +12,7 @@ from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
 from neural_brane.cli.evaluate import evaluate
 from neural_brane.cli.methods import methods
-from neural_brane.cli.reproduce import reproduce
+from neural_brane.cli.split_edges import split_edges
 from neural_brane.cli.tune import tune
 from neural_brane.errors import BraneError
 
@@ -26,6 +26,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane embed citeseer -o vectors.npz          learn from one of them
   brane embed graph.txt --attributes words.txt -o vectors.tsv
   brane evaluate vectors.npz --labels citeseer
+  brane evaluate gensim.txt --labels classes.txt --task all
   brane methods                                other ways to learn the vectors
   brane reproduce                              the paper's experiments, again
 
@@ -50,6 +51,8 @@ Learn one vector per node of a graph, from its links and its attributes.
   .txt .w2v       word2vec text: first line 'nodes dim', then 'id v1 v2 …'
   .tsv            header 'id d0 d1 …', then one node per line, by tabs
   .parquet        columns id, d0, d1, …
+                  'brane evaluate' also reads .vec .emb (word2vec text),
+                  .bin (word2vec binary) and .npy (with --ids)
 """
 
 
@@ -89,6 +92,7 @@ app = typer.Typer(
 )
 app.command()(embed)
 app.command()(evaluate)
+app.command()(split_edges)
 app.command()(datasets)
 app.command()(methods)
 app.command()(tune)

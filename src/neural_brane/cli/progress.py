@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from neural_brane.progress import Progress, Reporter
 
 LINES = 5  # plain lines in a whole run
+QUIET = 2.0  # seconds that an evaluation may take without a word
 
 
 @contextmanager
@@ -75,3 +76,39 @@ def remaining(progress: Progress) -> float:
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02d}"
+
+
+@contextmanager
+def counting(title: str) -> Iterator[Reporter]:
+    """A function to hand to an evaluation as its `progress`: a bar that goes away, or lines if it takes long."""
+    if not sys.stderr.isatty():
+        yield _counted(title)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+
+        def report(progress: Progress) -> None:
+            left = f"{_clock(remaining(progress))} left"
+            text = f"{title}: {progress.done} of {progress.total} {progress.unit}, {left}"
+            bar.update(task, completed=progress.done, total=progress.total, description=text)
+
+        yield report
+
+
+def _counted(title: str) -> Reporter:
+    """Lines, at most `LINES`, and none in the first two seconds."""
+    start, shown = time.perf_counter(), 0
+
+    def report(progress: Progress) -> None:
+        nonlocal shown
+        part = LINES * progress.done // max(progress.total, 1)
+        if part > shown and time.perf_counter() - start > QUIET:
+            shown = part
+            print(f"{title}: {progress.done} of {progress.total} {progress.unit}", file=sys.stderr)
+
+    return report

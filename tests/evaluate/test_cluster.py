@@ -1,0 +1,90 @@
+import json
+
+import numpy as np
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+
+from neural_brane import load
+from neural_brane.embedding import Embedding
+from neural_brane.errors import EmbeddingError, ParameterError
+from neural_brane.evaluate import Clustering, cluster
+from neural_brane.evaluate.cluster import purity
+from neural_brane.methods import METHODS
+
+
+@pytest.fixture(scope="module")
+def clouds():
+    """Three clouds that touch."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat(["databases", "agents", "learning"], 50)
+    return (rng.normal(size=(150, 4)) + 2 * np.repeat([0, 1, 2], 50)[:, None]).astype(np.float32), labels
+
+
+def test_scores_are_those_of_scikit_learn(clouds):
+    vectors, labels = clouds
+    result = cluster(vectors, labels, starts=3, seed=4)
+    for start in range(3):
+        seed = int(np.random.SeedSequence((4, start)).generate_state(1)[0])
+        found = KMeans(3, n_init=1, random_state=seed).fit_predict(vectors.astype(np.float64))
+        assert result.nmi[start] == pytest.approx(normalized_mutual_info_score(labels, found))
+        assert result.ari[start] == pytest.approx(adjusted_rand_score(labels, found))
+    assert 0.3 < result.nmi_mean < result.purity_mean < 1
+    assert result.starts == 3
+
+
+def test_purity_counts_the_commonest_class_of_each_cluster():
+    assert purity(np.array([0, 0, 1, 1, 2]), np.array([0, 0, 0, 1, 1])) == 3 / 5
+    assert purity(np.array([0, 1]), np.array([1, 0])) == 1.0
+
+
+def test_the_same_seed_finds_the_same_and_another_does_not(clouds):
+    noise = np.random.default_rng(1).normal(size=(150, 4))
+    assert cluster(noise, clouds[1]) == cluster(noise, clouds[1])
+    assert cluster(noise, clouds[1]).nmi != cluster(noise, clouds[1], seed=1).nmi
+    assert abs(cluster(noise, clouds[1]).ari_mean) < 0.1
+
+
+def test_unlabelled_nodes_are_left_out_and_an_embedding_is_its_vectors(clouds):
+    vectors, labels = clouds
+    more = Embedding(np.vstack([vectors, 99 * np.ones((20, 4), np.float32)]), range(170))
+    result = cluster(more, np.append(labels, [""] * 20), starts=2)
+    assert (result.labelled, result.unlabelled) == (150, 20)
+    assert result.nmi == cluster(vectors, labels, starts=2).nmi
+
+
+def test_a_class_of_one_is_a_cluster_like_any_other(clouds):
+    vectors, labels = clouds
+    assert len(cluster(vectors, np.append(labels[:-1], "alone"), starts=1).classes) == 4
+
+
+def test_every_start_is_reported(clouds):
+    seen = []
+    cluster(*clouds, starts=3, progress=seen.append)
+    assert [(one.done, one.total, one.unit) for one in seen] == [(1, 3, "starts"), (2, 3, "starts"), (3, 3, "starts")]
+
+
+def test_the_record_is_json_with_deviations():
+    result = Clustering((0.4, 0.6), (0.5, 0.5), (0.1, 0.3), 9, 1, ("a", "b"), 7)
+    written = json.loads(json.dumps(result.as_dict()))
+    assert written["nmi"] == {"mean": 0.5, "sd": pytest.approx(np.sqrt(0.02)), "starts": [0.4, 0.6]}
+    assert (result.nmi_sd, result.purity_sd, result.ari_sd) == pytest.approx((np.sqrt(0.02), 0, np.sqrt(0.02)))
+    assert (written["starts"], written["seed"], written["ari"]["mean"]) == (2, 7, pytest.approx(0.2))
+
+
+def test_a_golden_value():
+    graph = load("stdlib")
+    vectors = METHODS["attributes"](dim=16, seed=0).fit_transform(graph)
+    assert cluster(vectors, graph.labels, starts=5).nmi_mean == pytest.approx(0.390, abs=0.02)
+
+
+def test_what_cannot_be_clustered_is_described(clouds):
+    vectors, labels = clouds
+    with pytest.raises(EmbeddingError, match=r"1 class\(es\) among the labels"):
+        cluster(vectors, ["x"] * 150)
+    with pytest.raises(EmbeddingError, match="1 of 150 vectors hold NaN"):
+        cluster(np.where(np.arange(150)[:, None] == 3, np.nan, vectors), labels)
+    with pytest.raises(EmbeddingError, match="fewer distinct vectors than the 3 classes"):
+        cluster(np.ones((150, 4)), labels)
+    with pytest.raises(ParameterError, match="starts=0"):
+        cluster(vectors, labels, starts=0)

@@ -1,0 +1,120 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neural_brane import load
+from neural_brane.errors import EmbeddingError, GraphError, ParameterError
+from neural_brane.evaluate import HeldOutEdges, hold_out_edges
+from neural_brane.evaluate.held_out import draw_non_edges, edge_keys, keys_of
+from neural_brane.graph import AttributedGraph
+from neural_brane.io import read_graph, write_graph
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return load("stdlib")
+
+
+@pytest.fixture(scope="module")
+def held_out(graph):
+    return hold_out_edges(graph, share=0.2, seed=3)
+
+
+def test_the_graph_to_train_on_lacks_every_held_out_edge_in_both_directions(graph, held_out):
+    for u, v in held_out.positives:
+        assert graph.adjacency[u, v] > 0
+        assert held_out.graph.adjacency[u, v] == held_out.graph.adjacency[v, u] == 0
+    back = held_out.graph.adjacency.tolil()
+    for u, v in held_out.positives:
+        back[u, v] = back[v, u] = graph.adjacency[u, v]
+    assert (back.tocsr() != graph.adjacency).nnz == 0
+    assert held_out.graph.edges == graph.edges - len(held_out.positives)
+
+
+def test_negatives_are_distinct_pairs_of_two_nodes_that_never_had_an_edge(graph, held_out):
+    assert len(held_out.negatives) == len(held_out.positives)
+    assert (held_out.negatives[:, 0] < held_out.negatives[:, 1]).all()
+    keys = keys_of(held_out.negatives, len(graph))
+    assert len(np.unique(keys)) == len(keys)
+    assert not np.isin(keys, edge_keys(graph)).any()
+
+
+def test_a_leaked_edge_is_refused(graph, held_out):
+    with pytest.raises(GraphError, match=r"552 of the 552 positives are edges of the graph to train on"):
+        replace(held_out, graph=graph)
+    with pytest.raises(GraphError, match="negatives are edges of the graph"):
+        replace(held_out, negatives=np.argwhere(held_out.graph.adjacency.todense())[:1, ::-1])
+
+
+def test_all_else_stays(small_graph):
+    found = hold_out_edges(small_graph, share=0.3)
+    assert found.graph.adjacency[0, 0] == 1.0  # ann's self-loop is no link to predict
+    assert len(found.positives) == 4
+    assert found.graph.ids is small_graph.ids
+    assert found.graph.attributes is small_graph.attributes
+
+
+def test_the_seed_decides(graph, held_out):
+    again, other = (hold_out_edges(graph, share=0.2, seed=seed) for seed in (3, 4))
+    np.testing.assert_array_equal(again.positives, held_out.positives)
+    np.testing.assert_array_equal(again.negatives, held_out.negatives)
+    assert not np.array_equal(other.positives, held_out.positives)
+    assert not np.array_equal(other.negatives, held_out.negatives)
+
+
+@pytest.mark.parametrize("nodes", [5, 40])
+def test_every_pair_without_an_edge_is_drawn_as_often(nodes):
+    # Five nodes are few enough to list all pairs, forty are drawn and drawn again.
+    taken = keys_of(np.array([[0, 1], [2, 3]]), nodes)
+    count = np.zeros((nodes, nodes))
+    for seed in range(3000):
+        low, high = draw_non_edges(taken, nodes, 2, np.random.default_rng(seed)).T
+        count[low, high] += 1
+    assert count[0, 1] == count[2, 3] == np.tril(count).sum() == 0
+    drawn = count[np.triu_indices(nodes, 1)]
+    expected = 6000 / (len(drawn) - 2)
+    assert np.abs(drawn[drawn > 0] - expected).max() < 6 * np.sqrt(expected)
+    assert (drawn > 0).sum() == len(drawn) - 2
+
+
+def test_files_give_back_the_pairs_and_the_digest(graph, held_out, tmp_path):
+    write_graph(held_out.graph, tmp_path / "train.npz")
+    held_out.save(tmp_path / "pairs.npz")
+    again = HeldOutEdges.load(tmp_path / "pairs.npz")
+    np.testing.assert_array_equal(again.positives, held_out.positives)
+    np.testing.assert_array_equal(again.negatives, held_out.negatives)
+    np.testing.assert_array_equal(edge_keys(again.graph), edge_keys(held_out.graph))
+    assert again.graph.ids.tolist() == graph.ids.tolist()
+    assert again.full_digest == graph.digest()
+    assert again.training_digest == read_graph(tmp_path / "train.npz").digest()
+
+
+def test_vectors_that_saw_the_edges_are_refused(graph, held_out):
+    assert held_out.check_unseen({"data": {"digest": held_out.graph.digest()}})
+    assert not held_out.check_unseen({})
+    with pytest.raises(EmbeddingError, match="trained on the full graph, which contains the held-out edges"):
+        held_out.check_unseen({"data": {"digest": graph.digest()}})
+    with pytest.raises(EmbeddingError, match="trained on another graph than the one that lacks"):
+        held_out.check_unseen({"data": {"digest": "0" * 16}})
+
+
+def test_what_cannot_be_held_out_is_described(graph, held_out, tmp_path):
+    for share in (0, 1, 1e-9):
+        with pytest.raises(ParameterError, match="leaves nothing to train on or to predict"):
+            hold_out_edges(graph, share=share)
+    with pytest.raises(ParameterError, match="seed=-1"):
+        hold_out_edges(graph, seed=-1)
+    full = AttributedGraph.from_sparse(np.ones((6, 6)) - np.eye(6))
+    with pytest.raises(GraphError, match="4 pairs without an edge are needed, and there are 0"):
+        hold_out_edges(full, share=0.3)
+    with pytest.raises(GraphError, match=r"ends in \.npz"):
+        held_out.save(tmp_path / "pairs.txt")
+    with pytest.raises(GraphError, match=r"gone\.npz: no such file; make one with 'brane split-edges"):
+        HeldOutEdges.load(tmp_path / "gone.npz")
+    write_graph(graph, tmp_path / "graph.npz")
+    with pytest.raises(GraphError, match=r"graph\.npz: not a file of held-out edges"):
+        HeldOutEdges.load(tmp_path / "graph.npz")
+    (tmp_path / "broken.npz").write_text("broken")
+    with pytest.raises(GraphError, match=r"broken\.npz: not a file of held-out edges"):
+        HeldOutEdges.load(tmp_path / "broken.npz")

@@ -1,0 +1,118 @@
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from neural_brane import load
+from neural_brane.embedding import Embedding
+from neural_brane.errors import EmbeddingError, ParameterError
+from neural_brane.evaluate import hold_out_edges, predict_links
+from neural_brane.evaluate.held_out import edge_pairs
+from neural_brane.graph import AttributedGraph
+from neural_brane.methods import METHODS
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return load("stdlib")
+
+
+@pytest.fixture(scope="module")
+def held_out(graph):
+    return hold_out_edges(graph, seed=1)
+
+
+@pytest.fixture(scope="module")
+def halves():
+    """Sixty nodes with edges within each half and none between."""
+    low = np.random.default_rng(1).integers(30, size=(150, 2))
+    edges = np.concatenate([low, low[:75] + 30])
+    return AttributedGraph.from_edges(edges[edges[:, 0] != edges[:, 1]], nodes=60)
+
+
+def memorise(graph):
+    """Vectors that know the edges of a graph and nothing else: a column per edge, 1 at its two ends."""
+    ends = edge_pairs(graph)
+    columns = np.repeat(np.arange(len(ends)), 2)
+    return sparse.coo_array((np.ones(ends.size), (ends.ravel(), columns)), (len(graph), len(ends))).toarray()
+
+
+def test_vectors_that_memorise_the_training_graph_learn_nothing_of_a_held_out_edge(halves):
+    held_out = hold_out_edges(halves, share=0.2)
+    assert predict_links(memorise(held_out.graph), held_out).auc == 0.5
+    assert predict_links(memorise(halves), held_out).auc == 1.0  # what one that leaked would look like
+
+
+def test_a_method_trained_on_all_edges_is_refused(graph, held_out):
+    method = METHODS["attributes"](dim=4, seed=0)
+    assert predict_links(method.fit_transform(held_out.graph), held_out).verified
+    with pytest.raises(EmbeddingError, match="which contains the held-out edges"):
+        predict_links(method.fit_transform(graph), held_out)
+
+
+@pytest.mark.parametrize("similarity", ["dot", "cosine", "distance"])
+def test_scores_are_those_of_scikit_learn(similarity, held_out):
+    vectors = np.random.default_rng(0).normal(size=(len(held_out.graph), 3)).astype(np.float32)
+    pairs = [(*pair, 1) for pair in held_out.positives] + [(*pair, 0) for pair in held_out.negatives]
+    dots = [float(vectors[u] @ vectors[v]) for u, v, _ in pairs]
+    lengths = np.linalg.norm(vectors.astype(float), axis=1)
+    scores = {
+        "dot": dots,
+        "cosine": [dot / lengths[u] / lengths[v] for dot, (u, v, _) in zip(dots, pairs, strict=True)],
+        "distance": [-np.linalg.norm(vectors[u] - vectors[v]) for u, v, _ in pairs],
+    }[similarity]
+    truth = [true for *_, true in pairs]
+    result = predict_links(vectors, held_out, similarity=similarity)
+    assert result.auc == pytest.approx(roc_auc_score(truth, scores), abs=1e-4)
+    assert result.average_precision == pytest.approx(average_precision_score(truth, scores), abs=1e-4)
+
+
+def test_the_regression_finds_which_entries_matter(halves):
+    """The sign of one entry tells two halves of the graph apart; others, much larger, are noise."""
+    found = hold_out_edges(halves, share=0.2)
+    rng = np.random.default_rng(0)
+    vectors = np.column_stack([np.where(np.arange(60) < 30, 0.1, -0.1), 9 * rng.normal(size=(60, 4))])
+    result = predict_links(vectors, found)
+    assert result.auc < 0.7
+    assert result.regression_auc > result.auc + 0.1
+    tiny = predict_links(vectors * 1e-4, found)
+    assert tiny.regression_auc == pytest.approx(result.regression_auc, abs=0.01)
+
+
+def test_vectors_are_matched_by_id(held_out):
+    vectors = np.random.default_rng(0).normal(size=(len(held_out.graph), 3)).astype(np.float32)
+    there = Embedding(vectors[::-1], held_out.graph.ids[::-1])
+    by_id, by_row = predict_links(there, held_out), predict_links(vectors, held_out)
+    assert by_id == by_row
+    assert not by_id.verified
+
+
+def test_missing_and_extra_nodes_are_counted(held_out):
+    ids = np.append(held_out.graph.ids[5:], ["stranger", "another"])
+    vectors = Embedding(np.random.default_rng(0).normal(size=(len(ids), 3)), ids)
+    with pytest.raises(EmbeddingError, match=r"5 of 554 nodes of the graph have no vector, such as .*allow missing"):
+        predict_links(vectors, held_out)
+    result = predict_links(vectors, held_out, allow_missing=True)
+    assert (result.missing, result.extra) == (5, 2)
+
+
+def test_a_golden_value_and_json(held_out):
+    vectors = METHODS["attributes"](dim=16, seed=0).fit_transform(held_out.graph)
+    seen = []
+    result = predict_links(vectors, held_out, similarity="cosine", progress=seen.append)
+    assert (result.auc, result.regression_auc) == pytest.approx((0.8236, 0.8270), abs=0.01)
+    assert result == predict_links(vectors, held_out, similarity="cosine")
+    assert json.loads(json.dumps(result.as_dict()))["positives"] == len(held_out.positives)
+    assert [one.done for one in seen] == [1, 2]
+
+
+def test_what_cannot_be_scored_is_described(held_out):
+    vectors = np.ones((len(held_out.graph), 2))
+    with pytest.raises(ParameterError, match="similarity='sharp' makes no sense; give one of cosine, dot, distance"):
+        predict_links(vectors, held_out, similarity="sharp")
+    with pytest.raises(EmbeddingError, match="for a graph of 554 nodes: give one row per node"):
+        predict_links(vectors[1:], held_out)
+    with pytest.raises(EmbeddingError, match="554 of 554 vectors hold NaN"):
+        predict_links(vectors * np.nan, held_out)
