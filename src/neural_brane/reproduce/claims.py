@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from neural_brane.reproduce import published
 from neural_brane.reproduce.compare import CHANCE, Duel, best, duels
-from neural_brane.reproduce.plan import ATTRIBUTES, OURS, RECIPES, RELEASED
+from neural_brane.reproduce.plan import ATTRIBUTES, DEFAULT, OURS, RECIPES, RELEASED
 from neural_brane.reproduce.summary import Entry, Results
 
 HOLDS, PARTLY, FAILS, NOTE = "holds here", "holds in part", "does not hold here", "note"
@@ -25,9 +25,11 @@ class Claim:
 
 def claims(results: Results) -> list[Claim]:
     """All that can be said of these results; what was not measured is not spoken of."""
-    parts = (_ranking, _baselines, _recipes, _shortfalls, _chance, _pairs, _clustering, _dimension, _convergence)
-    found = [claim for part in (*parts, _pooling, _versions, _time) for claim in part(results)]
-    return found
+    parts = (
+        _ranking, _baselines, _recipes, _shortfalls, _chance, _pairs, _clustering, _dimension, _convergence, _pooling,
+        _versions, _time,
+    )  # fmt: skip
+    return [claim for part in parts for claim in part(results)]
 
 
 def _ranking(results: Results) -> Iterator[Claim]:
@@ -38,7 +40,8 @@ def _ranking(results: Results) -> Iterator[Claim]:
             "Neural-Brane outperforms all ten competing methods at every training ratio.",
             _verdict(len(won), len(rows)),
             f"It is first in {len(won)} of {len(rows)} rows against the methods of the paper that were run."
-            + _losses(lost),
+            + _losses(lost)
+            + _default(results, "methods of the paper"),
         )
 
 
@@ -49,7 +52,9 @@ def _baselines(results: Results) -> Iterator[Claim]:
         yield Claim(
             "(Not in the paper) Neural-Brane is better than plain spectral baselines on the attributes.",
             _verdict(len(won), len(rows)),
-            f"It is ahead of the best of them in {len(won)} of {len(rows)} rows." + _losses(lost),
+            f"It is ahead of the best of them in {len(won)} of {len(rows)} rows."
+            + _losses(lost)
+            + _default(results, "attribute baselines"),
         )
 
 
@@ -241,6 +246,12 @@ def _losses(lost: Sequence[Duel]) -> str:
         gap = f"{gaps[0]:.3f}" if len(gaps) == 1 else f"{min(gaps):.3f} to {max(gaps):.3f}"
         told.append(f"{dataset} at {shares} %: {rivals} is ahead by {gap}")
     return f" Not on {'; '.join(told)}."
+
+
+def _default(results: Results, rivals: str) -> str:
+    """How our default recipe does where the released one was judged."""
+    rows = [duel for duel in duels(results, DEFAULT) if duel.rivals == rivals]
+    return f" With the default recipe: first in {len(_split(rows)[0])} of {len(rows)}." if rows else ""
 
 
 def _row(one: Entry) -> str:

@@ -114,7 +114,7 @@ def _lead(results: Results) -> str:
     runs = max((one.runs for one in results.entries), default=0)
     return (
         f"Every figure here was computed by <code>brane reproduce</code>, version {__version__}: up to {runs} runs of "
-        f"each method on {len(results.data)} graph(s), a run being one training scored on its own random splits. "
+        f"each method on {', '.join(results.data)}, a run being one training scored on its own random splits. "
         "Nothing was filled in by hand; the sentences are computed too."
     )
 
@@ -159,8 +159,8 @@ def _classification(results: Results) -> str:
         return ""
     parts = [
         "<p>Macro-F1 of logistic regression (C = 1, vectors as they are), trained on a share of the nodes drawn at "
-        "random: the mean of the runs, ± their standard deviation; below it the published figure and the "
-        "difference from it. The best of a row is bold on a tint. A click on a heading sorts.</p>"
+        "random: the mean of the runs, ± their standard deviation; in brackets the published figure, and "
+        "the difference from it. The best of a row is bold on a tint. A click on a heading sorts.</p>"
     ]
     for dataset in results.datasets("classification"):
         facts = results.data[dataset]

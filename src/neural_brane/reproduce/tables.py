@@ -52,7 +52,8 @@ def f1(value: float) -> str:
 
 def signed(value: float) -> str:
     """A difference, its sign always there."""
-    return f"{'−' if value < 0 else '+'}{f1(abs(value))}"
+    sign = "" if abs(value) < 5e-5 else "−" if value < 0 else "+"
+    return sign + f1(abs(value))
 
 
 def classification(results: Results, dataset: str) -> str:
@@ -92,7 +93,7 @@ def _score(one: Entry | None, first: Entry, starts_group: bool) -> str:
     shown = f"<b>{f1(one.mean)}</b><small>± {f1(one.sd)}</small>"
     if one.published is not None and one.difference is not None:
         kind = ("up" if one.difference >= 0 else "down") if one.comparable else ""
-        shown += f'<small>paper {f1(one.published)}</small><small class="{kind}">{signed(one.difference)}</small>'
+        shown += f'<small>({f1(one.published)})</small><small class="{kind}">{signed(one.difference)}</small>'
     return number(one.mean, shown, look + ("best" if one is first else ""))
 
 
