@@ -50,7 +50,7 @@ def clustering(results: Results) -> Figure:
         for axes, measure in zip(row, ("nmi", "purity"), strict=True):
             entries = results.find("clustering", measure, dataset=dataset)
             _method_bars(axes, entries)
-            axes.set(title=f"{dataset}: {'NMI' if measure == 'nmi' else 'Purity'}")
+            axes.set(title=dataset, xlabel="NMI" if measure == "nmi" else "Purity")
     _group_legend(figure, [one.group for one in results.entries if one.output == "clustering"])
     return figure
 
@@ -68,10 +68,13 @@ def _method_bars(axes: Axes, entries: Sequence[Entry]) -> None:
         error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 2},
     )
     for place, one in zip(places, entries, strict=True):
-        axes.annotate(f"{one.mean:.3f}", (one.mean + one.sd, float(place)), (4, 0), va="center", fontsize=9,
-                      textcoords="offset points")  # fmt: skip
+        end = one.mean + one.sd
         if one.comparable and one.published is not None:
             axes.plot([one.published] * 2, [place - 0.42, place + 0.42], color=INK, linewidth=2)
+            end = max(end, one.published)
+        axes.annotate(
+            f"{one.mean:.3f}", (end, float(place)), (4, 0), va="center", fontsize=9, textcoords="offset points"
+        )
     axes.set_yticks(places, [one.heading for one in entries], fontsize=10)
     axes.invert_yaxis()
     axes.margins(x=0.16)
@@ -159,7 +162,7 @@ def maps(results: Results) -> Figure:
         for axes, name in zip(row, shown, strict=True):
             if (dataset, name) in results.maps:
                 _dots(axes, results.maps[dataset, name])
-            axes.set(title=f"{heading[name]}, {dataset}", xticks=[], yticks=[])
+            axes.set(title=f"{heading[name]}, {dataset}", xticks=[], yticks=[], xlabel="t-SNE 1", ylabel="t-SNE 2")
             axes.spines[:].set_visible(True)
         _class_legend(
             row[-1], results.maps[dataset, shown[-1]]["labels"] if (dataset, shown[-1]) in results.maps else []

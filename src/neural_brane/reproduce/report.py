@@ -24,7 +24,7 @@ FIGURES = {
     "clustering": (
         "Clustering",
         "k-means with the true number of classes, vectors as they are; the mean over starts and runs, and the standard "
-        "deviation over runs. A black line is the published figure, where the text gives one.",
+        "deviation over runs. A vertical line is the published figure, where the text gives one.",
     ),
     "map": (
         "Maps",
