@@ -55,7 +55,7 @@ def test_a_run_that_is_killed_three_times_ends_as_an_undisturbed_one(tmp_path):
         _, told = process.communicate()
         assert process.returncode == 0, told
         if folder is killed:
-            assert f"8 trainings, {len(finished(killed)) - told.count(' run ')} of them kept" in told
+            assert f"trainings: 8, of which {8 - told.count(' run ')} are kept" in told
     assert results(killed) == results(whole)
     assert finished(killed).keys() == finished(whole).keys()
     assert seen.items() <= finished(killed).items()

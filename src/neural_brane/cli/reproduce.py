@@ -70,10 +70,8 @@ def reproduce(
     chosen: list[str] = [*([table] if table else []), *(figure or [])]
     wanted = [name for name in OUTPUTS if everything or not chosen or name in chosen]
     work = prepare(output, outputs=wanted, methods=_split(methods), datasets=_split(datasets), runs=runs, small=quick)
-    echo(
-        f"{len(work.cells)} trainings, {len(work.cells) - len(work.missing)} of them kept in {work.store.folder}",
-        err=True,
-    )
+    kept = len(work.cells) - len(work.missing)
+    echo(f"trainings: {len(work.cells)}, of which {kept} are kept in {work.store.folder}", err=True)
     with _watching(work) as watch:
         results = run(work, jobs=jobs or os.cpu_count() or 1, watch=watch)
     echo(f"wrote {output / 'report.html'}, results.json, results.csv and figures/")

@@ -82,10 +82,9 @@ SMALL = {
 }  # fmt: skip
 
 
-def quick(dataset: str) -> Scale:
-    """Little of everything, on one graph."""
-    one = (dataset,)
-    return Scale("quick", datasets=one, mapped=one, runs=2, splits=2, starts=2, dim=16, dims=(8, 16), small=SMALL)
+def quick(*datasets: str) -> Scale:
+    """Little of everything, on a graph or some."""
+    return Scale("quick", datasets, mapped=datasets, runs=2, splits=2, starts=2, dim=16, dims=(8, 16), small=SMALL)
 
 
 @dataclass(frozen=True, slots=True)
