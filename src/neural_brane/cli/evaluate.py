@@ -44,7 +44,8 @@ def evaluate(
         list[Task] | None,
         Option(
             metavar="<classification|clustering|links|all>",
-            help="What to score by; may be repeated (default classification if --labels, links if --held-out).",
+            help="What to score by; may be repeated. all: whatever --labels and --held-out are enough for "
+            "(default classification if --labels, links if --held-out).",
         ),
     ] = None,
     train: Annotated[
@@ -144,7 +145,9 @@ def evaluate(
     pairs = HeldOutEdges.load(held_out) if "links" in tasks and held_out else None
     if pairs is not None:
         pairs.check_unseen(embedding.provenance)
-    known = match(embedding, *read_truth(labels), allow_missing=allow_missing) if labels else None
+    known = None
+    if labels is not None and tasks & {"classification", "clustering"}:
+        known = match(embedding, *read_truth(labels), allow_missing=allow_missing)
     results: dict[str, Any] = {}
     if known is not None and "classification" in tasks:
         chosen = choose_splits(known, splits_from, splits, seed, stratify)
@@ -166,10 +169,8 @@ def evaluate(
             )
     numbered = file.suffix == ".npy" and ids is None
     if as_json:
-        about = {"file": str(file), "labels": labels, "nodes": len(embedding), "dim": embedding.dim}
-        about |= {"ids": "row numbers" if numbered else "given"} | counts(known)
-        scored = {name: result.as_dict() for name, result in results.items()}
-        echo(json.dumps({**about, **scored, "provenance": embedding.provenance}, indent=2))
+        about = {"file": str(file), "labels": labels, "ids": "row numbers" if numbered else "given"}
+        echo(json.dumps(about | describe(embedding, known, results), indent=2))
     else:
         show(results, known, f"{file}: {len(embedding):,} x {embedding.dim}", numbered=numbered)
 
@@ -222,11 +223,11 @@ def own_similarity(embedding: Embedding) -> str:
     return "cosine" if method is None else method.similarity
 
 
-def counts(known: Labelled | None) -> dict[str, Any]:
-    """What did not match, with examples, for JSON."""
-    if known is None:
-        return {}
-    return {
-        name: {"count": len(ids), "examples": ids[:3].tolist()}
-        for name, ids in (("unlabelled", known.extra), ("missing", known.absent))
-    }
+def describe(embedding: Embedding, known: Labelled | None, results: dict[str, Any]) -> dict[str, Any]:
+    """The vectors, what did not match (with examples) and the scores, for JSON."""
+    record: dict[str, Any] = {"nodes": len(embedding), "dim": embedding.dim}
+    if known is not None:
+        for name, ids in (("unlabelled", known.extra), ("missing", known.absent)):
+            record[name] = {"count": len(ids), "examples": ids[:3].tolist()}
+    scored = {name: result.as_dict() for name, result in results.items()}
+    return record | scored | {"provenance": embedding.provenance}

@@ -85,6 +85,7 @@ class Graph2Gauss(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: epochs × (attribute entries + nodes × dim) × hidden; memory: edges + (nodes + attributes) × hidden"
     paper = "Bojchevski, Günnemann: Deep Gaussian embedding of graphs, 2018"
+    similarity = "distance"  # of the means: it is trained on the divergence of two Gaussians
     extra = "torch"
 
     def __init__(
