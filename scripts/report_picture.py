@@ -21,7 +21,7 @@ def main(report: Path = DOCS / "results" / "report.html", picture: Path = DOCS /
         raise SystemExit("there is no Chromium on the PATH; install it, as in 'apt-get install chromium'")
     with sync_playwright() as play:
         page = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"]).new_page(
-            viewport={"width": 1440, "height": 1800}, device_scale_factor=0.75
+            viewport={"width": 1440, "height": 1500}, device_scale_factor=0.6
         )
         page.goto(report.resolve().as_uri())
         page.screenshot(path=picture)
