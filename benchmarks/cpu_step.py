@@ -21,12 +21,12 @@ from collections.abc import Callable
 
 import numba
 import numpy as np
-from machine import describe_machine
 from numba import prange
 
 from neural_brane import AttributedGraph, NeuralBrane, load
 from neural_brane.kernels import cpu
 from neural_brane.kernels.types import Bags
+from neural_brane.machine import describe_machine
 from neural_brane.sampling.triplets import TripletSampler
 
 STEPS = 50

@@ -24,11 +24,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from machine import describe_machine
 from rich.console import Console
 from rich.table import Table
 
 from neural_brane.io.atomic import atomic
+from neural_brane.machine import describe_machine
 
 RESULTS = Path(__file__).parent / "results" / "growth.json"
 DATASET, SIZES = "debian-packages", (1_000, 10_000, 95_277)

@@ -20,12 +20,12 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
-from machine import describe_machine
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from neural_brane.io.atomic import atomic
+from neural_brane.machine import describe_machine
 from neural_brane.reproduce.published import macro_f1
 
 RESULTS = Path(__file__).parent / "results"

@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from machine import describe_machine
+from neural_brane.machine import describe_machine
 
 SMALL = 10_000
 

@@ -15,7 +15,7 @@ def script(monkeypatch):
     """A function that gives a script of benchmarks/ as a module."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module
-    for name in ("quality", "growth", "machine"):
+    for name in ("quality", "growth"):
         sys.modules.pop(name, None)
 
 

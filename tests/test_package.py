@@ -25,7 +25,8 @@ ALLOWED = {
     "kernels": {"errors"},
     "methods": {"embedding", "errors", "graph", "ids", "io", "kernels", "progress", "sampling"},
     "evaluate": {"adjacency", "datasets", "embedding", "errors", "graph", "ids", "io", "methods", "progress"},
-    "reproduce": set(),
+    "machine": set(),
+    "reproduce": {"datasets", "errors", "evaluate", "graph", "io", "machine", "methods", "plot"},
     "plot": {"embedding", "errors", "evaluate", "io"},
 }
 

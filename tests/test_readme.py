@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,7 @@ def quality(monkeypatch):
     specification = importlib.util.spec_from_file_location("quality", ROOT / "benchmarks" / "quality.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
-    yield module
-    sys.modules.pop("machine", None)
+    return module
 
 
 def test_the_table_of_scores_is_the_scripts_output(quality):

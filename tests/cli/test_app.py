@@ -40,7 +40,9 @@ def test_help_teaches_the_formats_within_eighty_columns():
         assert part in text
 
 
-@pytest.mark.parametrize("command", ["embed", "evaluate", "split-edges", "datasets", "methods", "tune", "demo"])
+@pytest.mark.parametrize(
+    "command", ["embed", "evaluate", "split-edges", "datasets", "methods", "tune", "reproduce", "demo"]
+)
 def test_every_command_has_help(command):
     result = CliRunner().invoke(app, [command, "--help"])
     assert result.exit_code == 0

@@ -12,6 +12,7 @@ from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
 from neural_brane.cli.evaluate import evaluate
 from neural_brane.cli.methods import methods
+from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.split_edges import split_edges
 from neural_brane.cli.tune import tune
 from neural_brane.errors import BraneError
@@ -28,6 +29,8 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
   brane methods                                other ways to learn the vectors
+  brane reproduce                              the paper's experiments, again
+  brane reproduce                              the paper's experiments, again
 
 \b
 [bold]Files a graph is read from[/bold]
@@ -95,6 +98,7 @@ app.command()(split_edges)
 app.command()(datasets)
 app.command()(methods)
 app.command()(tune)
+app.command()(reproduce)
 app.command()(demo)
 
 

@@ -16,6 +16,25 @@ def macro_f1(method: str, dataset: str) -> tuple[float, ...] | None:
     return None if found is None else tuple(found)
 
 
+def nmi(method: str, dataset: str) -> float | None:
+    """NMI of a method's clusters as the paper's text has it, or None: it names few.
+
+    >>> nmi("pte", "citeseer")
+    0.2653
+    """
+    found: float | None = _tables()["nmi"].get(dataset, {}).get(method)
+    return found
+
+
+def counterpart(dataset: str) -> str:
+    """The graph that the paper's figures of a dataset are of: another version where that one is not at hand.
+
+    >>> counterpart("arnetminer")
+    'arnetminer-15753'
+    """
+    return str(_tables()["counterpart"].get(dataset, dataset))
+
+
 @cache
 def _tables() -> dict[str, Any]:
     return tomllib.loads(resources.files("neural_brane.reproduce").joinpath("published.toml").read_text("utf-8"))

@@ -1,0 +1,80 @@
+"""Neural-Brane against its rivals: who is best in a row of the table, and whether the difference could be chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neural_brane.reproduce.plan import ATTRIBUTES, OURS, RELEASED
+from neural_brane.reproduce.summary import Entry, Results
+
+CHANCE = 0.01  # the paper's level
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """Neural-Brane beside the best of its rivals in one row of the table."""
+
+    dataset: str
+    train: float
+    rivals: str  # "methods of the paper" or "attribute baselines"
+    ours: Entry
+    rival: Entry
+    t: float | None  # of the paired test over the runs both have; None where they are too few
+    p: float | None
+
+    @property
+    def difference(self) -> float:
+        """By how much Neural-Brane is ahead."""
+        return self.ours.mean - self.rival.mean
+
+    @property
+    def significant(self) -> bool:
+        """Whether chance alone would seldom make such a difference."""
+        return self.p is not None and self.p < CHANCE
+
+    def as_dict(self) -> dict[str, object]:
+        """All of it as plain values, for JSON."""
+        return {
+            "dataset": self.dataset, "train": self.train, "rivals": self.rivals, "rival": self.rival.column,
+            "neural_brane": self.ours.mean, "runner_up": self.rival.mean, "difference": round(self.difference, 6),
+            "runs": min(self.ours.runs, self.rival.runs), "t": self.t, "p": self.p,
+        }  # fmt: skip
+
+
+def duels(results: Results, column: str = RELEASED) -> list[Duel]:
+    """Every row of the classification table: against the paper's competitors, then against attribute baselines."""
+    found = []
+    for ours in results.find("classification", "macro_f1", column=column):
+        row = results.find("classification", "macro_f1", dataset=ours.dataset, train=ours.train)
+        paper = [one for one in row if one.group not in (OURS, ATTRIBUTES)]
+        baselines = [one for one in row if one.group == ATTRIBUTES]
+        for name, rivals in (("methods of the paper", paper), ("attribute baselines", baselines)):
+            if rivals and ours.train is not None:
+                rival = max(rivals, key=lambda one: one.mean)
+                t, p = paired(ours.values, rival.values)
+                found.append(Duel(ours.dataset, ours.train, name, ours, rival, t, p))
+    return found
+
+
+def paired(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float | None, float | None]:
+    """Student's t of the paired differences and its two-sided p; run k of both has the same splits.
+
+    >>> paired([0.6, 0.7, 0.8], [0.5, 0.5, 0.5])
+    (3.4641, 0.0741799)
+    """
+    from scipy import stats
+
+    runs = min(len(ours), len(theirs))
+    differences = np.subtract(ours[:runs], theirs[:runs])
+    if runs < 2 or np.ptp(differences) < 1e-12:
+        return None, None
+    t = float(differences.mean() / (differences.std(ddof=1) / np.sqrt(runs)))
+    return float(f"{t:.6g}"), float(f"{2 * stats.t.sf(abs(t), runs - 1):.6g}")
+
+
+def best(entries: Sequence[Entry]) -> Entry:
+    """The entry with the highest mean."""
+    return max(entries, key=lambda one: one.mean)

@@ -1,0 +1,184 @@
+"""What the paper's table and figures are made of, as data: which trainings, with which settings, on which graphs."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from neural_brane.errors import ParameterError
+
+OUTPUTS = ("classification", "clustering", "map", "dimension", "convergence", "pooling")
+SHARES = (0.3, 0.5, 0.7)
+DIM = 150
+EVERY_RUN = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A method as the tables show it: with its settings, its heading and the company it keeps."""
+
+    name: str
+    method: str
+    heading: str
+    group: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    most_runs: int = EVERY_RUN
+
+
+LINKS, BOTH, OURS, ATTRIBUTES = "links alone", "links and attributes", "Neural-Brane", "attribute baselines"
+RELEASED, DEFAULT, PAPER = "neural-brane", "neural-brane-default", "neural-brane-paper"
+
+COLUMNS = (
+    Column("deepwalk", "deepwalk", "DeepWalk", LINKS),
+    Column("line", "line", "LINE", LINKS),
+    Column("node2vec", "node2vec", "node2vec", LINKS),
+    Column("nnmf", "nnmf", "NNMF", BOTH),
+    Column("deepwalk+nnmf", "deepwalk+nnmf", "DW+NNMF", BOTH),
+    Column("graphsage", "graphsage", "GraphSAGE", BOTH, most_runs=3),
+    Column("pte", "pte", "PTE-KL", BOTH),
+    Column("tadw", "tadw", "TADW", BOTH),
+    Column("aane", "aane", "AANE", BOTH),
+    Column("graph2gauss", "graph2gauss", "G2G", BOTH, most_runs=3),
+    Column(RELEASED, "neural-brane", "released recipe", OURS, {"recipe": "released"}),
+    Column(DEFAULT, "neural-brane", "default", OURS, {"recipe": "default"}),
+    Column(PAPER, "neural-brane", "paper's text", OURS, {"recipe": "paper"}),
+    Column("attributes", "attributes", "attributes alone", ATTRIBUTES),
+    Column("smoothed-attributes", "smoothed-attributes", "two-hop mean", ATTRIBUTES),
+    Column("propagated-attributes", "propagated-attributes", "joint SVD", ATTRIBUTES),
+)
+RECIPES = (RELEASED, DEFAULT, PAPER)
+MAPS = ("tadw", "aane", RELEASED)
+CLUSTERED = ("citeseer", "arnetminer")  # the datasets of the paper's clustering figure
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much is computed: the whole of it, or little of everything."""
+
+    name: str
+    datasets: tuple[str, ...]
+    mapped: tuple[str, ...]  # datasets drawn in the plane
+    runs: int = 10
+    splits: int = 10
+    starts: int = 10
+    dim: int = DIM
+    dims: tuple[int, ...] = (50, 100, 150, 200, 250, 300)
+    small: dict[str, Any] = field(default_factory=dict)  # settings that replace a method's own
+
+    def scoring(self) -> dict[str, Any]:
+        """What the scores of a run are made of; a change makes another cell."""
+        return {"train": list(SHARES), "splits": self.splits, "starts": self.starts, "C": 1.0}
+
+
+FULL = Scale(
+    "full",
+    datasets=("citeseer", "arnetminer", "caltech36", "reed98"),
+    mapped=("caltech36", "reed98"),
+)
+SMALL = {
+    "epochs": 2, "nnmf_epochs": 2, "batches_per_epoch": 100, "walks_per_node": 1, "walk_length": 10, "samples": 20_000,
+}  # fmt: skip
+
+
+def quick(*datasets: str) -> Scale:
+    """Little of everything, on a graph or some."""
+    return Scale("quick", datasets, mapped=datasets, runs=2, splits=2, starts=2, dim=16, dims=(8, 16), small=SMALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One training and its scores."""
+
+    method: str
+    parameters: dict[str, Any]  # those that are set; the rest are the method's defaults
+    dataset: str
+    seed: int
+    scoring: dict[str, Any]
+    mapped: bool  # whether its vectors are also laid out in the plane
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The runs of one setting on one dataset: a table's entry or a figure's point is their mean."""
+
+    output: str
+    column: Column
+    dataset: str
+    cells: tuple[Cell, ...]
+    setting: dict[str, Any] = field(default_factory=dict)  # what a figure varies
+
+
+def plan(
+    outputs: Iterable[str], columns: Sequence[Column], datasets: Iterable[str], scale: Scale, *, runs: int
+) -> list[Series]:
+    """All series that some outputs need; a cell that serves several of them is equal in each."""
+    by_name = {column.name: column for column in columns}
+    wanted: list[tuple[str, Column, str, dict[str, Any]]] = []
+    for output in outputs:
+        for dataset in datasets:
+            for column, setting in _entries(output, by_name, dataset, scale):
+                wanted.append((output, column, dataset, setting))
+    return [_series(*entry, scale, runs) for entry in wanted]
+
+
+def _entries(
+    output: str, columns: dict[str, Column], dataset: str, scale: Scale
+) -> list[tuple[Column, dict[str, Any]]]:
+    """The columns that an output shows of a dataset, with the settings that it varies."""
+    if output in ("classification", "clustering"):
+        return [(column, {}) for column in columns.values()]
+    if output == "map":
+        return [(columns[name], {}) for name in MAPS if name in columns and dataset in scale.mapped]
+    if RELEASED not in columns:
+        return []
+    settings: dict[str, list[dict[str, Any]]] = {
+        "dimension": [{"dim": dim} for dim in scale.dims],
+        "convergence": [{}],
+        "pooling": [{"pooling": "max"}, {"pooling": "sum"}],
+    }
+    return [(columns[RELEASED], setting) for setting in settings[output]]
+
+
+def _series(output: str, column: Column, dataset: str, setting: dict[str, Any], scale: Scale, runs: int) -> Series:
+    count = 1 if output == "map" else min(runs, column.most_runs)
+    parameters = _parameters(column, dataset, scale) | setting
+    mapped = dataset in scale.mapped and column.name in MAPS
+    cells = tuple(
+        Cell(column.method, parameters, dataset, seed, scale.scoring(), mapped and seed == 0) for seed in range(count)
+    )
+    return Series(output, column, dataset, cells, setting)
+
+
+def _parameters(column: Column, dataset: str, scale: Scale) -> dict[str, Any]:
+    """What a column sets on a dataset: its own settings, or those tuned for the dataset, at the scale's width."""
+    from neural_brane.methods import METHODS
+    from neural_brane.methods.tuning import tuned
+
+    found = tuned().get(dataset, {}).get(column.method)
+    chosen = column.settings or (found.parameters if found else {})
+    known = METHODS[column.method]().get_params()
+    return {"dim": scale.dim} | chosen | {name: value for name, value in scale.small.items() if name in known}
+
+
+def choose_columns(names: Sequence[str]) -> list[Column]:
+    """The columns of the methods named, in the order of the table; all when none is named."""
+    _check(names, [column.method for column in COLUMNS] + list(RECIPES), "method")
+    return [column for column in COLUMNS if not names or column.name in names or column.method in names]
+
+
+def choose_datasets(names: Sequence[str], scale: Scale) -> list[str]:
+    """The datasets named; the scale's when none is."""
+    from neural_brane.datasets.registry import registry
+
+    _check(names, list(registry()), "dataset")
+    return list(dict.fromkeys(names)) or list(scale.datasets)
+
+
+def _check(names: Sequence[str], known: Sequence[str], what: str) -> None:
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f" (did you mean '{close[0]}'?)" if close else ""
+            raise ParameterError(f"there is no {what} '{name}'{hint}; choose from {', '.join(dict.fromkeys(known))}")

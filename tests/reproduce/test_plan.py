@@ -1,0 +1,74 @@
+import pytest
+
+from neural_brane.errors import ParameterError
+from neural_brane.methods import METHODS
+from neural_brane.reproduce.cells import Store
+from neural_brane.reproduce.plan import COLUMNS, FULL, OUTPUTS, choose_columns, choose_datasets, plan, quick
+
+
+def cells_of(series):
+    return [cell for one in series for cell in one.cells]
+
+
+def test_every_method_has_a_column():
+    assert {column.method for column in COLUMNS} == set(METHODS)
+
+
+def test_the_whole_of_it_trains_each_cell_once(data, tmp_path):
+    series = plan(OUTPUTS, COLUMNS, FULL.datasets, FULL, runs=10)
+    cells = Store(tmp_path).distinct(cells_of(series))
+    table, few, sweep, pooling = (
+        14 * 10,
+        2 * 3,
+        5 * 10,
+        10,
+    )  # per dataset; the sweep's 150 and max pooling are the table's
+    assert len(cells) == 4 * (table + few + sweep + pooling)
+    assert len(cells) < len(cells_of(series))
+
+
+def test_the_six_maps_are_of_the_first_run(data):
+    series = plan(["map"], COLUMNS, FULL.datasets, FULL, runs=10)
+    assert [(one.column.method, one.dataset) for one in series] == [
+        (method, dataset) for dataset in ("caltech36", "reed98") for method in ("tadw", "aane", "neural-brane")
+    ]
+    assert all(cell.mapped and cell.seed == 0 for cell in cells_of(series))
+
+
+def test_a_cell_is_mapped_whatever_is_asked_for(data):
+    tadw = choose_columns(["tadw"])
+    (table,) = plan(["classification"], tadw, ["reed98"], FULL, runs=2)
+    (picture,) = plan(["map"], tadw, ["reed98"], FULL, runs=2)
+    assert table.cells[0] == picture.cells[0]
+    assert not table.cells[1].mapped
+
+
+def test_tuned_parameters_are_used_and_recipes_are_not_tuned(monkeypatch):
+    from neural_brane.methods import tuning
+
+    found = {"citeseer": {name: tuning.Tuned({"l2": 0.5}, 0.6, 3) for name in ("tadw", "neural-brane")}}
+    monkeypatch.setattr(tuning, "tuned", lambda: found)
+    series = plan(["classification"], choose_columns(["tadw", "neural-brane"]), ["citeseer"], FULL, runs=1)
+    parameters = [one.cells[0].parameters for one in series]
+    assert parameters[0] == {"dim": 150, "l2": 0.5}
+    assert [one["recipe"] for one in parameters[1:]] == ["released", "default", "paper"]
+    assert not any("l2" in one for one in parameters[1:])
+
+
+def test_a_quick_plan_is_small_and_has_every_output_and_method():
+    scale = quick("stdlib")
+    series = plan(OUTPUTS, COLUMNS, scale.datasets, scale, runs=scale.runs)
+    assert {one.output for one in series} == set(OUTPUTS)
+    assert all(cell.parameters["dim"] <= 16 and cell.scoring["splits"] == 2 for cell in cells_of(series))
+
+
+def test_names_that_are_not_known():
+    with pytest.raises(ParameterError, match=r"no method 'tadv' \(did you mean 'tadw'\?\)"):
+        choose_columns(["tadv"])
+    with pytest.raises(ParameterError, match=r"no dataset 'citeser' \(did you mean 'citeseer'\?\)"):
+        choose_datasets(["citeser"], FULL)
+
+
+def test_one_recipe_can_be_chosen():
+    assert [column.name for column in choose_columns(["neural-brane-default"])] == ["neural-brane-default"]
+    assert len(choose_columns(["neural-brane"])) == 3

@@ -1,0 +1,47 @@
+"""scripts/readme_table.py, and that the README holds what it makes of the results kept in docs/."""
+
+import importlib.util
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def script():
+    """The script as a module."""
+    specification = importlib.util.spec_from_file_location("readme_table", ROOT / "scripts" / "readme_table.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_a_row_for_each_method_and_a_column_for_each_dataset(script, fill):
+    results = fill(["classification"], ["citeseer", "arnetminer"])
+    table = script.markdown({"data": results.data, "cells": [asdict(one) for one in results.entries]})
+    lines = table.splitlines()
+    assert lines[0] == "| Macro-F1, 70 % | citeseer (3,312 nodes) | arnetminer (5,509 nodes) |"
+    assert len(lines) == 2 + 16
+    (tadw,) = [line for line in lines if line.startswith("| TADW |")]
+    assert "(.611)" in tadw
+    assert "(.808)" not in tadw  # published of another version of arnetminer
+    assert table.count("**") == 4
+
+
+def test_the_table_goes_between_the_markers_and_nowhere_else(script):
+    text = "before\n<!-- results -->\nold\n<!-- /results -->\nafter\n"
+    once = script.fill(text, "| new |")
+    assert once == "before\n<!-- results -->\n| new |\n<!-- /results -->\nafter\n"
+    assert script.fill(once, "| new |") == once
+    with pytest.raises(SystemExit, match="no place for the table"):
+        script.fill("no markers", "| new |")
+
+
+def test_the_readme_has_the_table_of_the_kept_results(script):
+    if not script.RESULTS.exists():
+        pytest.skip("there is no docs/results/results.json yet; 'brane reproduce --all -o docs/results' makes it")
+    readme = script.README.read_text(encoding="utf-8")
+    assert script.fill(readme, script.markdown(json.loads(script.RESULTS.read_text(encoding="utf-8")))) == readme
