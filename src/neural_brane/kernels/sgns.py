@@ -10,6 +10,9 @@ from numba import prange
 
 from neural_brane.kernels.cpu import padded
 from neural_brane.kernels.lanes import LANE, fill, load, multiply_add, store, total
+from neural_brane.kernels.prefetch import prefetch
+
+FAR_BYTES = 8 << 20  # a table this large is not in the caches: ask for rows ahead; in a smaller one it costs time
 
 
 def train(source, target, items, negatives, starts, schedule, first_rate: float, last_rate: float):
@@ -39,12 +42,28 @@ def _train(source, target, items, negatives, starts, schedule, first_rate, last_
 @numba.njit(cache=True, error_model="numpy")
 def _cell(source, target, items, negatives, start, stop, first_rate, fall, steps, task):
     """Train the items of one cell in order."""
+    far = source.size * source.itemsize >= FAR_BYTES
     for k in range(start, stop):
         rate = np.float32(first_rate - fall * (k - start) / (stop - start))
+        if far and k + 1 < stop:
+            _prefetch(source, target, items, negatives, k + 1)
         if items[k, 1] >= 0:
             _draw_together(source, items[k, 0], target, items[k, 1], rate)
         else:
             _push_apart(source, items[k, 0], target, negatives, k, rate, steps, task)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _prefetch(source, target, items, negatives, k):
+    """Ask for the rows of an item."""
+    for c in range(0, source.shape[1], LANE):
+        prefetch(source, items[k, 0], c)
+        if items[k, 1] >= 0:
+            prefetch(target, items[k, 1], c)
+    if items[k, 1] < 0:
+        for n in range(negatives.shape[1]):
+            for c in range(0, source.shape[1], LANE):
+                prefetch(target, max(negatives[k, n], 0), c)
 
 
 @numba.njit(cache=True, error_model="numpy")

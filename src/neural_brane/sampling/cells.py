@@ -161,12 +161,15 @@ def _draw_negatives(items, cell_starts, starts, noise, one_table, seed, first, n
         size = starts[cell % buckets + 1] - start
         for k in range(cell_starts[cell], cell_starts[cell + 1]):
             source, target = items[k, 0], ~items[k, 1]
+            if target < 0:
+                negatives[k] = -1
+                continue
             state = stream(seed, first + k)
             for n in range(negatives.shape[1]):
                 position = uniform(state) * size
                 slot = np.int64(position)
                 stays = position - slot < noise.keep[start + slot]
                 drawn = start + (slot if stays else noise.other[start + slot])
-                refused = target < 0 or drawn == target or (one_table and drawn == source)
+                refused = drawn == target or (one_table and drawn == source)
                 negatives[k, n] = -1 if refused else drawn
                 state = advance(state)
