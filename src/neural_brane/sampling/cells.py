@@ -154,22 +154,30 @@ def _scatter(pairs, source_place, target_place, cell, free, items):
 
 @numba.njit(cache=True, parallel=True)
 def _draw_negatives(items, cell_starts, starts, noise, one_table, seed, first, negatives):
-    """Draw negatives from their cell's bucket; one that is the pair's target (or its source) counts as none."""
+    """Draw the negatives of every cell from its target bucket."""
     buckets = len(starts) - 1
     for cell in prange(buckets * buckets):
-        start = starts[cell % buckets]
-        size = starts[cell % buckets + 1] - start
-        for k in range(cell_starts[cell], cell_starts[cell + 1]):
-            source, target = items[k, 0], ~items[k, 1]
-            if target < 0:
-                negatives[k] = -1
-                continue
-            state = stream(seed, first + k)
+        bucket = np.int64(cell % buckets)
+        bounds = cell_starts[cell], cell_starts[cell + 1], starts[bucket], starts[bucket + 1]
+        _draw_cell(items, bounds, noise.keep, noise.other, one_table, seed, first, negatives)
+
+
+@numba.njit(cache=True)
+def _draw_cell(items, bounds, keep, other, one_table, seed, first, negatives):
+    """Draw the negatives of one cell; one that is the pair's target (or its source) counts as none."""
+    begin, end, start, stop = bounds
+    for k in range(begin, end):
+        source, target = items[k, 0], ~items[k, 1]
+        if target < 0:
             for n in range(negatives.shape[1]):
-                position = uniform(state) * size
-                slot = np.int64(position)
-                stays = position - slot < noise.keep[start + slot]
-                drawn = start + (slot if stays else noise.other[start + slot])
-                refused = drawn == target or (one_table and drawn == source)
-                negatives[k, n] = -1 if refused else drawn
-                state = advance(state)
+                negatives[k, n] = -1
+            continue
+        state = stream(seed, first + k)
+        for n in range(negatives.shape[1]):
+            position = uniform(state) * (stop - start)
+            slot = np.int64(position)
+            leaves = position - slot >= keep[start + slot]
+            drawn = start + slot + leaves * (other[start + slot] - slot)  # no branch: it would be guessed wrong often
+            refused = (drawn == target) | (one_table & (drawn == source))
+            negatives[k, n] = -1 if refused else drawn
+            state = advance(state)
