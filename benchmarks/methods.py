@@ -14,7 +14,7 @@ of first order (p = q = 1) and of second order (p = 0.5, q = 2), for
     pecanpy_s   its compiled loop alone, when already compiled: FirstOrderUnweighted or PreCompFirstOrder for the
                 first order, SparseOTF (which, as ours, keeps no table of transitions) for the second
 
-The contenders take turns and each is judged by its best round. gensim and pecanpy are needed; a part whose library is not
+The contenders take turns and each is judged by its best round. A part whose library, gensim or pecanpy, is not
 installed is left out, with the reason. PecanPy 2 needs NumPy below 2.
 """
 

@@ -28,7 +28,7 @@ def test_the_first_order_is_of_links_and_the_second_of_shared_neighbours():
     first, second = likeness(vectors[:, :8]), likeness(vectors[:, 8:])
     own, strange = slice(2, 12), slice(12, 22)
     assert first[0, own].mean() > first[0, strange].mean() + 0.3
-    assert second[own, own].mean() > second[own, strange].mean() + 0.5
+    assert second[own, own].mean() > second[own, strange].mean() + 0.3
     assert second[0, own].mean() < second[own, own].mean() - 0.3
 
 
@@ -70,7 +70,7 @@ def test_progress_counts_edges_to_the_end(small_graph, method):
     ]
 
 
-@pytest.mark.parametrize(("method", "expected"), [(Line, 0.5357), (PTE, 0.6247)])
+@pytest.mark.parametrize(("method", "expected"), [(Line, 0.6352), (PTE, 0.6582)])
 def test_golden_value(stdlib, method, expected):
     vectors = method(dim=32, samples=1_000_000, seed=0).fit_transform(stdlib).vectors
     assert classify(vectors, stdlib.labels, train=[0.7]).at(0.7).macro_mean == pytest.approx(expected, abs=0.01)

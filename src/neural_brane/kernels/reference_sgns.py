@@ -3,8 +3,8 @@
 import numpy as np
 
 
-def train(source, target, pairs, negatives, starts, schedule, first_rate: float, last_rate: float):
-    """Take one SGD step per pair, changing source and target in place: round by round, cell by cell, in order.
+def train(source, target, items, negatives, starts, schedule, first_rate: float, last_rate: float):
+    """Take one SGD step per item, changing source and target in place: round by round, cell by cell, in order.
 
     The arguments are those of `sgns.train`. The rate falls evenly over the rounds, and over a cell within its round.
     """
@@ -13,27 +13,26 @@ def train(source, target, pairs, negatives, starts, schedule, first_rate: float,
         for cell in cells:
             count = starts[cell + 1] - starts[cell]
             for k in range(count):
-                at = starts[cell] + k
-                rate = first_rate - fall * (turn + k / count)
-                others = negatives[at][negatives[at] >= 0]
-                step(source, target, pairs[at, 0], np.array([pairs[at, 1], *others]), rate)
+                row, hit = items[starts[cell] + k]
+                others = negatives[starts[cell] + k]
+                rows, sign = ([hit], 1) if hit >= 0 else (others[others >= 0], -1)
+                step(source, target, row, rows, sign, first_rate - fall * (turn + k / count))
 
 
-def step(source, target, row, rows, rate: float):
-    """One step on a source row and its target rows, the first of which is the true one; all scored beforehand."""
-    slopes = gradient(target[rows] @ source[row])
+def step(source, target, row, rows, sign, rate: float):
+    """One step down the loss of a source row with target rows, all scored beforehand."""
+    slopes = gradient(target[rows] @ source[row], sign)
     own = source[row].copy()
     for hit, slope in zip(rows, slopes, strict=True):
         source[row] -= rate * slope * target[hit]
         target[hit] -= rate * slope * own
 
 
-def loss(scores):
-    """−ln σ(s₀) − Σ ln σ(−s) over the others, of scores (1 + negatives,)."""
-    signs = np.where(np.arange(len(scores)) == 0, 1, -1)
-    return np.logaddexp(0, -signs * scores).sum()
+def loss(scores, sign):
+    """−Σ ln σ(sign × s): of a pair, whose sign is 1, or of its negatives, whose sign is −1."""
+    return np.logaddexp(0, -sign * scores).sum()
 
 
-def gradient(scores):
-    """The derivative of `loss` by each score: σ(s), less one for the first."""
-    return 1 / (1 + np.exp(-scores)) - (np.arange(len(scores)) == 0)
+def gradient(scores, sign):
+    """The derivative of `loss` by each score."""
+    return -sign / (1 + np.exp(sign * scores))

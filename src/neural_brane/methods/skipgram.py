@@ -13,7 +13,8 @@ from neural_brane.progress import Progress, Reporter
 from neural_brane.sampling.cells import CellSorter
 
 CHUNK_PAIRS = 500_000  # drawn, sorted and trained at a time: enough for many in each cell, little to keep
-PAIRS_PER_ROW = 32  # in a chunk, where there are cells: with more, a row would see one bucket for too long
+PAIRS_PER_ROW = 16  # in a chunk, where there are cells: with more, a row would see one bucket for too long
+MIXED_PAIRS = 2_000_000  # of walks, drawn at a time and spread over chunks
 BLOCK_ROWS = 65_536  # filled with random numbers at a time
 
 
@@ -74,10 +75,18 @@ class SkipGram:
         return table
 
     def train(self, pairs: np.ndarray, first_rate: float, last_rate: float) -> None:
-        """One step per pair, at a rate that falls evenly."""
-        cells = self.sorter.sort(pairs, self.drawn)
-        sgns.train(self.source, self.target, *cells, first_rate, last_rate)
-        self.drawn += len(pairs)
+        """One step per pair, at a rate that falls evenly; chunk by chunk, neighbouring pairs in different chunks.
+
+        A walk has many pairs of the same few nodes. Sorted into cells all at once, they would pull a vector to
+        and fro.
+        """
+        chunks = max(1, -(-len(pairs) // self.chunk))
+        rates = np.linspace(first_rate, last_rate, chunks + 1)
+        for chunk in range(chunks):
+            some = np.ascontiguousarray(pairs[chunk::chunks])
+            cells = self.sorter.sort(some, self.drawn)
+            sgns.train(self.source, self.target, *cells, rates[chunk], rates[chunk + 1])
+            self.drawn += len(some)
 
     @property
     def chunk(self) -> int:
@@ -99,7 +108,13 @@ def train(
     progress: Reporter | None,
 ) -> None:
     """Train all parts side by side, some pairs of each in turn, while the rate falls evenly to nothing."""
-    chunks = max(1, *(int(np.ceil(corpus.total * corpus.pairs / model.chunk)) for corpus, model in parts))
+    chunks = max(
+        1,
+        *(
+            int(np.ceil(corpus.total * corpus.pairs / (MIXED_PAIRS if corpus.pairs > 1 else model.chunk)))
+            for corpus, model in parts
+        ),
+    )
     total = sum(corpus.total for corpus, _ in parts)
     steps = chunks * epochs
     for step in range(steps):
