@@ -24,8 +24,9 @@ check: $(VENV)/.dev  ## Lint, formatting and types
 bench: $(VENV)/.dev  ## Measure a training step against its floor
 	$(BIN)/python benchmarks/cpu_step.py
 
-clean:  ## Remove the virtual environment and the demo's output
+clean:  ## Remove the virtual environment, compiled kernels and the demo's output
 	rm -rf $(VENV) demo
+	find src -name '*.nb[ci]' -delete
 
 $(VENV)/.core: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

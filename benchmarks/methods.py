@@ -14,8 +14,8 @@ of first order (p = q = 1) and of second order (p = 0.5, q = 2), for
     pecanpy_s   its compiled loop alone, when already compiled: FirstOrderUnweighted or PreCompFirstOrder for the
                 first order, SparseOTF (which, as ours, keeps no table of transitions) for the second
 
-The contenders take turns and each is judged by its best round. A part whose library, gensim or pecanpy, is not
-installed is left out, with the reason. PecanPy 2 needs NumPy below 2.
+The contenders take turns and each is judged by its best round. gensim and pecanpy are needed; a part whose library is
+not installed is left out, with the reason. PecanPy 2 needs NumPy below 2.
 """
 
 import argparse
@@ -29,9 +29,9 @@ from typing import Any
 
 import numba
 import numpy as np
-from machine import describe_machine
 
 from neural_brane import AttributedGraph, DeepWalk, classify, load
+from neural_brane.machine import describe_machine
 from neural_brane.sampling.walks import WalkSampler
 
 WALKS_PER_NODE, LENGTH, DIM, WINDOW = 10, 80, 150, 10

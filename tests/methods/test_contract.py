@@ -97,10 +97,10 @@ def test_inductive_methods_are_those_that_transform(method):
     assert METHODS[method].inductive == hasattr(METHODS[method], "transform")
 
 
-def test_transform_of_what_was_learned_from_changes_nothing(inductive, small_graph):
+def test_transform_of_what_was_learned_from_gives_the_learned_vectors(inductive, small_graph):
     method = make(inductive).fit(small_graph)
     again = method.transform(small_graph)
-    np.testing.assert_array_equal(again.vectors, method.embedding_.vectors)
+    np.testing.assert_allclose(again.vectors, method.embedding_.vectors, rtol=1e-5, atol=1e-6)
     assert again.ids.tolist() == small_graph.ids.tolist()
 
 

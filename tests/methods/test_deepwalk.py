@@ -126,7 +126,7 @@ def test_a_rate_that_makes_it_diverge_is_named(small_graph):
         DeepWalk(dim=4, learning_rate=1e30, seed=0).fit(small_graph)
 
 
-@pytest.mark.parametrize(("method", "expected"), [(DeepWalk, 0.7099), (Node2Vec, 0.7030)])
+@pytest.mark.parametrize(("method", "expected"), [(DeepWalk, 0.6988), (Node2Vec, 0.6864)])
 def test_golden_value(stdlib, method, expected):
     vectors = method(dim=32, walk_length=40, seed=0).fit_transform(stdlib).vectors
     assert classify(vectors, stdlib.labels, train=[0.7]).at(0.7).macro_mean == pytest.approx(expected, abs=0.01)
