@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from neural_brane import PTE, AttributedGraph, Line, classify, load
+from neural_brane.errors import GraphError
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,13 @@ def test_pte_reads_attributes_and_does_without(small_graph):
     near = likeness(with_attributes)[kim]
     assert near[leo] > near[ann] + 0.2  # kim has no link, but leo's beer
     assert np.abs(without[kim]).max() <= 0.5 / 8
+
+
+def test_pte_refuses_attributes_it_cannot_draw(small_graph):
+    negative = small_graph.attributes.copy()
+    negative.data[0] = -1
+    with pytest.raises(GraphError, match=r"reach down to -1\.0; pte draws attributes"):
+        PTE(dim=4, samples=10).fit(AttributedGraph.from_sparse(small_graph.adjacency, negative))
 
 
 @pytest.mark.parametrize("method", [Line, PTE])

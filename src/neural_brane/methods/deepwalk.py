@@ -1,15 +1,11 @@
 """DeepWalk: nodes that meet on short random walks get vectors that are alike."""
 
-import secrets
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.kernels import cpu
-from neural_brane.methods.base import Embedder
-from neural_brane.methods.skipgram import Corpus, SkipGram, check, train
+from neural_brane.methods.skipgram import Corpus, SkipGram, SkipGramEmbedder, check, train
 from neural_brane.progress import Reporter
 from neural_brane.sampling.pairs import window_pairs
 from neural_brane.sampling.walks import WalkSampler
@@ -17,7 +13,7 @@ from neural_brane.sampling.walks import WalkSampler
 WALKS = 10_000  # counted at a time
 
 
-class DeepWalk(Embedder):
+class DeepWalk(SkipGramEmbedder):
     """DeepWalk: online learning of social representations (Perozzi, Al-Rfou, Skiena; 2014).
 
     Random walks are read as sentences, nodes as words, by skip-gram with negative sampling (the paper's hierarchical
@@ -75,26 +71,22 @@ class DeepWalk(Embedder):
         self.threads = threads
         self.progress = progress
 
-    def _fit(self, graph: AttributedGraph) -> None:
+    def _vectors(self, graph: AttributedGraph) -> np.ndarray:
         self._check()
-        self.seed_ = secrets.randbits(63) if self.seed is None else self.seed
-        with cpu.threads(self.threads):
-            walks = self._walks(graph)
-            self.vectors_ = self.learn(walks.draw, len(graph) * self.walks_per_node, len(graph))
+        return self.learn(self._walks(graph).draw, len(graph) * self.walks_per_node, len(graph))
 
     def _check(self) -> None:
         names = ("walks_per_node", "walk_length", "window", "negatives", "epochs")
         check(
             counts={name: getattr(self, name) for name in names},
             rates={"learning_rate": self.learning_rate},
-            seed=self.seed,
         )
 
     def _walks(self, graph: AttributedGraph) -> WalkSampler:
         """The walks: all that sets DeepWalk and node2vec apart."""
         return WalkSampler(graph.adjacency, length=self.walk_length, seed=self.seed_)
 
-    def learn(self, walks: Any, total: int, nodes: int) -> np.ndarray:
+    def learn(self, walks: Callable[[int, int], np.ndarray], total: int, nodes: int) -> np.ndarray:
         """Vectors (nodes, dim) from walks(first, count), of which there are `total`."""
         visits = np.zeros(nodes, np.int64)
         for first in range(0, total, WALKS):
@@ -114,11 +106,3 @@ class DeepWalk(Embedder):
             progress=self.progress,
         )
         return model.vectors
-
-    def _blocks(self) -> Iterator[np.ndarray]:
-        yield self.vectors_
-
-    def _resolved(self) -> dict[str, Any]:
-        passing = {"progress", "threads"}  # of the run, not of its result
-        resolved = {name: value for name, value in self.get_params().items() if name not in passing}
-        return resolved | {"seed": self.seed_}

@@ -1,21 +1,15 @@
 """LINE: linked nodes are alike, and so are nodes with the same neighbours."""
 
-import secrets
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.kernels import cpu
-from neural_brane.methods.base import Embedder
-from neural_brane.methods.skipgram import Corpus, SkipGram, check, default_samples, train
+from neural_brane.methods.skipgram import Corpus, SkipGram, SkipGramEmbedder, check, default_samples, train
 from neural_brane.progress import Reporter
 from neural_brane.sampling.pairs import EdgeSampler
 
 
-class Line(Embedder):
+class Line(SkipGramEmbedder):
     """LINE: large-scale information network embedding (Tang, Qu, Wang, Zhang, Yan, Mei; 2015).
 
     Half the width is first-order proximity (both ends of an edge have one vector each, in one table), half is
@@ -65,25 +59,23 @@ class Line(Embedder):
         self.threads = threads
         self.progress = progress
 
-    def _fit(self, graph: AttributedGraph) -> None:
+    def _vectors(self, graph: AttributedGraph) -> np.ndarray:
         samples = default_samples(graph.adjacency.nnz) if self.samples is None else self.samples
         check(
             counts={"samples": samples, "negatives": self.negatives},
             rates={"learning_rate": self.learning_rate},
-            seed=self.seed,
         )
-        self.seed_ = secrets.randbits(63) if self.seed is None else self.seed
         seeds = [int(part) for part in np.random.SeedSequence(self.seed_).generate_state(2, np.uint64)]
         parts = []
-        with cpu.threads(self.threads):
-            for order, width, seed in zip((1, 2), (self.dim // 2, self.dim - self.dim // 2), seeds, strict=True):
-                matrix = graph.adjacency if order == 2 else _without_self_loops(graph.adjacency)
-                if width and matrix.nnz:
-                    parts.append(self._part(matrix, order, width, samples, seed))
-            train(parts, learning_rate=self.learning_rate, unit="edges", progress=self.progress)
+        for order, width, seed in zip((1, 2), (self.dim // 2, self.dim - self.dim // 2), seeds, strict=True):
+            matrix = graph.adjacency if order == 2 else _without_self_loops(graph.adjacency)
+            if width and matrix.nnz:
+                parts.append(self._part(matrix, order, width, samples, seed))
+        train(parts, learning_rate=self.learning_rate, unit="edges", progress=self.progress)
         halves = [_of_length_one(model.vectors) for _, model in parts]
-        self.vectors_ = np.zeros((len(graph), self.dim), np.float32)
-        self.vectors_[:, self.dim - sum(half.shape[1] for half in halves) :] = np.hstack(halves)
+        vectors = np.zeros((len(graph), self.dim), np.float32)
+        vectors[:, self.dim - sum(half.shape[1] for half in halves) :] = np.hstack(halves)
+        return vectors
 
     def _part(
         self, matrix: sparse.csr_array, order: int, width: int, samples: int, seed: int
@@ -91,14 +83,6 @@ class Line(Embedder):
         degree = matrix.sum(axis=1)
         model = SkipGram(degree, degree, dim=width, negatives=self.negatives, one_table=order == 1, seed=seed)
         return Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1), model
-
-    def _blocks(self) -> Iterator[np.ndarray]:
-        yield self.vectors_
-
-    def _resolved(self) -> dict[str, Any]:
-        passing = {"progress", "threads"}  # of the run, not of its result
-        resolved = {name: value for name, value in self.get_params().items() if name not in passing}
-        return resolved | {"seed": self.seed_}
 
 
 def _without_self_loops(adjacency: sparse.csr_array) -> sparse.csr_array:

@@ -64,7 +64,7 @@ class Node2Vec(DeepWalk):
 
     def _check(self) -> None:
         super()._check()
-        check(counts={}, rates={"p": self.p, "q": self.q}, seed=self.seed)
+        check(counts={}, rates={"p": self.p, "q": self.q})
 
     def _walks(self, graph: AttributedGraph) -> WalkSampler:
         return WalkSampler(graph.adjacency, length=self.walk_length, p=self.p, q=self.q, seed=self.seed_)

@@ -1,21 +1,16 @@
 """PTE: LINE's second order on links and attributes at once."""
 
-import secrets
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 
+from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.kernels import cpu
-from neural_brane.methods.base import Embedder
-from neural_brane.methods.skipgram import Corpus, SkipGram, check, default_samples, train
+from neural_brane.methods.skipgram import Corpus, SkipGram, SkipGramEmbedder, check, default_samples, train
 from neural_brane.progress import Reporter
 from neural_brane.sampling.cells import count_buckets
 from neural_brane.sampling.pairs import EdgeSampler
 
 
-class PTE(Embedder):
+class PTE(SkipGramEmbedder):
     """PTE: predictive text embedding through large-scale heterogeneous text networks (Tang, Qu, Mei; 2015).
 
     The node-node and the node-attribute network are trained jointly, without labels: a node's vector must tell its
@@ -64,39 +59,33 @@ class PTE(Embedder):
         self.threads = threads
         self.progress = progress
 
-    def _fit(self, graph: AttributedGraph) -> None:
+    def _vectors(self, graph: AttributedGraph) -> np.ndarray:
+        if graph.attributes.nnz and not graph.attributes.data.min() > 0:
+            raise GraphError(
+                f"attribute values reach down to {graph.attributes.data.min()}; pte draws attributes in proportion to "
+                "their value, so all must be above 0: shift or drop the negative ones"
+            )
         networks = [matrix for matrix in (graph.adjacency, graph.attributes) if matrix.nnz]
         samples = default_samples(max(matrix.nnz for matrix in networks)) if self.samples is None else self.samples
         check(
             counts={"samples": samples, "negatives": self.negatives},
             rates={"learning_rate": self.learning_rate},
-            seed=self.seed,
         )
-        self.seed_ = secrets.randbits(63) if self.seed is None else self.seed
         seeds = [int(part) for part in np.random.SeedSequence(self.seed_).generate_state(2, np.uint64)]
         sources = sum(matrix.sum(axis=1) / matrix.sum() for matrix in networks)
         targets = [matrix.sum(axis=0) for matrix in networks]
         buckets = count_buckets(sources, *targets)
         parts: list[tuple[Corpus, SkipGram]] = []
-        with cpu.threads(self.threads):
-            for matrix, frequency, seed in zip(networks, targets, seeds, strict=False):
-                model = SkipGram(
-                    sources,
-                    frequency,
-                    dim=self.dim,
-                    negatives=self.negatives,
-                    buckets=buckets,
-                    shares=parts[0][1] if parts else None,
-                    seed=seed,
-                )
-                parts.append((Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1), model))
-            train(parts, learning_rate=self.learning_rate, unit="edges", progress=self.progress)
-        self.vectors_ = parts[0][1].vectors
-
-    def _blocks(self) -> Iterator[np.ndarray]:
-        yield self.vectors_
-
-    def _resolved(self) -> dict[str, Any]:
-        passing = {"progress", "threads"}  # of the run, not of its result
-        resolved = {name: value for name, value in self.get_params().items() if name not in passing}
-        return resolved | {"seed": self.seed_}
+        for matrix, frequency, seed in zip(networks, targets, seeds, strict=False):
+            model = SkipGram(
+                sources,
+                frequency,
+                dim=self.dim,
+                negatives=self.negatives,
+                buckets=buckets,
+                shares=parts[0][1] if parts else None,
+                seed=seed,
+            )
+            parts.append((Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1), model))
+        train(parts, learning_rate=self.learning_rate, unit="edges", progress=self.progress)
+        return parts[0][1].vectors

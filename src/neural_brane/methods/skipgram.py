@@ -1,14 +1,17 @@
 """What the skip-gram methods share: tables, the falling learning rate, progress."""
 
+import secrets
 import time
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neural_brane.errors import ParameterError
+from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu, sgns
-from neural_brane.methods.base import require
+from neural_brane.methods.base import Embedder, require
 from neural_brane.progress import Progress, Reporter
 from neural_brane.sampling.cells import CellSorter
 
@@ -99,6 +102,31 @@ class SkipGram:
         return self.source[self.sorter.sources.place, : self.dim]
 
 
+class SkipGramEmbedder(Embedder):
+    """What such methods do alike: draw a seed where none is given, learn on some threads, keep the source vectors."""
+
+    seed: int | None
+    threads: int | None
+
+    def _fit(self, graph: AttributedGraph) -> None:
+        require(self.seed is None or 0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0, or None")
+        self.seed_ = secrets.randbits(63) if self.seed is None else self.seed
+        with cpu.threads(self.threads):
+            self.vectors_ = self._vectors(graph)
+
+    @abstractmethod
+    def _vectors(self, graph: AttributedGraph) -> np.ndarray:
+        """Check the other parameters and learn: (nodes, dim) float32."""
+
+    def _blocks(self) -> Iterator[np.ndarray]:
+        yield self.vectors_
+
+    def _resolved(self) -> dict[str, Any]:
+        passing = {"progress", "threads"}  # of the run, not of its result
+        resolved = {name: value for name, value in self.get_params().items() if name not in passing}
+        return resolved | {"seed": self.seed_}
+
+
 def train(
     parts: Sequence[tuple[Corpus, SkipGram]],
     *,
@@ -135,13 +163,12 @@ def train(
             )
 
 
-def check(*, counts: dict[str, int], rates: dict[str, float], seed: int | None) -> None:
-    """Refuse counts below 1, rates not above 0 and seeds that are none, one clear message each."""
+def check(*, counts: dict[str, int], rates: dict[str, float]) -> None:
+    """Refuse counts below 1 and rates not above 0, one clear message each."""
     for name, count in counts.items():
         require(isinstance(count, int) and count >= 1, name, count, "a whole number from 1")
     for name, rate in rates.items():
         require(0 < rate < np.inf, name, rate, "a number above 0")
-    require(seed is None or 0 <= seed < 2**63, "seed", seed, "a whole number from 0, or None")
 
 
 def default_samples(entries: int) -> int:
