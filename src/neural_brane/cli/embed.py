@@ -44,6 +44,8 @@ def embed(
     weight_std: o.WeightStd = None,
     seed: o.Seed = None,
     threads: o.Threads = None,
+    device: o.Device = None,
+    deterministic: o.Deterministic = None,
     checkpoint: o.Checkpoint = None,
 ) -> None:
     """Learn one vector per node of SOURCE and write them to a file.
@@ -76,6 +78,8 @@ def embed(
         "weight_std": weight_std,
         "seed": seed,
         "threads": threads,
+        "device": device,
+        "deterministic": deterministic,
         "checkpoint": checkpoint,
     }
     model = build(method, {name: value for name, value in parameters.items() if value is not None})

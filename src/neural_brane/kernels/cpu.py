@@ -25,9 +25,8 @@ from threadpoolctl import ThreadpoolController
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
 from neural_brane.kernels.prefetch import prefetch
-from neural_brane.kernels.types import MAX, MEAN, Bags, Model, Settings
+from neural_brane.kernels.types import LANE, MAX, MEAN, Bags, Model, Settings
 
-LANE = 16  # float32 numbers in a cache line: the unit of table columns one task owns
 BLOCK_TRIPLETS = 25  # smaller blocks spread over more threads, larger ones make faster matrix products
 MAX_BLOCKS = 64
 WEIGHT_TASKS = 4
@@ -63,18 +62,6 @@ def threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         numba.set_num_threads(before)
-
-
-def padded(width: int) -> int:
-    """The row length that keeps every row of a table on whole cache lines."""
-    return -(-width // LANE) * LANE
-
-
-def zeros(rows: int, columns: int) -> np.ndarray:
-    """A float32 array of zeros that starts on a cache line."""
-    memory = np.zeros(rows * columns + LANE, np.float32)
-    start = (-memory.ctypes.data // 4) % LANE
-    return memory[start : start + rows * columns].reshape(rows, columns)
 
 
 def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
