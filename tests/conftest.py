@@ -9,6 +9,9 @@ import pytest
 
 from neural_brane.graph import AttributedGraph
 
+if not Path("/dev/nvidiactl").exists():
+    os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels of the GPU on the CPU; Triton reads it once, on import
+
 
 @pytest.fixture
 def small_graph() -> AttributedGraph:

@@ -3,8 +3,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from neural_brane.kernels import cpu
-from neural_brane.kernels.types import MAX, Bags, Model, Settings
+from neural_brane.kernels.types import MAX, Bags, Model, Settings, padded
 
 NODES, ATTRIBUTES, HIDDEN = 40, 30, 13
 
@@ -31,8 +30,8 @@ def make_case():
 
     def make(dtype=np.float32, d1=7, d2=12, steps=100, batch=60, seed=0) -> Case:
         rng = np.random.default_rng(seed)
-        attribute_table = np.zeros((ATTRIBUTES, cpu.padded(d1)), dtype)
-        neighbour_table = np.zeros((NODES, cpu.padded(d2)), dtype)
+        attribute_table = np.zeros((ATTRIBUTES, padded(d1)), dtype)
+        neighbour_table = np.zeros((NODES, padded(d2)), dtype)
         attribute_table[:, :d1] = rng.normal(size=(ATTRIBUTES, d1))
         neighbour_table[:, :d2] = rng.normal(size=(NODES, d2))
         weight = (0.3 * rng.normal(size=(HIDDEN, d1 + d2))).astype(dtype)

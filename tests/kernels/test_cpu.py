@@ -3,7 +3,7 @@ import pytest
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import cpu, reference
-from neural_brane.kernels.types import MAX, MEAN, SUM, Model
+from neural_brane.kernels.types import MAX, MEAN, SUM, Model, padded, zeros
 
 
 def assert_follows_the_reference(case, settings) -> None:
@@ -80,5 +80,5 @@ def test_an_impossible_number_of_threads_is_refused():
 
 
 def test_tables_start_on_a_cache_line():
-    assert cpu.zeros(3, 16).ctypes.data % 64 == 0
-    assert [cpu.padded(width) for width in (0, 1, 16, 75)] == [0, 16, 16, 80]
+    assert zeros(3, 16).ctypes.data % 64 == 0
+    assert [padded(width) for width in (0, 1, 16, 75)] == [0, 16, 16, 80]

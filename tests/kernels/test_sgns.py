@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from neural_brane.kernels import cpu, reference_sgns, sgns
+from neural_brane.kernels.types import padded, zeros
 from neural_brane.sampling.cells import CellSorter
 
 
@@ -9,11 +10,11 @@ def make_case(rows=300, width=20, count=2000, *, one_table=False, buckets=None, 
     """Tables and pairs in cells; with one table no pair joins a row with itself."""
     rng = np.random.default_rng(0)
     frequency = rng.random(rows) + 0.1
-    source = cpu.zeros(rows, cpu.padded(width))
+    source = zeros(rows, padded(width))
     source[:, :width] = rng.normal(scale=0.3, size=(rows, width))
     target = source
     if not one_table:
-        target = cpu.zeros(rows, cpu.padded(width))
+        target = zeros(rows, padded(width))
         target[:, :width] = rng.normal(scale=0.3, size=(rows, width))
     pairs = rng.integers(0, rows, (count, 2)).astype(np.int32)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]

@@ -46,6 +46,8 @@ def embed(
     weight_std: o.WeightStd = None,
     seed: o.Seed = None,
     threads: o.Threads = None,
+    device: o.Device = None,
+    deterministic: o.Deterministic = None,
     checkpoint: o.Checkpoint = None,
 ) -> None:
     """Learn one vector per node of SOURCE and write them to a file.
@@ -79,6 +81,8 @@ def embed(
         "weight_std": weight_std,
         "seed": seed,
         "threads": threads,
+        "device": device,
+        "deterministic": deterministic,
         "checkpoint": checkpoint,
     }
     model = build(method, gather(method, parameters, settings or (), tuned_for=source if tuned else None))

@@ -143,6 +143,18 @@ Seed = Annotated[
     Option(help="The same seed gives the same vectors, on any number of threads.", rich_help_panel=RUNNING),
 ]
 Threads = Annotated[int | None, Option(help="Threads to train on (default all cores).", rich_help_panel=RUNNING)]
+Device = Annotated[
+    Literal["cpu", "cuda", "auto"] | None,
+    Option(help="Where to train: an NVIDIA GPU is 'cuda'; 'auto' takes it if there is one.", rich_help_panel=RUNNING),
+]
+Deterministic = Annotated[
+    bool | None,
+    Option(
+        "--deterministic",
+        help="On the GPU, give the same bits for the same seed; slower. The CPU always does.",
+        rich_help_panel=RUNNING,
+    ),
+]
 Checkpoint = Annotated[
     Path | None,
     Option(

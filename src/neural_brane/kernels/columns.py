@@ -7,9 +7,9 @@ lines of a table stay with one core.
 import numba
 import numpy as np
 
-from neural_brane.kernels.lanes import LANE, fill, if_greater, label, load, multiply_add, store
+from neural_brane.kernels.lanes import fill, if_greater, label, load, multiply_add, store
 from neural_brane.kernels.prefetch import prefetch
-from neural_brane.kernels.types import MAX, MEAN
+from neural_brane.kernels.types import LANE, MAX, MEAN
 
 PREFETCH = 8  # rows between the one being pooled and the one asked for: a read from memory takes about as long
 

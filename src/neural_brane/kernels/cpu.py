@@ -26,8 +26,7 @@ from threadpoolctl import ThreadpoolController
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
 from neural_brane.kernels.columns import pool_columns, scale_columns, update_columns
-from neural_brane.kernels.lanes import LANE
-from neural_brane.kernels.types import Bags, Model, Settings
+from neural_brane.kernels.types import LANE, Bags, Model, Settings
 
 BLOCK_TRIPLETS = 25  # smaller blocks spread over more threads, larger ones make faster matrix products
 MAX_BLOCKS = 64
@@ -64,18 +63,6 @@ def threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         numba.set_num_threads(before)
-
-
-def padded(width: int) -> int:
-    """The row length that keeps every row of a table on whole cache lines."""
-    return -(-width // LANE) * LANE
-
-
-def zeros(rows: int, columns: int) -> np.ndarray:
-    """A float32 array of zeros that starts on a cache line."""
-    memory = np.zeros(rows * columns + LANE, np.float32)
-    start = (-memory.ctypes.data // 4) % LANE
-    return memory[start : start + rows * columns].reshape(rows, columns)
 
 
 def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):

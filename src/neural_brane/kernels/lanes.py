@@ -8,7 +8,8 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
-LANE = 16  # float32 numbers in a cache line
+from neural_brane.kernels.types import LANE
+
 _FLOAT, _NUMBER = ir.FloatType(), ir.IntType(32)
 _VECTOR = ir.VectorType(_FLOAT, LANE)
 

@@ -8,9 +8,9 @@ import numba
 import numpy as np
 from numba import prange
 
-from neural_brane.kernels.cpu import padded
-from neural_brane.kernels.lanes import LANE, fill, load, multiply_add, store, total
+from neural_brane.kernels.lanes import fill, load, multiply_add, store, total
 from neural_brane.kernels.prefetch import prefetch
+from neural_brane.kernels.types import LANE, padded
 
 FAR_BYTES = 8 << 20  # a table this large is not in the caches: ask for rows ahead; in a smaller one it costs time
 

@@ -1,27 +1,29 @@
 """What every backend's kernels take: bags of rows, the model's parameters, the settings of a step."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+LANE = 16  # float32 numbers in a cache line, and in four of a GPU's widest loads: the unit of a table's columns
 MAX, SUM, MEAN = 0, 1, 2
+Array = Any  # of NumPy, or of PyTorch where kernels run on a GPU
 POOLING = {"max": MAX, "sum": SUM, "mean": MEAN}
 
 
 class Bags(NamedTuple):
     """Which rows of a table each node pools: the structure of a CSR matrix."""
 
-    indptr: np.ndarray  # (nodes + 1,) int64
-    indices: np.ndarray  # (entries,) int32
+    indptr: Array  # (nodes + 1,) int64
+    indices: Array  # (entries,) int32
 
 
 class Model(NamedTuple):
     """The parameters Θ. Tables may have spare columns of zeros on the right; training keeps them zero."""
 
-    attribute_table: np.ndarray  # P (attributes, ≥ d1) float32
-    neighbour_table: np.ndarray  # P' (nodes, ≥ d2) float32
-    weight: np.ndarray  # W (hidden, d1 + d2) float32
-    bias: np.ndarray  # b (hidden,) float32
+    attribute_table: Array  # P (attributes, ≥ d1) float32
+    neighbour_table: Array  # P' (nodes, ≥ d2) float32
+    weight: Array  # W (hidden, d1 + d2) float32
+    bias: Array  # b (hidden,) float32
 
 
 class Settings(NamedTuple):
@@ -35,3 +37,15 @@ class Settings(NamedTuple):
     hidden_l2: float  # λ of Σ ‖h‖² over the batch, or 0
     parameter_l2: float  # λ of ‖Θ‖², or 0
     train_bias: bool
+
+
+def padded(width: int) -> int:
+    """The row length that keeps every row of a table on whole cache lines."""
+    return -(-width // LANE) * LANE
+
+
+def zeros(rows: int, columns: int) -> np.ndarray:
+    """A float32 array of zeros that starts on a cache line."""
+    memory = np.zeros(rows * columns + LANE, np.float32)
+    start = (-memory.ctypes.data // 4) % LANE
+    return memory[start : start + rows * columns].reshape(rows, columns)

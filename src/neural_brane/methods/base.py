@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 
 from neural_brane import __version__
 from neural_brane.embedding import Embedding
@@ -16,11 +15,12 @@ from neural_brane.errors import GraphError, ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.ids import locate
 from neural_brane.io.vectors import write_vectors
+from neural_brane.methods.estimator import Estimator
 
 Source = AttributedGraph | tuple[sparse.sparray, sparse.sparray]
 
 
-class Embedder(BaseEstimator):
+class Embedder(Estimator):
     """A method: parameters are stored as given and checked in `fit`; what `fit` finds ends in an underscore."""
 
     title: ClassVar[str]

@@ -10,15 +10,13 @@ import numpy as np
 
 from neural_brane.errors import ParameterError
 from neural_brane.graph import AttributedGraph
-from neural_brane.kernels import cpu
-from neural_brane.kernels.types import POOLING, Bags, Model, Settings
+from neural_brane.kernels.types import POOLING, Bags, Model, Settings, padded, zeros
 from neural_brane.methods.base import Embedder, require
 from neural_brane.methods.checkpoint import Checkpoint
+from neural_brane.methods.engines import Engine, open_engine, require_room, resolve
 from neural_brane.methods.recipes import RECIPES
 from neural_brane.progress import Progress, Reporter
-from neural_brane.sampling.triplets import TripletSampler
 
-CHUNK_TRIPLETS = 50_000  # drawn and trained between two reports
 BLOCK_NODES = 65_536  # embedded at a time
 FLAT_EPOCHS = 3
 
@@ -51,8 +49,11 @@ class NeuralBrane(Embedder):
     epochs, batches_per_epoch : the schedule; `epochs` is an upper bound where `tolerance` is given.
     tolerance : stop once three epochs together lower the loss by less than this share of it.
     output : "pooled" (the paper's f), "hidden" (h), or "released" (the node's own row of P' beside max(0, v_attr)).
-    seed : the same seed gives the same vectors, bit for bit, on any number of threads. None draws one.
+    seed : the same seed gives the same vectors, on the CPU bit for bit on any number of threads. None draws one.
     threads : CPU threads; all when None.
+    device : "cpu", "cuda" (an NVIDIA GPU, by PyTorch and Triton), or "auto": the GPU where there is one.
+    deterministic : on the GPU, add gradients up in one order, so that a seed gives the same bits again; slower. The
+        CPU always does.
     checkpoint : a file that keeps the state of the run: `fit` goes on from it where it exists, and ends with the
         same vectors as a run that was never stopped. Needs a seed.
     progress : called with a `Progress` a few times a second.
@@ -100,6 +101,8 @@ class NeuralBrane(Embedder):
         output: str | None = None,
         seed: int | None = None,
         threads: int | None = None,
+        device: str = "cpu",
+        deterministic: bool = False,
         checkpoint: str | Path | None = None,
         progress: Reporter | None = None,
     ):
@@ -125,6 +128,8 @@ class NeuralBrane(Embedder):
         self.output = output
         self.seed = seed
         self.threads = threads
+        self.device = device
+        self.deterministic = deterministic
         self.checkpoint = checkpoint
         self.progress = progress
 
@@ -134,13 +139,15 @@ class NeuralBrane(Embedder):
         self.seed_ = secrets.randbits(63) if self.seed is None else self.seed
         self._attribute_bags = _bags(graph.attributes)
         self._neighbour_bags = _bags(graph.adjacency)
+        require_room(self.settings_, graph)
         self.model_ = self._initial_model(graph)
         self.loss_history_: list[float] = []
         keeper = self._keeper(graph)
         if keeper and keeper.exists():
             self.model_, self.loss_history_ = keeper.load(self.model_)
-        with cpu.threads(self.threads):
-            self._train(graph, keeper)
+        with self._engine() as engine:
+            self._train(graph, keeper, engine)
+            self.model_ = engine.model()
 
     def _settings(self) -> dict[str, Any]:
         """Every parameter's value in force, checked."""
@@ -148,7 +155,7 @@ class NeuralBrane(Embedder):
         given = {name: value for name, value in self.get_params().items() if value is not None}
         settings = {"attribute_dim": self.dim // 2, "hidden": self.dim} | RECIPES[self.recipe] | given
         _check(settings)
-        return settings
+        return settings | {"device": resolve(self.device)}
 
     def _kernel_settings(self) -> Settings:
         s = self.settings_
@@ -182,20 +189,18 @@ class NeuralBrane(Embedder):
         settings = {name: value for name, value in self._resolved().items() if name not in free}
         return Checkpoint(self.checkpoint, settings | {"data": graph.digest()})
 
-    def _sampler(self, graph: AttributedGraph) -> TripletSampler:
-        s = self.settings_
-        return TripletSampler(
-            graph.adjacency,
-            negative_power=s["negative_power"],
-            allow_self_negative=s["allow_self_negative"],
-            seed=self.seed_,
-        )
+    def _engine(self) -> Engine:
+        return open_engine(
+            self.settings_["device"], self.model_, self._attribute_bags, self._neighbour_bags, self.kernel_settings_,
+            threads=self.threads, deterministic=self.deterministic,
+        )  # fmt: skip
 
-    def _train(self, graph: AttributedGraph, keeper: Checkpoint | None) -> None:
+    def _train(self, graph: AttributedGraph, keeper: Checkpoint | None, engine: Engine) -> None:
         s = self.settings_
-        sampler = self._sampler(graph)
+        options = {name: s[name] for name in ("negative_power", "allow_self_negative")}
+        sampler = engine.sampler(graph.adjacency, seed=self.seed_, **options)
         batch, steps = s["batch_size"], s["batches_per_epoch"]
-        chunk = max(1, min(steps, CHUNK_TRIPLETS // batch))
+        chunk = max(1, min(steps, engine.chunk_triplets // batch))
         for epoch in range(len(self.loss_history_), s["epochs"]):
             total = 0.0
             for step in range(0, steps, chunk):
@@ -203,10 +208,7 @@ class NeuralBrane(Embedder):
                 count = min(chunk, steps - step)
                 first = (epoch * steps + step) * batch
                 triplets = sampler.draw(first, count * batch).reshape(count, batch, 3)
-                losses = cpu.train(
-                    self.model_, self._attribute_bags, self._neighbour_bags, triplets, self.kernel_settings_
-                )
-                total += self._finite(losses, epoch).sum()
+                total += self._finite(engine.train(triplets), epoch).sum()
                 if self.progress:
                     rate = count * batch / (time.perf_counter() - begun)
                     done, mean = first + count * batch, total / (step + count)
@@ -214,7 +216,7 @@ class NeuralBrane(Embedder):
             self.loss_history_.append(float(total / steps))
             flat = s["tolerance"] is not None and _flat(self.loss_history_, s["tolerance"])
             if keeper:
-                keeper.save(self.model_, self.loss_history_, force=flat or epoch + 1 == s["epochs"])
+                keeper.save(engine.model(), self.loss_history_, force=flat or epoch + 1 == s["epochs"])
             if flat:
                 break
 
@@ -227,19 +229,18 @@ class NeuralBrane(Embedder):
         )
 
     def _blocks(self) -> Iterator[np.ndarray]:
-        with cpu.threads(self.threads):
+        with self._engine() as engine:
             for start in range(0, len(self.graph_), BLOCK_NODES):
                 nodes = np.arange(start, min(start + BLOCK_NODES, len(self.graph_)), dtype=np.int32)
-                yield self._output(nodes)
+                yield self._output(nodes, engine)
 
-    def _output(self, nodes: np.ndarray) -> np.ndarray:
+    def _output(self, nodes: np.ndarray, engine: Engine) -> np.ndarray:
         """Vectors (k, dim) of some nodes, in the form `output` asks for."""
-        model, d1 = self.model_, self.settings_["attribute_dim"]
-        pooled = cpu.embed(model, self._attribute_bags, self._neighbour_bags, nodes, self.kernel_settings_)
+        d1, pooled = self.settings_["attribute_dim"], engine.embed(nodes)
         if self.settings_["output"] == "hidden":
-            return cpu.hide(model, pooled)
+            return engine.hide(pooled)
         if self.settings_["output"] == "released":
-            own = model.neighbour_table[nodes, : self.dim - d1]
+            own = self.model_.neighbour_table[nodes, : self.dim - d1]
             return np.hstack([own, np.maximum(pooled[:, :d1], 0)])
         return pooled
 
@@ -280,7 +281,7 @@ def _bags(matrix: Any) -> Bags:
 
 def _random_table(rng: np.random.Generator, rows: int, width: int, std: float) -> np.ndarray:
     """A table of N(0, std²) whose rows are padded to whole cache lines, filled some rows at a time."""
-    table = cpu.zeros(rows, cpu.padded(width))
+    table = zeros(rows, padded(width))
     for start in range(0, rows, BLOCK_NODES):
         part = table[start : start + BLOCK_NODES, :width]
         part[:] = rng.standard_normal(part.shape, np.float32)

@@ -11,6 +11,7 @@ import numpy as np
 from neural_brane.errors import ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu, sgns
+from neural_brane.kernels.types import padded, zeros
 from neural_brane.methods.base import Embedder, require
 from neural_brane.progress import Progress, Reporter
 from neural_brane.sampling.cells import CellSorter
@@ -65,11 +66,11 @@ class SkipGram:
             seed=first,
         )
         self.source: np.ndarray = shares.source if shares else self._random(len(sources), second)
-        self.target = self.source if one_table else cpu.zeros(len(targets), cpu.padded(dim))
+        self.target = self.source if one_table else zeros(len(targets), padded(dim))
 
     def _random(self, rows: int, seed: int) -> np.ndarray:
         """Uniform in ±1 / (2 dim), as word2vec's."""
-        table = cpu.zeros(rows, cpu.padded(self.dim))
+        table = zeros(rows, padded(self.dim))
         rng = np.random.default_rng(seed)
         place = self.sorter.sources.place
         for start in range(0, rows, BLOCK_ROWS):

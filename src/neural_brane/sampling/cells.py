@@ -13,8 +13,9 @@ import numba
 import numpy as np
 from numba import prange
 
-from neural_brane.sampling.alias import AliasTable, alias_table, draw_alias
+from neural_brane.sampling.alias import draw_alias
 from neural_brane.sampling.random import advance, stream, uniform
+from neural_brane.sampling.tables import AliasTable, alias_table
 
 MAX_BUCKETS = 16
 BUCKET_ROWS = 128  # fewer targets in a bucket would make its negatives too much alike

@@ -1,36 +1,7 @@
 """A node's neighbours: draw one in proportion to its edge's weight, or ask whether a node is one."""
 
-from typing import NamedTuple
-
 import numba
 import numpy as np
-from scipy import sparse
-
-
-class Neighbours(NamedTuple):
-    """The rows of a sparse matrix, ready to draw from; any tuple with these three names will do below."""
-
-    indptr: np.ndarray  # (nodes + 1,) int64
-    indices: np.ndarray  # (entries,) int32, sorted in each row
-    cumulative: np.ndarray  # (entries,) float64: running sums of a row's weights; empty where all weights are equal
-
-
-def neighbours(adjacency: sparse.csr_array) -> Neighbours:
-    """The neighbours of every node of a sorted CSR matrix."""
-    return Neighbours(
-        adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32, copy=False), _cumulative(adjacency)
-    )
-
-
-def _cumulative(adjacency: sparse.csr_array) -> np.ndarray:
-    """Running sums of the weights within each row, or nothing where a uniform draw is the same."""
-    weights = adjacency.data
-    if len(weights) == 0 or weights.min() == weights.max():
-        return np.empty(0)
-    total = np.cumsum(weights, dtype=np.float64)
-    before = np.concatenate([[0.0], total])[adjacency.indptr[:-1]]
-    total -= np.repeat(before, np.diff(adjacency.indptr))
-    return total
 
 
 @numba.njit(cache=True)

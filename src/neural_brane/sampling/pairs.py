@@ -5,8 +5,9 @@ import numpy as np
 from numba import prange
 from scipy import sparse
 
-from neural_brane.sampling.alias import alias_table, draw_alias
+from neural_brane.sampling.alias import draw_alias
 from neural_brane.sampling.random import stream, uniform
+from neural_brane.sampling.tables import alias_table
 
 
 class EdgeSampler:

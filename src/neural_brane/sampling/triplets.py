@@ -1,26 +1,16 @@
 """Triplets (u, i, j) for Bayesian personalized ranking: i is a neighbour of u, j is not."""
 
-from typing import NamedTuple
-
 import numba
 import numpy as np
 from numba import prange
 from scipy import sparse
 
-from neural_brane.errors import GraphError
-from neural_brane.sampling.alias import AliasTable, alias_table, draw_alias
-from neural_brane.sampling.neighbours import draw_neighbour, is_neighbour, neighbours
+from neural_brane.sampling.alias import draw_alias
+from neural_brane.sampling.neighbours import draw_neighbour, is_neighbour
 from neural_brane.sampling.random import advance, stream, uniform
+from neural_brane.sampling.tables import triplet_tables
 
 PATIENCE = 64  # rejections before the exact search, which takes a pass over all nodes
-
-
-class _Tables(NamedTuple):
-    indptr: np.ndarray  # (nodes + 1,) int64
-    indices: np.ndarray  # (entries,) int32, sorted in each row
-    cumulative: np.ndarray  # (entries,) float64: running sums of a row's weights; empty where all weights are equal
-    anchors: np.ndarray  # (k,) int32: the nodes u may be
-    weights: np.ndarray  # (nodes,) float64: what j is drawn in proportion to
 
 
 class TripletSampler:
@@ -41,36 +31,15 @@ class TripletSampler:
     ):
         self.seed = seed
         self.allow_self_negative = allow_self_negative
-        degree = np.diff(adjacency.indptr)
-        weights = degree.astype(np.float64) ** negative_power
-        self._tables = _Tables(
-            *neighbours(adjacency),
-            anchors=_anchors(adjacency, degree, weights, allow_self_negative),
-            weights=weights,
+        self._tables, self._alias = triplet_tables(
+            adjacency, negative_power=negative_power, allow_self_negative=allow_self_negative
         )
-        self._alias: AliasTable = alias_table(weights)
 
     def draw(self, first: int, count: int) -> np.ndarray:
         """Triplets first … first + count - 1 of the stream, as (count, 3) int32."""
         triplets = np.empty((count, 3), np.int32)
         _draw(self._tables, self._alias, self.allow_self_negative, np.uint64(self.seed), first, triplets)
         return triplets
-
-
-def _anchors(adjacency, degree, weights, allow_self_negative) -> np.ndarray:
-    """The nodes with a neighbour and with a node that can be drawn against it."""
-    candidates = np.count_nonzero(weights)
-    excluded = degree.astype(np.int64)
-    if not allow_self_negative:
-        excluded += adjacency.diagonal() == 0
-    anchors = np.flatnonzero((degree > 0) & (excluded < candidates)).astype(np.int32)
-    if len(anchors) == 0:
-        raise GraphError(
-            f"no node of this graph ({adjacency.shape[0]:,} nodes, {adjacency.nnz:,} adjacency entries) has both a "
-            "neighbour and a linked node that is not its neighbour, so there is nothing to rank; give a graph in "
-            "which at least one pair of linked nodes is not linked to each other"
-        )
-    return anchors
 
 
 @numba.njit(cache=True, parallel=True)

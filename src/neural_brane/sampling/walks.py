@@ -5,8 +5,9 @@ import numpy as np
 from numba import prange
 from scipy import sparse
 
-from neural_brane.sampling.neighbours import draw_neighbour, is_neighbour, neighbours
+from neural_brane.sampling.neighbours import draw_neighbour, is_neighbour
 from neural_brane.sampling.random import advance, stream, uniform
+from neural_brane.sampling.tables import neighbours
 
 
 class WalkSampler:

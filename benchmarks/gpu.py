@@ -1,0 +1,255 @@
+"""Neural-Brane on one NVIDIA GPU: the paper's schedule, large batches, fifty million nodes, quality, plain PyTorch.
+
+    python benchmarks/gpu.py [--only schedule large huge quality torch] [--json] [--output FILE]
+
+It needs numpy, scipy, torch and triton; scikit-learn to score. The packages that only the CPU path or the command
+line use are barred from being imported. Datasets are .npz files under NEURAL_BRANE_DATA (written by `write_graph`).
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+if __name__ == "__main__":
+    for package in ("numba", "polars", "typer", "rich", "pooch"):
+        sys.modules[package] = None  # type: ignore[assignment]
+
+import gpu_rivals
+import numpy as np
+import torch
+
+from neural_brane import AttributedGraph, NeuralBrane, synthetic
+from neural_brane.io.npz import read_npz
+from neural_brane.kernels import gpu
+from neural_brane.kernels.types import MAX, Bags, Model, Settings
+from neural_brane.machine import describe_machine
+from neural_brane.sampling.triplets_gpu import TripletSampler
+
+DATASETS = ("citeseer", "caltech36", "reed98", "arnetminer")
+RESULTS = Path(__file__).parent / "results"
+LARGE_BATCH, HIDDEN, DIM, PADDED = 65_536, 150, 75, 80
+
+
+def dataset(name: str) -> AttributedGraph:
+    """One of the published graphs."""
+    return read_npz(Path(os.environ.get("NEURAL_BRANE_DATA", "."), f"{name}.npz"))
+
+
+def clock(task: Callable[[], object]) -> float:
+    """Seconds a task takes on the GPU, all of it."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    task()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def schedule() -> dict[str, dict]:
+    """The paper's schedule, 30,000 batches of 100, from a graph to a trained model: `fit`, kernels warm."""
+    rows = {}
+    for name in DATASETS:
+        graph = dataset(name)
+        row: dict[str, object] = {}
+        for kind, deterministic in (("seconds", False), ("deterministic_seconds", True)):
+            method = NeuralBrane(device="cuda", deterministic=deterministic, seed=0)
+            NeuralBrane(device="cuda", deterministic=deterministic, seed=0, epochs=1).fit(graph)
+            row[kind] = sorted(clock(lambda m=method, g=graph: m.fit(g)) for _ in range(3))[1]
+            row["loss" if not deterministic else "deterministic_loss"] = method.loss_history_[-1]
+        again = NeuralBrane(device="cuda", deterministic=True, seed=0).fit(graph)
+        row["same_bits"] = bool((again.embedding_.vectors == method.embedding_.vectors).all())
+        rows[name] = row
+    return rows
+
+
+def bandwidth() -> float:
+    """Bytes per second of a large copy on the device, read and written."""
+    source = torch.rand(2**30, device="cuda")
+    target = torch.empty_like(source)
+    target.copy_(source)
+    return 2 * source.nbytes * 5 / clock(lambda: [target.copy_(source) for _ in range(5)])
+
+
+def large_settings(batch: int) -> Settings:
+    """The default recipe's numbers at another batch."""
+    return Settings(DIM, MAX, False, 0.5, 1 / batch, 5e-5, 0.0, False)
+
+
+def random_model(attributes: int, nodes: int) -> Model:
+    """Tables and layer of the default size, made in the GPU's memory."""
+    tables = [torch.zeros((rows, PADDED), device="cuda") for rows in (attributes, nodes)]
+    for table in tables:
+        for part in table.split(2**20):
+            part[:, :DIM].normal_(0, 0.01)
+    weight = 0.1 * torch.randn((HIDDEN, 2 * DIM), device="cuda")
+    return Model(*tables, weight, torch.zeros(HIDDEN, device="cuda"))
+
+
+def place(matrix) -> Bags:
+    """A sparse matrix's structure in the GPU's memory."""
+    return gpu.place(Bags(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)))
+
+
+def throughput(model: Model, bags: list[Bags], sampler: TripletSampler, batch: int, **options: bool) -> dict:
+    """Triplets per second, drawn and trained, and the bytes that pooling must read for one."""
+    trainer = gpu.Trainer(model, *bags, large_settings(batch), batch, **options)
+    steps = 2 * trainer.group
+
+    def run(first: int) -> None:
+        trainer(sampler.draw(first * batch, steps * batch).view(steps, batch, 3))
+
+    for warm in range(2):
+        run(warm * steps)
+    seconds = sorted(clock(lambda k=k: run(k * steps)) for k in range(2, 5))[1] / steps
+    rows = trainer.plan.sizes[: trainer.group].sum().item() / trainer.group
+    return {"batch": batch, "triplets_per_second": batch / seconds, "floor_bytes_per_step": rows * (4 * DIM + 4)}
+
+
+def large() -> dict:
+    """A million nodes at large batches, against the bytes that pooling must read."""
+    graph = synthetic(1_000_000)
+    bags = [place(graph.attributes), place(graph.adjacency)]
+    sampler = TripletSampler(graph.adjacency, placed=bags[1])
+    model = random_model(graph.attributes.shape[1], len(graph))
+    speed = bandwidth()
+    rows = [throughput(model, bags, sampler, batch) for batch in (16_384, LARGE_BATCH, 262_144)]
+    rows.append(throughput(model, bags, sampler, LARGE_BATCH, deterministic=True) | {"deterministic": True})
+    for row in rows:
+        row["share_of_floor"] = row["triplets_per_second"] / row["batch"] * row["floor_bytes_per_step"] / speed
+    return {"graph": repr(graph), "copy_bytes_per_second": speed, "rows": rows} | {"torch": _torch_large(model, bags)}
+
+
+def _torch_large(model: Model, bags: list[Bags]) -> dict:
+    triplets = torch.randint(len(model.neighbour_table), (4, LARGE_BATCH, 3), device="cuda")
+    seconds = gpu_rivals.step_seconds(model, bags, triplets, large_settings(LARGE_BATCH))
+    return {"batch": LARGE_BATCH, "triplets_per_second": LARGE_BATCH / seconds}
+
+
+def plain_torch() -> dict:
+    """Idiomatic PyTorch at batch 100."""
+    rows = {}
+    for name in DATASETS:
+        graph = dataset(name)
+        bags = [place(graph.attributes), place(graph.adjacency)]
+        sampler = TripletSampler(graph.adjacency, placed=bags[1])
+        model = random_model(graph.attributes.shape[1], len(graph))
+        triplets = sampler.draw(0, 60 * 100).view(60, 100, 3).long()
+        rows[name] = {"step_seconds": gpu_rivals.step_seconds(model, bags, triplets, large_settings(100))}
+    return rows
+
+
+def huge() -> dict:
+    """Fifty million nodes with ten neighbours and ten attributes each: memory against tables and graph."""
+    nodes, attributes = 50_000_000, 5_000_000
+    start = time.perf_counter()
+    attribute_bags, neighbour_bags, adjacency = gpu_rivals.block_model(nodes, attributes, degree=10, each=10)
+    made = time.perf_counter() - start
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    model = random_model(attributes, nodes)
+    bags = [attribute_bags, neighbour_bags]
+    sampler = TripletSampler(adjacency, placed=neighbour_bags)
+    needed = sum(array.nbytes for array in (*model[:2], *attribute_bags, *neighbour_bags))
+    row = throughput(model, bags, sampler, LARGE_BATCH)
+    used = torch.cuda.max_memory_allocated()
+    figures = {
+        "edges": adjacency.nnz // 2,
+        "tables_and_graph_bytes": needed,
+        "peak_bytes": used,
+        "ratio": used / needed,
+    }
+    return {"nodes": nodes, "seconds_to_make": made} | figures | row
+
+
+def score(name: str, seed: int, vectors: np.ndarray) -> float:
+    """Macro-F1 at 70 %, ten random splits, as `quality.py` scores the CPU's vectors."""
+    from neural_brane.evaluate.classify import classify
+
+    labels = dataset(name).labels
+    return classify(vectors, labels, train=(0.7,), seed=seed, stratify=False).scores[0].macro_mean
+
+
+def quality(seeds: int = 10) -> dict[str, dict]:
+    """Macro-F1 and loss of the default recipe on the GPU beside the CPU's, seed by seed."""
+    cells = json.loads((RESULTS / "quality.json").read_text())["cells"]
+    rows, tasks = {}, []
+    for name in DATASETS:
+        graph = dataset(name)
+        for seed in range(seeds):
+            method = NeuralBrane(device="cuda", seed=seed).fit(graph)
+            tasks.append((name, seed, method.embedding_.vectors))
+            rows.setdefault(name, {"curves": []})["curves"].append([round(loss, 5) for loss in method.loss_history_])
+    with ProcessPoolExecutor(min(14, os.cpu_count() or 1), get_context("spawn")) as pool:
+        found = list(pool.map(score, *zip(*tasks, strict=True)))
+    for name, row in rows.items():
+        on_cpu = [c for c in cells if (c["dataset"], c["recipe"]) == (name, "default") and c["seed"] < seeds]
+        scores = [value for value, task in zip(found, tasks, strict=True) if task[0] == name]
+        row["macro_f1"], row["cpu_macro_f1"] = np.mean(scores), np.mean([c["random"][2] for c in on_cpu])
+        row["loss"], row["cpu_loss"] = np.mean([c[-1] for c in row["curves"]]), np.mean([c["loss"] for c in on_cpu])
+        row["seeds"], row["cpu_seeds"] = seeds, len(on_cpu)
+        row["curves"] = row["curves"][:1]
+    return rows
+
+
+def verdicts(results: dict) -> dict[str, list]:
+    """Each claim: what was measured, the bound, and whether it holds."""
+    claims: dict[str, list] = {}
+
+    def claim(name: str, value: float, bound: float, at_most: bool) -> None:
+        claims[name] = [round(value, 4), f"{'≤' if at_most else '≥'} {bound}", bool((value <= bound) == at_most)]
+
+    for name in DATASETS:
+        seconds = results["schedule"][name]["seconds"]
+        claim(f"{name}: seconds of the paper's schedule", seconds, 0.8 if name == "arnetminer" else 0.6, True)
+        claim(f"{name}: times PyTorch, batch 100", results["torch"][name]["step_seconds"] * 30_000 / seconds, 20, False)
+        quality = results["quality"][name]
+        claim(f"{name}: Macro-F1 from the CPU's", abs(quality["macro_f1"] - quality["cpu_macro_f1"]), 0.01, True)
+    row = next(row for row in results["large"]["rows"] if row["batch"] == LARGE_BATCH)
+    claim("a million nodes: triplets per second", row["triplets_per_second"], 20e6, False)
+    claim("a million nodes: share of the floor", row["share_of_floor"], 0.4, False)
+    rival = results["large"]["torch"]["triplets_per_second"]
+    claim("a million nodes: times PyTorch", row["triplets_per_second"] / rival, 5, False)
+    claim("fifty million nodes: memory over tables and graph", results["huge"]["ratio"], 1.3, True)
+    return claims
+
+
+def show(results: dict) -> None:
+    """Print every section, a line per row."""
+    for section, value in results.items():
+        print(section)
+        for name, row in value.items() if isinstance(value, dict) else ():
+            print(f"  {name}: {row}")
+
+
+def main() -> None:
+    """Measure the sections asked for; keep the others as they were."""
+    sections = {"schedule": schedule, "torch": plain_torch, "large": large, "huge": huge, "quality": quality}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=sections, default=list(sections))
+    parser.add_argument("--output", type=Path, default=RESULTS / "gpu.json")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    options = parser.parse_args()
+    results = json.loads(options.output.read_text()) if options.output.exists() else {}
+    results["machine"] = describe_machine() | {
+        "gpu": torch.cuda.get_device_name(),
+        "triton": gpu_rivals.triton_version(),
+    }
+    for name in options.only:
+        begun = time.perf_counter()
+        results[name] = sections[name]()
+        print(f"{name}: measured in {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+        options.output.write_text(json.dumps(results, indent=1) + "\n")
+        torch.cuda.empty_cache()
+    if all(name in results for name in sections):
+        results["claims"] = verdicts(results)
+        options.output.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    print(json.dumps(results, indent=1, ensure_ascii=False)) if options.json else show(results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""What a group of steps reads that does not depend on the model, worked out ahead of the steps, in bulk."""
+
+import torch
+
+from neural_brane.kernels.types import Bags
+
+
+class Plan:
+    """Where the bags of a group of steps lie; the memory stays in place, so captured launches can read it.
+
+    starts (steps, 2, slots) int64 and sizes (steps, 2, slots) int32 are of the attributes' bags and the neighbours'.
+    """
+
+    def __init__(self, bags: tuple[Bags, Bags], table_rows: tuple[int, int], steps: int, slots: int):
+        device = bags[0].indptr.device
+        self.bags, self.steps, self.slots = bags, steps, slots
+        self.starts = torch.zeros((steps, 2, slots), dtype=torch.int64, device=device)
+        self.sizes = torch.zeros((steps, 2, slots), dtype=torch.int32, device=device)
+        self.segments = [Segments(bag, rows, steps, slots) for bag, rows in zip(bags, table_rows, strict=True)]
+
+    def fill(self, triplets: torch.Tensor, *, segments: bool) -> bool:
+        """Plan the steps of triplets (≤ steps, batch, 3). Returns whether memory had to move."""
+        nodes = triplets.reshape(len(triplets), self.slots).long()
+        for side, bags in enumerate(self.bags):
+            starts, sizes = self.starts[: len(nodes), side], self.sizes[: len(nodes), side]
+            locate(bags, nodes, starts, sizes)
+        if not segments:
+            return False
+        moved = [s.fill(self.starts[: len(nodes), k], self.sizes[: len(nodes), k]) for k, s in enumerate(self.segments)]
+        return any(moved)
+
+
+class Segments:
+    """A group's bags turned round: for each step and row of a table, the slots that pool the row, in order.
+
+    Segment s is row rows[s] and the slots entries[ends[s]:ends[s + 1]]; step t has segments bounds[t] to bounds[t + 1].
+    """
+
+    def __init__(self, bags: Bags, table_rows: int, steps: int, slots: int):
+        self.bags, self.table_rows, self.slots = bags, max(table_rows, 1), slots
+        self.bounds = torch.zeros(steps + 1, dtype=torch.int64, device=bags.indptr.device)
+        self._make_room(0)
+
+    def _make_room(self, entries: int) -> None:
+        room = entries * 5 // 4
+        self.rows = torch.zeros(room, dtype=torch.int64, device=self.bounds.device)
+        self.ends = torch.zeros(room + 1, dtype=torch.int64, device=self.bounds.device)
+        self.entries = torch.zeros(room, dtype=torch.int32, device=self.bounds.device)
+
+    def fill(self, starts: torch.Tensor, sizes: torch.Tensor) -> bool:
+        """Turn the bags of some steps round. Returns whether memory had to move."""
+        counts = sizes.reshape(-1).long()
+        total = int(counts.sum())
+        moved = total > len(self.entries)
+        if moved:
+            self._make_room(total)
+        owner = torch.repeat_interleave(counts, output_size=total)
+        shift = starts.reshape(-1) - (counts.cumsum(0) - counts)
+        row = self.bags.indices[torch.arange(total, device=owner.device) + shift[owner]]
+        key, order = torch.sort(owner // self.slots * self.table_rows + row, stable=True)
+        key, lengths = torch.unique_consecutive(key, return_counts=True)
+        self.entries[:total] = owner[order] % self.slots
+        self.rows[: len(key)] = key % self.table_rows
+        torch.cumsum(lengths, 0, out=self.ends[1 : len(key) + 1])
+        steps = torch.arange(len(starts) + 1, device=key.device)
+        self.bounds[: len(steps)] = torch.searchsorted(key, steps * self.table_rows)
+        return moved
+
+
+def locate(bags: Bags, nodes: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor) -> None:
+    """Write where the bags of nodes start and how many rows they have."""
+    starts.copy_(bags.indptr[nodes])
+    sizes.copy_(bags.indptr[nodes + 1] - starts)

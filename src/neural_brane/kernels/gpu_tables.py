@@ -1,0 +1,158 @@
+"""Triton kernels on the tables of a model: pool rows, subtract gradients from the rows that won, or from all pooled.
+
+A slot is one node of a batch: slot 3t + role, with roles u, i, j. Both tables' parts of a node's vector lie side by
+side in rows of `WIDTH` columns, a multiple of 32, the neighbours' from column `second`; spare columns hold zeros.
+"""
+
+import triton
+import triton.language as tl
+
+from neural_brane.kernels import types
+
+MAX, MEAN = tl.constexpr(types.MAX), tl.constexpr(types.MEAN)
+
+
+@triton.jit
+def pool(
+    attribute_table, attribute_stride, attribute_width, attribute_indices,
+    neighbour_table, neighbour_stride, neighbour_width, neighbour_indices,
+    starts, sizes, pooled, winner, scale, slots, second, padded,
+    POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Pool COLUMNS columns of one slot's rows of one table: program (slot, strip), the attributes' strips first.
+
+    starts (2, slots) int64 and sizes (2, slots) int32 place each bag in its table's indices; with ZERO_FLOOR
+    all see one more row, of zeros. The tables have `second` and `padded` columns, spare ones included.
+    Writes pooled (slots, WIDTH) and, for max, winner (slots, WIDTH) int32: the row each number came from, -1 for none.
+    """
+    slot = tl.program_id(0).to(tl.int64)
+    strip = tl.program_id(1)
+    strips = tl.cdiv(second, COLUMNS)
+    at = slot * WIDTH
+    if strip < strips:
+        _pool_bag(
+            attribute_table, attribute_stride, attribute_width, second, second, attribute_indices,
+            starts + slot, sizes + slot, pooled + at, winner + at, strip, scale, POOLING, ZERO_FLOOR, ROWS, COLUMNS,
+        )  # fmt: skip
+    else:
+        _pool_bag(
+            neighbour_table, neighbour_stride, neighbour_width, padded, WIDTH - second, neighbour_indices,
+            starts + slots + slot, sizes + slots + slot, pooled + at + second, winner + at + second,
+            strip - strips, scale, POOLING, ZERO_FLOOR, ROWS, COLUMNS,
+        )  # fmt: skip
+
+
+@triton.jit
+def _pool_bag(
+    table, stride, width, padded, span, indices, start, size, pooled, winner, strip, scale,
+    POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    bag = indices + tl.load(start)
+    size = tl.load(size)
+    columns = strip * COLUMNS + tl.arange(0, COLUMNS)
+    present = (columns < padded)[None, :]  # whole vectors: at the true width, loads would be of single numbers
+    missing = float("-inf") if POOLING == MAX else 0.0
+    best = tl.full([ROWS, COLUMNS], missing, tl.float32)
+    who = tl.full([ROWS, COLUMNS], 2**31 - 1, tl.int32)
+    places = tl.arange(0, ROWS)
+    rows = tl.load(bag + places, mask=places < size, other=0)
+    for _ in range(0, size, ROWS):
+        at = rows.to(tl.int64)[:, None] * stride + columns[None, :]
+        values = tl.load(table + at, mask=(places < size)[:, None] & present, other=missing)
+        places += ROWS
+        next_rows = tl.load(bag + places, mask=places < size, other=0)
+        if POOLING == MAX:
+            greater = values > best
+            best = tl.where(greater, values, best)
+            who = tl.where(greater, rows[:, None], who)
+        else:
+            best += values
+        rows = next_rows
+    if POOLING == MAX:
+        top = tl.max(best, 0)
+        first = tl.min(tl.where(best == top[None, :], who, 2**31 - 1), 0)  # bags are sorted: of equals the first
+        won = (columns < width) & (top > (0.0 if ZERO_FLOOR else missing))
+        tl.store(pooled + columns, tl.where(won, top * scale, 0.0), mask=columns < span)
+        tl.store(winner + columns, tl.where(won, first, -1), mask=columns < span)
+    else:
+        total = tl.sum(best, 0) * scale
+        if POOLING == MEAN:
+            total /= tl.maximum(size, 1)
+        tl.store(pooled + columns, total, mask=columns < span)
+
+
+@triton.jit
+def subtract(attribute_table, attribute_stride, neighbour_table, neighbour_stride, row, column, change, second):
+    """Subtract from the row of each number's table that won it; row -1 has none."""
+    own = column < second
+    base = tl.where(own, attribute_table, neighbour_table)
+    stride = tl.where(own, attribute_stride, neighbour_stride).to(tl.int64)
+    place = row * stride + tl.where(own, column, column - second)
+    tl.atomic_add(base + place, -change, mask=row >= 0, sem="relaxed")
+
+
+@triton.jit
+def scatter(
+    gradient, winner, attribute_table, attribute_stride, neighbour_table, neighbour_stride, slots, second, rate,
+    WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Subtract gradient (slots, WIDTH) from the winning rows: program (tile, strip).
+
+    All tiles of a strip come before those of the next, so that the cache has to hold a strip of the tables at a time.
+    """
+    slot = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+    column = (tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS))[None, :]
+    at = slot * WIDTH + column
+    row = tl.load(winner + at, mask=slot < slots, other=-1)
+    change = rate * tl.load(gradient + at, mask=slot < slots, other=0.0)
+    subtract(attribute_table, attribute_stride, neighbour_table, neighbour_stride, row, column, change, second)
+
+
+@triton.jit
+def gather(
+    attribute_table, attribute_stride, attribute_segments, attribute_rows, attribute_ends, attribute_entries,
+    neighbour_table, neighbour_stride, neighbour_segments, neighbour_rows, neighbour_ends, neighbour_entries,
+    gradient, winner, sizes, slots, second, padded, rate,
+    POOLING: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Update the tables a row at a time, each with the gradients of the slots that pooled it, in the slots' order.
+
+    Segment s of a table is row rows[s] and the slots entries[ends[s]:ends[s + 1]]; the step's segments are
+    segments[0] to segments[1]. gradient (slots, WIDTH) is dL/df. Program (any, table) takes every so many-th segment.
+    """
+    if tl.program_id(1) == 0:
+        _gather_table(
+            attribute_table, attribute_stride, attribute_segments, attribute_rows, attribute_ends, attribute_entries,
+            gradient, winner, sizes, second, rate, POOLING, WIDTH, ROWS, COLUMNS,
+        )  # fmt: skip
+    else:
+        _gather_table(
+            neighbour_table, neighbour_stride, neighbour_segments, neighbour_rows, neighbour_ends, neighbour_entries,
+            gradient + second, winner + second, sizes + slots, padded, rate, POOLING, WIDTH, ROWS, COLUMNS,
+        )  # fmt: skip
+
+
+@triton.jit
+def _gather_table(
+    table, stride, segments, rows, ends, entries, gradient, winner, sizes, padded, rate,
+    POOLING: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    column = tl.arange(0, COLUMNS)
+    present = column < padded
+    for segment in range(tl.load(segments) + tl.program_id(0), tl.load(segments + 1), tl.num_programs(0)):
+        row = tl.load(rows + segment)
+        last = tl.load(ends + segment + 1)
+        total = tl.zeros([ROWS, COLUMNS], tl.float32)
+        for first in range(tl.load(ends + segment), last, ROWS):
+            entry = first + tl.arange(0, ROWS)
+            slot = tl.load(entries + entry, mask=entry < last, other=0).to(tl.int64)
+            at = slot[:, None] * WIDTH + column[None, :]
+            live = (entry < last)[:, None] & present[None, :]
+            share = tl.load(gradient + at, mask=live, other=0.0)
+            if POOLING == MAX:
+                share = tl.where(tl.load(winner + at, mask=live, other=-1) == row, share, 0.0)
+            if POOLING == MEAN:
+                share /= tl.maximum(tl.load(sizes + slot), 1)[:, None]
+            total += share
+        place = table + row.to(tl.int64) * stride + column
+        tl.store(place, tl.load(place, mask=present) - rate * tl.sum(total, 0), mask=present)

@@ -1,0 +1,147 @@
+"""Triplets drawn on the GPU: the same stream of the same seed as `triplets`, number by number."""
+
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from scipy import sparse
+
+from neural_brane.sampling.tables import triplet_tables
+
+PATIENCE = tl.constexpr(64)  # as in `triplets`
+BLOCK = 128
+_STEP = tl.constexpr(0x9E3779B97F4A7C15)
+
+
+class TripletSampler:
+    """Draws triplet number 0, 1, 2, … of a seed, as `triplets.TripletSampler` does, into the GPU's memory.
+
+    `placed` are the graph's bags of neighbours where they are there already: the two then share them.
+    """
+
+    def __init__(
+        self,
+        adjacency: sparse.csr_array,
+        *,
+        negative_power: float = 0.75,
+        allow_self_negative: bool = False,
+        seed: int = 0,
+        device: str = "cuda",
+        placed: Any = None,
+    ):
+        self.seed = seed
+        self.allow_self_negative = allow_self_negative
+        tables, alias = triplet_tables(
+            adjacency, negative_power=negative_power, allow_self_negative=allow_self_negative
+        )
+        shared = placed._asdict() if placed else {}
+        own = {name: _place(array, device) for name, array in tables._asdict().items() if name not in shared}
+        self._tables: Any = tables._replace(**own, **shared)
+        self._alias: Any = type(alias)(*(_place(array, device) for array in alias))
+
+    def draw(self, first: int, count: int) -> torch.Tensor:
+        """Triplets first … first + count - 1 of the stream, as (count, 3) int32."""
+        tables, alias = self._tables, self._alias
+        triplets = torch.empty((count, 3), dtype=torch.int32, device=tables.indptr.device)
+        # A fused multiply-add rounds once where the CPU rounds twice, and would draw another node now and then.
+        _draw[triton.cdiv(count, BLOCK),](
+            *tables, *alias, triplets, self.seed, first, count, len(tables.anchors), len(tables.weights),
+            WEIGHTED=len(tables.cumulative) > 0, ALLOW_SELF=self.allow_self_negative, BLOCK=BLOCK,
+            enable_fp_fusion=False,
+        )  # fmt: skip
+        return triplets
+
+
+def _place(array: np.ndarray, device: str) -> Any:
+    return torch.from_numpy(array).to(device)
+
+
+@triton.jit(do_not_specialize=["seed", "first"])
+def _draw(
+    indptr, indices, cumulative, anchors, weights, keep, other, triplets, seed, first, count, anchor_count, nodes,
+    WEIGHTED: tl.constexpr, ALLOW_SELF: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    t = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    live = t < count
+    state = _mix(seed.to(tl.uint64) ^ _mix((first + t).to(tl.uint64) + _STEP))
+    u = tl.load(anchors + (_uniform(state) * anchor_count).to(tl.int64), mask=live, other=0).to(tl.int64)
+    state += _STEP
+    start, stop = tl.load(indptr + u), tl.load(indptr + u + 1)
+
+    if WEIGHTED:
+        target = _uniform(state) * tl.load(cumulative + stop - 1, mask=live, other=0)
+        low = _search(cumulative, start, stop - 1, target, STRICT=True)
+    else:
+        low = start + (_uniform(state) * (stop - start)).to(tl.int64)
+    i = tl.load(indices + low, mask=live, other=0)
+
+    j = tl.zeros([BLOCK], tl.int64)
+    pending = live
+    tries = 0
+    while (tries < PATIENCE) & (tl.max(pending.to(tl.int32), 0) > 0):
+        state += _STEP
+        position = _uniform(state) * nodes
+        k = position.to(tl.int64)
+        stay = position - k < tl.load(keep + k)
+        drawn = tl.where(stay, k, tl.load(other + k))
+        j = tl.where(pending, drawn, j)
+        pending &= _excluded(indices, start, stop, u, drawn, ALLOW_SELF)
+        tries += 1
+    if tl.max(pending.to(tl.int32), 0) > 0:
+        _, total = _walk(indices, weights, start, stop, u, nodes, float("inf"), ALLOW_SELF, BLOCK)
+        target = _uniform(state + _STEP) * total
+        exact, _ = _walk(indices, weights, start, stop, u, nodes, target, ALLOW_SELF, BLOCK)
+        j = tl.where(pending, exact, j)
+    tl.store(triplets + 3 * t, u, mask=live)
+    tl.store(triplets + 3 * t + 1, i, mask=live)
+    tl.store(triplets + 3 * t + 2, j, mask=live)
+
+
+@triton.jit
+def _mix(x):
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB
+    return x ^ (x >> 31)
+
+
+@triton.jit
+def _uniform(state):
+    """A float64 in [0, 1) from a state."""
+    return (_mix(state) >> 11).to(tl.float64) * (1.0 / (1 << 53))
+
+
+@triton.jit
+def _search(values, low, high, target, STRICT: tl.constexpr):
+    """The first place from low to high whose value is ≥ target, or > target if STRICT; high if there is none."""
+    while tl.max(high - low, 0) > 0:
+        open_ = low < high
+        middle = (low + high) // 2
+        value = tl.load(values + middle, mask=open_, other=0)
+        reached = value > target if STRICT else value >= target
+        high = tl.where(open_ & reached, middle, high)
+        low = tl.where(open_ & ~reached, middle + 1, low)
+    return low
+
+
+@triton.jit
+def _excluded(indices, start, stop, u, node, ALLOW_SELF: tl.constexpr):
+    """Whether a node may not be u's j: a neighbour in its sorted row, or itself."""
+    place = _search(indices, start, stop, node, STRICT=False)
+    found = tl.load(indices + place, mask=place < stop, other=-1) == node
+    return found if ALLOW_SELF else found | (node == u)
+
+
+@triton.jit
+def _walk(indices, weights, start, stop, u, nodes, target, ALLOW_SELF: tl.constexpr, BLOCK: tl.constexpr):
+    """Add up the weights of u's non-neighbours until they pass target: the last one added and the sum."""
+    total = tl.zeros([BLOCK], tl.float64)
+    last = tl.full([BLOCK], -1, tl.int64)
+    for k in range(nodes):
+        node = tl.full([BLOCK], k, tl.int64)
+        weight = tl.load(weights + node)
+        adding = (total <= target) & (weight > 0) & ~_excluded(indices, start, stop, u, node, ALLOW_SELF)
+        last = tl.where(adding, node, last)
+        total += tl.where(adding, weight, 0.0)
+    return last, total

@@ -1,0 +1,121 @@
+"""The Triton kernels against the reference: on a GPU where there is one, else in Triton's interpreter."""
+
+import numpy as np
+import pytest
+
+from neural_brane.errors import ParameterError
+from neural_brane.kernels import reference
+from neural_brane.kernels.types import MAX, MEAN, SUM, Model
+
+torch = pytest.importorskip("torch")
+gpu = pytest.importorskip("neural_brane.kernels.gpu")
+gpu_frame = pytest.importorskip("neural_brane.kernels.gpu_frame")
+gpu_trainer = pytest.importorskip("neural_brane.kernels.gpu_trainer")
+
+ON_GPU = not gpu.INTERPRETED
+BATCH = 100 if ON_GPU else 1  # the interpreter takes some five milliseconds a program
+SEED = np.random.SeedSequence().entropy % 2**32 if ON_GPU else 5
+POOLINGS = [(MAX, False), (MAX, True), (SUM, False), (MEAN, False)]
+PENALTIES = [{}, {"hidden_l2": 0.002}, {"parameter_l2": 0.01}]
+
+
+@pytest.fixture(autouse=True)
+def poison(monkeypatch):
+    """Memory that kernels are to write starts as NaN, or as rows far outside of every table."""
+
+    def poisoned(*shape, dtype=torch.float32):
+        return torch.full(shape, torch.nan if dtype.is_floating_point else 10**9, dtype=dtype, device=gpu.DEVICE)
+
+    monkeypatch.setattr(gpu, "empty", poisoned)
+    monkeypatch.setattr(gpu_trainer, "empty", poisoned)
+
+
+def assert_follows_the_reference(case, settings, **options) -> None:
+    """Train the same model on the same triplets by both kernels; the reference in double precision."""
+    slow = case._replace(model=Model(*(theta.astype(np.float64) for theta in case.model)))
+    np.testing.assert_allclose(gpu.train(*case, settings, **options), reference.train(*slow, settings), rtol=1e-3)
+    for name, found, expected in zip(Model._fields, case.model, slow.model, strict=True):
+        # An entry near zero is judged by the size of its table: its own digits are those of a difference.
+        size = np.abs(expected).mean() if expected.size else 0
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * size, err_msg=f"{name}, seed {SEED}")
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("penalty", PENALTIES, ids=str)
+@pytest.mark.parametrize(("pooling", "zero_floor"), POOLINGS, ids=str)
+def test_fifty_steps_follow_the_reference(make_case, settings, pooling, zero_floor, penalty, deterministic):
+    if not ON_GPU and deterministic != bool(penalty):
+        pytest.skip("one of the two in the interpreter; both on a GPU")
+    settings = settings._replace(pooling=pooling, zero_floor=zero_floor, train_bias=bool(penalty), **penalty)
+    settings = settings._replace(triplet_scale=1 / BATCH)
+    case = make_case(steps=50, batch=BATCH, seed=SEED)
+    assert_follows_the_reference(case, settings, deterministic=deterministic)
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_the_tiles_of_large_batches_follow_the_reference(make_case, settings, monkeypatch, deterministic):
+    monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
+    batch = 3000 if ON_GPU else 3
+    settings = settings._replace(triplet_scale=1 / batch, train_bias=True, zero_floor=True)
+    case = make_case(steps=3, batch=batch, seed=SEED)
+    assert_follows_the_reference(case, settings, deterministic=deterministic)
+
+
+@pytest.mark.parametrize(("d1", "d2"), [(0, 5), (5, 0), (17, 40)])
+def test_any_widths_follow_the_reference(make_case, settings, d1, d2):
+    settings = settings._replace(attribute_dim=d1, triplet_scale=1 / BATCH)
+    assert_follows_the_reference(make_case(d1=d1, d2=d2, steps=2, batch=BATCH, seed=SEED), settings)
+
+
+@pytest.mark.parametrize("batch", [1, 6, 13])
+def test_any_batch_size_follows_the_reference(make_case, settings, batch):
+    case = make_case(steps=2, batch=batch, seed=SEED)
+    assert_follows_the_reference(case, settings._replace(triplet_scale=1 / batch, train_bias=True))
+
+
+def test_strong_decay_keeps_the_tables_exact(make_case, settings):
+    """The common factor of the tables passes its smallest value and is folded in on the way."""
+    settings = settings._replace(parameter_l2=4.0, triplet_scale=1 / BATCH)
+    assert_follows_the_reference(make_case(steps=9, batch=BATCH, seed=SEED), settings)
+
+
+@pytest.mark.skipif(not ON_GPU, reason="the interpreter has no graphs")
+def test_captured_steps_follow_the_reference(make_case, settings):
+    """Two groups and a half: one launched step by step, one captured, the rest launched again."""
+    case = make_case(steps=250, batch=20, seed=SEED)
+    assert_follows_the_reference(case, settings._replace(triplet_scale=1 / 20, learning_rate=0.02))
+
+
+def test_unpadded_tables_are_padded_on_the_way(make_case, settings):
+    case = make_case(steps=2, batch=BATCH, seed=SEED)
+    tables = case.model.attribute_table[:, :7].copy(), case.model.neighbour_table[:, :12].copy()
+    bare = case._replace(model=case.model._replace(attribute_table=tables[0], neighbour_table=tables[1]))
+    assert_follows_the_reference(bare, settings._replace(triplet_scale=1 / BATCH))
+
+
+def test_deterministic_runs_give_the_same_bits(make_case, settings):
+    runs = [make_case(steps=150 if ON_GPU else 2, batch=BATCH, seed=SEED) for _ in range(2)]
+    losses = [gpu.train(*case, settings, deterministic=True) for case in runs]
+    np.testing.assert_array_equal(*losses)
+    for first, second in zip(runs[0].model, runs[1].model, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(("pooling", "zero_floor"), POOLINGS)
+def test_embed_and_hide_follow_the_reference(make_case, settings, pooling, zero_floor):
+    case = make_case(seed=SEED)
+    settings = settings._replace(pooling=pooling, zero_floor=zero_floor)
+    nodes = np.arange(40)
+    pooled = gpu.embed(*case[:3], nodes, settings)
+    np.testing.assert_allclose(pooled, reference.embed(*case[:3], nodes, settings), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(gpu.hide(case.model, pooled), reference.hide(case.model, pooled), rtol=1e-5, atol=1e-6)
+
+
+def test_tables_that_do_not_fit_are_refused_with_both_numbers(monkeypatch):
+    monkeypatch.setattr(gpu, "INTERPRETED", False)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**9, 10**10))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 0)
+    with pytest.raises(ParameterError, match=r"needs 2,1\d\d,\d\d\d,\d\d\d bytes.* and 1,000,000,000 are free; lower"):
+        gpu.require_memory(tables=10**9, graph=10**9, dim=150, hidden=150, batch=100)
+    gpu.require_memory(tables=10**8, graph=10**8, dim=150, hidden=150, batch=100)
