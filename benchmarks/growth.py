@@ -176,7 +176,7 @@ def main() -> None:
         return measure(options.measure[0], Path(options.measure[1]))
     from neural_brane.methods import METHODS
 
-    methods = options.methods or [name for name, kind in METHODS.items() if "device" not in kind().get_params()]
+    methods = options.methods or [name for name, kind in METHODS.items() if kind.extra is None]
     methods = list(METHODS) if methods == ["all"] else methods
     if unknown := [name for name in methods if name not in METHODS]:
         parser.error(f"no method '{unknown[0]}'; choose 'all' or some of {', '.join(METHODS)}")
