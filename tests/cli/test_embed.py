@@ -80,6 +80,8 @@ def test_every_parameter_of_neural_brane_is_an_option():
         "--weight-std": 0.03,
         "--seed": 4,
         "--threads": 1,
+        "--device": "cpu",
+        "--deterministic": None,
         "--checkpoint": "run.safetensors",
     }
     words = [str(word) for pair in options.items() for word in pair if word is not None]

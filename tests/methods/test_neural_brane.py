@@ -10,6 +10,7 @@ from neural_brane import AttributedGraph, NeuralBrane, load
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.kernels import reference
 from neural_brane.methods.recipes import RECIPES
+from neural_brane.sampling.triplets import TripletSampler
 
 GOLDEN = [0.487455, 0.252530, 0.189128]
 SHORT = {"dim": 10, "epochs": 2, "batches_per_epoch": 20, "batch_size": 30, "seed": 3}
@@ -59,7 +60,8 @@ def test_the_reference_kernel_learns_the_same_vectors(small_graph):
     """The whole estimator, not only its kernels: the same start, the same triplets, the plain definition."""
     method = NeuralBrane(**SHORT).fit(small_graph)
     start = NeuralBrane(**SHORT | {"learning_rate": 1e-30, "l2": 0.0}).fit(small_graph)
-    sampler = method._sampler(small_graph)
+    options = {name: method.settings_[name] for name in ("negative_power", "allow_self_negative")}
+    sampler = TripletSampler(small_graph.adjacency, seed=method.seed_, **options)
     triplets = sampler.draw(0, 2 * 20 * 30).reshape(40, 30, 3)
     bags = method._attribute_bags, method._neighbour_bags
     reference.train(start.model_, *bags, triplets, method.kernel_settings_)

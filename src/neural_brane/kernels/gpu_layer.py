@@ -81,7 +81,8 @@ def _differentiate(
         pull = tl.where(role == 2, -toward, toward) - against
         tl.debug_barrier()  # all have read these units before any is overwritten
         tl.store(hidden + at, tl.where(own > 0, slope * pull + shrink * own, 0.0), mask=known)
-    loss = tl.maximum(-margin, 0.0) + tl.log(1 + decay)
+    tail = tl.where(decay < 1e-3, decay * (1 - 0.5 * decay), tl.log(1 + decay))  # of ln(1 + x) where 1 + x rounds
+    loss = tl.maximum(-margin, 0.0) + tail
     tl.store(share, tl.sum(tl.where(live & (slot % 3 == 0), loss, 0.0), 0))
 
 
