@@ -189,7 +189,7 @@ def quality(seeds: int = 10) -> dict[str, dict]:
     for name, row in rows.items():
         on_cpu = [c for c in cells if (c["dataset"], c["recipe"]) == (name, "default") and c["seed"] < seeds]
         scores = [value for value, task in zip(found, tasks, strict=True) if task[0] == name]
-        row["macro_f1"], row["cpu_macro_f1"] = np.mean(scores), np.mean([c["random"][2] for c in on_cpu])
+        row["macro_f1"], row["cpu_macro_f1"] = np.mean(scores), np.mean([c["macro_f1"][2] for c in on_cpu])
         row["loss"], row["cpu_loss"] = np.mean([c[-1] for c in row["curves"]]), np.mean([c["loss"] for c in on_cpu])
         row["seeds"], row["cpu_seeds"] = seeds, len(on_cpu)
         row["curves"] = row["curves"][:1]

@@ -4,12 +4,11 @@
     python benchmarks/quality.py --methods all|NAME… [--datasets …] [--seeds 3] [--untuned]
 
 A cell is one training with one seed, scored on ten random splits of its own (as the paper), the same for all that
-are compared, at 30, 50 and 70 % training nodes: logistic regression, C = 1, vectors as they are. Recipes are also
-scored on ten stratified splits. Methods run with the parameters tuned for the dataset where methods/tuned.toml has
-some, and with their defaults where not or with --untuned. Cells are kept in FILE as they are finished (quality.json,
-methods_quality.json or methods_defaults.json under results/), so a run that was stopped goes on where it was; a cell
-whose tuned parameters have changed is computed again. Trainings run side by side, one thread each; the number of
-threads changes no vector.
+are compared, at 30, 50 and 70 % training nodes: logistic regression (liblinear), C = 1, vectors as they are. Methods run
+with the parameters tuned for the dataset where methods/tuned.toml has some, and with their defaults where not or with
+--untuned. Cells are kept in FILE as they are finished (quality.json, methods_quality.json or methods_defaults.json under
+results/), so a run that was stopped goes on where it was; a cell whose tuned parameters have changed is computed again.
+Trainings run side by side, one thread each; the number of threads changes no vector.
 """
 
 import argparse
@@ -47,11 +46,9 @@ def compute(kind: str, dataset: str, name: str, seed: int, parameters: dict) -> 
     start = time.perf_counter()
     vectors = method.fit_transform(graph).vectors
     seconds = time.perf_counter() - start
-    kinds = {"random": False} | ({"stratified": True} if kind == "recipe" else {})
     cell = {"dataset": dataset, kind: name, "seed": seed}
-    for how, stratify in kinds.items():
-        scores = classify(vectors, graph.labels, train=SHARES, seed=seed, stratify=stratify).scores
-        cell[how] = [score.macro_mean for score in scores]
+    scores = classify(vectors, graph.labels, train=SHARES, seed=seed).scores
+    cell["macro_f1"] = [score.macro_mean for score in scores]
     cell |= {"loss": method.loss_history_[-1]} if kind == "recipe" else {"parameters": parameters}
     return cell | {"seconds": round(seconds, 1), "digest": graph.digest()}
 
@@ -97,32 +94,26 @@ def summarise(cells: list[dict], datasets: list[str], names: list[str], kind: st
     for dataset in datasets:
         for name in names:
             chosen = [cell for cell in cells if (cell["dataset"], cell[kind]) == (dataset, name)]
-            means = {
-                how: [sum(cell[how][k] for cell in chosen) / len(chosen) for k in range(len(SHARES))]
-                for how in ("random", "stratified")
-                if how in chosen[0]
-            }
-            row = {"dataset": dataset, kind: name, "seeds": len(chosen)} | means
+            means = [sum(cell["macro_f1"][k] for cell in chosen) / len(chosen) for k in range(len(SHARES))]
+            row = {"dataset": dataset, kind: name, "seeds": len(chosen), "macro_f1": means}
             row["paper"] = PAPER[dataset] if kind == "recipe" else macro_f1(name, dataset)
             row["seconds"] = sum(cell["seconds"] for cell in chosen) / len(chosen)
             if kind == "method":
                 row["parameters"] = chosen[-1]["parameters"]
-                row["difference"] = row["paper"] and [a - b for a, b in zip(row["random"], row["paper"], strict=True)]
+                row["difference"] = row["paper"] and [a - b for a, b in zip(means, row["paper"], strict=True)]
             rows.append(row)
     return rows
 
 
 def show(rows: list[dict], kind: str) -> None:
     """Print the table, and which methods stay below the paper."""
-    last = ("stratified splits",) if kind == "recipe" else ("difference", "seconds", "tuned")
+    last = ("difference", "seconds", "tuned") if kind == "method" else ()
     table = Table(title="Macro-F1 at 30 / 50 / 70 %: mean over seeds and 10 splits")
-    for name in ("dataset", kind, "seeds", "paper", "random splits", *last):
+    for name in ("dataset", kind, "seeds", "paper", "here", *last):
         table.add_column(name)
     for row in rows:
-        texts = [_numbers(row["paper"], ".4f"), _numbers(row["random"], ".4f")]
-        if kind == "recipe":
-            texts.append(_numbers(row["stratified"], ".4f"))
-        else:
+        texts = [_numbers(row["paper"], ".4f"), _numbers(row["macro_f1"], ".4f")]
+        if kind == "method":
             tuned = " ".join(f"{name}={value}" for name, value in row["parameters"].items())
             texts += [_numbers(row["difference"], "+.4f"), f"{row['seconds']:.1f}", tuned or "defaults"]
         table.add_row(row["dataset"], row[kind], str(row["seeds"]), *texts)
@@ -143,7 +134,7 @@ def _numbers(values: list[float] | None, form: str) -> str:
 
 def markdown(rows: list[dict]) -> str:
     """The README's table: the paper's figures beside ours at 30 / 50 / 70 %, random splits."""
-    by_recipe = {(row["dataset"], row["recipe"]): row["random"] for row in rows}
+    by_recipe = {(row["dataset"], row["recipe"]): row["macro_f1"] for row in rows}
     seeds = {row["dataset"]: row["seeds"] for row in rows}
     lines = ["| | paper | released recipe | default | seeds |", "| --- | --- | --- | --- | --- |"]
     for dataset, paper in PAPER.items():
@@ -160,7 +151,7 @@ def methods_markdown(rows: list[dict]) -> str:
     for method in dict.fromkeys(row["method"] for row in rows):
         found = [cells[method, dataset] for dataset in datasets]
         texts = [
-            _brief(row["random"][-1:]) + (f" ({_brief(row['paper'][-1:])})" if row["paper"] else "") for row in found
+            _brief(row["macro_f1"][-1:]) + (f" ({_brief(row['paper'][-1:])})" if row["paper"] else "") for row in found
         ]
         lines.append(f"| {method} | {' | '.join(texts)} |")
     return "\n".join(lines)

@@ -21,7 +21,7 @@ def script(monkeypatch):
 
 def cell(method, dataset, scores, seed=0, **parameters):
     return {
-        "dataset": dataset, "method": method, "seed": seed, "random": scores, "seconds": 2.0, "parameters": parameters,
+        "dataset": dataset, "method": method, "seed": seed, "macro_f1": scores, "seconds": 2.0, "parameters": parameters,
     }  # fmt: skip
 
 
@@ -51,9 +51,9 @@ def test_a_cell_of_other_parameters_is_computed_again(script, tmp_path):
     wanted = {("stdlib", "attributes", 0): {"dim": 4}, ("stdlib", "attributes", 1): {}}
     cells = quality.fill(kept, "method", wanted, path, 1)
     assert [one["seed"] for one in cells] == [1, 0]
-    assert cells[0]["random"] == [7, 7, 7]
+    assert cells[0]["macro_f1"] == [7, 7, 7]
     assert cells[1]["parameters"] == {"dim": 4}
-    assert 0 < min(cells[1]["random"]) < 1
+    assert 0 < min(cells[1]["macro_f1"]) < 1
     assert json.loads(path.read_text())["cells"] == cells
     path.unlink()
     assert quality.fill(cells, "method", wanted, path, 1) == cells
