@@ -4,11 +4,11 @@
     python benchmarks/quality.py --methods all|NAME… [--datasets …] [--seeds 3] [--untuned]
 
 A cell is one training with one seed, scored on ten random splits of its own (as the paper), the same for all that
-are compared, at 30, 50 and 70 % training nodes: logistic regression (liblinear), C = 1, vectors as they are. Methods run
-with the parameters tuned for the dataset where methods/tuned.toml has some, and with their defaults where not or with
---untuned. Cells are kept in FILE as they are finished (quality.json, methods_quality.json or methods_defaults.json under
-results/), so a run that was stopped goes on where it was; a cell whose tuned parameters have changed is computed again.
-Trainings run side by side, one thread each; the number of threads changes no vector.
+are compared, at 30, 50 and 70 % training nodes: logistic regression (liblinear), C = 1, vectors as they are. Methods
+run with the parameters tuned for the dataset where methods/tuned.toml has some, and with their defaults where not or
+with --untuned. Cells are kept in FILE as they are finished (quality.json, methods_quality.json or methods_defaults.json
+under results/), so a run that was stopped goes on where it was; a cell whose tuned parameters have changed is computed
+again. Trainings run side by side, one thread each; the number of threads changes no vector.
 """
 
 import argparse

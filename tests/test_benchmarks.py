@@ -21,7 +21,8 @@ def script(monkeypatch):
 
 def cell(method, dataset, scores, seed=0, **parameters):
     return {
-        "dataset": dataset, "method": method, "seed": seed, "macro_f1": scores, "seconds": 2.0, "parameters": parameters,
+        "dataset": dataset, "method": method, "seed": seed, "macro_f1": scores, "seconds": 2.0,
+        "parameters": parameters,
     }  # fmt: skip
 
 
