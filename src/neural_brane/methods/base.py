@@ -17,6 +17,7 @@ from neural_brane.ids import locate
 from neural_brane.io.vectors import write_vectors
 from neural_brane.methods.estimator import Estimator
 
+OF_THE_RUN = {"progress", "threads", "checkpoint"}  # parameters of a run, not of its result
 Source = AttributedGraph | tuple[sparse.sparray, sparse.sparray]
 
 
@@ -32,6 +33,7 @@ class Embedder(Estimator):
     extra: ClassVar[str | None] = None  # the optional part of the installation it needs, as in neural-brane[torch]
 
     dim: int
+    seed_: int
 
     def fit(self, graph: Source, y: None = None) -> Self:
         """Learn from a graph, or from a pair of sparse matrices (adjacency, attributes). Returns self."""
@@ -69,8 +71,9 @@ class Embedder(Estimator):
         """The vectors in the order of the nodes, as (k, dim) float32 arrays."""
 
     def _resolved(self) -> dict[str, Any]:
-        """The parameters that were in force, fit for JSON."""
-        return {name: value for name, value in self.get_params().items() if not callable(value)}
+        """The parameters that were in force, fit for JSON; without those that change no vector."""
+        kept = {name: value for name, value in self.get_params().items() if name not in OF_THE_RUN}
+        return kept | {"seed": self.seed_}
 
     def _fitted_graph(self) -> AttributedGraph:
         if not hasattr(self, "graph_"):

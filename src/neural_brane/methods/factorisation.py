@@ -3,7 +3,6 @@
 import secrets
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,3 @@ class Factorisation(Embedder):
 
     def _blocks(self) -> Iterator[np.ndarray]:
         yield self.vectors_
-
-    def _resolved(self) -> dict[str, Any]:
-        passing = {"progress", "threads"}  # of the run, not of its result
-        return {name: value for name, value in self.get_params().items() if name not in passing} | {"seed": self.seed_}

@@ -186,11 +186,6 @@ class Graph2Gauss(InductiveEmbedder):
             with threadpool_limits(1, "blas"):
                 yield np.maximum(hidden, 0) @ weights.mean + weights.mean_bias
 
-    def _resolved(self) -> dict[str, Any]:
-        passing = {"progress", "threads"}  # of the run, not of its result
-        kept = {name: value for name, value in self.get_params().items() if name not in passing}
-        return kept | {"seed": self.seed_}
-
 
 def gaussians(weights: Weights, attributes: backend.SparseRows) -> tuple[Any, Any]:
     """Mean and variances of every node's Gaussian, both (nodes, dim)."""

@@ -225,11 +225,6 @@ class GraphSAGE(InductiveEmbedder):
                 vectors = np.hstack([hidden[rows] @ weights.own_2, (around[rows] @ hidden) @ weights.around_2])
             yield vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
-    def _resolved(self) -> dict[str, Any]:
-        passing = {"progress", "threads"}  # of the run, not of its result
-        kept = {name: value for name, value in self.get_params().items() if name not in passing}
-        return kept | {"seed": self.seed_}
-
 
 def _between_nodes(adjacency: sparse.csr_array) -> sparse.csr_array:
     """The links without self-loops: a walk along these pairs a node with itself."""

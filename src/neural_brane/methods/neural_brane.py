@@ -11,7 +11,7 @@ import numpy as np
 from neural_brane.errors import ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.types import POOLING, Bags, Model, Settings, padded, zeros
-from neural_brane.methods.base import Embedder, require
+from neural_brane.methods.base import OF_THE_RUN, Embedder, require
 from neural_brane.methods.checkpoint import Checkpoint
 from neural_brane.methods.engines import Engine, open_engine, require_room, resolve
 from neural_brane.methods.recipes import RECIPES
@@ -245,9 +245,8 @@ class NeuralBrane(Embedder):
         return pooled
 
     def _resolved(self) -> dict[str, Any]:
-        passing = {"progress", "threads", "checkpoint"}  # of the run, not of its result
-        resolved = {name: value for name, value in self.settings_.items() if name not in passing}
-        return resolved | {"seed": self.seed_}
+        kept = {name: value for name, value in self.settings_.items() if name not in OF_THE_RUN}
+        return kept | {"seed": self.seed_}
 
 
 def _check(s: dict[str, Any]) -> None:

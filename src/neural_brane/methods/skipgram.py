@@ -4,7 +4,7 @@ import secrets
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -121,11 +121,6 @@ class SkipGramEmbedder(Embedder):
 
     def _blocks(self) -> Iterator[np.ndarray]:
         yield self.vectors_
-
-    def _resolved(self) -> dict[str, Any]:
-        passing = {"progress", "threads"}  # of the run, not of its result
-        resolved = {name: value for name, value in self.get_params().items() if name not in passing}
-        return resolved | {"seed": self.seed_}
 
 
 def train(
