@@ -1,15 +1,14 @@
 """Neural-Brane on the CPU, in Numba: the kernels of `reference`, fast, and the same bit for bit on any threads.
 
-A step has two parallel passes. One owns columns: each task finishes the step before on its LANE columns of a table
-(or its rows of W), then pools this step's bags in them. The other owns blocks of triplets, whose number does not
-depend on the threads: each runs its own small matrix products and keeps its share of W's gradient. So no two
-threads write one number, and every sum has one order.
+A batch is cut into blocks whose number does not depend on the threads. One parallel pass takes the blocks: each
+pools its rows, runs its own small matrix products, and keeps its share of W's gradient. A second pass owns
+columns: each task walks all slots in order and writes only its own columns of a table, or its own rows of W.
+So no two threads write one number, and every sum has one order.
 """
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
 from typing import NamedTuple
 
 # Threads meet twice a step. Left alone, OpenMP's spin for milliseconds there, which starves whatever else the
@@ -25,31 +24,29 @@ from threadpoolctl import ThreadpoolController
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
-from neural_brane.kernels.columns import pool_columns, scale_columns, update_columns
-from neural_brane.kernels.types import LANE, Bags, Model, Settings
+from neural_brane.kernels.pooling import pool, prefetch_bag
+from neural_brane.kernels.types import LANE, MAX, MEAN, Bags, Model, Settings
 
 BLOCK_TRIPLETS = 25  # smaller blocks spread over more threads, larger ones make faster matrix products
 MAX_BLOCKS = 64
 WEIGHT_TASKS = 4
-ATTRIBUTES, NEIGHBOURS, WEIGHT = 0, 1, 2  # what a task of the pass over columns owns a part of
 SMALLEST_SCALE = 0.25
-EMBED_NODES = 256  # embedded by one task at a time
 _BLAS = ThreadpoolController().select(user_api="blas")  # made once: finding the libraries takes a millisecond
 
 
 class Workspace(NamedTuple):
-    """Scratch of one batch: made once, reused by every step. A block's slots are all its u, then all i, then all j."""
+    """Scratch of one batch, a block at a time: made once, reused by every step."""
 
-    pooled: np.ndarray  # f (slots, dim)
-    hidden: np.ndarray  # h, then dL/dz (slots, hidden)
-    slope: np.ndarray  # dL/df (slots, dim)
-    attribute_winner: np.ndarray  # (slots, padded d1) int32
-    neighbour_winner: np.ndarray  # (slots, padded d2) int32
-    bounds: np.ndarray  # (blocks + 1,) int64: the triplets where each block begins
+    pooled: np.ndarray  # f (blocks, rows, dim)
+    hidden: np.ndarray  # h, then dL/dz (blocks, rows, hidden)
+    slope: np.ndarray  # dL/df (blocks, rows, dim)
+    attribute_best: np.ndarray  # one node's pooled row (blocks, 1, padded d1)
+    attribute_winner: np.ndarray  # (blocks, rows, padded d1) int32
+    neighbour_best: np.ndarray
+    neighbour_winner: np.ndarray
     weight_share: np.ndarray  # (blocks, hidden, dim)
     bias_share: np.ndarray  # (blocks, hidden)
     loss_share: np.ndarray  # (blocks,) float64
-    tasks: np.ndarray  # (tasks, 2) int64: what a task of the pass over columns owns, and which part of it
 
 
 @contextmanager
@@ -70,12 +67,10 @@ def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np
 
     Returns (steps,) float64: each batch's mean of −ln σ before its step.
     """
-    work = _workspace(model, triplets.shape[1])
-    blocks = [triplets[:, start:stop].transpose(0, 2, 1) for start, stop in pairwise(work.bounds)]
-    slots = np.concatenate([block.reshape(len(triplets), -1) for block in blocks], axis=1)
+    workspace = _workspace(model, triplets.shape[1])
     losses = np.empty(len(triplets))
     with _BLAS.limit(limits=1):
-        _train(model, attribute_bags, neighbour_bags, slots, settings, work, losses)
+        _train(model, attribute_bags, neighbour_bags, triplets, settings, workspace, losses)
     return losses
 
 
@@ -97,77 +92,47 @@ def hide(model: Model, pooled: np.ndarray):
 
 def _workspace(model: Model, batch: int) -> Workspace:
     blocks = min(MAX_BLOCKS, -(-batch // BLOCK_TRIPLETS))
-    slots = 3 * batch
+    rows = 3 * -(-batch // blocks)
     hidden, dim = model.weight.shape
     d1, d2 = model.attribute_table.shape[1], model.neighbour_table.shape[1]
     return Workspace(
-        pooled=np.empty((slots, dim), np.float32),
-        hidden=np.empty((slots, hidden), np.float32),
-        slope=np.empty((slots, dim), np.float32),
-        attribute_winner=np.empty((slots, d1), np.int32),
-        neighbour_winner=np.empty((slots, d2), np.int32),
-        bounds=np.arange(blocks + 1) * batch // blocks,
+        pooled=np.empty((blocks, rows, dim), np.float32),
+        hidden=np.empty((blocks, rows, hidden), np.float32),
+        slope=np.empty((blocks, rows, dim), np.float32),
+        attribute_best=np.empty((blocks, 1, d1), np.float32),
+        attribute_winner=np.empty((blocks, rows, d1), np.int32),
+        neighbour_best=np.empty((blocks, 1, d2), np.float32),
+        neighbour_winner=np.empty((blocks, rows, d2), np.int32),
         weight_share=np.empty((blocks, hidden, dim), np.float32),
         bias_share=np.empty((blocks, hidden), np.float32),
         loss_share=np.empty(blocks),
-        tasks=_tasks(d1 // LANE, d2 // LANE, WEIGHT_TASKS),
     )
 
 
-def _tasks(*counts: int) -> np.ndarray:
-    """The parts of each kind, spread evenly: threads take runs of tasks, and each should get some of every kind."""
-    parts = [((part + 0.5) / count, kind, part) for kind, count in enumerate(counts) for part in range(count)]
-    return np.array([(kind, part) for _, kind, part in sorted(parts)])
-
-
 @numba.njit(cache=True, error_model="numpy", parallel=True)
-def _train(model, attribute_bags, neighbour_bags, slots, settings, work, losses):
-    """The loop of `train` over slots (steps, slots), the nodes of every step in the order of the workspace.
+def _train(model, attribute_bags, neighbour_bags, triplets, settings, work, losses):
+    """The loop of `train`: per step one pass over blocks, then one over columns.
 
     L2 on the parameters shrinks every row of both tables at every step. A common factor does it in no time:
     the tables hold P / scale, and pooling commutes with a positive factor.
     """
+    tasks = (model.attribute_table.shape[1] + model.neighbour_table.shape[1]) // LANE + WEIGHT_TASKS
     decay = np.float32(1 - 2 * settings.learning_rate * settings.parameter_l2)
     scale = np.float32(1)
-    for step in range(len(slots) + 1):
-        fold = scale < SMALLEST_SCALE or step == len(slots)
+    for step in range(len(triplets)):
+        batch = triplets[step]
         # Numba compiles a function anew for every type of its arguments, and the index of prange changes its type on
         # the way: the casts, here and below, save seconds at the first run.
-        for task in prange(len(work.tasks)):
-            kind, part = work.tasks[task]
-            if kind == ATTRIBUTES:
-                _columns(
-                    model.attribute_table, attribute_bags, slots, step, settings, scale, fold, work,
-                    work.attribute_winner, part * LANE, np.int64(0), settings.attribute_dim,
-                )  # fmt: skip
-            elif kind == NEIGHBOURS:
-                _columns(
-                    model.neighbour_table, neighbour_bags, slots, step, settings, scale, fold, work,
-                    work.neighbour_winner, part * LANE, settings.attribute_dim, work.pooled.shape[1],
-                )  # fmt: skip
-            elif step > 0:
-                _update_weight(model, settings, decay, work, part)
-        scale = np.float32(1) if fold else scale
-        if step < len(slots):
-            for block in prange(len(work.loss_share)):
-                _block(model, settings, work, np.int64(block))
-            losses[step] = _mean(work.loss_share, slots.shape[1] // 3)
-            scale *= decay
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _columns(table, bags, slots, step, settings, scale, fold, work, winner, column, first, last):
-    """Finish the step before and begin this one, in LANE columns of one table: columns first to last of f."""
-    columns = min(LANE, last - first - column)
-    if step > 0:
-        update_columns(
-            bags, table, column, slots[step - 1], settings, scale, work.slope, winner, first + column, columns
-        )
-    if fold and scale != 1:
-        scale_columns(table, column, scale)
-    if step < len(slots):
-        scale = np.float32(1) if fold else scale
-        pool_columns(bags, table, column, slots[step], settings, scale, work.pooled, winner, first + column, columns)
+        for block in prange(work.pooled.shape[0]):
+            _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, np.int64(block))
+        losses[step] = _mean(work.loss_share, len(batch))
+        scale *= decay
+        for task in prange(tasks):
+            _update(model, attribute_bags, neighbour_bags, batch, settings, scale, decay, work, np.int64(task))
+        if scale < SMALLEST_SCALE or (step == len(triplets) - 1 and scale != 1):
+            _rescale(model.attribute_table, scale)
+            _rescale(model.neighbour_table, scale)
+            scale = np.float32(1)
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -180,20 +145,45 @@ def _mean(shares, count):
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _block(model, settings, work, block):
-    """Forward and backward for the triplets of one block; writes its slots of the workspace."""
-    start, stop = work.bounds[block], work.bounds[block + 1]
-    pooled, hidden = work.pooled[3 * start : 3 * stop], work.hidden[3 * start : 3 * stop]
+def _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, block):
+    """Forward and backward for the triplets of one block; writes its slices of the workspace."""
+    blocks = work.pooled.shape[0]
+    triplets = batch[block * len(batch) // blocks : (block + 1) * len(batch) // blocks]
+    count = len(triplets)
+    pooled = work.pooled[block, : 3 * count]
+    hidden = work.hidden[block, : 3 * count]
+    _pool_all(
+        attribute_bags, model.attribute_table, triplets, settings, scale,
+        work.attribute_best[block], work.attribute_winner[block], pooled, np.int64(0), settings.attribute_dim,
+    )  # fmt: skip
+    _pool_all(
+        neighbour_bags, model.neighbour_table, triplets, settings, scale,
+        work.neighbour_best[block], work.neighbour_winner[block], pooled, settings.attribute_dim, pooled.shape[1],
+    )  # fmt: skip
     np.dot(pooled, model.weight.T, hidden)
-    work.loss_share[block] = _score(hidden, model.bias, settings, stop - start)
-    np.dot(hidden, model.weight, work.slope[3 * start : 3 * stop])
+    work.loss_share[block] = _score(hidden, model.bias, settings, count)
+    np.dot(hidden, model.weight, work.slope[block, : 3 * count])
     np.dot(hidden.T, pooled, work.weight_share[block])
     if settings.train_bias:
         share = work.bias_share[block]
         share[:] = 0
-        for row in range(len(hidden)):
+        for row in range(3 * count):
             for k in range(len(share)):
                 share[k] += hidden[row, k]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _pool_all(bags, table, triplets, settings, scale, best, winner, pooled, first, last):
+    """Pool one table for all u, then all i, then all j: into columns first to last of pooled, and winner."""
+    count = len(triplets)
+    for role in range(3):
+        for t in range(count):
+            slot = role * count + t
+            if t + 1 < count:
+                prefetch_bag(bags, table, triplets[t + 1, role])
+            pool(bags, table, triplets[t, role], settings, best, winner, slot)
+            for c in range(np.uint64(last - first)):
+                pooled[slot, np.uint64(first) + c] = scale * best[0, c]
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath=True)
@@ -222,6 +212,58 @@ def _score(hidden, bias, settings, count):
 
 
 @numba.njit(cache=True, error_model="numpy")
+def _update(model, attribute_bags, neighbour_bags, batch, settings, scale, decay, work, task):
+    """One task of the second pass: some columns of a table, or some rows of W."""
+    d1, dim = settings.attribute_dim, model.weight.shape[1]
+    attribute_tasks = model.attribute_table.shape[1] // LANE
+    weight_task = task - attribute_tasks - model.neighbour_table.shape[1] // LANE
+    if task < attribute_tasks:
+        _update_table(
+            model.attribute_table, attribute_bags, batch, settings, scale,
+            work.attribute_winner, work.slope, task * LANE, np.int64(0), d1,
+        )  # fmt: skip
+    elif weight_task < 0:
+        _update_table(
+            model.neighbour_table, neighbour_bags, batch, settings, scale,
+            work.neighbour_winner, work.slope, (task - attribute_tasks) * LANE, d1, dim,
+        )  # fmt: skip
+    else:
+        _update_weight(model, settings, decay, work, weight_task)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _update_table(table, bags, triplets, settings, scale, winner, slope, column, first, last):
+    """Walk all slots of the batch in order; subtract their gradients from LANE columns of one table.
+
+    The table's gradients are columns first to last of slope (blocks, rows, dim).
+    """
+    columns = min(LANE, last - first - column)
+    at, column = (
+        np.uint64(first + column),
+        np.uint64(column),
+    )  # unsigned: Numba tests the others for -1, -2, …
+    rate = np.float32(settings.learning_rate / scale)
+    blocks, batch = slope.shape[0], len(triplets)
+    for block in range(blocks):
+        begin, end = block * batch // blocks, (block + 1) * batch // blocks
+        for slot in range(3 * (end - begin)):
+            if settings.pooling == MAX:
+                for c in range(np.uint64(columns)):
+                    row = winner[block, slot, column + c]
+                    if row >= 0:
+                        table[np.uint64(row), column + c] -= rate * slope[block, slot, at + c]
+            else:
+                role, t = divmod(slot, end - begin)
+                node = triplets[begin + t, role]
+                start, stop = bags.indptr[node], bags.indptr[node + 1]
+                share = rate / np.float32(stop - start) if settings.pooling == MEAN else rate
+                for k in range(start, stop):
+                    row = bags.indices[k]
+                    for c in range(np.uint64(columns)):
+                        table[row, column + c] -= share * slope[block, slot, at + c]
+
+
+@numba.njit(cache=True, error_model="numpy")
 def _update_weight(model, settings, decay, work, task):
     """Add up the blocks' shares in order and take the step on this task's rows of W and b."""
     hidden, dim = model.weight.shape
@@ -239,16 +281,19 @@ def _update_weight(model, settings, decay, work, task):
             model.bias[k] = decay * model.bias[k] - rate * slope
 
 
+@numba.njit(cache=True, error_model="numpy")
+def _rescale(table, scale):
+    for row in range(len(table)):
+        for c in range(table.shape[1]):
+            table[row, c] *= scale
+
+
 @numba.njit(cache=True, error_model="numpy", parallel=True)
 def _embed(bags, table, nodes, settings, pooled, first, last):
     """Pool one table for every node of nodes (k,) into columns first to last of pooled (k, dim)."""
-    chunks = -(-len(nodes) // EMBED_NODES)
-    for chunk in prange(chunks):
-        start, stop = chunk * EMBED_NODES, min((chunk + 1) * EMBED_NODES, len(nodes))
-        winner = np.empty((EMBED_NODES, table.shape[1]), np.int32)
-        for column in range(0, last - first, LANE):
-            columns = min(LANE, last - first - column)
-            pool_columns(
-                bags, table, column, nodes[start:stop], settings, np.float32(1), pooled[start:stop], winner,
-                first + column, columns,
-            )  # fmt: skip
+    for slot in prange(len(nodes)):
+        best = np.empty((1, table.shape[1]), np.float32)
+        winner = np.empty((1, table.shape[1]), np.int32)
+        pool(bags, table, nodes[slot], settings, best, winner, 0)
+        for c in range(last - first):
+            pooled[slot, first + c] = best[0, c]
