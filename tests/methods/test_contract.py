@@ -1,10 +1,12 @@
 """What every method promises, whatever it does inside."""
 
+import os
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from neural_brane import METHODS, AttributedGraph, Embedding
+from neural_brane import METHODS, AttributedGraph, Embedding, load
 from neural_brane.errors import ParameterError
 from neural_brane.evaluate.link import SIMILARITIES
 
@@ -21,7 +23,7 @@ QUICK = {
 
 
 def make(name, **parameters):
-    return METHODS[name](dim=8, seed=1, **QUICK.get(name, {}) | parameters)
+    return METHODS[name](**{"dim": 8, "seed": 1} | QUICK.get(name, {}) | parameters)
 
 
 def need(name):
@@ -60,6 +62,14 @@ def test_vectors_have_the_width_asked_for_and_the_nodes_ids(name, small_graph):
 def test_the_same_seed_gives_the_same_bits(name, small_graph):
     first, again = (make(name).fit_transform(small_graph).vectors for _ in range(2))
     np.testing.assert_array_equal(first, again)
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a second thread needs a second core")
+def test_the_number_of_threads_changes_no_bit(name):
+    """On a graph large enough for the work to be shared out."""
+    graph = load("stdlib")
+    one, two = (make(name, dim=40, threads=count).fit_transform(graph).vectors for count in (1, 2))
+    np.testing.assert_array_equal(one, two)
 
 
 def test_parameters_are_kept_as_given_and_clone_copies_them(name, small_graph):
