@@ -55,7 +55,7 @@ SelfLoops = Annotated[
 Recipe = Annotated[
     Literal["default", "released", "paper"] | None,
     Option(
-        help="Settings by name: the best single one measured (default), those of the authors' released "
+        help="Settings by name: ours (default: real rows only, pooled vectors), those of the authors' released "
         "program, or those of the paper's text.",
         rich_help_panel=MODEL,
     ),

@@ -58,6 +58,20 @@ def transition(adjacency: sparse.csr_array, *, self_loops: bool = False) -> spar
     return _divide_rows(matrix, matrix.sum(axis=1))
 
 
+def without_self_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
+    """The links between different nodes."""
+    entries = adjacency.tocoo()
+    proper = entries.row != entries.col
+    kept = (entries.data[proper], (entries.row[proper], entries.col[proper]))
+    return sparse.csr_array(kept, shape=adjacency.shape)
+
+
+def unit_rows(table: np.ndarray) -> np.ndarray:
+    """Rows of length one; a row of zeros stays."""
+    lengths = np.linalg.norm(table, axis=1, keepdims=True)
+    return table / np.where(lengths > 0, lengths, 1)
+
+
 def by_slabs(product: Product, table: np.ndarray, *, threads: int | None = 1, report: Callable[[], Any] | None = None):
     """product(table) for a product that treats columns apart, a few columns at a time; one report a slab."""
     starts = range(0, table.shape[1], SLAB_COLUMNS)

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
+from neural_brane.kernels.linear import without_self_loops
 from neural_brane.methods import torch_backend as backend
 from neural_brane.methods.base import InductiveEmbedder, require
 from neural_brane.progress import Progress, Reporter
@@ -119,7 +120,7 @@ class GraphSAGE(InductiveEmbedder):
     def _fit(self, graph: AttributedGraph) -> None:
         self._check()
         device = backend.choose_device(self.device)
-        links = _between_nodes(graph.adjacency)
+        links = without_self_loops(graph.adjacency)  # a walk along a self-loop pairs a node with itself
         if links.nnz == 0:
             raise GraphError(
                 f"graph '{graph.name}' links nodes to themselves alone, so there are no pairs to learn from; "
@@ -224,14 +225,6 @@ class GraphSAGE(InductiveEmbedder):
             with threadpool_limits(1, "blas"):
                 vectors = np.hstack([hidden[rows] @ weights.own_2, (around[rows] @ hidden) @ weights.around_2])
             yield vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-
-
-def _between_nodes(adjacency: sparse.csr_array) -> sparse.csr_array:
-    """The links without self-loops: a walk along these pairs a node with itself."""
-    entries = adjacency.tocoo()
-    proper = entries.row != entries.col
-    kept = (entries.data[proper], (entries.row[proper], entries.col[proper]))
-    return sparse.csr_array(kept, shape=adjacency.shape)
 
 
 def _means(indptr: np.ndarray, indices: np.ndarray, columns: int) -> sparse.csr_array:

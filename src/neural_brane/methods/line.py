@@ -4,6 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
+from neural_brane.kernels.linear import unit_rows, without_self_loops
 from neural_brane.methods.skipgram import Corpus, SkipGram, SkipGramEmbedder, check, default_samples, train
 from neural_brane.progress import Reporter
 from neural_brane.sampling.pairs import EdgeSampler
@@ -68,11 +69,11 @@ class Line(SkipGramEmbedder):
         seeds = [int(part) for part in np.random.SeedSequence(self.seed_).generate_state(2, np.uint64)]
         parts = []
         for order, width, seed in zip((1, 2), (self.dim // 2, self.dim - self.dim // 2), seeds, strict=True):
-            matrix = graph.adjacency if order == 2 else _without_self_loops(graph.adjacency)
+            matrix = graph.adjacency if order == 2 else without_self_loops(graph.adjacency)
             if width and matrix.nnz:
                 parts.append(self._part(matrix, order, width, samples, seed))
         train(parts, learning_rate=self.learning_rate, unit="edges", progress=self.progress)
-        halves = [_of_length_one(model.vectors) for _, model in parts]
+        halves = [unit_rows(model.vectors) for _, model in parts]
         vectors = np.zeros((len(graph), self.dim), np.float32)
         vectors[:, self.dim - sum(half.shape[1] for half in halves) :] = np.hstack(halves)
         return vectors
@@ -83,13 +84,3 @@ class Line(SkipGramEmbedder):
         degree = matrix.sum(axis=1)
         model = SkipGram(degree, degree, dim=width, negatives=self.negatives, one_table=order == 1, seed=seed)
         return Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1), model
-
-
-def _without_self_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
-    matrix = sparse.csr_array(adjacency - sparse.diags_array(adjacency.diagonal()))
-    matrix.eliminate_zeros()
-    return matrix
-
-
-def _of_length_one(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)

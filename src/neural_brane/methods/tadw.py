@@ -4,7 +4,15 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.kernels.linear import by_slabs, inverse_frequency, leading, leading_steps, transition, weigh
+from neural_brane.kernels.linear import (
+    by_slabs,
+    inverse_frequency,
+    leading,
+    leading_steps,
+    transition,
+    unit_rows,
+    weigh,
+)
 from neural_brane.methods.base import require
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.steps import Steps
@@ -71,7 +79,7 @@ class TADW(Factorisation):
         report = Steps(self.progress, leading_steps(len(graph), self.text_dim) + self.epochs)
         self.text_ = self._text(graph, report)
         self._alternate(transition(graph.adjacency), report)
-        return np.hstack([_unit(self.nodes_), _unit(self.text_ @ self.directions_)])[:, : self.dim]
+        return np.hstack([unit_rows(self.nodes_), unit_rows(self.text_ @ self.directions_)])[:, : self.dim]
 
     def _text(self, graph: AttributedGraph, report: Steps) -> np.ndarray:
         """Tᵀ (nodes, text_dim): the attributes in few directions."""
@@ -105,9 +113,3 @@ def _two_steps(walk: sparse.csr_array, table: np.ndarray) -> np.ndarray:
     """(P + P²)/2 times a table."""
     once = walk @ table
     return (once + walk @ once) / 2
-
-
-def _unit(table: np.ndarray) -> np.ndarray:
-    """Rows of length one; a row of zeros stays."""
-    lengths = np.linalg.norm(table, axis=1, keepdims=True)
-    return table / np.where(lengths > 0, lengths, 1)
