@@ -49,7 +49,8 @@ def compute(kind: str, dataset: str, name: str, seed: int, parameters: dict) -> 
     cell = {"dataset": dataset, kind: name, "seed": seed}
     scores = classify(vectors, graph.labels, train=SHARES, seed=seed).scores
     cell["macro_f1"] = [score.macro_mean for score in scores]
-    cell |= {"loss": method.loss_history_[-1]} if kind == "recipe" else {"parameters": parameters}
+    losses = [round(loss, 5) for loss in getattr(method, "loss_history_", [])]
+    cell |= {"losses": losses} if kind == "recipe" else {"parameters": parameters}
     return cell | {"seconds": round(seconds, 1), "digest": graph.digest()}
 
 

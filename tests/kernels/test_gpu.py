@@ -10,7 +10,8 @@ from neural_brane.kernels.types import MAX, MEAN, SUM, Model
 torch = pytest.importorskip("torch")
 gpu = pytest.importorskip("neural_brane.kernels.gpu")
 gpu_frame = pytest.importorskip("neural_brane.kernels.gpu_frame")
-gpu_trainer = pytest.importorskip("neural_brane.kernels.gpu_trainer")
+gpu_small = pytest.importorskip("neural_brane.kernels.gpu_small")
+gpu_large = pytest.importorskip("neural_brane.kernels.gpu_large")
 
 ON_GPU = not gpu.INTERPRETED
 BATCH = 100 if ON_GPU else 1  # the interpreter takes some five milliseconds a program
@@ -27,7 +28,8 @@ def poison(monkeypatch):
         return torch.full(shape, torch.nan if dtype.is_floating_point else 10**9, dtype=dtype, device=gpu.DEVICE)
 
     monkeypatch.setattr(gpu, "empty", poisoned)
-    monkeypatch.setattr(gpu_trainer, "empty", poisoned)
+    monkeypatch.setattr(gpu_small, "empty", poisoned)
+    monkeypatch.setattr(gpu_large, "empty", poisoned)
 
 
 def assert_follows_the_reference(case, settings, **options) -> None:

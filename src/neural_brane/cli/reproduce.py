@@ -48,6 +48,10 @@ def reproduce(
     jobs: Annotated[
         int | None, Option(help="Trainings side by side, one core each (default the number of cores).")
     ] = None,
+    device: Annotated[
+        Literal["cpu", "cuda"],
+        Option(help="Where Neural-Brane, GraphSAGE and Graph2Gauss train; their cells are kept apart."),
+    ] = "cpu",
     quick: Annotated[bool, Option("--quick", help="Tiny trainings on one graph, to try everything offline.")] = False,
     output: Annotated[Path, Option("--output", "-o", help="Folder of the results, and of finished cells.")] = Path(
         "reproduction"
@@ -61,7 +65,7 @@ def reproduce(
     \b
     brane reproduce --quick
     brane reproduce --table classification --methods tadw,neural-brane --datasets citeseer --runs 3
-    brane reproduce --all --runs 10 --jobs 8 -o results
+    brane reproduce --all --runs 10 --jobs 8 --device cuda -o results
     """
     from neural_brane.reproduce.plan import OUTPUTS
     from neural_brane.reproduce.run import prepare
@@ -69,7 +73,8 @@ def reproduce(
 
     chosen: list[str] = [*([table] if table else []), *(figure or [])]
     wanted = [name for name in OUTPUTS if everything or not chosen or name in chosen]
-    work = prepare(output, outputs=wanted, methods=_split(methods), datasets=_split(datasets), runs=runs, small=quick)
+    names = {"methods": _split(methods), "datasets": _split(datasets)}
+    work = prepare(output, outputs=wanted, runs=runs, small=quick, device=device, **names)
     kept = len(work.cells) - len(work.missing)
     echo(f"trainings: {len(work.cells)}, of which {kept} are kept in {work.store.folder}", err=True)
     with _watching(work) as watch:

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from neural_brane.errors import ParameterError
-from neural_brane.kernels.gpu_frame import DEVICE, INTERPRETED, LARGE, Frame, empty, tiles_for
+from neural_brane.kernels import gpu_frame, gpu_large, gpu_small
+from neural_brane.kernels.gpu_frame import DEVICE, INTERPRETED, LARGE_POOL, Frame, empty
 from neural_brane.kernels.gpu_plan import locate
 from neural_brane.kernels.gpu_trainer import GROUP_SLOTS, Trainer
 from neural_brane.kernels.types import Bags, Model, Settings, padded
@@ -59,7 +60,7 @@ def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: Any, 
         locate(bags[side], nodes, starts[side], sizes[side])
     pooled = empty(len(nodes), frame.width)
     winner = empty(len(nodes), frame.width, dtype=torch.int32)
-    frame.pool(model, bags, starts, sizes, pooled, winner, settings, LARGE)
+    frame.pool(model, bags, starts, sizes, pooled, winner, settings, LARGE_POOL)
     return pooled[:, frame.columns()]
 
 
@@ -75,8 +76,8 @@ def require_memory(tables: int, graph: int, dim: int, hidden: int, batch: int) -
     if INTERPRETED:
         return
     slots = 3 * batch
-    scratch = 4 * slots * (3 * dim + hidden) + 24 * max(GROUP_SLOTS, 2 * slots)
-    scratch += 4 * tiles_for(batch).splits * dim * hidden
+    splits = gpu_small.SPLITS if batch < gpu_frame.LARGE_BATCH else gpu_large.SPLITS
+    scratch = 4 * slots * (3 * dim + 2 * hidden) + 24 * max(GROUP_SLOTS, 2 * slots) + 4 * splits * dim * hidden
     needed = tables + graph + scratch
     free = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     if needed > free:

@@ -1,7 +1,7 @@
-"""How a model's shapes and a batch are cut into the tiles and programs of the Triton kernels."""
+"""The padded shapes that the Triton kernels work in, and how pooling is cut into programs."""
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -12,44 +12,24 @@ from neural_brane.kernels.types import Bags, Model, Settings, padded
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cpu" if INTERPRETED else "cuda"
 DEPTH = 32  # numbers a product takes at a time
+LARGE_BATCH = 1024  # of triplets
 
 
-class Tiles(NamedTuple):
-    """How a step is cut into programs: rows (slots) × columns of each kind."""
+class PoolTiles(NamedTuple):
+    """How pooling is cut into programs."""
 
-    pool_rows: int
-    pool_columns: int | None  # None: all of a table's
-    pool_warps: int
-    hide_rows: int
-    hide_columns: int
-    hide_units: int  # of dL/dz at a time
-    rows: int
-    columns: int
-    weight_tile: int
-    splits: int  # of the slots, in W's gradient
-    stages: int  # of loads ahead of products
-    apart: bool  # tables are written by a launch of their own
-    precision: str  # of products
+    rows: int  # of a bag, at a time
+    unroll: int  # so many times in a row
+    columns: int | None  # None: all of a table's
+    warps: int
 
 
-# At small batches every kernel is over before memory can be busy: many small programs, few waits in each. A product is
-# of three terms, of tf32 as exact as float32's but for a digit; of one, training drifts off in the third digit within
-# fifty steps. At large batches memory is what counts, and bf16's three terms are quicker.
-SMALL = Tiles(
-    pool_rows=32, pool_columns=16, pool_warps=2, hide_rows=16, hide_columns=32, hide_units=32, rows=16, columns=32,
-    weight_tile=32, splits=4, stages=3, apart=False, precision="tf32x3",
-)  # fmt: skip
-LARGE = Tiles(
-    pool_rows=4, pool_columns=None, pool_warps=1, hide_rows=64, hide_columns=64, hide_units=32, rows=64, columns=64,
-    weight_tile=64, splits=128, stages=3, apart=True, precision="bf16x3",
-)  # fmt: skip
-LARGE_BATCH = 1024
-
-
-def tiles_for(batch: int) -> Tiles:
-    """The tiles measured best for a batch of triplets."""
-    tiles = SMALL if batch < LARGE_BATCH else LARGE
-    return tiles._replace(precision="ieee", splits=2) if INTERPRETED else tiles
+# At small batches every kernel is over before memory can be busy: many small programs, and few waits in each where the
+# tables are too large for the caches near by.
+SMALL_POOL = PoolTiles(rows=16, unroll=1, columns=16, warps=1)
+FAR_POOL = PoolTiles(rows=64, unroll=1, columns=16, warps=4)
+NEAR_BYTES = 2**24
+LARGE_POOL = PoolTiles(rows=1, unroll=8, columns=None, warps=1)
 
 
 class Frame(NamedTuple):
@@ -80,18 +60,21 @@ class Frame(NamedTuple):
 
     def pool(
         self, model: Model, bags: tuple[Bags, Bags], starts: torch.Tensor, sizes: torch.Tensor,
-        pooled: torch.Tensor, winner: torch.Tensor, settings: Settings, tiles: Tiles,
-        scale: float = 1.0,
+        pooled: torch.Tensor, winner: torch.Tensor, settings: Settings, tiles: PoolTiles,
+        scale: float = 1.0, **launch: Any,
     ) -> None:  # fmt: skip
-        """Launch the pooling of both tables for the slots of pooled; starts and sizes are (2, at least as many)."""
-        columns = tiles.pool_columns or self.block()
+        """Launch the pooling of both tables for the slots of winner; starts and sizes are (2, at least as many).
+
+        pooled is (slots, width), or (2, slots, width) to have it split.
+        """
+        columns = tiles.columns or self.block()
         strips = triton.cdiv(self.second, columns) + triton.cdiv(self.width - self.second, columns)
-        gpu_tables.pool[len(pooled), strips](
+        gpu_tables.pool[len(winner), strips](
             model.attribute_table, model.attribute_table.stride(0), self.d1, bags[0].indices,
             model.neighbour_table, model.neighbour_table.stride(0), self.d2, bags[1].indices,
-            starts, sizes, pooled, winner, scale, starts.stride(0), self.second, self.padded,
-            POOLING=settings.pooling, ZERO_FLOOR=settings.zero_floor, WIDTH=self.width, ROWS=tiles.pool_rows,
-            COLUMNS=columns, num_warps=tiles.pool_warps,
+            starts, sizes, pooled, pooled.stride(0), winner, scale, starts.stride(0), self.second, self.padded,
+            POOLING=settings.pooling, ZERO_FLOOR=settings.zero_floor, SPLIT=pooled.ndim == 3, WIDTH=self.width,
+            ROWS=tiles.rows, UNROLL=tiles.unroll, COLUMNS=columns, num_warps=tiles.warps, **(launch or BEHIND),
         )  # fmt: skip
 
 
@@ -103,3 +86,13 @@ def _whole(width: int) -> int:
 def empty(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     """Memory on the GPU whose content is yet to be written."""
     return torch.empty(shape, dtype=dtype, device=DEVICE)
+
+
+# A launch may begin while the one before it ends, and wait for it inside: that hides part of its start.
+BEHIND: dict[str, Any] = {"AHEAD": False}
+AHEAD: dict[str, Any] = {"AHEAD": True, "launch_pdl": True}
+
+
+def launching() -> dict[str, Any]:
+    """How to launch a kernel of a chain: ahead of its predecessor's end where the GPU can (from Hopper on)."""
+    return AHEAD if not INTERPRETED and torch.cuda.get_device_capability() >= (9, 0) else BEHIND

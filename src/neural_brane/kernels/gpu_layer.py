@@ -1,4 +1,4 @@
-"""Triton kernels of the ReLU layer: forward to the loss and back to dL/dz, then the step on W, b and the tables.
+"""Triton kernels of the ReLU layer at small batches: to the loss, back to dL/dz, the step on W, b and the tables.
 
 Slots and columns are those of `gpu_tables`; W has the same columns, in `HIDDEN` rows, a multiple of 32 with spare ones
 zero, so that no product has an edge. What a kernel reads was written by one launched before it: W is read from one
@@ -8,14 +8,14 @@ copy and written to another, and tables are written when all were pooled.
 import triton
 import triton.language as tl
 
-from neural_brane.kernels.gpu_tables import subtract
+from neural_brane.kernels.gpu_tables import follow, subtract
 
 
 @triton.jit
 def hide(
     pooled, weight, bias, hidden, margins, arrivals, shares, slots, triplet_scale, shrink,
     WIDTH: tl.constexpr, HIDDEN: tl.constexpr, STRIPS: tl.constexpr, PRECISION: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, UNITS: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr, UNITS: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     """h = ReLU(W f + b), then dL/dz: program (strip, tile) has COLUMNS hidden units of ROWS // 3 triplets.
 
@@ -23,6 +23,7 @@ def hide(
     the tile of h, all inner products are H Hᵀ. The tile's last program to arrive, by the count in arrivals (tiles,)
     int32, then turns the tile's rows of hidden into dL/dz, and writes its sum of −ln σ to shares (tiles,).
     """
+    follow(AHEAD)
     strip, tile = tl.program_id(0), tl.program_id(1)
     each: tl.constexpr = ROWS // 3 * 3
     row = tl.arange(0, ROWS)
@@ -45,12 +46,12 @@ def hide(
     here, other = row[:, None], row[None, :]
     margin = tl.sum(tl.where(other == here + 1, products, 0.0) - tl.where(other == here + 2, products, 0.0), 1)
     tl.store(margins + strip * (slots // 3) + slot // 3, margin, mask=live & (row % 3 == 0))
-    if _is_last(arrivals + tile, STRIPS):
+    if is_last(arrivals + tile, STRIPS):
         _differentiate(hidden, margins, shares + tile, slot, live, slots, triplet_scale, shrink, HIDDEN, STRIPS, UNITS)
 
 
 @triton.jit
-def _is_last(arrivals, COUNT: tl.constexpr):
+def is_last(arrivals, COUNT: tl.constexpr):
     """Whether this program is the last of COUNT to arrive: it then sees what the others have written."""
     tl.debug_barrier()
     return tl.atomic_add(arrivals, 1, sem="acq_rel") % COUNT == COUNT - 1
@@ -67,7 +68,7 @@ def _differentiate(
         there = strip * (slots // 3) + slot // 3
         margin += tl.load(margins + there, mask=live, other=0.0, cache_modifier=".cg")
     decay = tl.exp(-tl.abs(margin))
-    slope = (-triplet_scale * tl.where(margin > 0, decay, 1.0) / (1 + decay))[:, None]
+    slope = slopes_of(margin, decay, triplet_scale)[:, None]
     role = (slot % 3)[:, None]
     for k in range(0, HIDDEN, UNITS):
         unit = k + tl.arange(0, UNITS)[None, :]
@@ -81,9 +82,20 @@ def _differentiate(
         pull = tl.where(role == 2, -toward, toward) - against
         tl.debug_barrier()  # all have read these units before any is overwritten
         tl.store(hidden + at, tl.where(own > 0, slope * pull + shrink * own, 0.0), mask=known)
+    tl.store(share, tl.sum(tl.where(live & (slot % 3 == 0), losses_of(margin, decay), 0.0), 0))
+
+
+@triton.jit
+def slopes_of(margin, decay, scale):
+    """The slope of −scale · ln σ at margins whose e^−|margin| is decay."""
+    return -scale * tl.where(margin > 0, decay, 1.0) / (1 + decay)
+
+
+@triton.jit
+def losses_of(margin, decay):
+    """−ln σ of margins whose e^−|margin| is decay."""
     tail = tl.where(decay < 1e-3, decay * (1 - 0.5 * decay), tl.log(1 + decay))  # of ln(1 + x) where 1 + x rounds
-    loss = tl.maximum(-margin, 0.0) + tail
-    tl.store(share, tl.sum(tl.where(live & (slot % 3 == 0), loss, 0.0), 0))
+    return tl.maximum(-margin, 0.0) + tail
 
 
 @triton.jit
@@ -93,7 +105,7 @@ def descend(
     slots, second, rate, table_rate, decay, weight_tiles,
     WIDTH: tl.constexpr, HIDDEN: tl.constexpr, PRECISION: tl.constexpr,
     SCATTER: tl.constexpr, BIAS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
-    TILE: tl.constexpr, SPLITS: tl.constexpr,
+    TILE: tl.constexpr, SPLITS: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     """Take the step: the first `weight_tiles` programs on W and b, the others on the tables.
 
@@ -102,6 +114,7 @@ def descend(
     order, and writes next_weight and bias. The others make a tile of dL/df and subtract it from the winning rows
     (SCATTER), or leave it in gradient (slots, WIDTH).
     """
+    follow(AHEAD)
     program = tl.program_id(0)
     if program < weight_tiles:
         _descend_weight(
@@ -174,17 +187,19 @@ def _descend_weight(
     if BIAS:  # noqa: SIM102  (known when compiling)
         if tile % across == 0:
             tl.store(bias_shares + split * HIDDEN + unit, db, mask=known)
-    if _is_last(arrivals + tile, SPLITS):
-        _add_up(weight, weight_shares, next_weight, at, whole, HIDDEN * WIDTH, rate, decay, SPLITS)
+    if is_last(arrivals + tile, SPLITS):
+        w = add_up(weight, weight_shares, at, whole, HIDDEN * WIDTH, rate, decay, SPLITS)
+        tl.store(next_weight + at, w, mask=whole)
         if BIAS:  # noqa: SIM102
             if tile % across == 0:
-                _add_up(bias, bias_shares, bias, unit, known, HIDDEN, rate, decay, SPLITS)
+                b = add_up(bias, bias_shares, unit, known, HIDDEN, rate, decay, SPLITS)
+                tl.store(bias + unit, b, mask=known)
 
 
 @triton.jit
-def _add_up(theta, shares, result, at, inside, size, rate, decay, SPLITS: tl.constexpr):
-    """result = decay * theta − rate * (the sum of shares (SPLITS, size), in order), at some places."""
+def add_up(theta, shares, at, inside, size, rate, decay, SPLITS: tl.constexpr):
+    """decay * theta − rate * (the sum of shares (SPLITS, size), in order), at some places."""
     total = tl.zeros(at.shape, tl.float32)
     for split in tl.range(SPLITS, loop_unroll_factor=4):
         total += tl.load(shares + split * size + at, mask=inside, other=0.0, cache_modifier=".cg")
-    tl.store(result + at, decay * tl.load(theta + at, mask=inside, other=0.0) - rate * total, mask=inside)
+    return decay * tl.load(theta + at, mask=inside, other=0.0) - rate * total

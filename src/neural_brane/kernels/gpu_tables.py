@@ -13,18 +13,29 @@ MAX, MEAN = tl.constexpr(types.MAX), tl.constexpr(types.MEAN)
 
 
 @triton.jit
+def follow(AHEAD: tl.constexpr):
+    """Wait for the launch before this one where it may start AHEAD of that one's end, and let the next one start."""
+    if AHEAD:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
+
+
+@triton.jit
 def pool(
     attribute_table, attribute_stride, attribute_width, attribute_indices,
     neighbour_table, neighbour_stride, neighbour_width, neighbour_indices,
-    starts, sizes, pooled, winner, scale, slots, second, padded,
-    POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    starts, sizes, pooled, plane, winner, scale, slots, second, padded,
+    POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, SPLIT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
+    UNROLL: tl.constexpr, COLUMNS: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     """Pool COLUMNS columns of one slot's rows of one table: program (slot, strip), the attributes' strips first.
 
     starts (2, slots) int64 and sizes (2, slots) int32 place each bag in its table's indices; with ZERO_FLOOR
     all see one more row, of zeros. The tables have `second` and `padded` columns, spare ones included.
-    Writes pooled (slots, WIDTH) and, for max, winner (slots, WIDTH) int32: the row each number came from, -1 for none.
+    Writes pooled (slots, WIDTH), in two planes with SPLIT (see `gpu_split`), and, for max, winner (slots, WIDTH) int32:
+    the row each number came from, -1 for none. ROWS rows are read at a time, UNROLL times in a row.
     """
+    follow(AHEAD)
     slot = tl.program_id(0).to(tl.int64)
     strip = tl.program_id(1)
     strips = tl.cdiv(second, COLUMNS)
@@ -32,20 +43,22 @@ def pool(
     if strip < strips:
         _pool_bag(
             attribute_table, attribute_stride, attribute_width, second, second, attribute_indices,
-            starts + slot, sizes + slot, pooled + at, winner + at, strip, scale, POOLING, ZERO_FLOOR, ROWS, COLUMNS,
+            starts + slot, sizes + slot, pooled + at, plane, winner + at, strip, scale,
+            POOLING, ZERO_FLOOR, SPLIT, ROWS, UNROLL, COLUMNS,
         )  # fmt: skip
     else:
         _pool_bag(
             neighbour_table, neighbour_stride, neighbour_width, padded, WIDTH - second, neighbour_indices,
-            starts + slots + slot, sizes + slots + slot, pooled + at + second, winner + at + second,
-            strip - strips, scale, POOLING, ZERO_FLOOR, ROWS, COLUMNS,
+            starts + slots + slot, sizes + slots + slot, pooled + at + second, plane, winner + at + second,
+            strip - strips, scale, POOLING, ZERO_FLOOR, SPLIT, ROWS, UNROLL, COLUMNS,
         )  # fmt: skip
 
 
 @triton.jit
 def _pool_bag(
-    table, stride, width, padded, span, indices, start, size, pooled, winner, strip, scale,
-    POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    table, stride, width, padded, span, indices, start, size, pooled, plane, winner, strip, scale,
+    POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, SPLIT: tl.constexpr,
+    ROWS: tl.constexpr, UNROLL: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     bag = indices + tl.load(start)
     size = tl.load(size)
@@ -55,30 +68,42 @@ def _pool_bag(
     best = tl.full([ROWS, COLUMNS], missing, tl.float32)
     who = tl.full([ROWS, COLUMNS], 2**31 - 1, tl.int32)
     places = tl.arange(0, ROWS)
-    rows = tl.load(bag + places, mask=places < size, other=0)
-    for _ in range(0, size, ROWS):
-        at = rows.to(tl.int64)[:, None] * stride + columns[None, :]
-        values = tl.load(table + at, mask=(places < size)[:, None] & present, other=missing)
-        places += ROWS
-        next_rows = tl.load(bag + places, mask=places < size, other=0)
-        if POOLING == MAX:
-            greater = values > best
-            best = tl.where(greater, values, best)
-            who = tl.where(greater, rows[:, None], who)
-        else:
-            best += values
-        rows = next_rows
+    next_rows = tl.load(bag + places, mask=places < size, other=0)
+    for _ in range(0, size, ROWS * UNROLL):
+        for _turn in tl.static_range(UNROLL):
+            rows, more = next_rows, places < size
+            at = rows.to(tl.int64)[:, None] * stride + columns[None, :]
+            values = tl.load(table + at, mask=more[:, None] & present, other=missing)
+            places += ROWS
+            next_rows = tl.load(bag + places, mask=places < size, other=0)
+            if POOLING == MAX:
+                greater = values > best
+                best = tl.where(greater, values, best)
+                who = tl.where(greater, rows[:, None], who)
+            else:
+                best += values
     if POOLING == MAX:
         top = tl.max(best, 0)
         first = tl.min(tl.where(best == top[None, :], who, 2**31 - 1), 0)  # bags are sorted: of equals the first
         won = (columns < width) & (top > (0.0 if ZERO_FLOOR else missing))
-        tl.store(pooled + columns, tl.where(won, top * scale, 0.0), mask=columns < span)
+        result = tl.where(won, top * scale, 0.0)
         tl.store(winner + columns, tl.where(won, first, -1), mask=columns < span)
     else:
-        total = tl.sum(best, 0) * scale
+        result = tl.sum(best, 0) * scale
         if POOLING == MEAN:
-            total /= tl.maximum(size, 1)
-        tl.store(pooled + columns, total, mask=columns < span)
+            result /= tl.maximum(size, 1)
+    if SPLIT:
+        store_split(pooled + columns, plane, result, columns < span)
+    else:
+        tl.store(pooled + columns, result, mask=columns < span)
+
+
+@triton.jit
+def store_split(place, plane, value, mask):
+    """Write numbers to both planes."""
+    near = value.to(place.dtype.element_ty)
+    tl.store(place, near, mask=mask)
+    tl.store(place + plane, (value - near.to(tl.float32)).to(place.dtype.element_ty), mask=mask)
 
 
 @triton.jit
@@ -93,19 +118,22 @@ def subtract(attribute_table, attribute_stride, neighbour_table, neighbour_strid
 
 @triton.jit
 def scatter(
-    gradient, winner, attribute_table, attribute_stride, neighbour_table, neighbour_stride, slots, second, rate,
+    gradient, winner, table, stride, slots, first, span, part_rows, rate,
     WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Subtract gradient (slots, WIDTH) from the winning rows: program (tile, strip).
+    """Subtract the columns first … first + span of gradient (slots, WIDTH) from a table's winning rows.
 
-    All tiles of a strip come before those of the next, so that the cache has to hold a strip of the tables at a time.
+    Program (tile, strip, part) has some slots, columns and rows of the table; those of a part and strip come together,
+    so that the cache has to hold so much of the table at a time.
     """
     slot = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
     column = (tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS))[None, :]
-    at = slot * WIDTH + column
-    row = tl.load(winner + at, mask=slot < slots, other=-1)
-    change = rate * tl.load(gradient + at, mask=slot < slots, other=0.0)
-    subtract(attribute_table, attribute_stride, neighbour_table, neighbour_stride, row, column, change, second)
+    at = slot * WIDTH + first + column
+    row = tl.load(winner + at, mask=(slot < slots) & (column < span), other=-1)
+    lowest = tl.program_id(2) * part_rows
+    own = (row >= lowest) & (row < lowest + part_rows)
+    change = rate * tl.load(gradient + at, mask=own, other=0.0)
+    tl.atomic_add(table + row.to(tl.int64) * stride + column, -change, mask=own, sem="relaxed")
 
 
 @triton.jit

@@ -1,20 +1,13 @@
 """Where a model's kernels run: on the CPU, or on an NVIDIA GPU. Each is imported only when it is asked for."""
 
-import logging
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.types import Bags, Model, Settings, padded
-
-DEVICES = ("cpu", "cuda", "auto")
-_INSTALL = "pip install 'neural-brane[torch]' on a machine with an NVIDIA GPU, or train with device='cpu'"
-_log = logging.getLogger("neural_brane")
 
 
 class Engine(Protocol):
@@ -39,35 +32,6 @@ class Engine(Protocol):
 
     def hide(self, pooled: np.ndarray) -> np.ndarray:
         """h(u), (k, hidden)."""
-
-
-def resolve(device: str) -> str:
-    """The device that will be used: "cpu" or "cuda"; "auto" is "cuda" where there is one."""
-    if device not in DEVICES:
-        raise ParameterError(f"device={device!r} makes no sense; give one of {', '.join(DEVICES)}")
-    missing = None if device == "cpu" else _missing()
-    if device == "cuda" and missing:
-        raise ParameterError(f"device='cuda' cannot be used: {missing}; {_INSTALL}")
-    if device == "auto":
-        device = "cpu" if missing else "cuda"
-        _log.warning("device='auto': training on the %s", f"CPU ({missing})" if missing else f"GPU ({_gpu_name()})")
-    return device
-
-
-def _missing() -> str | None:
-    """What stands in the way of the GPU, or None."""
-    for package in ("torch", "triton"):
-        if find_spec(package) is None:
-            return f"the package {package} is not installed"
-    import torch
-
-    return None if torch.cuda.is_available() else f"PyTorch {torch.__version__} sees no GPU"
-
-
-def _gpu_name() -> str:
-    import torch
-
-    return str(torch.cuda.get_device_name())
 
 
 def require_room(settings: dict[str, Any], graph: AttributedGraph) -> None:

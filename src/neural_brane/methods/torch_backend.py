@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import DependencyError, ParameterError
+from neural_brane.errors import DependencyError
 from neural_brane.graph import AttributedGraph
-from neural_brane.methods.base import require
+from neural_brane.methods.devices import resolve
 
 if TYPE_CHECKING:
     import torch
-
-DEVICES = ("auto", "cpu", "cuda")
 
 
 def import_torch() -> Any:
@@ -32,15 +30,8 @@ def import_torch() -> Any:
 
 def choose_device(name: str) -> torch.device:
     """The device meant: "auto" is the GPU where PyTorch can use one, and the CPU elsewhere."""
-    require(name in DEVICES, "device", name, f"one of {', '.join(DEVICES)}")
     torch = import_torch()
-    usable = torch.cuda.is_available()
-    if name == "cuda" and not usable:
-        raise ParameterError(
-            f"device='cuda' cannot be had: PyTorch {torch.__version__} finds no CUDA GPU here; give device='cpu' or "
-            "'auto', or install a PyTorch built for CUDA"
-        )
-    return torch.device("cuda" if usable and name != "cpu" else "cpu")
+    return torch.device(resolve(name, needs=("torch",)))
 
 
 @contextmanager

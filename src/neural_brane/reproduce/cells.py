@@ -110,7 +110,7 @@ def compute(cell: Cell) -> Record:
         "loss": _rounded(getattr(method, "loss_history_", None) or []),
         "seconds": round(seconds, 3),
         "peak_mb": peak,
-        "machine": describe_machine(),
+        "machine": describe_machine() | _gpu(method),
     }
 
 
@@ -130,6 +130,13 @@ def score(cell: Cell, vectors: np.ndarray, graph: AttributedGraph) -> Record:
         points = map_2d(vectors, seed=seed)
         record["map"] = {"points": np.round(points.astype(float), 2).tolist(), "labels": np.asarray(labels).tolist()}
     return record
+
+
+def _gpu(method: Any) -> Record:
+    """The GPU that a method was trained on, if it was."""
+    from neural_brane.methods.devices import gpu_name
+
+    return {"gpu": gpu_name()} if method.get_params().get("device") == "cuda" else {}
 
 
 def peak_memory() -> float:

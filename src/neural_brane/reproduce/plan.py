@@ -66,6 +66,7 @@ class Scale:
     dim: int = DIM
     dims: tuple[int, ...] = (50, 100, 150, 200, 250, 300)
     small: dict[str, Any] = field(default_factory=dict)  # settings that replace a method's own
+    device: str = "cpu"  # of the methods that can train on a GPU
 
     def scoring(self) -> dict[str, Any]:
         """What the scores of a run are made of; a change makes another cell."""
@@ -159,7 +160,8 @@ def _parameters(column: Column, dataset: str, scale: Scale) -> dict[str, Any]:
     found = tuned().get(dataset, {}).get(column.method)
     chosen = column.settings or (found.parameters if found else {})
     known = METHODS[column.method]().get_params()
-    return {"dim": scale.dim} | chosen | {name: value for name, value in scale.small.items() if name in known}
+    ours = scale.small | {"device": scale.device}
+    return {"dim": scale.dim} | chosen | {name: value for name, value in ours.items() if name in known}
 
 
 def choose_columns(names: Sequence[str]) -> list[Column]:

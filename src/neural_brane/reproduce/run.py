@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from neural_brane.errors import BraneError, ParameterError
+from neural_brane.methods.devices import resolve
 from neural_brane.reproduce.cells import Store
 from neural_brane.reproduce.claims import claims
 from neural_brane.reproduce.compare import duels
@@ -35,11 +36,13 @@ def prepare(
     datasets: Sequence[str] = (),
     runs: int | None = None,
     small: bool = False,
+    device: str = "cpu",
 ) -> Work:
     """Find out what an order comes to; nothing is computed yet.
 
     outputs: some of OUTPUTS. methods, datasets: all of the scale's when none is named. runs: trainings of each
     method, with seeds 0, 1, …. small: little of everything, on caltech36 where it is at hand, or else on stdlib.
+    device: "cpu" or "cuda", for the methods that have one; cells of the one are not those of the other.
     """
     if runs is not None and runs < 1:
         raise ParameterError(f"runs={runs}: at least one is needed")
@@ -47,6 +50,7 @@ def prepare(
     chosen = choose_datasets(datasets, scale)
     if small and datasets:
         scale = quick(*chosen)
+    scale = replace(scale, device=device)
     series = plan(outputs, choose_columns(methods), chosen, scale, runs=runs or scale.runs)
     store = Store(Path(folder) / "cells")
     cells = store.distinct(cell for one in series for cell in one.cells)
@@ -60,6 +64,8 @@ def reproduce(work: Work, *, jobs: int = 1, watch: Callable[[Finished], None] = 
 
     `watch` is called with each cell as it ends. A cell that fails is left out and told in the results.
     """
+    if any(cell.parameters.get("device") == "cuda" for cell in work.missing):
+        resolve("cuda")  # says what is missing once, not cell by cell
     failures = []
     for finished in compute_all(work.missing, work.store, jobs=jobs):
         watch(finished)

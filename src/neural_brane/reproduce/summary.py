@@ -166,7 +166,8 @@ def spread(values: Sequence[float] | np.ndarray) -> float:
 
 def machine_name(machine: Record) -> str:
     """A machine in a few words."""
-    return f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB"
+    gpu = f", {machine['gpu']}" if "gpu" in machine else ""
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB{gpu}"
 
 
 def write_json(results: Results, path: Path, **more: Any) -> None:

@@ -1,0 +1,123 @@
+"""Triton kernels of the ReLU layer at large batches, where a product is of numbers split in two.
+
+A float32 is kept as the bfloat16 nearest to it and the bfloat16 nearest to what is left, in two planes: of a product's
+four terms the three that matter are as exact as float32 but for a digit, and go to the matrix units as they are loaded.
+Slots and columns are those of `gpu_tables`; W has the same columns, in `HIDDEN` rows. A `…_plane` is how far the second
+plane lies behind the first.
+"""
+
+import triton
+import triton.language as tl
+
+from neural_brane.kernels.gpu_layer import add_up, losses_of, slopes_of
+from neural_brane.kernels.gpu_tables import store_split
+
+
+@triton.jit
+def _load_split(place, plane, mask):
+    return tl.load(place, mask=mask, other=0.0), tl.load(place + plane, mask=mask, other=0.0)
+
+
+@triton.jit
+def _add_product(total, left, left_rest, right, right_rest):
+    """total + left × right: the small terms first."""
+    total = tl.dot(left, right_rest, total)
+    total = tl.dot(left_rest, right, total)
+    return tl.dot(left, right, total)
+
+
+@triton.jit
+def multiply(
+    left, left_plane, right, right_plane, depth_stride, column_stride, result, rows,
+    DEPTHS: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """result (rows, WIDTH) = left (2 planes, rows, DEPTHS) × right, W or Wᵀ by its strides: program (strip, tile)."""
+    row = (tl.program_id(1) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+    column = (tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS))[None, :]
+    live, inside = row < rows, column < WIDTH
+    total = tl.zeros([ROWS, COLUMNS], tl.float32)
+    for first in range(0, DEPTHS, DEPTH):
+        depth = first + tl.arange(0, DEPTH)
+        x, x_rest = _load_split(left + row * DEPTHS + depth[None, :], left_plane, live)
+        y, y_rest = _load_split(right + depth[:, None] * depth_stride + column * column_stride, right_plane, inside)
+        total = _add_product(total, x, x_rest, y, y_rest)
+    tl.store(result + row * WIDTH + column, total, mask=live & inside)
+
+
+@triton.jit
+def differentiate(
+    product, bias, slope, plane, shares, batch, triplet_scale, shrink,
+    HIDDEN: tl.constexpr, TRIPLETS: tl.constexpr, UNITS: tl.constexpr,
+):  # fmt: skip
+    """From product (slots, HIDDEN) = W f to dL/dz in slope (2 planes, slots, HIDDEN): a program has TRIPLETS triplets.
+
+    UNITS are all hidden units, up to a power of two. Writes the program's sum of −ln σ to shares.
+    """
+    triplet = tl.program_id(0) * TRIPLETS + tl.arange(0, TRIPLETS)
+    unit = tl.arange(0, UNITS)[None, :]
+    inside = (triplet < batch)[:, None] & (unit < HIDDEN)
+    at = 3 * triplet.to(tl.int64)[:, None] * HIDDEN + unit
+    b = tl.load(bias + unit, mask=unit < HIDDEN, other=0.0)
+    u = tl.maximum(tl.load(product + at, mask=inside, other=0.0) + b, 0.0)
+    i = tl.maximum(tl.load(product + at + HIDDEN, mask=inside, other=0.0) + b, 0.0)
+    j = tl.maximum(tl.load(product + at + 2 * HIDDEN, mask=inside, other=0.0) + b, 0.0)
+    margin = tl.sum(u * (i - j), 1)
+    decay = tl.exp(-tl.abs(margin))
+    pull = slopes_of(margin, decay, triplet_scale)[:, None]
+    store_split(slope + at, plane, tl.where(u > 0, pull * (i - j) + shrink * u, 0.0), inside)
+    store_split(slope + at + HIDDEN, plane, tl.where(i > 0, pull * u + shrink * i, 0.0), inside)
+    store_split(slope + at + 2 * HIDDEN, plane, tl.where(j > 0, shrink * j - pull * u, 0.0), inside)
+    tl.store(shares + tl.program_id(0), tl.sum(tl.where(triplet < batch, losses_of(margin, decay), 0.0), 0))
+
+
+@triton.jit
+def add_gradients(
+    pooled, pooled_plane, slope, slope_plane, weight_shares, bias_shares, slots,
+    WIDTH: tl.constexpr, HIDDEN: tl.constexpr, BIAS: tl.constexpr, UNITS: tl.constexpr, COLUMNS: tl.constexpr,
+    DEPTH: tl.constexpr, SPLITS: tl.constexpr,
+):  # fmt: skip
+    """Add up tiles of dL/dW = dL/dzᵀ f, and dL/db, each program over one of SPLITS parts of the slots.
+
+    Writes weight_shares (SPLITS, HIDDEN, WIDTH) and bias_shares (SPLITS, HIDDEN).
+    """
+    across: tl.constexpr = (WIDTH + COLUMNS - 1) // COLUMNS
+    split, tile = tl.program_id(0) % SPLITS, tl.program_id(0) // SPLITS
+    unit = tile // across * UNITS + tl.arange(0, UNITS)
+    column = tile % across * COLUMNS + tl.arange(0, COLUMNS)
+    known, inside = unit < HIDDEN, column < WIDTH
+    span = tl.cdiv(slots, SPLITS)
+    last = tl.minimum(slots, (split + 1) * span)
+    dw = tl.zeros([UNITS, COLUMNS], tl.float32)
+    db = tl.zeros([UNITS], tl.float32)
+    for first in range(split * span, last, DEPTH):
+        slot = (first + tl.arange(0, DEPTH)).to(tl.int64)[:, None]
+        live = slot < last
+        dz, dz_rest = _load_split(slope + slot * HIDDEN + unit[None, :], slope_plane, live & known[None, :])
+        f, f_rest = _load_split(pooled + slot * WIDTH + column[None, :], pooled_plane, live & inside[None, :])
+        dw = _add_product(dw, tl.trans(dz), tl.trans(dz_rest), f, f_rest)
+        if BIAS:
+            db += tl.sum(dz.to(tl.float32) + dz_rest.to(tl.float32), 0)
+    at = unit[:, None] * WIDTH + column[None, :]
+    tl.store(weight_shares + split * HIDDEN * WIDTH + at, dw, mask=known[:, None] & inside[None, :])
+    if BIAS:  # noqa: SIM102  (known when compiling)
+        if tile % across == 0:
+            tl.store(bias_shares + split * HIDDEN + unit, db, mask=known)
+
+
+@triton.jit
+def descend(
+    weight, weight_shares, next_weight, plane, bias, bias_shares, rate, decay,
+    SIZE: tl.constexpr, HIDDEN: tl.constexpr, BIAS: tl.constexpr, BLOCK: tl.constexpr, SPLITS: tl.constexpr,
+):  # fmt: skip
+    """Take W's and b's step by the shares: a program has BLOCK numbers of each.
+
+    weight (SIZE,) is W in float32, changed in place; next_weight (2 planes, SIZE) gets it split.
+    """
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < SIZE
+    result = add_up(weight, weight_shares, at, inside, SIZE, rate, decay, SPLITS)
+    tl.store(weight + at, result, mask=inside)
+    store_split(next_weight + at, plane, result, inside)
+    if BIAS:
+        known = at < HIDDEN
+        tl.store(bias + at, add_up(bias, bias_shares, at, known, HIDDEN, rate, decay, SPLITS), mask=known)
