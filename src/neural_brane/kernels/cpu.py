@@ -9,7 +9,6 @@ So no two threads write one number, and every sum has one order.
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 # Threads meet twice a step. Left alone, OpenMP's spin for milliseconds there, which starves whatever else the
 # machine runs and, through it, themselves. It is read when Numba first starts its threads.
@@ -18,35 +17,19 @@ if "OMP_WAIT_POLICY" not in os.environ:
 
 import numba
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401  (np.dot inside Numba calls it: load it before BLAS is limited)
 from numba import prange
 from threadpoolctl import ThreadpoolController
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
 from neural_brane.kernels.pooling import pool, prefetch_bag
+from neural_brane.kernels.products import multiply
 from neural_brane.kernels.types import LANE, MAX, MEAN, Bags, Model, Settings
+from neural_brane.kernels.workspace import make_workspace
 
-BLOCK_TRIPLETS = 25  # smaller blocks spread over more threads, larger ones make faster matrix products
-MAX_BLOCKS = 64
 WEIGHT_TASKS = 4
 SMALLEST_SCALE = 0.25
 _BLAS = ThreadpoolController().select(user_api="blas")  # made once: finding the libraries takes a millisecond
-
-
-class Workspace(NamedTuple):
-    """Scratch of one batch, a block at a time: made once, reused by every step."""
-
-    pooled: np.ndarray  # f (blocks, rows, dim)
-    hidden: np.ndarray  # h, then dL/dz (blocks, rows, hidden)
-    slope: np.ndarray  # dL/df (blocks, rows, dim)
-    attribute_best: np.ndarray  # one node's pooled row (blocks, 1, padded d1)
-    attribute_winner: np.ndarray  # (blocks, rows, padded d1) int32
-    neighbour_best: np.ndarray
-    neighbour_winner: np.ndarray
-    weight_share: np.ndarray  # (blocks, hidden, dim)
-    bias_share: np.ndarray  # (blocks, hidden)
-    loss_share: np.ndarray  # (blocks,) float64
 
 
 @contextmanager
@@ -67,10 +50,10 @@ def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np
 
     Returns (steps,) float64: each batch's mean of −ln σ before its step.
     """
-    workspace = _workspace(model, triplets.shape[1])
+    workspace = make_workspace(model, triplets.shape[1])
     losses = np.empty(len(triplets))
-    with _BLAS.limit(limits=1):
-        _train(model, attribute_bags, neighbour_bags, triplets, settings, workspace, losses)
+    _train(model, attribute_bags, neighbour_bags, triplets, settings, workspace, losses)
+    model.weight[:] = workspace.weight[:, : model.weight.shape[1]]
     return losses
 
 
@@ -88,25 +71,6 @@ def hide(model: Model, pooled: np.ndarray):
     """h(u) = ReLU(W f(u) + b). Returns (k, hidden)."""
     with _BLAS.limit(limits=1):
         return reference.hide(model, pooled)
-
-
-def _workspace(model: Model, batch: int) -> Workspace:
-    blocks = min(MAX_BLOCKS, -(-batch // BLOCK_TRIPLETS))
-    rows = 3 * -(-batch // blocks)
-    hidden, dim = model.weight.shape
-    d1, d2 = model.attribute_table.shape[1], model.neighbour_table.shape[1]
-    return Workspace(
-        pooled=np.empty((blocks, rows, dim), np.float32),
-        hidden=np.empty((blocks, rows, hidden), np.float32),
-        slope=np.empty((blocks, rows, dim), np.float32),
-        attribute_best=np.empty((blocks, 1, d1), np.float32),
-        attribute_winner=np.empty((blocks, rows, d1), np.int32),
-        neighbour_best=np.empty((blocks, 1, d2), np.float32),
-        neighbour_winner=np.empty((blocks, rows, d2), np.int32),
-        weight_share=np.empty((blocks, hidden, dim), np.float32),
-        bias_share=np.empty((blocks, hidden), np.float32),
-        loss_share=np.empty(blocks),
-    )
 
 
 @numba.njit(cache=True, error_model="numpy", parallel=True)
@@ -149,7 +113,7 @@ def _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, 
     """Forward and backward for the triplets of one block; writes its slices of the workspace."""
     blocks = work.pooled.shape[0]
     triplets = batch[block * len(batch) // blocks : (block + 1) * len(batch) // blocks]
-    count = len(triplets)
+    count, dim = len(triplets), model.weight.shape[1]
     pooled = work.pooled[block, : 3 * count]
     hidden = work.hidden[block, : 3 * count]
     _pool_all(
@@ -158,12 +122,13 @@ def _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, 
     )  # fmt: skip
     _pool_all(
         neighbour_bags, model.neighbour_table, triplets, settings, scale,
-        work.neighbour_best[block], work.neighbour_winner[block], pooled, settings.attribute_dim, pooled.shape[1],
+        work.neighbour_best[block], work.neighbour_winner[block], pooled, settings.attribute_dim, dim,
     )  # fmt: skip
-    np.dot(pooled, model.weight.T, hidden)
+    multiply(pooled[:, :dim], work.weight_transposed, hidden)
     work.loss_share[block] = _score(hidden, model.bias, settings, count)
-    np.dot(hidden, model.weight, work.slope[block, : 3 * count])
-    np.dot(hidden.T, pooled, work.weight_share[block])
+    slopes = hidden[:, : len(model.bias)]
+    multiply(slopes, work.weight, work.slope[block, : 3 * count])
+    multiply(slopes.T, pooled, work.weight_share[block])
     if settings.train_bias:
         share = work.bias_share[block]
         share[:] = 0
@@ -238,10 +203,8 @@ def _update_table(table, bags, triplets, settings, scale, winner, slope, column,
     The table's gradients are columns first to last of slope (blocks, rows, dim).
     """
     columns = min(LANE, last - first - column)
-    at, column = (
-        np.uint64(first + column),
-        np.uint64(column),
-    )  # unsigned: Numba tests the others for -1, -2, …
+    # Unsigned: Numba tests other indices for -1, -2, …
+    at, column = np.uint64(first + column), np.uint64(column)
     rate = np.float32(settings.learning_rate / scale)
     blocks, batch = slope.shape[0], len(triplets)
     for block in range(blocks):
@@ -273,7 +236,8 @@ def _update_weight(model, settings, decay, work, task):
             for c in range(dim):
                 work.weight_share[0, k, c] += work.weight_share[block, k, c]
         for c in range(dim):
-            model.weight[k, c] = decay * model.weight[k, c] - rate * work.weight_share[0, k, c]
+            work.weight[k, c] = decay * work.weight[k, c] - rate * work.weight_share[0, k, c]
+            work.weight_transposed[c, k] = work.weight[k, c]
         if settings.train_bias:
             slope = np.float32(0)
             for block in range(work.bias_share.shape[0]):

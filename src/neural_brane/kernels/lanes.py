@@ -10,8 +10,8 @@ from numba.extending import intrinsic, models, register_model
 
 from neural_brane.kernels.types import LANE
 
-_FLOAT, _NUMBER = ir.FloatType(), ir.IntType(32)
-_VECTOR = ir.VectorType(_FLOAT, LANE)
+_FLOAT, NUMBER = ir.FloatType(), ir.IntType(32)
+VECTOR = ir.VectorType(_FLOAT, LANE)
 
 
 class Lane(types.Type):
@@ -24,22 +24,27 @@ class Lane(types.Type):
 @register_model(Lane)
 class _LaneModel(models.PrimitiveModel):
     def __init__(self, manager, kind):
-        super().__init__(manager, kind, _VECTOR)
+        super().__init__(manager, kind, VECTOR)
 
 
 lane = Lane()
 
 
+def place_of(context, builder, kind, table, row, column):
+    """The address of table[row, column]."""
+    array = context.make_array(kind)(context, builder, table)
+    return cgutils.get_item_pointer(context, builder, kind, array, [row, column])
+
+
 def _place(context, builder, kind, table, row, column):
     """Where table[row, column] stands, as the address of a lane."""
-    array = context.make_array(kind)(context, builder, table)
-    return builder.bitcast(cgutils.get_item_pointer(context, builder, kind, array, [row, column]), _VECTOR.as_pointer())
+    return builder.bitcast(place_of(context, builder, kind, table, row, column), VECTOR.as_pointer())
 
 
-def _spread(builder, number):
+def spread(builder, number):
     """A vector of one number."""
-    single = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), number, _NUMBER(0))
-    return builder.shuffle_vector(single, single, ir.Constant(ir.VectorType(_NUMBER, LANE), [0] * LANE))
+    single = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, NUMBER(0))
+    return builder.shuffle_vector(single, single, ir.Constant(ir.VectorType(NUMBER, LANE), [0] * LANE))
 
 
 @intrinsic
@@ -68,7 +73,7 @@ def fill(typing_context, number):
     """A lane of one number."""
 
     def generate(context, builder, signature, arguments):
-        return _spread(builder, arguments[0])
+        return spread(builder, arguments[0])
 
     return lane(types.float32), generate
 
@@ -78,7 +83,7 @@ def label(typing_context, number):
     """A lane of one int32 number: to be chosen and stored, not to reckon with."""
 
     def generate(context, builder, signature, arguments):
-        return _spread(builder, builder.bitcast(arguments[0], _FLOAT))
+        return spread(builder, builder.bitcast(arguments[0], _FLOAT))
 
     return lane(types.int32), generate
 
@@ -99,7 +104,7 @@ def multiply_add(typing_context, a, b, c):
     """a × b + c, rounded once where the processor can."""
 
     def generate(context, builder, signature, arguments):
-        kind = ir.FunctionType(_VECTOR, [_VECTOR] * 3)
+        kind = ir.FunctionType(VECTOR, [VECTOR] * 3)
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v16f32"), arguments)
 
     return lane(lane, lane, lane), generate
@@ -113,8 +118,8 @@ def total(typing_context, value):
         part, width = arguments[0], LANE
         while width > 1:
             width //= 2
-            low, high = (ir.Constant(ir.VectorType(_NUMBER, width), list(range(at, at + width))) for at in (0, width))
+            low, high = (ir.Constant(ir.VectorType(NUMBER, width), list(range(at, at + width))) for at in (0, width))
             part = builder.fadd(builder.shuffle_vector(part, part, low), builder.shuffle_vector(part, part, high))
-        return builder.extract_element(part, _NUMBER(0))
+        return builder.extract_element(part, NUMBER(0))
 
     return types.float32(lane), generate

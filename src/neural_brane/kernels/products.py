@@ -1,0 +1,100 @@
+"""Products of small matrices on one core, without BLAS: what these take, its packing and calls would take again.
+
+A tile of the result stays in registers while the depth is walked, and every number of it is one sum in one order:
+the tiles' shape changes no bit.
+"""
+
+import llvmlite.binding as llvm
+import numba
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from neural_brane.kernels.lanes import VECTOR, place_of, spread
+from neural_brane.kernels.types import LANE
+
+ROWS = 5
+LANES = 5 if llvm.get_host_cpu_features().get("avx512f") else 1  # with 32 long registers a tile has 25 of them
+DEPTH = 80  # so much of a tile's columns stays in the nearest cache while the rows take turns
+_INDEX = ir.IntType(64)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def multiply(a, b, c):
+    """c (m, n) = a (m, k) × b (k, n), all float32; n is a multiple of LANE, and only a may be transposed."""
+    for first in range(0, a.shape[1], DEPTH):
+        last = min(first + DEPTH, a.shape[1])
+        column = 0
+        while column + LANES * LANE <= c.shape[1]:
+            _multiply_columns(a, b, c, column, first, last)
+            column += LANES * LANE
+        while column < c.shape[1]:
+            _multiply_lane(a, b, c, column, first, last)
+            column += LANE
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _multiply_columns(a, b, c, column, first, last):
+    whole = len(a) // ROWS * ROWS
+    for row in range(0, whole, ROWS):
+        _tile(a, b, c, row, column, first, last)
+    for row in range(whole, len(a)):
+        _row(a, b, c, row, column, first, last)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _multiply_lane(a, b, c, column, first, last):
+    whole = len(a) // ROWS * ROWS
+    for row in range(0, whole, ROWS):
+        _narrow_tile(a, b, c, row, column, first, last)
+    for row in range(whole, len(a)):
+        _narrow_row(a, b, c, row, column, first, last)
+
+
+def _tile_of(rows: int, lanes: int):
+    """A function that multiplies a tile: rows × lanes registers, or twice or four times so many shorter ones."""
+
+    @intrinsic
+    def tile(typing_context, a, b, c, row, column, first, last):
+        def generate(context, builder, signature, arguments):
+            places = [
+                (lambda i, j, kind=kind, array=array: place_of(context, builder, kind, array, i, j))
+                for kind, array in zip(signature.args[:3], arguments[:3], strict=True)
+            ]
+            _walk_depth(builder, places, rows, lanes, *arguments[3:])
+            return context.get_dummy_value()
+
+        return types.none(a, b, c, *[types.int64] * 4), generate
+
+    return tile
+
+
+def _walk_depth(builder, places, rows, lanes, row, column, first, last):
+    """c[row…, column…] = (0 where first is 0, else itself) + Σ a[row…, k] b[k, column…] for k from first to last."""
+    a, b, c = places
+    across = [builder.add(column, _INDEX(LANE * lane)) for lane in range(lanes)]
+    down = [builder.add(row, _INDEX(step)) for step in range(rows)]
+    results = [builder.bitcast(c(i, j), VECTOR.as_pointer()) for i in down for j in across]
+    zero, fresh = ir.Constant(VECTOR, [0.0] * LANE), builder.icmp_signed("==", first, _INDEX(0))
+    before = [builder.select(fresh, zero, builder.load(result, align=4)) for result in results]
+    entry, loop, end = builder.block, builder.append_basic_block("depth"), builder.append_basic_block("done")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    k, sums = builder.phi(_INDEX), [builder.phi(VECTOR) for _ in results]
+    columns = [builder.load(builder.bitcast(b(k, j), VECTOR.as_pointer()), align=4) for j in across]
+    numbers = [spread(builder, builder.load(a(i, k))) for i in down]
+    kind = ir.FunctionType(VECTOR, [VECTOR] * 3)
+    multiply_add = cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v16f32")
+    pairs = [(number, numbers_of_b) for number in numbers for numbers_of_b in columns]
+    after = [builder.call(multiply_add, [*pair, total]) for pair, total in zip(pairs, sums, strict=True)]
+    k_next = builder.add(k, _INDEX(1))
+    for phi, start, following in zip([k, *sums], [first, *before], [k_next, *after], strict=True):
+        phi.add_incoming(start, entry)
+        phi.add_incoming(following, loop)
+    builder.cbranch(builder.icmp_signed("<", k_next, last), loop, end)
+    builder.position_at_end(end)
+    for total, result in zip(after, results, strict=True):
+        builder.store(total, result, align=4)
+
+
+_tile, _row, _narrow_tile, _narrow_row = _tile_of(ROWS, LANES), _tile_of(1, LANES), _tile_of(ROWS, 1), _tile_of(1, 1)
