@@ -3,7 +3,6 @@
 import secrets
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,16 @@ import numpy as np
 
 from neural_brane.errors import ParameterError
 from neural_brane.graph import AttributedGraph
-from neural_brane.kernels.types import POOLING, Bags, Model, Settings, padded, zeros
+from neural_brane.kernels.types import POOLING, Bags, Model, Settings
 from neural_brane.methods.base import OF_THE_RUN, Embedder, require
 from neural_brane.methods.checkpoint import Checkpoint
 from neural_brane.methods.devices import resolve
 from neural_brane.methods.engines import Engine, open_engine, require_room
+from neural_brane.methods.initial import random_table
 from neural_brane.methods.recipes import RECIPES
 from neural_brane.progress import Progress, Reporter
 
 BLOCK_NODES = 65_536  # embedded at a time
-DRAWN_ROWS = 8_192  # of a first table, from one seed
 FLAT_EPOCHS = 3
 
 
@@ -178,8 +177,8 @@ class NeuralBrane(Embedder):
         attributes, neighbours, layer = np.random.SeedSequence(self.seed_).spawn(3)
         d1, hidden, rng = s["attribute_dim"], s["hidden"], np.random.default_rng(layer)
         return Model(
-            attribute_table=_random_table(attributes, graph.attributes.shape[1], d1, s["table_std"]),
-            neighbour_table=_random_table(neighbours, len(graph), self.dim - d1, s["table_std"]),
+            attribute_table=random_table(attributes, graph.attributes.shape[1], d1, s["table_std"]),
+            neighbour_table=random_table(neighbours, len(graph), self.dim - d1, s["table_std"]),
             weight=rng.standard_normal((hidden, self.dim), np.float32) * np.float32(s["weight_std"]),
             bias=np.zeros(hidden, np.float32),
         )
@@ -279,20 +278,6 @@ def _check(s: dict[str, Any]) -> None:
 
 def _bags(matrix: Any) -> Bags:
     return Bags(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False))
-
-
-def _random_table(seed: np.random.SeedSequence, rows: int, width: int, std: float) -> np.ndarray:
-    """A table of N(0, std²) whose rows are padded to whole cache lines; some rows at a time, each lot from a seed."""
-    table = zeros(rows, padded(width))
-
-    def fill(start: int, own: np.random.SeedSequence) -> None:
-        part = table[start : start + DRAWN_ROWS, :width]
-        np.multiply(np.random.default_rng(own).standard_normal(part.shape, np.float32), np.float32(std), out=part)
-
-    starts = range(0, rows, DRAWN_ROWS)
-    with ThreadPoolExecutor() as pool:  # the lots, not the threads, decide what is drawn
-        list(pool.map(fill, starts, seed.spawn(len(starts))))
-    return table
 
 
 def _flat(history: list[float], tolerance: float) -> bool:
