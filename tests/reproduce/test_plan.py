@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from neural_brane.errors import ParameterError
@@ -72,3 +74,11 @@ def test_names_that_are_not_known():
 def test_one_recipe_can_be_chosen():
     assert [column.name for column in choose_columns(["neural-brane-default"])] == ["neural-brane-default"]
     assert len(choose_columns(["neural-brane"])) == 3
+
+
+def test_a_gpu_is_for_the_methods_that_have_a_device():
+    (gpu,) = plan(["classification"], choose_columns(["graphsage"]), ["stdlib"], replace(FULL, device="cuda"), runs=1)
+    (cpu,) = plan(["classification"], choose_columns(["graphsage"]), ["stdlib"], FULL, runs=1)
+    assert (gpu.cells[0].parameters["device"], cpu.cells[0].parameters["device"]) == ("cuda", "cpu")
+    (without,) = plan(["classification"], choose_columns(["tadw"]), ["stdlib"], replace(FULL, device="cuda"), runs=1)
+    assert "device" not in without.cells[0].parameters

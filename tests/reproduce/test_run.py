@@ -7,6 +7,7 @@ import time
 import pytest
 
 from neural_brane.errors import BraneError, ParameterError
+from neural_brane.methods import devices
 from neural_brane.reproduce.run import prepare, reproduce
 
 CODE = "import neural_brane.cli; neural_brane.cli.main()"
@@ -94,3 +95,11 @@ def test_orders_that_come_to_nothing(tmp_path, monkeypatch):
     )
     with pytest.raises(BraneError, match="no cell could be computed; the first says: dim=0"):
         reproduce(work)
+
+
+def test_a_gpu_that_is_not_there_is_told_once_and_before_anything_is_computed(tmp_path, monkeypatch):
+    monkeypatch.setattr(devices, "_missing", lambda packages: "PyTorch sees no GPU")
+    order = {"outputs": ["classification"], "methods": ["neural-brane"], "datasets": ["stdlib"], "small": True}
+    work = prepare(tmp_path, **order, device="cuda")
+    with pytest.raises(ParameterError, match="device='cuda' cannot be used: PyTorch sees no GPU; pip install"):
+        reproduce(work, watch=lambda finished: pytest.fail("a cell was computed"))
