@@ -59,7 +59,7 @@ def test_the_tiles_of_large_batches_follow_the_reference(make_case, settings, mo
     monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
     batch = 3000 if ON_GPU else 3
     settings = settings._replace(triplet_scale=1 / batch, train_bias=True, zero_floor=True)
-    case = make_case(steps=3, batch=batch, seed=SEED)
+    case = make_case(steps=50 if ON_GPU else 3, batch=batch, seed=SEED)
     assert_follows_the_reference(case, settings, deterministic=deterministic)
 
 
