@@ -18,10 +18,10 @@ if "OMP_WAIT_POLICY" not in os.environ:
 import numba
 import numpy as np
 from numba import prange
-from threadpoolctl import ThreadpoolController
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
+from neural_brane.kernels.linear import one_order
 from neural_brane.kernels.pooling import pool, prefetch_bag
 from neural_brane.kernels.products import multiply
 from neural_brane.kernels.types import LANE, MAX, MEAN, Bags, Model, Settings
@@ -29,7 +29,6 @@ from neural_brane.kernels.workspace import make_workspace
 
 WEIGHT_TASKS = 4
 SMALLEST_SCALE = 0.25
-_BLAS = ThreadpoolController().select(user_api="blas")  # made once: finding the libraries takes a millisecond
 
 
 @contextmanager
@@ -69,7 +68,7 @@ def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.nd
 
 def hide(model: Model, pooled: np.ndarray):
     """h(u) = ReLU(W f(u) + b). Returns (k, hidden)."""
-    with _BLAS.limit(limits=1):
+    with one_order():
         return reference.hide(model, pooled)
 
 

@@ -85,7 +85,7 @@ def _walk_depth(builder, places, rows, lanes, row, column, first, last):
     numbers = [spread(builder, builder.load(a(i, k))) for i in down]
     kind = ir.FunctionType(VECTOR, [VECTOR] * 3)
     multiply_add = cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v16f32")
-    pairs = [(number, numbers_of_b) for number in numbers for numbers_of_b in columns]
+    pairs = [(number, lane) for number in numbers for lane in columns]
     after = [builder.call(multiply_add, [*pair, total]) for pair, total in zip(pairs, sums, strict=True)]
     k_next = builder.add(k, _INDEX(1))
     for phi, start, following in zip([k, *sums], [first, *before], [k_next, *after], strict=True):
