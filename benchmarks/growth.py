@@ -9,8 +9,8 @@ not (0.1 at 1,000). Each run is a process of its own; seconds are of `fit` and t
 twice and the second run counts.
 
 The exponent is the slope of log seconds over log nodes, fitted to all sizes; `late` is the slope between the two
-largest, where fixed costs weigh least; `memory` is that slope of the peak. Runs are kept in results/growth.json as they
-end, so a benchmark that was stopped goes on where it was; a run that met the timeout is tried again with a longer one
+largest, where fixed costs weigh least; `memory` is that slope of the peak. Runs are kept in results/growth.json, and
+the table in results/growth.md, as they end, so a benchmark that was stopped goes on where it was; a run that met the timeout is tried again with a longer one
 only. Methods on torch are measured when named, or with 'all', on the CPU.
 """
 
@@ -103,6 +103,8 @@ def fill(cells: list[dict], methods: list[str], sizes: list[int], timeout: float
                 with atomic(output) as draft:
                     record = {"machine": describe_machine(), "growth": summarise(cells), "cells": cells}
                     draft.write_text(json.dumps(record, indent=1) + "\n")
+                with atomic(output.with_suffix(".md")) as draft:
+                    draft.write_text(markdown(cells, sizes), encoding="utf-8")
                 if "seconds" not in cell:
                     break
     return cells
@@ -136,18 +138,35 @@ def slope(sizes: list[float], values: list[float]) -> float:
     return round(sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True)) / spread, 2)
 
 
-def show(cells: list[dict], sizes: list[int]) -> None:
-    """Print seconds and peak memory at each size, and the exponents."""
-    table = Table(title=f"{DATASET}: default runs")
-    for name in ("method", *(f"{nodes:,} nodes" for nodes in sizes), "exponent", "late", "memory"):
-        table.add_column(name, justify="left" if name == "method" else "right")
+def table(cells: list[dict], sizes: list[int]) -> list[list[str]]:
+    """Seconds and peak memory of every method at each size, and the exponents: the heading, then a row each."""
     found = {(cell["method"], cell["nodes"]): cell for cell in cells}
     slopes = {row["method"]: row for row in summarise(cells)}
+    rows = [["method", *(f"{nodes:,} nodes" for nodes in sizes), "exponent", "late", "memory"]]
     for method in dict.fromkeys(cell["method"] for cell in cells):
         texts = [describe(found.get((method, nodes))) for nodes in sizes]
-        last = [f"{slopes[method][name]:.2f}" if method in slopes else "" for name in ("exponent", "late", "memory")]
-        table.add_row(method, *texts, *last)
-    Console(width=140).print(table)
+        last = [f"{slopes[method][name]:.2f}" if method in slopes else "" for name in rows[0][-3:]]
+        rows.append([method, *texts, *last])
+    return rows
+
+
+def markdown(cells: list[dict], sizes: list[int]) -> str:
+    """The table for a page."""
+    machine = describe_machine()
+    heading, *rows = (f"| {' | '.join(row)} |" for row in table(cells, sizes))
+    place = f"{DATASET}, default runs on {machine['cores']} cores ({machine['processor']}):"
+    return "\n".join([place, "", heading, "| --- " + "| ---: " * (len(sizes) + 3) + "|", *rows]) + "\n"
+
+
+def show(cells: list[dict], sizes: list[int]) -> None:
+    """Print the table."""
+    heading, *rows = table(cells, sizes)
+    shown = Table(title=f"{DATASET}: default runs")
+    for name in heading:
+        shown.add_column(name, justify="left" if name == "method" else "right")
+    for row in rows:
+        shown.add_row(*row)
+    Console(width=140).print(shown)
 
 
 def describe(cell: dict | None) -> str:

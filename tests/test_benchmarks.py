@@ -90,3 +90,4 @@ def test_finished_runs_are_not_repeated_and_a_timeout_only_with_more_time(script
     growth.fill(cells, ["a"], [10, 20], 6.0, path)
     assert ran == [("a", 20), ("a", 20)]
     assert growth.describe(cells[-1]) == "> 5 s"
+    assert "| a | 1.0 s, 1 MB | > 6 s |" in path.with_suffix(".md").read_text()
