@@ -10,8 +10,8 @@ twice and the second run counts.
 
 The exponent is the slope of log seconds over log nodes, fitted to all sizes; `late` is the slope between the two
 largest, where fixed costs weigh least; `memory` is that slope of the peak. Runs are kept in results/growth.json, and
-the table in results/growth.md, as they end, so a benchmark that was stopped goes on where it was; a run that met the timeout is tried again with a longer one
-only. Methods on torch are measured when named, or with 'all', on the CPU.
+the table in results/growth.md, as they end, so a benchmark that was stopped goes on where it was; a run that met the
+timeout is tried again with a longer one only. Methods on torch are measured when named, or with 'all', on the CPU.
 """
 
 import argparse

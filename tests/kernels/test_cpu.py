@@ -3,7 +3,7 @@ import pytest
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import cpu, reference
-from neural_brane.kernels.types import MAX, MEAN, SUM, Model, padded, zeros
+from neural_brane.kernels.types import MAX, MEAN, SUM, Bags, Model, padded, zeros
 
 
 def assert_follows_the_reference(case, settings) -> None:
@@ -37,6 +37,18 @@ def test_any_batch_size_follows_the_reference(make_case, settings, batch):
 @pytest.mark.parametrize(("d1", "d2"), [(0, 5), (5, 0), (16, 33)])
 def test_any_widths_follow_the_reference(make_case, settings, d1, d2):
     assert_follows_the_reference(make_case(d1=d1, d2=d2, steps=5), settings._replace(attribute_dim=d1))
+
+
+@pytest.mark.parametrize("pooling", [MAX, SUM])
+def test_hubs_that_come_again_follow_the_reference(make_case, settings, pooling):
+    """A long bag is pooled once for all of a block's slots that have it."""
+    case, hub = make_case(steps=20), 1
+    lists = np.split(case.neighbour_bags.indices, case.neighbour_bags.indptr[1:-1])
+    lists[hub] = np.arange(len(lists), dtype=np.int32)
+    assert len(lists[hub]) >= cpu.TWIN_ROWS
+    bags = Bags(np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
+    case.triplets[:, ::3, 1] = case.triplets[:, 1::5, 2] = hub
+    assert_follows_the_reference(case._replace(neighbour_bags=bags), settings._replace(pooling=pooling))
 
 
 def test_strong_decay_over_many_steps_keeps_the_tables_exact(make_case, settings):

@@ -28,6 +28,7 @@ from neural_brane.kernels.types import LANE, MAX, MEAN, Bags, Model, Settings
 from neural_brane.kernels.workspace import make_workspace
 
 WEIGHT_TASKS = 4
+TWIN_ROWS = 32
 SMALLEST_SCALE = 0.25
 
 
@@ -145,9 +146,28 @@ def _pool_all(bags, table, triplets, settings, scale, best, winner, pooled, firs
             slot = role * count + t
             if t + 1 < count:
                 prefetch_bag(bags, table, triplets[t + 1, role])
+            twin = _twin(bags, triplets, role, t)
+            if twin >= 0:
+                winner[slot], pooled[slot, first:last] = winner[twin], pooled[twin, first:last]
+                continue
             pool(bags, table, triplets[t, role], settings, best, winner, slot)
             for c in range(np.uint64(last - first)):
                 pooled[slot, np.uint64(first) + c] = scale * best[0, c]
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _twin(bags, triplets, role, t):
+    """An earlier slot of the same node, or -1; a short bag is sooner pooled again than looked for.
+
+    In a graph with hubs they are in every batch, often, and their bags are most of what there is to read.
+    """
+    node = triplets[t, role]
+    if bags.indptr[node + 1] - bags.indptr[node] < TWIN_ROWS:
+        return -1
+    for other in range(role * len(triplets) + t):
+        if triplets[other % len(triplets), other // len(triplets)] == node:
+            return other
+    return -1
 
 
 @numba.njit(cache=True, error_model="numpy", fastmath=True)
