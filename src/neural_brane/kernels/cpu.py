@@ -164,9 +164,10 @@ def _twin(bags, triplets, role, t):
     node = triplets[t, role]
     if bags.indptr[node + 1] - bags.indptr[node] < TWIN_ROWS:
         return -1
-    for other in range(role * len(triplets) + t):
-        if triplets[other % len(triplets), other // len(triplets)] == node:
-            return other
+    for other_role in range(role + 1):
+        for other in range(t if other_role == role else len(triplets)):
+            if triplets[other, other_role] == node:
+                return other_role * len(triplets) + other
     return -1
 
 
