@@ -203,7 +203,7 @@ def verdicts(results: dict) -> dict[str, list]:
     claims: dict[str, list] = {}
 
     def claim(name: str, value: float, bound: float, at_most: bool) -> None:
-        claims[name] = [round(value, 4), f"{'≤' if at_most else '≥'} {bound}", bool((value <= bound) == at_most)]
+        claims[name] = [round(float(value), 4), f"{'≤' if at_most else '≥'} {bound}", bool((value <= bound) == at_most)]
 
     for name in DATASETS:
         seconds = results["schedule"][name]["seconds"]
