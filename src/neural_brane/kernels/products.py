@@ -25,30 +25,26 @@ def multiply(a, b, c):
     for first in range(0, a.shape[1], DEPTH):
         last = min(first + DEPTH, a.shape[1])
         column = 0
-        while column + LANES * LANE <= c.shape[1]:
-            _multiply_columns(a, b, c, column, first, last)
-            column += LANES * LANE
         while column < c.shape[1]:
-            _multiply_lane(a, b, c, column, first, last)
-            column += LANE
+            wide = column + LANES * LANE <= c.shape[1]
+            _multiply_columns(a, b, c, column, wide, first, last)
+            column += LANES * LANE if wide else LANE
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _multiply_columns(a, b, c, column, first, last):
+def _multiply_columns(a, b, c, column, wide, first, last):
+    """LANES lanes of c where there is room for a wide tile, else one."""
     whole = len(a) // ROWS * ROWS
     for row in range(0, whole, ROWS):
-        _tile(a, b, c, row, column, first, last)
+        if wide:
+            _tile(a, b, c, row, column, first, last)
+        else:
+            _narrow_tile(a, b, c, row, column, first, last)
     for row in range(whole, len(a)):
-        _row(a, b, c, row, column, first, last)
-
-
-@numba.njit(cache=True, error_model="numpy")
-def _multiply_lane(a, b, c, column, first, last):
-    whole = len(a) // ROWS * ROWS
-    for row in range(0, whole, ROWS):
-        _narrow_tile(a, b, c, row, column, first, last)
-    for row in range(whole, len(a)):
-        _narrow_row(a, b, c, row, column, first, last)
+        if wide:
+            _row(a, b, c, row, column, first, last)
+        else:
+            _narrow_row(a, b, c, row, column, first, last)
 
 
 def _tile_of(rows: int, lanes: int):
