@@ -140,7 +140,7 @@ def _tiles(results: Results, trainings: int) -> list[tuple[str, str]]:
     spans = {(one.dataset, one.heading, str(one.setting)): one.seconds * one.runs for one in results.entries}
     seconds = sum(spans.values())
     spent = f"{seconds / 3600:,.1f} h" if seconds >= 3600 else f"{seconds / 60:,.1f} min"
-    return [*found, (f"{trainings:,}", f"trainings, {spent} of one core in all")]
+    return [*found, (f"{trainings:,}", f"trainings, {spent} in all")]
 
 
 def _claims(results: Results) -> str:
@@ -187,10 +187,16 @@ def _costs(results: Results) -> str:
     if not results.find("classification", "macro_f1") and not results.find("clustering", "nmi"):
         return ""
     return (
-        "<p>Seconds of one training on one core, the mean over runs; the most memory that the process of a training "
-        "had resident until it ended, Python and its libraries included, the most over runs.</p>"
+        f"<p>Seconds of one training on one core{_on_gpus(results)}, the mean over runs; the most memory that the "
+        "process of a training had resident until it ended, Python and its libraries included, the most over runs.</p>"
         + tables.costs(results)
     )
+
+
+def _on_gpus(results: Results) -> str:
+    """Which methods were not trained on one core."""
+    names = dict.fromkeys(one.method for one in results.entries if one.on_gpu)
+    return f" ({', '.join(names)}: on a GPU that several trainings shared)" if names else ""
 
 
 def _failures(results: Results) -> str:
@@ -202,14 +208,15 @@ def _failures(results: Results) -> str:
 
 
 def _method(results: Results) -> str:
-    machines = "; ".join(dict.fromkeys(one.machine for one in results.entries))
-    versions = results.entries[0].versions if results.entries else {}
-    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
+    machines = dict.fromkeys(
+        f"{one.machine} ({', '.join(f'{name} {version}' for name, version in one.versions.items())})"
+        for one in results.entries
+    )
     return (
         "<p>Run k of every method has seed k and the same random splits. A method runs with the parameters that a grid "
         "search on a validation part of the training labels found for the dataset, where there are some, and with its "
         "defaults elsewhere; Neural-Brane's recipes are not tuned. Labels are never used in training.</p>"
-        f"<p>{escape(machines)}. {escape(packages)}.</p>"
+        f"<p>{'<br>'.join(map(escape, machines))}</p>"
         f"<details><summary>Parameters of every method</summary>{tables.parameters(results)}</details>"
         f"<details><summary>All {len(results.entries):,} figures</summary>{tables.everything(results)}</details>"
     )

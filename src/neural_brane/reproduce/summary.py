@@ -49,6 +49,11 @@ class Entry:
     curve: list[list[float]] = field(default_factory=list)  # (mean, sd) of the loss by epoch
 
     @property
+    def on_gpu(self) -> bool:
+        """Whether its trainings ran on a GPU."""
+        return self.parameters.get("device") == "cuda"
+
+    @property
     def comparable(self) -> bool:
         """Whether the published number is of the same graph."""
         return self.published is not None and self.published_on == self.dataset
