@@ -28,7 +28,7 @@ from neural_brane.kernels.types import LANE, MAX, MEAN, Bags, Model, Settings
 from neural_brane.kernels.workspace import make_workspace
 
 WEIGHT_TASKS = 4
-TWIN_ROWS = 32
+TWIN_ROWS = 32  # from so many on, a bag that was pooled before is looked for
 SMALLEST_SCALE = 0.25
 
 

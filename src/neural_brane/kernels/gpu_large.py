@@ -92,9 +92,10 @@ class LargeLayer:
         # Where rows are met again and again, parts of the table that the cache can hold come one after the other.
         rows = len(table)
         often = rows < SCATTER_COLUMNS * self.slots
-        parts = min(SCATTER_PARTS, triton.cdiv(4 * SCATTER_COLUMNS * rows, SCATTER_CACHE)) if often else 1
+        wanted = triton.cdiv(4 * SCATTER_COLUMNS * rows, SCATTER_CACHE) if often else 1
+        parts = max(1, min(wanted, SCATTER_PARTS))
         tiles, strips = triton.cdiv(self.slots, SCATTER_ROWS), triton.cdiv(span, SCATTER_COLUMNS)
-        gpu_tables.scatter[tiles, strips, max(parts, 1)](
-            self.gradient, self.winner, table, stride, self.slots, first, span, triton.cdiv(rows, max(parts, 1)), rate,
+        gpu_tables.scatter[tiles, strips, parts](
+            self.gradient, self.winner, table, stride, self.slots, first, span, triton.cdiv(rows, parts), rate,
             WIDTH=self.frame.width, ROWS=SCATTER_ROWS, COLUMNS=SCATTER_COLUMNS,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from numba.extending import intrinsic, models, register_model
 
 from neural_brane.kernels.types import LANE
 
-_FLOAT, NUMBER = ir.FloatType(), ir.IntType(32)
+_FLOAT, _NUMBER = ir.FloatType(), ir.IntType(32)
 VECTOR = ir.VectorType(_FLOAT, LANE)
 
 
@@ -36,15 +36,21 @@ def place_of(context, builder, kind, table, row, column):
     return cgutils.get_item_pointer(context, builder, kind, array, [row, column])
 
 
-def _place(context, builder, kind, table, row, column):
+def lane_of(context, builder, kind, table, row, column):
     """Where table[row, column] stands, as the address of a lane."""
     return builder.bitcast(place_of(context, builder, kind, table, row, column), VECTOR.as_pointer())
 
 
 def spread(builder, number):
     """A vector of one number."""
-    single = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, NUMBER(0))
-    return builder.shuffle_vector(single, single, ir.Constant(ir.VectorType(NUMBER, LANE), [0] * LANE))
+    single = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, _NUMBER(0))
+    return builder.shuffle_vector(single, single, ir.Constant(ir.VectorType(_NUMBER, LANE), [0] * LANE))
+
+
+def fused(builder, a, b, c):
+    """a × b + c of three vectors."""
+    kind = ir.FunctionType(VECTOR, [VECTOR] * 3)
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v16f32"), [a, b, c])
 
 
 @intrinsic
@@ -52,7 +58,7 @@ def load(typing_context, table, row, column):
     """table[row, column : column + LANE]."""
 
     def generate(context, builder, signature, arguments):
-        return builder.load(_place(context, builder, signature.args[0], *arguments), align=4)
+        return builder.load(lane_of(context, builder, signature.args[0], *arguments), align=4)
 
     return lane(table, types.int64, types.int64), generate
 
@@ -62,7 +68,7 @@ def store(typing_context, value, table, row, column):
     """Write a lane to table[row, column : column + LANE]."""
 
     def generate(context, builder, signature, arguments):
-        builder.store(arguments[0], _place(context, builder, signature.args[1], *arguments[1:]), align=4)
+        builder.store(arguments[0], lane_of(context, builder, signature.args[1], *arguments[1:]), align=4)
         return context.get_dummy_value()
 
     return types.none(lane, table, types.int64, types.int64), generate
@@ -104,8 +110,7 @@ def multiply_add(typing_context, a, b, c):
     """a × b + c, rounded once where the processor can."""
 
     def generate(context, builder, signature, arguments):
-        kind = ir.FunctionType(VECTOR, [VECTOR] * 3)
-        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v16f32"), arguments)
+        return fused(builder, *arguments)
 
     return lane(lane, lane, lane), generate
 
@@ -118,8 +123,8 @@ def total(typing_context, value):
         part, width = arguments[0], LANE
         while width > 1:
             width //= 2
-            low, high = (ir.Constant(ir.VectorType(NUMBER, width), list(range(at, at + width))) for at in (0, width))
+            low, high = (ir.Constant(ir.VectorType(_NUMBER, width), list(range(at, at + width))) for at in (0, width))
             part = builder.fadd(builder.shuffle_vector(part, part, low), builder.shuffle_vector(part, part, high))
-        return builder.extract_element(part, NUMBER(0))
+        return builder.extract_element(part, _NUMBER(0))
 
     return types.float32(lane), generate

@@ -7,10 +7,10 @@ the tiles' shape changes no bit.
 import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.extending import intrinsic
 
-from neural_brane.kernels.lanes import VECTOR, place_of, spread
+from neural_brane.kernels.lanes import VECTOR, fused, lane_of, place_of, spread
 from neural_brane.kernels.types import LANE
 
 ROWS = 5
@@ -53,9 +53,10 @@ def _tile_of(rows: int, lanes: int):
     @intrinsic
     def tile(typing_context, a, b, c, row, column, first, last):
         def generate(context, builder, signature, arguments):
+            addresses = (place_of, lane_of, lane_of)  # of a single number of a, of lanes of b and c
             places = [
-                (lambda i, j, kind=kind, array=array: place_of(context, builder, kind, array, i, j))
-                for kind, array in zip(signature.args[:3], arguments[:3], strict=True)
+                (lambda i, j, at=at, kind=kind, array=array: at(context, builder, kind, array, i, j))
+                for at, kind, array in zip(addresses, signature.args[:3], arguments[:3], strict=True)
             ]
             _walk_depth(builder, places, rows, lanes, *arguments[3:])
             return context.get_dummy_value()
@@ -70,19 +71,17 @@ def _walk_depth(builder, places, rows, lanes, row, column, first, last):
     a, b, c = places
     across = [builder.add(column, _INDEX(LANE * lane)) for lane in range(lanes)]
     down = [builder.add(row, _INDEX(step)) for step in range(rows)]
-    results = [builder.bitcast(c(i, j), VECTOR.as_pointer()) for i in down for j in across]
+    results = [c(i, j) for i in down for j in across]
     zero, fresh = ir.Constant(VECTOR, [0.0] * LANE), builder.icmp_signed("==", first, _INDEX(0))
     before = [builder.select(fresh, zero, builder.load(result, align=4)) for result in results]
     entry, loop, end = builder.block, builder.append_basic_block("depth"), builder.append_basic_block("done")
     builder.branch(loop)
     builder.position_at_end(loop)
     k, sums = builder.phi(_INDEX), [builder.phi(VECTOR) for _ in results]
-    columns = [builder.load(builder.bitcast(b(k, j), VECTOR.as_pointer()), align=4) for j in across]
+    columns = [builder.load(b(k, j), align=4) for j in across]
     numbers = [spread(builder, builder.load(a(i, k))) for i in down]
-    kind = ir.FunctionType(VECTOR, [VECTOR] * 3)
-    multiply_add = cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v16f32")
     pairs = [(number, lane) for number in numbers for lane in columns]
-    after = [builder.call(multiply_add, [*pair, total]) for pair, total in zip(pairs, sums, strict=True)]
+    after = [fused(builder, *pair, total) for pair, total in zip(pairs, sums, strict=True)]
     k_next = builder.add(k, _INDEX(1))
     for phi, start, following in zip([k, *sums], [first, *before], [k_next, *after], strict=True):
         phi.add_incoming(start, entry)
