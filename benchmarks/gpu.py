@@ -81,7 +81,7 @@ def large_settings(batch: int) -> Settings:
 
 
 def random_model(attributes: int, nodes: int) -> Model:
-    """Tables and layer of the default size, made in the GPU's memory."""
+    """Tables and layer of the paper's size, made in the GPU's memory."""
     tables = [torch.zeros((rows, PADDED), device="cuda") for rows in (attributes, nodes)]
     for table in tables:
         for part in table.split(2**20):

@@ -63,6 +63,14 @@ def test_the_tiles_of_large_batches_follow_the_reference(make_case, settings, mo
     assert_follows_the_reference(case, settings, deterministic=deterministic)
 
 
+@pytest.mark.parametrize(("d1", "d2"), [(75, 75), (20, 5)])
+def test_the_tiles_of_large_batches_take_any_widths(make_case, settings, monkeypatch, d1, d2):
+    monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
+    batch = 300 if ON_GPU else 3
+    case = make_case(d1=d1, d2=d2, steps=2, batch=batch, seed=SEED)
+    assert_follows_the_reference(case, settings._replace(attribute_dim=d1, triplet_scale=1 / batch))
+
+
 @pytest.mark.parametrize(("d1", "d2"), [(0, 5), (5, 0), (17, 40)])
 def test_any_widths_follow_the_reference(make_case, settings, d1, d2):
     settings = settings._replace(attribute_dim=d1, triplet_scale=1 / BATCH)

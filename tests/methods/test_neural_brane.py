@@ -12,7 +12,7 @@ from neural_brane.kernels import reference
 from neural_brane.methods.recipes import RECIPES
 from neural_brane.sampling.triplets import TripletSampler
 
-GOLDEN = [0.484769, 0.259406, 0.194479]
+GOLDEN = [0.492222, 0.268334, 0.202243]
 SHORT = {"dim": 10, "epochs": 2, "batches_per_epoch": 20, "batch_size": 30, "seed": 3}
 
 
@@ -77,6 +77,12 @@ def test_every_recipe_trains(recipe, small_graph):
         name: value for name, value in RECIPES[recipe].items() if name not in SHORT
     }
     assert np.isfinite(method.embedding_.vectors).all()
+
+
+@pytest.mark.parametrize(("recipe", "width"), [("default", 112), ("released", 75), ("paper", 75)])
+def test_a_recipe_divides_a_vector_between_attributes_and_neighbours(recipe, width):
+    assert NeuralBrane(recipe=recipe).parameters_in_force()["attribute_dim"] == width
+    assert NeuralBrane(recipe=recipe, attribute_dim=10).parameters_in_force()["attribute_dim"] == 10
 
 
 def test_a_given_parameter_outweighs_the_recipe(small_graph):

@@ -4,6 +4,7 @@ import pytest
 
 from neural_brane import __version__
 from neural_brane.errors import EmbeddingError
+from neural_brane.methods.recipes import RECIPES
 from neural_brane.reproduce import cells
 from neural_brane.reproduce.cells import Store, compute, identity, key
 from neural_brane.reproduce.plan import Cell
@@ -59,6 +60,13 @@ def test_data_and_version_make_another_cell_but_a_default_spelt_out_does_not(mon
     assert key(identity(cell("neural-brane"), "aa")) == same
     assert key(identity(cell("neural-brane"), "bb")) != same
     monkeypatch.setattr(cells, "__version__", "9.9")
+    assert key(identity(cell("neural-brane"), "aa")) != same
+
+
+def test_what_a_recipe_stands_for_makes_another_cell_when_it_changes(monkeypatch):
+    same = key(identity(cell("neural-brane"), "aa"))
+    assert key(identity(cell("neural-brane", l2=RECIPES["default"]["l2"]), "aa")) == same
+    monkeypatch.setitem(RECIPES["default"], "l2", 0.5)
     assert key(identity(cell("neural-brane"), "aa")) != same
 
 

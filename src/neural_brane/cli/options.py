@@ -64,7 +64,8 @@ Dim = Annotated[int | None, Option(help="Numbers per vector (default 150).", ric
 AttributeDim = Annotated[
     int | None,
     Option(
-        help="How many of them come from attributes, the rest from neighbours (default half).",
+        help="How many of them come from attributes, the rest from neighbours (default three quarters; half in the "
+        "other recipes).",
         rich_help_panel=MODEL,
     ),
 ]

@@ -53,11 +53,10 @@ def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: Any, 
     """f(u), the embedding: pooled attributes beside pooled neighbours. Returns (k, d1 + d2)."""
     if not isinstance(model.weight, torch.Tensor):
         return embed(place(model), place(attribute_bags), place(neighbour_bags), nodes, settings).cpu().numpy()
-    nodes = torch.as_tensor(nodes, dtype=torch.int64, device=DEVICE)
+    nodes = torch.as_tensor(nodes, dtype=torch.int32, device=DEVICE)
     frame, bags = Frame.of(model, settings), (attribute_bags, neighbour_bags)
     starts, sizes = empty(2, len(nodes), dtype=torch.int64), empty(2, len(nodes), dtype=torch.int32)
-    for side in (0, 1):
-        locate(bags[side], nodes, starts[side], sizes[side])
+    locate(bags, nodes[None], starts, sizes)
     pooled = empty(len(nodes), frame.width)
     winner = empty(len(nodes), frame.width, dtype=torch.int32)
     frame.pool(model, bags, starts, sizes, pooled, winner, settings, LARGE_POOL)

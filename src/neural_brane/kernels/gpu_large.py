@@ -7,13 +7,13 @@ from neural_brane.kernels import gpu_split, gpu_tables
 from neural_brane.kernels.gpu_frame import BEHIND, DEPTH, DEVICE, INTERPRETED, LARGE_POOL, Frame, empty
 from neural_brane.kernels.types import Model, Settings
 
-ROWS, COLUMNS, WARPS = 128, 64, 8  # of a product
+ROWS, COLUMNS, TAIL, WARPS = 128, 128, 32, 4  # of a product
 TRIPLETS = 4  # whose slopes a program finds
 WEIGHT_UNITS, WEIGHT_COLUMNS, WEIGHT_WARPS = 128, 64, 8
 SPLITS = 2 if INTERPRETED else 66  # of the slots, in W's gradient
 WEIGHT_BLOCK = 256
 STAGES = 3  # of loads ahead of products
-SCATTER_ROWS, SCATTER_COLUMNS = 16, 16
+SCATTER_ROWS, SCATTER_COLUMNS = 8, 32
 SCATTER_PARTS, SCATTER_CACHE = 4, 2**24  # of a table's rows, so that a strip of them takes no more bytes
 HALF = torch.float32 if INTERPRETED else torch.bfloat16  # the interpreter has no bfloat16: there the rest is zero
 
@@ -66,9 +66,11 @@ class LargeLayer:
     def _multiply(self, left: torch.Tensor, weights: torch.Tensor, result: torch.Tensor, **strides: int) -> None:
         """Launch the product of slots' vectors and W or its transpose."""
         width = result.shape[1]
-        gpu_split.multiply[triton.cdiv(width, COLUMNS), triton.cdiv(self.slots, ROWS)](
+        columns = min(COLUMNS, triton.next_power_of_2(width))
+        tail = TAIL if triton.cdiv(width, columns + TAIL) < triton.cdiv(width, columns) else 0
+        gpu_split.multiply[triton.cdiv(width, columns + tail), triton.cdiv(self.slots, ROWS)](
             left, left.stride(0), weights, weights.stride(0), **strides, result=result, rows=self.slots,
-            DEPTHS=left.shape[2], WIDTH=width, ROWS=ROWS, COLUMNS=COLUMNS, DEPTH=DEPTH, num_warps=WARPS,
+            DEPTHS=left.shape[2], WIDTH=width, ROWS=ROWS, COLUMNS=columns, TAIL=tail, DEPTH=DEPTH, num_warps=WARPS,
             num_stages=STAGES,
         )  # fmt: skip
 

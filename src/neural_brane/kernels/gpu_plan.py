@@ -1,8 +1,12 @@
 """What a group of steps reads that does not depend on the model, worked out ahead of the steps, in bulk."""
 
 import torch
+import triton
+import triton.language as tl
 
 from neural_brane.kernels.types import Bags
+
+BLOCK = 1024  # slots that a program locates
 
 
 class Plan:
@@ -20,13 +24,11 @@ class Plan:
 
     def fill(self, triplets: torch.Tensor, *, segments: bool) -> bool:
         """Plan the steps of triplets (≤ steps, batch, 3). Returns whether memory had to move."""
-        nodes = triplets.reshape(len(triplets), self.slots).long()
-        for side, bags in enumerate(self.bags):
-            starts, sizes = self.starts[: len(nodes), side], self.sizes[: len(nodes), side]
-            locate(bags, nodes, starts, sizes)
+        starts, sizes = self.starts[: len(triplets)], self.sizes[: len(triplets)]
+        locate(self.bags, triplets.reshape(len(triplets), self.slots), starts, sizes)
         if not segments:
             return False
-        moved = [s.fill(self.starts[: len(nodes), k], self.sizes[: len(nodes), k]) for k, s in enumerate(self.segments)]
+        moved = [found.fill(starts[:, side], sizes[:, side]) for side, found in enumerate(self.segments)]
         return any(moved)
 
 
@@ -67,7 +69,22 @@ class Segments:
         return moved
 
 
-def locate(bags: Bags, nodes: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor) -> None:
-    """Write where the bags of nodes start and how many rows they have."""
-    starts.copy_(bags.indptr[nodes])
-    sizes.copy_(bags.indptr[nodes + 1] - starts)
+def locate(bags: tuple[Bags, Bags], nodes: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor) -> None:
+    """Write where both bags of nodes (steps, slots) int32 start and how many rows they have: each (steps, 2, slots)."""
+    _locate[triton.cdiv(nodes.numel(), BLOCK),](
+        nodes, bags[0].indptr, bags[1].indptr, starts, sizes, nodes.shape[1], nodes.numel(), BLOCK=BLOCK
+    )
+
+
+@triton.jit
+def _locate(nodes, attribute_indptr, neighbour_indptr, starts, sizes, slots, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    live = at < count
+    node = tl.load(nodes + at, mask=live, other=0).to(tl.int64)
+    to = 2 * (at // slots) * slots + at % slots
+    start = tl.load(attribute_indptr + node)
+    tl.store(starts + to, start, mask=live)
+    tl.store(sizes + to, tl.load(attribute_indptr + node + 1) - start, mask=live)
+    start = tl.load(neighbour_indptr + node)
+    tl.store(starts + to + slots, start, mask=live)
+    tl.store(sizes + to + slots, tl.load(neighbour_indptr + node + 1) - start, mask=live)

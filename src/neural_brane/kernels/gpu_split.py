@@ -29,19 +29,33 @@ def _add_product(total, left, left_rest, right, right_rest):
 @triton.jit
 def multiply(
     left, left_plane, right, right_plane, depth_stride, column_stride, result, rows,
-    DEPTHS: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
+    DEPTHS: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, TAIL: tl.constexpr,
+    DEPTH: tl.constexpr,
 ):  # fmt: skip
-    """result (rows, WIDTH) = left (2 planes, rows, DEPTHS) × right, W or Wᵀ by its strides: program (strip, tile)."""
+    """result (rows, WIDTH) = left (2 planes, rows, DEPTHS) × right, W or Wᵀ by its strides: program (strip, tile).
+
+    A strip is COLUMNS columns and TAIL more, so that left is read once where both make up the width.
+    """
     row = (tl.program_id(1) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
-    column = (tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS))[None, :]
-    live, inside = row < rows, column < WIDTH
+    first_column = tl.program_id(0) * (COLUMNS + TAIL)
+    column = first_column + tl.arange(0, COLUMNS)[None, :]
+    live = row < rows
     total = tl.zeros([ROWS, COLUMNS], tl.float32)
+    if TAIL > 0:
+        tail_column = first_column + COLUMNS + tl.arange(0, TAIL)[None, :]
+        tail = tl.zeros([ROWS, TAIL], tl.float32)
     for first in range(0, DEPTHS, DEPTH):
         depth = first + tl.arange(0, DEPTH)
+        at = right + depth[:, None] * depth_stride
         x, x_rest = _load_split(left + row * DEPTHS + depth[None, :], left_plane, live)
-        y, y_rest = _load_split(right + depth[:, None] * depth_stride + column * column_stride, right_plane, inside)
+        y, y_rest = _load_split(at + column * column_stride, right_plane, column < WIDTH)
         total = _add_product(total, x, x_rest, y, y_rest)
-    tl.store(result + row * WIDTH + column, total, mask=live & inside)
+        if TAIL > 0:
+            y, y_rest = _load_split(at + tail_column * column_stride, right_plane, tail_column < WIDTH)
+            tail = _add_product(tail, x, x_rest, y, y_rest)
+    tl.store(result + row * WIDTH + column, total, mask=live & (column < WIDTH))
+    if TAIL > 0:
+        tl.store(result + row * WIDTH + tail_column, tail, mask=live & (tail_column < WIDTH))
 
 
 @triton.jit

@@ -129,10 +129,10 @@ def scatter(
     slot = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
     column = (tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS))[None, :]
     at = slot * WIDTH + first + column
-    row = tl.load(winner + at, mask=(slot < slots) & (column < span), other=-1)
+    row = tl.load(winner + at, mask=(slot < slots) & (column < span), other=-1, eviction_policy="evict_first")
     lowest = tl.program_id(2) * part_rows
     own = (row >= lowest) & (row < lowest + part_rows)
-    change = rate * tl.load(gradient + at, mask=own, other=0.0)
+    change = rate * tl.load(gradient + at, mask=own, other=0.0, eviction_policy="evict_first")
     tl.atomic_add(table + row.to(tl.int64) * stride + column, -change, mask=own, sem="relaxed")
 
 

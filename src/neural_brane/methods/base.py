@@ -62,6 +62,10 @@ class Embedder(Estimator):
         data = describe(self._fitted_graph())
         return {"method": self.title, "parameters": self._resolved(), "data": data, "version": __version__}
 
+    def parameters_in_force(self) -> dict[str, Any]:
+        """Every parameter's value; where one given stands for others, those too."""
+        return self.get_params()
+
     @abstractmethod
     def _fit(self, graph: AttributedGraph) -> None:
         """Learn; may rely on the graph being checked."""

@@ -1,7 +1,7 @@
 """Named settings of Neural-Brane: the paper's text, the authors' released program, and our default.
 
-The first two differ in every line below. Both draw i by edge weight, start tables at N(0, 0.01²) and learn
-at rate 0.5 with λ = 5e-5 from batches of 100.
+The first two differ in every line below. Both draw i by edge weight, halve `dim` between attributes and neighbours,
+start tables at N(0, 0.01²) and learn at rate 0.5 with λ = 5e-5 from batches of 100.
 """
 
 from typing import Any
@@ -15,6 +15,10 @@ _COMMON: dict[str, Any] = {
     "epochs": 30,
     "tolerance": None,
 }
+
+# The attributes' part of dim. With three quarters instead of half, classes are predicted better on all four of the
+# paper's graphs, and as well on cora and stdlib; links a little worse.
+ATTRIBUTE_SHARE = {"released": 1 / 2, "paper": 1 / 2, "default": 3 / 4}
 
 RECIPES: dict[str, dict[str, Any]] = {
     # What the authors' program does, as opposed to what the paper says; it reproduces the paper's figures.

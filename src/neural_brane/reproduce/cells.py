@@ -30,7 +30,7 @@ def identity(cell: Cell, digest: str) -> Record:
     """All that a cell's scores depend on: when it is the same, the cell need not be computed again."""
     from neural_brane.methods import METHODS
 
-    parameters = METHODS[cell.method](**cell.parameters).get_params()
+    parameters = METHODS[cell.method](**cell.parameters).parameters_in_force()
     record = {
         "method": cell.method,
         "parameters": {name: value for name, value in parameters.items() if name not in UNSEEN},

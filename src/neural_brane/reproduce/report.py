@@ -15,7 +15,7 @@ from neural_brane.reproduce import tables
 from neural_brane.reproduce.claims import FAILS, HOLDS, NOTE, PARTLY, SLACK, claims
 from neural_brane.reproduce.compare import duels
 from neural_brane.reproduce.figures import INK
-from neural_brane.reproduce.plan import RELEASED
+from neural_brane.reproduce.plan import DEFAULT, RELEASED
 from neural_brane.reproduce.published import counterpart
 from neural_brane.reproduce.summary import Results
 
@@ -133,8 +133,9 @@ def _tiles(results: Results, trainings: int) -> list[tuple[str, str]]:
             won = sum(duel.difference > 0 for duel in rows)
             found.append((f"{won} of {len(rows)}", f"rows where Neural-Brane leads all {rivals}"))
     found += [
-        (f"{one.mean:.3f}", f"NMI on {escape(one.dataset)}; published {one.published:.3f}")
-        for one in results.find("clustering", "nmi", column=RELEASED)
+        (f"{one.mean:.3f}", f"NMI of {escape(one.heading)} on {escape(one.dataset)}; published {one.published:.3f}")
+        for column in (RELEASED, DEFAULT)
+        for one in results.find("clustering", "nmi", column=column)
         if one.comparable and one.published is not None
     ]
     spans = {(one.dataset, one.heading, str(one.setting)): one.seconds * one.runs for one in results.entries}
