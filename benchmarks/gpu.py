@@ -1,6 +1,6 @@
-"""Neural-Brane on one NVIDIA GPU: the paper's schedule, large batches, fifty million nodes, quality, plain PyTorch.
+"""Neural-Brane on one NVIDIA GPU: the paper's schedule, large batches, hubs, fifty million nodes, quality, PyTorch.
 
-    python benchmarks/gpu.py [--only [schedule large huge quality torch]] [--json] [--output FILE]
+    python benchmarks/gpu.py [--only [schedule large hubs huge quality torch]] [--json] [--output FILE]
 
 It needs numpy, scipy, torch and triton; scikit-learn to score. The packages that only the CPU path or the command
 line use are barred from being imported. Datasets are .npz files under NEURAL_BRANE_DATA (written by `write_graph`).
@@ -26,7 +26,7 @@ import torch
 
 from neural_brane import AttributedGraph, NeuralBrane, synthetic
 from neural_brane.io.npz import read_npz
-from neural_brane.kernels import gpu
+from neural_brane.kernels import gpu, gpu_long
 from neural_brane.kernels.types import MAX, Bags, Model, Settings
 from neural_brane.machine import describe_machine
 from neural_brane.sampling.triplets_gpu import TripletSampler
@@ -122,6 +122,23 @@ def large() -> dict:
     for row in rows:
         row["share_of_floor"] = row["triplets_per_second"] / row["batch"] * row["floor_bytes_per_step"] / speed
     return {"graph": repr(graph), "copy_bytes_per_second": speed, "rows": rows} | {"torch": _torch_large(model, bags)}
+
+
+def hubs() -> dict:
+    """Real links, some nodes with thousands: batches that pool them in pieces and once, and batches that do not."""
+    graph = dataset("debian-packages")
+    bags = [place(graph.attributes), place(graph.adjacency)]
+    sampler = TripletSampler(graph.adjacency, placed=bags[1])
+    model = random_model(graph.attributes.shape[1], len(graph))
+    long, rows = gpu_long.LONG, []
+    for batch in (100, LARGE_BATCH):
+        row: dict[str, object] = {"batch": batch}
+        for kind, limit in (("in_pieces", long), ("whole", 2**31)):
+            gpu_long.LONG = limit
+            row[kind] = throughput(model, bags, sampler, batch)["triplets_per_second"]
+        rows.append(row)
+    gpu_long.LONG = long
+    return {"graph": repr(graph), "longest": int(bags[1].indptr.diff().max()), "triplets_per_second": rows}
 
 
 def _torch_large(model: Model, bags: list[Bags]) -> dict:
@@ -232,7 +249,9 @@ def show(results: dict) -> None:
 
 def main() -> None:
     """Measure the sections asked for; keep the others as they were."""
-    sections = {"schedule": schedule, "torch": plain_torch, "large": large, "huge": huge, "quality": quality}
+    sections = {
+        "schedule": schedule, "torch": plain_torch, "large": large, "hubs": hubs, "huge": huge, "quality": quality,
+    }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "--only", nargs="*", choices=sections, default=list(sections), help="some sections; none: judge what is kept"

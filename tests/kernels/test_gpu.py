@@ -10,6 +10,7 @@ from neural_brane.kernels.types import MAX, MEAN, SUM, Model
 torch = pytest.importorskip("torch")
 gpu = pytest.importorskip("neural_brane.kernels.gpu")
 gpu_frame = pytest.importorskip("neural_brane.kernels.gpu_frame")
+gpu_long = pytest.importorskip("neural_brane.kernels.gpu_long")
 gpu_small = pytest.importorskip("neural_brane.kernels.gpu_small")
 gpu_large = pytest.importorskip("neural_brane.kernels.gpu_large")
 
@@ -69,6 +70,19 @@ def test_the_tiles_of_large_batches_take_any_widths(make_case, settings, monkeyp
     batch = 300 if ON_GPU else 3
     case = make_case(d1=d1, d2=d2, steps=2, batch=batch, seed=SEED)
     assert_follows_the_reference(case, settings._replace(attribute_dim=d1, triplet_scale=1 / batch))
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("zero_floor", [False, True])
+def test_long_bags_in_pieces_follow_the_reference(make_case, settings, monkeypatch, large, zero_floor):
+    monkeypatch.setattr(gpu_long, "LONG", 3)
+    monkeypatch.setattr(gpu_long, "PIECE", 2)
+    if large:
+        monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
+    batch = 300 if ON_GPU else 5
+    case = make_case(steps=120 if ON_GPU else 3, batch=batch, seed=SEED)
+    settings = settings._replace(triplet_scale=1 / batch, zero_floor=zero_floor, parameter_l2=0.01)
+    assert_follows_the_reference(case, settings)
 
 
 @pytest.mark.parametrize(("d1", "d2"), [(0, 5), (5, 0), (17, 40)])

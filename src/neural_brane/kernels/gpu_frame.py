@@ -61,11 +61,12 @@ class Frame(NamedTuple):
     def pool(
         self, model: Model, bags: tuple[Bags, Bags], starts: torch.Tensor, sizes: torch.Tensor,
         pooled: torch.Tensor, winner: torch.Tensor, settings: Settings, tiles: PoolTiles,
-        scale: float = 1.0, **launch: Any,
+        scale: float = 1.0, long: tuple[torch.Tensor, torch.Tensor] | None = None, **launch: Any,
     ) -> None:  # fmt: skip
         """Launch the pooling of both tables for the slots of winner; starts and sizes are (2, at least as many).
 
-        pooled is (slots, width), or (2, slots, width) to have it split.
+        pooled is (slots, width), or (2, slots, width) to have it split; `long` is which of the slots' bags `gpu_long`
+        has pooled already, and to what.
         """
         columns = tiles.columns or self.block()
         strips = triton.cdiv(self.second, columns) + triton.cdiv(self.width - self.second, columns)
@@ -73,8 +74,10 @@ class Frame(NamedTuple):
             model.attribute_table, model.attribute_table.stride(0), self.d1, bags[0].indices,
             model.neighbour_table, model.neighbour_table.stride(0), self.d2, bags[1].indices,
             starts, sizes, pooled, pooled.stride(0), winner, scale, starts.stride(0), self.second, self.padded,
-            POOLING=settings.pooling, ZERO_FLOOR=settings.zero_floor, SPLIT=pooled.ndim == 3, WIDTH=self.width,
-            ROWS=tiles.rows, UNROLL=tiles.unroll, COLUMNS=columns, num_warps=tiles.warps, **(launch or BEHIND),
+            *(long or (sizes, starts)),  # no one reads these two where there is none
+            POOLING=settings.pooling, ZERO_FLOOR=settings.zero_floor, SPLIT=pooled.ndim == 3, LONG=long is not None,
+            WIDTH=self.width, ROWS=tiles.rows, UNROLL=tiles.unroll, COLUMNS=columns, num_warps=tiles.warps,
+            **(launch or BEHIND),
         )  # fmt: skip
 
 

@@ -10,6 +10,8 @@ import triton.language as tl
 from neural_brane.kernels import types
 
 MAX, MEAN = tl.constexpr(types.MAX), tl.constexpr(types.MEAN)
+NO_ROW = tl.constexpr(2**31 - 1)
+NO_KEY = tl.constexpr(-(2**63))
 
 
 @triton.jit
@@ -24,9 +26,9 @@ def follow(AHEAD: tl.constexpr):
 def pool(
     attribute_table, attribute_stride, attribute_width, attribute_indices,
     neighbour_table, neighbour_stride, neighbour_width, neighbour_indices,
-    starts, sizes, pooled, plane, winner, scale, slots, second, padded,
-    POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, SPLIT: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
-    UNROLL: tl.constexpr, COLUMNS: tl.constexpr, AHEAD: tl.constexpr,
+    starts, sizes, pooled, plane, winner, scale, slots, second, padded, long, keys,
+    POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, SPLIT: tl.constexpr, LONG: tl.constexpr, WIDTH: tl.constexpr,
+    ROWS: tl.constexpr, UNROLL: tl.constexpr, COLUMNS: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
     """Pool COLUMNS columns of one slot's rows of one table: program (slot, strip), the attributes' strips first.
 
@@ -34,6 +36,7 @@ def pool(
     all see one more row, of zeros. The tables have `second` and `padded` columns, spare ones included.
     Writes pooled (slots, WIDTH), in two planes with SPLIT (see `gpu_split`), and, for max, winner (slots, WIDTH) int32:
     the row each number came from, -1 for none. ROWS rows are read at a time, UNROLL times in a row.
+    With LONG, `pool_pieces` has been there before: long (2, slots) int32 says which of keys' rows is a slot's, -1 none.
     """
     follow(AHEAD)
     slot = tl.program_id(0).to(tl.int64)
@@ -43,30 +46,61 @@ def pool(
     if strip < strips:
         _pool_bag(
             attribute_table, attribute_stride, attribute_width, second, second, attribute_indices,
-            starts + slot, sizes + slot, pooled + at, plane, winner + at, strip, scale,
-            POOLING, ZERO_FLOOR, SPLIT, ROWS, UNROLL, COLUMNS,
+            starts + slot, sizes + slot, long + slot, keys, pooled + at, plane, winner + at, strip, scale,
+            POOLING, ZERO_FLOOR, SPLIT, LONG, WIDTH, ROWS, UNROLL, COLUMNS,
         )  # fmt: skip
     else:
         _pool_bag(
             neighbour_table, neighbour_stride, neighbour_width, padded, WIDTH - second, neighbour_indices,
-            starts + slots + slot, sizes + slots + slot, pooled + at + second, plane, winner + at + second,
-            strip - strips, scale, POOLING, ZERO_FLOOR, SPLIT, ROWS, UNROLL, COLUMNS,
+            starts + slots + slot, sizes + slots + slot, long + slots + slot, keys,
+            pooled + at + second, plane, winner + at + second, strip - strips, scale,
+            POOLING, ZERO_FLOOR, SPLIT, LONG, WIDTH, ROWS, UNROLL, COLUMNS,
         )  # fmt: skip
 
 
 @triton.jit
 def _pool_bag(
-    table, stride, width, padded, span, indices, start, size, pooled, plane, winner, strip, scale,
-    POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, SPLIT: tl.constexpr,
+    table, stride, width, padded, span, indices, start, size, long, keys, pooled, plane, winner, strip, scale,
+    POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, SPLIT: tl.constexpr, LONG: tl.constexpr, WIDTH: tl.constexpr,
     ROWS: tl.constexpr, UNROLL: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    bag = indices + tl.load(start)
     size = tl.load(size)
     columns = strip * COLUMNS + tl.arange(0, COLUMNS)
+    rows_to_read = size
+    if LONG:
+        which = tl.load(long)
+        rows_to_read = tl.where(which < 0, size, 0)
+    bag = indices + tl.load(start)
+    best, who = _read(table, stride, padded, bag, rows_to_read, columns, POOLING, ROWS, UNROLL, COLUMNS)
+    if POOLING == MAX:
+        top, first = _largest(best, who)
+        if LONG:  # noqa: SIM102  (known when compiling)
+            if which >= 0:
+                key = tl.load(keys + which.to(tl.int64) * WIDTH + columns, mask=columns < padded, other=NO_KEY)
+                top, first = _unpack(key)
+        won = (columns < width) & (top > (0.0 if ZERO_FLOOR else float("-inf")))
+        result = tl.where(won, top * scale, 0.0)
+        tl.store(winner + columns, tl.where(won, first, -1), mask=columns < span)
+    else:
+        result = tl.sum(best, 0) * scale
+        if POOLING == MEAN:
+            result /= tl.maximum(size, 1)
+    if SPLIT:
+        store_split(pooled + columns, plane, result, columns < span)
+    else:
+        tl.store(pooled + columns, result, mask=columns < span)
+
+
+@triton.jit
+def _read(
+    table, stride, padded, bag, size, columns,
+    POOLING: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Some columns of a bag's rows, every so many-th reduced to one of ROWS: largest and its row (for max), or sum."""
     present = (columns < padded)[None, :]  # whole vectors: at the true width, loads would be of single numbers
     missing = float("-inf") if POOLING == MAX else 0.0
     best = tl.full([ROWS, COLUMNS], missing, tl.float32)
-    who = tl.full([ROWS, COLUMNS], 2**31 - 1, tl.int32)
+    who = tl.full([ROWS, COLUMNS], NO_ROW, tl.int32)
     places = tl.arange(0, ROWS)
     next_rows = tl.load(bag + places, mask=places < size, other=0)
     for _ in range(0, size, ROWS * UNROLL):
@@ -82,20 +116,60 @@ def _pool_bag(
                 who = tl.where(greater, rows[:, None], who)
             else:
                 best += values
-    if POOLING == MAX:
-        top = tl.max(best, 0)
-        first = tl.min(tl.where(best == top[None, :], who, 2**31 - 1), 0)  # bags are sorted: of equals the first
-        won = (columns < width) & (top > (0.0 if ZERO_FLOOR else missing))
-        result = tl.where(won, top * scale, 0.0)
-        tl.store(winner + columns, tl.where(won, first, -1), mask=columns < span)
-    else:
-        result = tl.sum(best, 0) * scale
-        if POOLING == MEAN:
-            result /= tl.maximum(size, 1)
-    if SPLIT:
-        store_split(pooled + columns, plane, result, columns < span)
-    else:
-        tl.store(pooled + columns, result, mask=columns < span)
+    return best, who
+
+
+@triton.jit
+def _largest(best, who):
+    """The largest number of each column, and its row: bags are sorted, so of equals the first."""
+    top = tl.max(best, 0)
+    return top, tl.min(tl.where(best == top[None, :], who, NO_ROW), 0)
+
+
+@triton.jit
+def pool_pieces(
+    attribute_table, attribute_stride, attribute_indices, neighbour_table, neighbour_stride, neighbour_indices,
+    owners, starts, ends, wanted, keys, first_neighbours, pieces, second, padded,
+    WIDTH: tl.constexpr, UNROLL: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Max-pool pieces of long bags into keys (bags, WIDTH) int64, which start as NO_KEY.
+
+    Piece p is the rows starts[p] to ends[p] of the bag owners[p]; the attributes' pieces come before first_neighbours.
+    Bags that are not wanted (bags,) are left out. A program takes every so many-th piece.
+    """
+    columns = tl.arange(0, COLUMNS)
+    for piece in range(tl.program_id(0), pieces, tl.num_programs(0)):
+        owner = tl.load(owners + piece)
+        if tl.load(wanted + owner) > 0:
+            start = tl.load(starts + piece)
+            size = (tl.load(ends + piece) - start).to(tl.int32)
+            if piece < first_neighbours:
+                width, rows = second, attribute_indices + start
+                best, who = _read(
+                    attribute_table, attribute_stride, width, rows, size, columns, MAX, 1, UNROLL, COLUMNS
+                )
+            else:
+                width, rows = padded, neighbour_indices + start
+                best, who = _read(
+                    neighbour_table, neighbour_stride, width, rows, size, columns, MAX, 1, UNROLL, COLUMNS
+                )
+            top, first = _largest(best, who)
+            tl.atomic_max(keys + owner * WIDTH + columns, _pack(top, first), mask=columns < width, sem="relaxed")
+
+
+@triton.jit
+def _pack(value, row):
+    """One whole number that is larger for a larger value, and of equal values for the smaller row."""
+    bits = value.to(tl.int32, bitcast=True)
+    ordered = bits ^ ((bits >> 31) & NO_ROW)
+    return (ordered.to(tl.int64) << 32) | (row ^ NO_ROW).to(tl.int64)
+
+
+@triton.jit
+def _unpack(key):
+    ordered = (key >> 32).to(tl.int32)
+    bits = ordered ^ ((ordered >> 31) & NO_ROW)
+    return bits.to(tl.float32, bitcast=True), (key & NO_ROW).to(tl.int32) ^ NO_ROW
 
 
 @triton.jit

@@ -6,6 +6,7 @@ import torch
 from neural_brane.kernels import gpu_frame, gpu_tables
 from neural_brane.kernels.gpu_frame import DEVICE, INTERPRETED, Frame
 from neural_brane.kernels.gpu_large import LargeLayer
+from neural_brane.kernels.gpu_long import find_long_bags
 from neural_brane.kernels.gpu_plan import Plan
 from neural_brane.kernels.gpu_small import SmallLayer
 from neural_brane.kernels.types import MAX, Bags, Model, Settings
@@ -35,6 +36,8 @@ class Trainer:
         self.group = _group_steps(self.slots, self.decay)
         rows = len(model.attribute_table), len(model.neighbour_table)
         self.plan = Plan(self.bags, rows, self.group, self.slots)
+        in_pieces = settings.pooling == MAX
+        self.long = find_long_bags(self.bags, self.frame, self.group, self.slots) if in_pieces else None
         self.columns = self.frame.columns()
         self._graph: torch.cuda.CUDAGraph | None = None
         self._compiled = False
@@ -48,6 +51,8 @@ class Trainer:
             part = triplets[first : first + self.group]
             if self.plan.fill(part, segments=not self.scatter):
                 self._graph = None
+            if self.long:
+                self.long.fill(part.reshape(len(part), self.slots))
             if len(part) == self.group and self._compiled and not INTERPRETED:
                 self._graph = self._graph or self._capture()
                 self._graph.replay()
@@ -81,9 +86,10 @@ class Trainer:
     def _step(self, step: int, scale: float) -> None:
         """Launch one step: all that reads the tables comes before what writes them."""
         plan, layer, rate = self.plan, self.layer, self.settings.learning_rate / (scale * self.decay)
+        long = self.long.pool(step, self.model) if self.long else None
         self.frame.pool(
             self.model, self.bags, plan.starts[step], plan.sizes[step], layer.pooled, layer.winner, self.settings,
-            layer.pool_tiles, scale, **layer.launch,
+            layer.pool_tiles, scale, long, **layer.launch,
         )  # fmt: skip
         layer.step(step, self._tables(), rate, self.decay)
         if not self.scatter:
