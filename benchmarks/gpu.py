@@ -13,8 +13,10 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
+from unittest import mock
 
 if __name__ == "__main__":
     for package in ("numba", "polars", "typer", "rich", "pooch"):
@@ -26,7 +28,7 @@ import torch
 
 from neural_brane import AttributedGraph, NeuralBrane, synthetic
 from neural_brane.io.npz import read_npz
-from neural_brane.kernels import gpu, gpu_long
+from neural_brane.kernels import gpu, gpu_large, gpu_long
 from neural_brane.kernels.types import MAX, Bags, Model, Settings
 from neural_brane.machine import describe_machine
 from neural_brane.sampling.triplets_gpu import TripletSampler
@@ -125,19 +127,23 @@ def large() -> dict:
 
 
 def hubs() -> dict:
-    """Real links, some nodes with thousands: batches that pool them in pieces and once, and batches that do not."""
+    """Real links, some nodes with thousands: triplets per second, with the care for such nodes and without."""
     graph = dataset("debian-packages")
     bags = [place(graph.attributes), place(graph.adjacency)]
     sampler = TripletSampler(graph.adjacency, placed=bags[1])
     model = random_model(graph.attributes.shape[1], len(graph))
-    long, rows = gpu_long.LONG, []
+    never = 2**40
+    no_sums = mock.patch.object(gpu_large, "CROWD", never)
+    no_pieces = mock.patch.multiple(gpu_long, LONG=never, LONG_AT_LARGE_BATCHES=never)
+    rows = []
     for batch in (100, LARGE_BATCH):
         row: dict[str, object] = {"batch": batch}
-        for kind, limit in (("in_pieces", long), ("whole", 2**31)):
-            gpu_long.LONG = limit
-            row[kind] = throughput(model, bags, sampler, batch)["triplets_per_second"]
+        for kind, patches in (("both", []), ("pieces_alone", [no_sums]), ("neither", [no_sums, no_pieces])):
+            with ExitStack() as stack:
+                for patch in patches:
+                    stack.enter_context(patch)
+                row[kind] = throughput(model, bags, sampler, batch)["triplets_per_second"]
         rows.append(row)
-    gpu_long.LONG = long
     return {"graph": repr(graph), "longest": int(bags[1].indptr.diff().max()), "triplets_per_second": rows}
 
 

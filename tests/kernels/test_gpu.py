@@ -76,13 +76,25 @@ def test_the_tiles_of_large_batches_take_any_widths(make_case, settings, monkeyp
 @pytest.mark.parametrize("zero_floor", [False, True])
 def test_long_bags_in_pieces_follow_the_reference(make_case, settings, monkeypatch, large, zero_floor):
     monkeypatch.setattr(gpu_long, "LONG", 3)
+    monkeypatch.setattr(gpu_long, "LONG_AT_LARGE_BATCHES", 3)
+    monkeypatch.setattr(gpu_long, "MOST", 9)
     monkeypatch.setattr(gpu_long, "PIECE", 2)
     if large:
         monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
     batch = 300 if ON_GPU else 5
-    case = make_case(steps=120 if ON_GPU else 3, batch=batch, seed=SEED)
+    case = make_case(steps=120 if ON_GPU else 2, batch=batch, seed=SEED)
     settings = settings._replace(triplet_scale=1 / batch, zero_floor=zero_floor, parameter_l2=0.01)
     assert_follows_the_reference(case, settings)
+
+
+@pytest.mark.parametrize("least", [1, 2])
+def test_frequent_winners_added_up_first_follow_the_reference(make_case, settings, monkeypatch, least):
+    monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
+    monkeypatch.setattr(gpu_large, "CROWD", 0)
+    monkeypatch.setattr(gpu_large, "LEAST", least)
+    batch = 300 if ON_GPU else 7
+    case = make_case(steps=50 if ON_GPU else 2, batch=batch, seed=SEED)
+    assert_follows_the_reference(case, settings._replace(triplet_scale=1 / batch, zero_floor=True))
 
 
 @pytest.mark.parametrize(("d1", "d2"), [(0, 5), (5, 0), (17, 40)])

@@ -76,7 +76,7 @@ def require_memory(tables: int, graph: int, dim: int, hidden: int, batch: int) -
         return
     slots = 3 * batch
     splits = gpu_small.SPLITS if batch < gpu_frame.LARGE_BATCH else gpu_large.SPLITS
-    scratch = 4 * slots * (3 * dim + 2 * hidden) + 24 * max(GROUP_SLOTS, 2 * slots) + 4 * splits * dim * hidden
+    scratch = 4 * slots * (3 * dim + 2 * hidden) + 32 * max(GROUP_SLOTS, 2 * slots) + 4 * splits * dim * hidden
     needed = tables + graph + scratch
     free = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     if needed > free:

@@ -5,7 +5,8 @@ import triton
 
 from neural_brane.kernels import gpu_split, gpu_tables
 from neural_brane.kernels.gpu_frame import BEHIND, DEPTH, DEVICE, INTERPRETED, LARGE_POOL, Frame, empty
-from neural_brane.kernels.types import Model, Settings
+from neural_brane.kernels.gpu_plan import Plan
+from neural_brane.kernels.types import Bags, Model, Settings
 
 ROWS, COLUMNS, TAIL, WARPS = 128, 128, 32, 4  # of a product
 TRIPLETS = 4  # whose slopes a program finds
@@ -14,6 +15,8 @@ SPLITS = 2 if INTERPRETED else 66  # of the slots, in W's gradient
 WEIGHT_BLOCK = 256
 STAGES = 3  # of loads ahead of products
 SCATTER_ROWS, SCATTER_COLUMNS = 8, 32
+CROWD, CROWDED_ROWS = 4096, 64  # bags with a row in common, from which on a tile adds up first; slots of such a tile
+FREQUENT, SAMPLE, LEAST = 4, 256, 3  # rows of a column that a tile adds up, and how they are found
 SCATTER_PARTS, SCATTER_CACHE = 4, 2**24  # of a table's rows, so that a strip of them takes no more bytes
 HALF = torch.float32 if INTERPRETED else torch.bfloat16  # the interpreter has no bfloat16: there the rest is zero
 
@@ -22,16 +25,19 @@ class LargeLayer:
     """Scratch memory of a step, and its launches behind the pooling; `scatter`: the tables' step is one of them."""
 
     launch = BEHIND
+    pool_tiles = LARGE_POOL
 
-    def __init__(self, frame: Frame, settings: Settings, model: Model, batch: int, group: int, scatter: bool):
+    def __init__(self, frame: Frame, settings: Settings, model: Model, plan: Plan, scatter: bool):
         self.frame, self.settings, self.scatter = frame, settings, scatter
-        self.batch, self.slots, self.pool_tiles = batch, 3 * batch, LARGE_POOL
+        self.slots, self.batch = plan.slots, plan.slots // 3
+        self.crowded = [scatter and _crowded(bags, self.slots) for bags in plan.bags]
+        self.frequent = empty(FREQUENT, frame.width, dtype=torch.int32)  # rows that win most often
         self.pooled = empty(2, self.slots, frame.width, dtype=HALF)  # f, split
         self.winner = empty(self.slots, frame.width, dtype=torch.int32)
         self.slope = empty(2, self.slots, frame.hidden, dtype=HALF)  # dL/dz, split
         self.gradient = empty(self.slots, frame.width)  # dL/df
         self.product = empty(self.slots, frame.hidden)  # W f
-        self.losses = empty(group, triton.cdiv(batch, TRIPLETS))  # sums of −ln σ
+        self.losses = empty(plan.steps, triton.cdiv(self.batch, TRIPLETS))  # sums of −ln σ
         self.weight_shares = empty(SPLITS, frame.hidden, frame.width)
         self.bias_shares = empty(SPLITS, frame.hidden)
         self.weight = torch.zeros((frame.hidden, frame.width), device=DEVICE)  # W
@@ -59,9 +65,7 @@ class LargeLayer:
         self._descend(self.weights[1 - step % 2], decay)
         self._multiply(self.slope, weights, self.gradient, depth_stride=frame.width, column_stride=1)
         if self.scatter:
-            attributes, attribute_stride, neighbours, neighbour_stride = tables
-            self._scatter(attributes, attribute_stride, 0, frame.second, rate)
-            self._scatter(neighbours, neighbour_stride, frame.second, frame.width - frame.second, rate)
+            self._scatter_all(tables, rate)
 
     def _multiply(self, left: torch.Tensor, weights: torch.Tensor, result: torch.Tensor, **strides: int) -> None:
         """Launch the product of slots' vectors and W or its transpose."""
@@ -89,15 +93,37 @@ class LargeLayer:
             SIZE=self.weight.numel(), HIDDEN=frame.hidden, BIAS=s.train_bias, BLOCK=WEIGHT_BLOCK, SPLITS=SPLITS,
         )  # fmt: skip
 
-    def _scatter(self, table: torch.Tensor, stride: int, first: int, span: int, rate: float) -> None:
+    def _scatter_all(self, tables: tuple, rate: float) -> None:
+        """Launch the step of both tables' winning rows."""
+        attributes, attribute_stride, neighbours, neighbour_stride = tables
+        frame = self.frame
+        if any(self.crowded):
+            gpu_tables.find_frequent[frame.width,](
+                self.winner, self.frequent, self.slots,
+                WIDTH=frame.width, SAMPLE=SAMPLE, LEAST=LEAST, FREQUENT=FREQUENT,
+            )  # fmt: skip
+        self._scatter(attributes, attribute_stride, 0, frame.second, rate, self.crowded[0])
+        self._scatter(neighbours, neighbour_stride, frame.second, frame.width - frame.second, rate, self.crowded[1])
+
+    def _scatter(self, table: torch.Tensor, stride: int, first: int, span: int, rate: float, crowded: bool) -> None:
         """Launch the step of a table's winning rows."""
         # Where rows are met again and again, parts of the table that the cache can hold come one after the other.
         rows = len(table)
         often = rows < SCATTER_COLUMNS * self.slots
         wanted = triton.cdiv(4 * SCATTER_COLUMNS * rows, SCATTER_CACHE) if often else 1
         parts = max(1, min(wanted, SCATTER_PARTS))
-        tiles, strips = triton.cdiv(self.slots, SCATTER_ROWS), triton.cdiv(span, SCATTER_COLUMNS)
+        slots = CROWDED_ROWS if crowded else SCATTER_ROWS
+        tiles, strips = triton.cdiv(self.slots, slots), triton.cdiv(span, SCATTER_COLUMNS)
         gpu_tables.scatter[tiles, strips, parts](
-            self.gradient, self.winner, table, stride, self.slots, first, span, triton.cdiv(rows, parts), rate,
-            WIDTH=self.frame.width, ROWS=SCATTER_ROWS, COLUMNS=SCATTER_COLUMNS,
+            self.gradient, self.winner, table, stride, self.frequent, self.slots, first, span,
+            triton.cdiv(rows, parts), rate,
+            WIDTH=self.frame.width, ROWS=slots, COLUMNS=SCATTER_COLUMNS, FREQUENT=FREQUENT if crowded else 0,
         )  # fmt: skip
+
+
+def _crowded(bags: Bags, slots: int) -> bool:
+    """Whether some row is in so many bags that, were it to win, a batch of slots would add to it again and again."""
+    if len(bags.indices) == 0:
+        return False
+    most = int(torch.bincount(bags.indices).max())
+    return most * slots > CROWD * (len(bags.indptr) - 1)

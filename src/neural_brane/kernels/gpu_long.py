@@ -2,20 +2,29 @@
 
 import torch
 
-from neural_brane.kernels import gpu_tables
+from neural_brane.kernels import gpu_frame, gpu_tables
 from neural_brane.kernels.gpu_frame import INTERPRETED, Frame
 from neural_brane.kernels.types import Bags, Model
 
 LONG = 1024  # rows from which on a bag is cut up
-PIECE = 256  # rows that a program reads in a row
+LONG_AT_LARGE_BATCHES = 256  # which meet a hub again and again
+MOST = 16_384  # bags of a kind, the longest, that are cut up: each takes memory
+PIECE = 128  # rows that a program reads in a row
 PROGRAMS = 1 if INTERPRETED else 2048  # that share the pieces
 UNROLL = 8
 
 
 def find_long_bags(bags: tuple[Bags, Bags], frame: Frame, steps: int, slots: int) -> "LongBags | None":
     """The long bags among a graph's of attributes and of neighbours; None where there are none."""
-    nodes = [torch.nonzero(bag.indptr.diff() > LONG)[:, 0] for bag in bags]
+    long = LONG if slots < 3 * gpu_frame.LARGE_BATCH else LONG_AT_LARGE_BATCHES
+    nodes = [_longest(bag.indptr.diff(), long) for bag in bags]
     return LongBags(bags, nodes, frame, steps, slots) if any(map(len, nodes)) else None
+
+
+def _longest(sizes: torch.Tensor, long: int) -> torch.Tensor:
+    """The nodes with bags longer than that, or MOST of them."""
+    nodes = torch.nonzero(sizes > long)[:, 0]
+    return nodes if len(nodes) <= MOST else nodes[torch.topk(sizes[nodes], MOST).indices]
 
 
 class LongBags:

@@ -15,6 +15,7 @@ from neural_brane.kernels.gpu_frame import (
     empty,
     launching,
 )
+from neural_brane.kernels.gpu_plan import Plan
 from neural_brane.kernels.types import Model, Settings
 
 HIDE_ROWS, HIDE_COLUMNS, HIDE_UNITS = 16, 32, 32
@@ -29,9 +30,10 @@ PRECISION = "ieee" if INTERPRETED else "tf32x3"
 class SmallLayer:
     """Scratch memory of a step, and its two launches behind the pooling; `scatter`: the tables' step is one of them."""
 
-    def __init__(self, frame: Frame, settings: Settings, model: Model, batch: int, group: int, scatter: bool):
+    def __init__(self, frame: Frame, settings: Settings, model: Model, plan: Plan, scatter: bool):
         self.frame, self.settings, self.scatter = frame, settings, scatter
-        self.slots, self.launch = 3 * batch, launching()
+        self.slots, self.launch = plan.slots, launching()
+        batch = self.slots // 3
         far = model.attribute_table.nbytes + model.neighbour_table.nbytes > NEAR_BYTES
         self.pool_tiles = FAR_POOL if far else SMALL_POOL
         self.strips = triton.cdiv(frame.hidden, HIDE_COLUMNS)
@@ -41,7 +43,7 @@ class SmallLayer:
         self.gradient = empty(self.slots, frame.width)  # dL/df
         self.margins = empty(self.strips, batch)
         score_tiles = triton.cdiv(batch, HIDE_ROWS // 3)
-        self.losses = empty(group, score_tiles)  # sums of −ln σ
+        self.losses = empty(plan.steps, score_tiles)  # sums of −ln σ
         self.weight_shares = empty(SPLITS, frame.hidden, frame.width)
         self.bias_shares = empty(SPLITS, frame.hidden)
         weight_tiles = triton.cdiv(frame.hidden, WEIGHT_TILE) * triton.cdiv(frame.width, WEIGHT_TILE)

@@ -192,13 +192,14 @@ def subtract(attribute_table, attribute_stride, neighbour_table, neighbour_strid
 
 @triton.jit
 def scatter(
-    gradient, winner, table, stride, slots, first, span, part_rows, rate,
-    WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    gradient, winner, table, stride, frequent, slots, first, span, part_rows, rate,
+    WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, FREQUENT: tl.constexpr,
 ):  # fmt: skip
     """Subtract the columns first … first + span of gradient (slots, WIDTH) from a table's winning rows.
 
     Program (tile, strip, part) has some slots, columns and rows of the table; those of a part and strip come together,
-    so that the cache has to hold so much of the table at a time.
+    so that the cache has to hold so much of the table at a time. Winners that are frequent (FREQUENT, WIDTH) have the
+    tile's gradients added up first: thousands of additions to one number would wait for each other.
     """
     slot = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
     column = (tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS))[None, :]
@@ -207,7 +208,35 @@ def scatter(
     lowest = tl.program_id(2) * part_rows
     own = (row >= lowest) & (row < lowest + part_rows)
     change = rate * tl.load(gradient + at, mask=own, other=0.0, eviction_policy="evict_first")
+    for kind in tl.static_range(FREQUENT):
+        common = tl.load(frequent + kind * WIDTH + first + column, mask=column < span, other=-1)
+        alike = own & (row == common)
+        total = tl.sum(tl.where(alike, change, 0.0), 0)[None, :]
+        some = tl.max(alike.to(tl.int32), 0)[None, :] > 0
+        tl.atomic_add(table + common.to(tl.int64) * stride + column, -total, mask=some, sem="relaxed")
+        own &= row != common
     tl.atomic_add(table + row.to(tl.int64) * stride + column, -change, mask=own, sem="relaxed")
+
+
+@triton.jit
+def find_frequent(
+    winner, frequent, slots,
+    WIDTH: tl.constexpr, SAMPLE: tl.constexpr, LEAST: tl.constexpr, FREQUENT: tl.constexpr,
+):  # fmt: skip
+    """Write the rows that win most often to frequent (FREQUENT, WIDTH) int32, -1 for none: a program has a column.
+
+    They are those that win LEAST times or more in a sample of the slots.
+    """
+    column = tl.program_id(0)
+    slot = tl.arange(0, SAMPLE).to(tl.int64) * tl.maximum(slots // SAMPLE, 1)
+    row = tl.load(winner + slot * WIDTH + column, mask=slot < slots, other=-1)
+    count = tl.sum((row[:, None] == row[None, :]).to(tl.int32), 1)
+    count = tl.where(row >= 0, count, 0)
+    for kind in tl.static_range(FREQUENT):
+        most = tl.max(count, 0)
+        found = tl.max(tl.where(count == most, row, -1), 0)
+        tl.store(frequent + kind * WIDTH + column, tl.where(most >= LEAST, found, -1))
+        count = tl.where(row == found, 0, count)
 
 
 @triton.jit

@@ -42,7 +42,7 @@ class Trainer:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._compiled = False
         kind = SmallLayer if batch < gpu_frame.LARGE_BATCH else LargeLayer
-        self.layer = kind(self.frame, settings, model, batch, self.group, self.scatter)
+        self.layer = kind(self.frame, settings, model, self.plan, self.scatter)
 
     def __call__(self, triplets: torch.Tensor) -> np.ndarray:
         """Take one step per batch; returns (steps,) float64, the mean of −ln σ before each."""

@@ -45,7 +45,8 @@ def require_room(settings: dict[str, Any], graph: AttributedGraph) -> None:
     matrices = graph.attributes, graph.adjacency
     bags = sum(8 * len(matrix.indptr) + 4 * matrix.nnz for matrix in matrices)
     sampler = 20 * len(graph) + 8 * graph.adjacency.nnz  # at most: where weights differ
-    gpu.require_memory(tables, bags + sampler, dim, hidden, settings["batch_size"])
+    long_bags = 8 * len(graph)  # at most: where there are some
+    gpu.require_memory(tables, bags + sampler + long_bags, dim, hidden, settings["batch_size"])
 
 
 def open_engine(
