@@ -47,7 +47,8 @@ def show(method: type[Embedder]) -> None:
     echo(f"new nodes  {'yes' if method.inductive else 'no'}")
     echo(f"growth     {method.growth}")
     echo(f"paper      {method.paper}\n")
-    rows = [(name, _text(one.default), one.about) for name, one in found.items()]
+    defaults = method().parameters_in_force()
+    rows = [(name, _text(defaults[name]), one.about) for name, one in found.items()]
     show_table(("parameter", "default", "what it is"), rows, fold=True)
     kept = [
         (dataset, f"{chosen[method.title].validation:.4f}", _line(chosen[method.title].parameters))

@@ -162,8 +162,9 @@ class NeuralBrane(Embedder):
         """Every parameter's value, where it is None the recipe's."""
         require(self.recipe in RECIPES, "recipe", self.recipe, f"one of {', '.join(RECIPES)}")
         shape = {"attribute_dim": int(ATTRIBUTE_SHARE[self.recipe] * self.dim), "hidden": self.dim}
-        given = {name: value for name, value in self.get_params().items() if value is not None}
-        return shape | RECIPES[self.recipe] | given
+        parameters = self.get_params()
+        given = {name: value for name, value in parameters.items() if value is not None}
+        return parameters | shape | RECIPES[self.recipe] | given
 
     def _kernel_settings(self) -> Settings:
         s = self.settings_
@@ -273,7 +274,7 @@ def _check(s: dict[str, Any]) -> None:
         require(0 < s[name] < np.inf, name, s[name], "a number above 0")
     for name in ("l2", "negative_power"):
         require(0 <= s[name] < np.inf, name, s[name], "a number from 0")
-    require(s.get("seed") is None or 0 <= s["seed"] < 2**63, "seed", s.get("seed"), "a whole number from 0, or None")
+    require(s["seed"] is None or 0 <= s["seed"] < 2**63, "seed", s["seed"], "a whole number from 0, or None")
     require(0 <= s["attribute_dim"] <= s["dim"], "attribute_dim", s["attribute_dim"], f"0 to dim={s['dim']}")
     require(s["tolerance"] is None or s["tolerance"] > 0, "tolerance", s["tolerance"], "a number above 0, or None")
     require(
