@@ -34,8 +34,8 @@ class NeuralBrane(Embedder):
     ----------
     recipe : what the parameters left as None mean: "default", "released" (the authors' program) or "paper".
     dim : width of a vector.
-    attribute_dim : the attributes' share of dim; the rest is the neighbours'. More of it tells classes better, less
-        tells links. When None, three quarters in the default recipe and half in the two others.
+    attribute_dim : the attributes' share of dim; the rest is the neighbours'. More of it can tell classes
+        better, less of it links. When None, three quarters in the default recipe and half in the two others.
     hidden : width of the ReLU layer; dim when None.
     pooling : "max", "sum" or "mean" over a node's rows.
     zero_floor : max pooling sees one more row, of zeros. In the released program padding to a batch's longest bag
