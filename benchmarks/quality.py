@@ -7,8 +7,8 @@ A cell is one training with one seed, scored on ten random splits of its own (as
 are compared, at 30, 50 and 70 % training nodes: logistic regression (liblinear), C = 1, vectors as they are. Methods
 run with the parameters tuned for the dataset where methods/tuned.toml has some, and with their defaults where not or
 with --untuned. Cells are kept in FILE as they are finished (quality.json, methods_quality.json or methods_defaults.json
-under results/), so a run that was stopped goes on where it was; a cell whose tuned parameters have changed is computed
-again. Trainings run side by side, one thread each; the number of threads changes no vector.
+under results/), so a run that was stopped goes on where it was; a cell whose parameters have changed is computed again.
+Trainings run side by side, one thread each; the number of threads changes no vector.
 """
 
 import argparse
@@ -49,17 +49,19 @@ def compute(kind: str, dataset: str, name: str, seed: int, parameters: dict) -> 
     cell = {"dataset": dataset, kind: name, "seed": seed}
     scores = classify(vectors, graph.labels, train=SHARES, seed=seed).scores
     cell["macro_f1"] = [score.macro_mean for score in scores]
-    losses = [round(loss, 5) for loss in getattr(method, "loss_history_", [])]
-    cell |= {"losses": losses} if kind == "recipe" else {"parameters": parameters}
-    return cell | {"seconds": round(seconds, 1), "digest": graph.digest()}
+    if kind == "recipe":
+        cell["losses"] = [round(loss, 5) for loss in method.loss_history_]
+    return cell | {"parameters": parameters, "seconds": round(seconds, 1), "digest": graph.digest()}
 
 
 def settings(kind: str, name: str, dataset: str, untuned: bool) -> dict:
-    """The parameters a cell is computed with, besides the seed."""
+    """The parameters a cell is computed with, besides the seed: of a recipe all that it stands for."""
+    from neural_brane import NeuralBrane
     from neural_brane.methods.tuning import tuned
 
     if kind == "recipe":
-        return {"recipe": name}
+        values = NeuralBrane(recipe=name).parameters_in_force()
+        return {parameter: value for parameter, value in values.items() if value is not None}
     chosen = None if untuned else tuned().get(dataset, {}).get(name)
     return dict(chosen.parameters) if chosen else {}
 

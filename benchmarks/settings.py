@@ -5,7 +5,7 @@
 Everything else is the default recipe's. Seeds and splits start at 100: those that `quality.py` reports on stay unseen,
 so that a value chosen here is judged there. Macro-F1 is of 30 and 70 % training nodes and ten splits, NMI of ten starts
 of k-means, AUC of a tenth of the edges, held out before training, by logistic regression on products of vectors.
-Finished trainings are kept in FILE (results/settings.json), and a run goes on from there.
+Finished trainings are kept in FILE (results/settings.json), and a run goes on from there while the recipe is the same.
 """
 
 import argparse
@@ -57,16 +57,31 @@ def plan(name: str, values: list[float], seeds: int) -> Iterator[Key]:
 
 
 def fill(cells: dict[Key, dict], wanted: list[Key], output: Path, jobs: int) -> dict[Key, dict]:
-    """Compute what is missing, keeping every finished training."""
+    """Compute what is missing, keeping every finished training and the recipe that all but the parameter is of."""
     missing = [key for key in wanted if key not in cells]
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
         futures = {pool.submit(compute, *key): key for key in missing}
         for future in track(as_completed(futures), "training", total=len(futures), console=Console(stderr=True)):
             cells[futures[future]] = future.result()
             kept = [{"key": key, "scores": scores} for key, scores in sorted(cells.items())]
+            record = {"machine": describe_machine(), "recipe": recipe(), "cells": kept}
             with atomic(output) as draft:
-                draft.write_text(json.dumps({"machine": describe_machine(), "cells": kept}, indent=1) + "\n")
+                draft.write_text(json.dumps(record, indent=1) + "\n")
     return cells
+
+
+def recipe() -> dict:
+    """What the default recipe stands for."""
+    from neural_brane import NeuralBrane
+
+    return {name: value for name, value in NeuralBrane().parameters_in_force().items() if value is not None}
+
+
+def load_kept(output: Path) -> dict[Key, dict]:
+    """The trainings kept in a file, if they are of the recipe as it is."""
+    record = json.loads(output.read_text()) if output.exists() else {}
+    cells = record.get("cells", []) if record.get("recipe") == recipe() else []
+    return {tuple(cell["key"]): cell["scores"] for cell in cells}
 
 
 def summarise(cells: dict[Key, dict], wanted: list[Key]) -> list[dict]:
@@ -101,9 +116,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--json", action="store_true", help="print the means as JSON")
     options = parser.parse_args()
-    kept = json.loads(options.output.read_text())["cells"] if options.output.exists() else []
     wanted = list(plan(options.parameter, options.values, options.seeds))
-    cells = fill({tuple(cell["key"]): cell["scores"] for cell in kept}, wanted, options.output, options.jobs)
+    cells = fill(load_kept(options.output), wanted, options.output, options.jobs)
     rows = summarise(cells, wanted)
     print(json.dumps(rows, indent=1)) if options.json else show(rows, options.parameter, options.seeds)
 

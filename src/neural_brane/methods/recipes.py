@@ -17,7 +17,7 @@ _COMMON: dict[str, Any] = {
 }
 
 # The attributes' part of dim. With three quarters instead of half, classes are predicted better on all four of the
-# paper's graphs and as well on cora; links as well but on cora, by 0.015 of AUC (benchmarks/settings.py).
+# paper's graphs and as well on cora; links as well except on cora, where AUC falls by 0.015 (benchmarks/settings.py).
 ATTRIBUTE_SHARE = {"released": 1 / 2, "paper": 1 / 2, "default": 3 / 4}
 
 RECIPES: dict[str, dict[str, Any]] = {
