@@ -97,6 +97,17 @@ def test_frequent_winners_added_up_first_follow_the_reference(make_case, setting
     assert_follows_the_reference(case, settings._replace(triplet_scale=1 / batch, zero_floor=True))
 
 
+@pytest.mark.parametrize("crowd", [0, 2**40])
+def test_parts_of_the_rows_one_after_the_other_follow_the_reference(make_case, settings, monkeypatch, crowd):
+    monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
+    monkeypatch.setattr(gpu_large, "CROWD", crowd)
+    monkeypatch.setattr(gpu_large, "STRIP_CACHE", 0)
+    monkeypatch.setattr(gpu_large, "PART_CACHE", 64)
+    batch = 300 if ON_GPU else 5
+    case = make_case(d1=17, d2=40, steps=50 if ON_GPU else 2, batch=batch, seed=SEED)
+    assert_follows_the_reference(case, settings._replace(attribute_dim=17, triplet_scale=1 / batch))
+
+
 @pytest.mark.parametrize(("d1", "d2"), [(0, 5), (5, 0), (17, 40)])
 def test_any_widths_follow_the_reference(make_case, settings, d1, d2):
     settings = settings._replace(attribute_dim=d1, triplet_scale=1 / BATCH)

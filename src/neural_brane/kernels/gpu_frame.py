@@ -18,18 +18,23 @@ LARGE_BATCH = 1024  # of triplets
 class PoolTiles(NamedTuple):
     """How pooling is cut into programs."""
 
-    rows: int  # of a bag, at a time
+    numbers: int  # that a program reads at a time, of one or more rows
     unroll: int  # so many times in a row
     columns: int | None  # None: all of a table's
     warps: int
 
+    def shape(self, span: int) -> tuple[int, int]:
+        """Rows and columns of what a program reads at a time, of a table with so many columns."""
+        columns = self.columns or triton.next_power_of_2(span)
+        return max(1, self.numbers // columns), columns
+
 
 # At small batches every kernel is over before memory can be busy: many small programs, and few waits in each where the
 # tables are too large for the caches near by.
-SMALL_POOL = PoolTiles(rows=16, unroll=1, columns=16, warps=1)
-FAR_POOL = PoolTiles(rows=64, unroll=1, columns=16, warps=4)
+SMALL_POOL = PoolTiles(numbers=256, unroll=1, columns=16, warps=1)
+FAR_POOL = PoolTiles(numbers=1024, unroll=1, columns=16, warps=4)
 NEAR_BYTES = 2**24
-LARGE_POOL = PoolTiles(rows=1, unroll=8, columns=None, warps=1)
+LARGE_POOL = PoolTiles(numbers=128, unroll=8, columns=None, warps=1)
 
 
 class Frame(NamedTuple):
@@ -68,15 +73,17 @@ class Frame(NamedTuple):
         pooled is (slots, width), or (2, slots, width) to have it split; `long` is which of the slots' bags `gpu_long`
         has pooled already, and to what.
         """
-        columns = tiles.columns or self.block()
-        strips = triton.cdiv(self.second, columns) + triton.cdiv(self.width - self.second, columns)
+        spans = self.second, self.width - self.second
+        attributes, neighbours = map(tiles.shape, spans)
+        strips = triton.cdiv(spans[0], attributes[1]) + triton.cdiv(spans[1], neighbours[1])
         gpu_tables.pool[len(winner), strips](
             model.attribute_table, model.attribute_table.stride(0), self.d1, bags[0].indices,
             model.neighbour_table, model.neighbour_table.stride(0), self.d2, bags[1].indices,
             starts, sizes, pooled, pooled.stride(0), winner, scale, starts.stride(0), self.second, self.padded,
             *(long or (sizes, starts)),  # no one reads these two where there is none
             POOLING=settings.pooling, ZERO_FLOOR=settings.zero_floor, SPLIT=pooled.ndim == 3, LONG=long is not None,
-            WIDTH=self.width, ROWS=tiles.rows, UNROLL=tiles.unroll, COLUMNS=columns, num_warps=tiles.warps,
+            WIDTH=self.width, ATTRIBUTE_ROWS=attributes[0], ATTRIBUTE_COLUMNS=attributes[1],
+            NEIGHBOUR_ROWS=neighbours[0], NEIGHBOUR_COLUMNS=neighbours[1], UNROLL=tiles.unroll, num_warps=tiles.warps,
             **(launch or BEHIND),
         )  # fmt: skip
 

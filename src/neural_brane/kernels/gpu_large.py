@@ -10,14 +10,16 @@ from neural_brane.kernels.types import Bags, Model, Settings
 
 ROWS, COLUMNS, TAIL, WARPS = 128, 128, 32, 4  # of a product
 TRIPLETS = 4  # whose slopes a program finds
-WEIGHT_UNITS, WEIGHT_COLUMNS, WEIGHT_WARPS = 128, 64, 8
-SPLITS = 2 if INTERPRETED else 66  # of the slots, in W's gradient
-WEIGHT_BLOCK = 256
 STAGES = 3  # of loads ahead of products
-SCATTER_ROWS, SCATTER_COLUMNS = 8, 32
+WEIGHT_UNITS, WEIGHT_COLUMNS, WEIGHT_WARPS, WEIGHT_STAGES = 64, 64, 4, 4
+SPLITS = 2 if INTERPRETED else 44  # of the slots, in W's gradient
+WEIGHT_BLOCK = 256
+SCATTER_ROWS, SCATTER_COLUMNS = 4, 32
 CROWD, CROWDED_ROWS = 4096, 64  # bags with a row in common, from which on a tile adds up first; slots of such a tile
 FREQUENT, SAMPLE, LEAST = 4, 256, 3  # rows of a column that a tile adds up, and how they are found
-SCATTER_PARTS, SCATTER_CACHE = 4, 2**24  # of a table's rows, so that a strip of them takes no more bytes
+STRIP_CACHE, PART_CACHE = 2**24, 3 * 2**24  # bytes of a strip of columns, and of a part of the rows, kept in the cache
+MOST_PARTS = 6  # of a table's rows: every one reads all winners
+OFTEN = 32  # rows to a slot: with more, few are met again
 HALF = torch.float32 if INTERPRETED else torch.bfloat16  # the interpreter has no bfloat16: there the rest is zero
 
 
@@ -85,7 +87,7 @@ class LargeLayer:
         gpu_split.add_gradients[tiles * SPLITS,](
             self.pooled, self.pooled.stride(0), self.slope, self.slope.stride(0), self.weight_shares, self.bias_shares,
             self.slots, WIDTH=frame.width, HIDDEN=frame.hidden, BIAS=s.train_bias, UNITS=WEIGHT_UNITS,
-            COLUMNS=WEIGHT_COLUMNS, DEPTH=DEPTH, SPLITS=SPLITS, num_warps=WEIGHT_WARPS, num_stages=STAGES,
+            COLUMNS=WEIGHT_COLUMNS, DEPTH=DEPTH, SPLITS=SPLITS, num_warps=WEIGHT_WARPS, num_stages=WEIGHT_STAGES,
         )  # fmt: skip
         gpu_split.descend[triton.cdiv(self.weight.numel(), WEIGHT_BLOCK),](
             self.weight, self.weight_shares, next_weights, next_weights.stride(0), self.bias, self.bias_shares,
@@ -107,18 +109,26 @@ class LargeLayer:
 
     def _scatter(self, table: torch.Tensor, stride: int, first: int, span: int, rate: float, crowded: bool) -> None:
         """Launch the step of a table's winning rows."""
-        # Where rows are met again and again, parts of the table that the cache can hold come one after the other.
-        rows = len(table)
-        often = rows < SCATTER_COLUMNS * self.slots
-        wanted = triton.cdiv(4 * SCATTER_COLUMNS * rows, SCATTER_CACHE) if often else 1
-        parts = max(1, min(wanted, SCATTER_PARTS))
-        slots = CROWDED_ROWS if crowded else SCATTER_ROWS
-        tiles, strips = triton.cdiv(self.slots, slots), triton.cdiv(span, SCATTER_COLUMNS)
+        columns, parts = self._strips_and_parts(len(table), stride, span, crowded)
+        slots, warps = (CROWDED_ROWS, 4) if crowded else (SCATTER_ROWS, 1)
+        tiles, strips = triton.cdiv(self.slots, slots), triton.cdiv(span, columns)
         gpu_tables.scatter[tiles, strips, parts](
             self.gradient, self.winner, table, stride, self.frequent, self.slots, first, span,
-            triton.cdiv(rows, parts), rate,
-            WIDTH=self.frame.width, ROWS=slots, COLUMNS=SCATTER_COLUMNS, FREQUENT=FREQUENT if crowded else 0,
+            triton.cdiv(len(table), parts), rate, WIDTH=self.frame.width, ROWS=slots, COLUMNS=columns,
+            FREQUENT=FREQUENT if crowded else 0, num_warps=warps,
         )  # fmt: skip
+
+    def _strips_and_parts(self, rows: int, stride: int, span: int, crowded: bool) -> tuple[int, int]:
+        """How many columns, and how many parts of the rows, come one after the other.
+
+        Rows that are met again and again should still be in the cache: of a small table a strip of columns, of a large
+        one, where a strip of all rows would not fit, a part of the rows.
+        """
+        narrow = crowded or 4 * SCATTER_COLUMNS * rows <= STRIP_CACHE
+        columns = SCATTER_COLUMNS if narrow else triton.next_power_of_2(span)
+        if rows > OFTEN * self.slots:
+            return columns, 1
+        return columns, min(triton.cdiv(4 * min(columns, stride) * rows, PART_CACHE), MOST_PARTS)
 
 
 def _crowded(bags: Bags, slots: int) -> bool:

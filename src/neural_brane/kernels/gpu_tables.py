@@ -28,33 +28,34 @@ def pool(
     neighbour_table, neighbour_stride, neighbour_width, neighbour_indices,
     starts, sizes, pooled, plane, winner, scale, slots, second, padded, long, keys,
     POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, SPLIT: tl.constexpr, LONG: tl.constexpr, WIDTH: tl.constexpr,
-    ROWS: tl.constexpr, UNROLL: tl.constexpr, COLUMNS: tl.constexpr, AHEAD: tl.constexpr,
+    ATTRIBUTE_ROWS: tl.constexpr, ATTRIBUTE_COLUMNS: tl.constexpr, NEIGHBOUR_ROWS: tl.constexpr,
+    NEIGHBOUR_COLUMNS: tl.constexpr, UNROLL: tl.constexpr, AHEAD: tl.constexpr,
 ):  # fmt: skip
-    """Pool COLUMNS columns of one slot's rows of one table: program (slot, strip), the attributes' strips first.
+    """Pool so many columns of one slot's rows of one table: program (slot, strip), the attributes' strips first.
 
     starts (2, slots) int64 and sizes (2, slots) int32 place each bag in its table's indices; with ZERO_FLOOR
     all see one more row, of zeros. The tables have `second` and `padded` columns, spare ones included.
     Writes pooled (slots, WIDTH), in two planes with SPLIT (see `gpu_split`), and, for max, winner (slots, WIDTH) int32:
-    the row each number came from, -1 for none. ROWS rows are read at a time, UNROLL times in a row.
+    the row each number came from, -1 for none. So many rows are read at a time, UNROLL times in a row.
     With LONG, `pool_pieces` has been there before: long (2, slots) int32 says which of keys' rows is a slot's, -1 none.
     """
     follow(AHEAD)
     slot = tl.program_id(0).to(tl.int64)
     strip = tl.program_id(1)
-    strips = tl.cdiv(second, COLUMNS)
+    strips = tl.cdiv(second, ATTRIBUTE_COLUMNS)
     at = slot * WIDTH
     if strip < strips:
         _pool_bag(
             attribute_table, attribute_stride, attribute_width, second, second, attribute_indices,
             starts + slot, sizes + slot, long + slot, keys, pooled + at, plane, winner + at, strip, scale,
-            POOLING, ZERO_FLOOR, SPLIT, LONG, WIDTH, ROWS, UNROLL, COLUMNS,
+            POOLING, ZERO_FLOOR, SPLIT, LONG, WIDTH, ATTRIBUTE_ROWS, UNROLL, ATTRIBUTE_COLUMNS,
         )  # fmt: skip
     else:
         _pool_bag(
             neighbour_table, neighbour_stride, neighbour_width, padded, WIDTH - second, neighbour_indices,
             starts + slots + slot, sizes + slots + slot, long + slots + slot, keys,
             pooled + at + second, plane, winner + at + second, strip - strips, scale,
-            POOLING, ZERO_FLOOR, SPLIT, LONG, WIDTH, ROWS, UNROLL, COLUMNS,
+            POOLING, ZERO_FLOOR, SPLIT, LONG, WIDTH, NEIGHBOUR_ROWS, UNROLL, NEIGHBOUR_COLUMNS,
         )  # fmt: skip
 
 

@@ -1,0 +1,65 @@
+"""What `gpu.py` trains: a graph in the GPU's memory and a model of the size that a recipe gives it."""
+
+from typing import NamedTuple, Self
+
+import gpu_rivals
+import numpy as np
+import torch
+
+from neural_brane import AttributedGraph, NeuralBrane
+from neural_brane.kernels import gpu
+from neural_brane.kernels.types import MAX, Bags, Model, Settings, padded
+from neural_brane.sampling.triplets_gpu import TripletSampler
+
+
+class Case(NamedTuple):
+    """A graph in the GPU's memory, and a model of it that is yet to be trained."""
+
+    bags: list[Bags]
+    sampler: TripletSampler
+    model: Model
+    settings: dict  # of the recipe
+
+    @classmethod
+    def of(cls, graph: AttributedGraph, recipe: str = "default") -> Self:
+        """Have a graph ready to be trained on by a recipe."""
+        bags = [_place(graph.attributes), _place(graph.adjacency)]
+        return cls.made(bags, TripletSampler(graph.adjacency, placed=bags[1]), graph.attributes.shape[1], recipe)
+
+    @classmethod
+    def made(cls, bags: list[Bags], sampler: TripletSampler, attributes: int, recipe: str = "default") -> Self:
+        """The same, of a graph that is there already."""
+        settings = NeuralBrane(recipe=recipe).parameters_in_force()
+        d1, dim, hidden = (settings[name] for name in ("attribute_dim", "dim", "hidden"))
+        tables = [_table(attributes, d1, settings), _table(len(bags[1].indptr) - 1, dim - d1, settings)]
+        weight = settings["weight_std"] * torch.randn((hidden, dim), device="cuda")
+        return cls(bags, sampler, Model(*tables, weight, torch.zeros(hidden, device="cuda")), settings)
+
+    def kernel_settings(self, batch: int) -> Settings:
+        """The recipe's numbers at another batch."""
+        s = self.settings
+        return Settings(
+            s["attribute_dim"], MAX, s["zero_floor"], s["learning_rate"], 1 / batch, s["l2"], 0.0, s["bias"]
+        )
+
+    def floor_bytes(self, rows: list[float]) -> float:
+        """Bytes of so many rows of both tables, and of their numbers: what pooling must read."""
+        d1 = self.settings["attribute_dim"]
+        return sum(4 * count * (width + 1) for count, width in zip(rows, (d1, self.settings["dim"] - d1), strict=True))
+
+    def torch_speed(self, batch: int, steps: int) -> float:
+        """Triplets per second of idiomatic PyTorch."""
+        triplets = self.sampler.draw(0, steps * batch).view(steps, batch, 3)
+        return batch / gpu_rivals.step_seconds(self.model, self.bags, triplets, self.kernel_settings(batch))
+
+
+def _table(rows: int, width: int, settings: dict) -> torch.Tensor:
+    table = torch.zeros((rows, padded(width)), device="cuda")
+    for part in table.split(2**20):
+        part[:, :width].normal_(0, settings["table_std"])
+    return table
+
+
+def _place(matrix) -> Bags:
+    """A sparse matrix's structure in the GPU's memory."""
+    return gpu.place(Bags(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False)))
