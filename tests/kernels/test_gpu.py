@@ -1,5 +1,7 @@
 """The Triton kernels against the reference: on a GPU where there is one, else in Triton's interpreter."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,8 @@ gpu_frame = pytest.importorskip("neural_brane.kernels.gpu_frame")
 gpu_long = pytest.importorskip("neural_brane.kernels.gpu_long")
 gpu_small = pytest.importorskip("neural_brane.kernels.gpu_small")
 gpu_large = pytest.importorskip("neural_brane.kernels.gpu_large")
+gpu_nodes = pytest.importorskip("neural_brane.kernels.gpu_nodes")
+gpu_trainer = pytest.importorskip("neural_brane.kernels.gpu_trainer")
 
 ON_GPU = not gpu.INTERPRETED
 BATCH = 100 if ON_GPU else 1  # the interpreter takes some five milliseconds a program
@@ -31,6 +35,7 @@ def poison(monkeypatch):
     monkeypatch.setattr(gpu, "empty", poisoned)
     monkeypatch.setattr(gpu_small, "empty", poisoned)
     monkeypatch.setattr(gpu_large, "empty", poisoned)
+    monkeypatch.setattr(gpu_nodes, "empty", poisoned)
 
 
 def assert_follows_the_reference(case, settings, **options) -> None:
@@ -55,26 +60,54 @@ def test_fifty_steps_follow_the_reference(make_case, settings, pooling, zero_flo
     assert_follows_the_reference(case, settings, deterministic=deterministic)
 
 
-@pytest.mark.parametrize("deterministic", [False, True])
-def test_the_tiles_of_large_batches_follow_the_reference(make_case, settings, monkeypatch, deterministic):
+@pytest.fixture(params=[0, 2**40], ids=["every slot", "every node once"])
+def large_batches(request, monkeypatch):
+    """All batches count as large; a step computes a vector for every slot, or for every node once."""
     monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
+    monkeypatch.setattr(gpu_trainer, "ONCE", request.param)
+    monkeypatch.setattr(gpu_nodes, "PIECE", 2)
+
+
+@pytest.mark.usefixtures("large_batches")
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("pooling", [MAX, MEAN])
+def test_the_tiles_of_large_batches_follow_the_reference(make_case, settings, pooling, deterministic):
     batch = 3000 if ON_GPU else 3
-    settings = settings._replace(triplet_scale=1 / batch, train_bias=True, zero_floor=True)
+    settings = settings._replace(triplet_scale=1 / batch, train_bias=True, zero_floor=True, hidden_l2=0.002)
+    settings = settings._replace(pooling=pooling)
     case = make_case(steps=50 if ON_GPU else 3, batch=batch, seed=SEED)
     assert_follows_the_reference(case, settings, deterministic=deterministic)
 
 
+@pytest.mark.usefixtures("large_batches")
 @pytest.mark.parametrize(("d1", "d2"), [(75, 75), (20, 5)])
-def test_the_tiles_of_large_batches_take_any_widths(make_case, settings, monkeypatch, d1, d2):
-    monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
+def test_the_tiles_of_large_batches_take_any_widths(make_case, settings, d1, d2):
     batch = 300 if ON_GPU else 3
     case = make_case(d1=d1, d2=d2, steps=2, batch=batch, seed=SEED)
     assert_follows_the_reference(case, settings._replace(attribute_dim=d1, triplet_scale=1 / batch))
 
 
-@pytest.mark.parametrize("large", [False, True])
+def test_a_plan_by_nodes_has_every_slot_in_a_piece_of_its_node(make_case, monkeypatch):
+    monkeypatch.setattr(gpu_nodes, "PIECE", 3)
+    case = make_case(steps=2, batch=40, seed=SEED)
+    bags = gpu.place(case.attribute_bags), gpu.place(case.neighbour_bags)
+    plan = gpu_nodes.NodePlan(bags, tuple(map(len, case.model[:2])), 2, 120)
+    plan.fill(torch.from_numpy(case.triplets).to(gpu.DEVICE), segments=False)
+    for step, nodes in enumerate(case.triplets.reshape(2, 120)):
+        order, pieces, bounds = (array[step].tolist() for array in (plan.order, plan.pieces, plan.bounds))
+        for node in range(plan.rows):
+            own = [order[pieces[p] : pieces[p + 1]] for p in range(bounds[node], bounds[node + 1])]
+            assert list(chain(*own)) == np.flatnonzero(nodes == node).tolist()
+            assert all(0 < len(piece) <= 3 for piece in own)
+        met = np.isin(np.arange(plan.rows), nodes)
+        for side, bag in enumerate((case.attribute_bags, case.neighbour_bags)):
+            assert (plan.sizes[step, side].cpu().numpy() == met * np.diff(bag.indptr)).all()
+
+
+@pytest.mark.parametrize(("large", "once"), [(False, 0), (True, 0), (True, 2**40)])
 @pytest.mark.parametrize("zero_floor", [False, True])
-def test_long_bags_in_pieces_follow_the_reference(make_case, settings, monkeypatch, large, zero_floor):
+def test_long_bags_in_pieces_follow_the_reference(make_case, settings, monkeypatch, large, once, zero_floor):
+    monkeypatch.setattr(gpu_trainer, "ONCE", once)
     monkeypatch.setattr(gpu_long, "LONG", 3)
     monkeypatch.setattr(gpu_long, "LONG_AT_LARGE_BATCHES", 3)
     monkeypatch.setattr(gpu_long, "MOST", 9)
@@ -87,9 +120,9 @@ def test_long_bags_in_pieces_follow_the_reference(make_case, settings, monkeypat
     assert_follows_the_reference(case, settings)
 
 
+@pytest.mark.usefixtures("large_batches")
 @pytest.mark.parametrize("least", [1, 2])
 def test_frequent_winners_added_up_first_follow_the_reference(make_case, settings, monkeypatch, least):
-    monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
     monkeypatch.setattr(gpu_large, "CROWD", 0)
     monkeypatch.setattr(gpu_large, "LEAST", least)
     batch = 300 if ON_GPU else 7
@@ -97,9 +130,9 @@ def test_frequent_winners_added_up_first_follow_the_reference(make_case, setting
     assert_follows_the_reference(case, settings._replace(triplet_scale=1 / batch, zero_floor=True))
 
 
+@pytest.mark.usefixtures("large_batches")
 @pytest.mark.parametrize("crowd", [0, 2**40])
 def test_parts_of_the_rows_one_after_the_other_follow_the_reference(make_case, settings, monkeypatch, crowd):
-    monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
     monkeypatch.setattr(gpu_large, "CROWD", crowd)
     monkeypatch.setattr(gpu_large, "STRIP_CACHE", 0)
     monkeypatch.setattr(gpu_large, "PART_CACHE", 64)
@@ -163,6 +196,6 @@ def test_tables_that_do_not_fit_are_refused_with_both_numbers(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10**9, 10**10))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda: 0)
-    with pytest.raises(ParameterError, match=r"needs 2,1\d\d,\d\d\d,\d\d\d bytes.* and 1,000,000,000 are free; lower"):
+    with pytest.raises(ParameterError, match=r"needs 2,2\d\d,\d\d\d,\d\d\d bytes.* and 1,000,000,000 are free; lower"):
         gpu.require_memory(tables=10**9, graph=10**9, dim=150, hidden=150, batch=100)
     gpu.require_memory(tables=10**8, graph=10**8, dim=150, hidden=150, batch=100)

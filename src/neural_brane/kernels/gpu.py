@@ -16,6 +16,8 @@ from neural_brane.kernels.gpu_plan import locate
 from neural_brane.kernels.gpu_trainer import GROUP_SLOTS, Trainer
 from neural_brane.kernels.types import Bags, Model, Settings, padded
 
+PLAN_BYTES = 64  # of a slot
+
 Arrays = TypeVar("Arrays", bound=tuple)
 
 
@@ -76,7 +78,8 @@ def require_memory(tables: int, graph: int, dim: int, hidden: int, batch: int) -
         return
     slots = 3 * batch
     splits = gpu_small.SPLITS if batch < gpu_frame.LARGE_BATCH else gpu_large.SPLITS
-    scratch = 4 * slots * (3 * dim + 2 * hidden) + 32 * max(GROUP_SLOTS, 2 * slots) + 4 * splits * dim * hidden
+    plan = PLAN_BYTES * max(GROUP_SLOTS, 2 * slots)
+    scratch = 4 * slots * (3 * dim + 2 * hidden) + plan + 4 * splits * dim * hidden
     needed = tables + graph + scratch
     free = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     if needed > free:

@@ -31,14 +31,15 @@ class LargeLayer:
 
     def __init__(self, frame: Frame, settings: Settings, model: Model, plan: Plan, scatter: bool):
         self.frame, self.settings, self.scatter = frame, settings, scatter
-        self.slots, self.batch = plan.slots, plan.slots // 3
-        self.crowded = [scatter and _crowded(bags, self.slots) for bags in plan.bags]
+        self.rows, self.batch = plan.rows, plan.slots // 3
+        self.crowded = [scatter and _crowded(bags, self.rows) for bags in plan.bags]
         self.frequent = empty(FREQUENT, frame.width, dtype=torch.int32)  # rows that win most often
-        self.pooled = empty(2, self.slots, frame.width, dtype=HALF)  # f, split
-        self.winner = empty(self.slots, frame.width, dtype=torch.int32)
-        self.slope = empty(2, self.slots, frame.hidden, dtype=HALF)  # dL/dz, split
-        self.gradient = empty(self.slots, frame.width)  # dL/df
-        self.product = empty(self.slots, frame.hidden)  # W f
+        self.pooled = empty(2, self.rows, frame.width, dtype=HALF)  # f, split
+        self.winner = empty(self.rows, frame.width, dtype=torch.int32)
+        self.slope = empty(2, self.rows, frame.hidden, dtype=HALF)  # dL/dz, split
+        self.gradient = empty(self.rows, frame.width)  # dL/df
+        self.units = triton.next_power_of_2(frame.hidden)
+        self.product = empty(self.rows, frame.hidden)  # W f
         self.losses = empty(plan.steps, triton.cdiv(self.batch, TRIPLETS))  # sums of −ln σ
         self.weight_shares = empty(SPLITS, frame.hidden, frame.width)
         self.bias_shares = empty(SPLITS, frame.hidden)
@@ -57,25 +58,29 @@ class LargeLayer:
 
     def step(self, step: int, tables: tuple, rate: float, decay: float) -> None:
         """Launch the ReLU layer and the slopes of its units; then the step of W and b, and of the tables."""
-        s, frame, weights = self.settings, self.frame, self.weights[step % 2]
-        slope = self.slope, self.slope.stride(0)
+        frame, weights = self.frame, self.weights[step % 2]
         self._multiply(self.pooled, weights, self.product, depth_stride=1, column_stride=frame.width)
-        gpu_split.differentiate[self.losses.shape[1],](
-            self.product, self.bias, *slope, self.losses[step], self.batch, s.triplet_scale, 2 * s.hidden_l2,
-            HIDDEN=frame.hidden, TRIPLETS=TRIPLETS, UNITS=triton.next_power_of_2(frame.hidden),
-        )  # fmt: skip
+        self._differentiate(step)
         self._descend(self.weights[1 - step % 2], decay)
         self._multiply(self.slope, weights, self.gradient, depth_stride=frame.width, column_stride=1)
         if self.scatter:
             self._scatter_all(tables, rate)
 
+    def _differentiate(self, step: int) -> None:
+        """Launch what finds the slopes of the layer's units."""
+        s = self.settings
+        gpu_split.differentiate[self.losses.shape[1],](
+            self.product, self.bias, self.slope, self.slope.stride(0), self.losses[step], self.batch, s.triplet_scale,
+            2 * s.hidden_l2, HIDDEN=self.frame.hidden, TRIPLETS=TRIPLETS, UNITS=self.units,
+        )  # fmt: skip
+
     def _multiply(self, left: torch.Tensor, weights: torch.Tensor, result: torch.Tensor, **strides: int) -> None:
-        """Launch the product of slots' vectors and W or its transpose."""
+        """Launch the product of rows of vectors and W or its transpose."""
         width = result.shape[1]
         columns = min(COLUMNS, triton.next_power_of_2(width))
         tail = TAIL if triton.cdiv(width, columns + TAIL) < triton.cdiv(width, columns) else 0
-        gpu_split.multiply[triton.cdiv(width, columns + tail), triton.cdiv(self.slots, ROWS)](
-            left, left.stride(0), weights, weights.stride(0), **strides, result=result, rows=self.slots,
+        gpu_split.multiply[triton.cdiv(width, columns + tail), triton.cdiv(self.rows, ROWS)](
+            left, left.stride(0), weights, weights.stride(0), **strides, result=result, rows=self.rows,
             DEPTHS=left.shape[2], WIDTH=width, ROWS=ROWS, COLUMNS=columns, TAIL=tail, DEPTH=DEPTH, num_warps=WARPS,
             num_stages=STAGES,
         )  # fmt: skip
@@ -86,7 +91,7 @@ class LargeLayer:
         tiles = triton.cdiv(frame.hidden, WEIGHT_UNITS) * triton.cdiv(frame.width, WEIGHT_COLUMNS)
         gpu_split.add_gradients[tiles * SPLITS,](
             self.pooled, self.pooled.stride(0), self.slope, self.slope.stride(0), self.weight_shares, self.bias_shares,
-            self.slots, WIDTH=frame.width, HIDDEN=frame.hidden, BIAS=s.train_bias, UNITS=WEIGHT_UNITS,
+            self.rows, WIDTH=frame.width, HIDDEN=frame.hidden, BIAS=s.train_bias, UNITS=WEIGHT_UNITS,
             COLUMNS=WEIGHT_COLUMNS, DEPTH=DEPTH, SPLITS=SPLITS, num_warps=WEIGHT_WARPS, num_stages=WEIGHT_STAGES,
         )  # fmt: skip
         gpu_split.descend[triton.cdiv(self.weight.numel(), WEIGHT_BLOCK),](
@@ -101,7 +106,7 @@ class LargeLayer:
         frame = self.frame
         if any(self.crowded):
             gpu_tables.find_frequent[frame.width,](
-                self.winner, self.frequent, self.slots,
+                self.winner, self.frequent, self.rows,
                 WIDTH=frame.width, SAMPLE=SAMPLE, LEAST=LEAST, FREQUENT=FREQUENT,
             )  # fmt: skip
         self._scatter(attributes, attribute_stride, 0, frame.second, rate, self.crowded[0])
@@ -111,9 +116,9 @@ class LargeLayer:
         """Launch the step of a table's winning rows."""
         columns, parts = self._strips_and_parts(len(table), stride, span, crowded)
         slots, warps = (CROWDED_ROWS, 4) if crowded else (SCATTER_ROWS, 1)
-        tiles, strips = triton.cdiv(self.slots, slots), triton.cdiv(span, columns)
+        tiles, strips = triton.cdiv(self.rows, slots), triton.cdiv(span, columns)
         gpu_tables.scatter[tiles, strips, parts](
-            self.gradient, self.winner, table, stride, self.frequent, self.slots, first, span,
+            self.gradient, self.winner, table, stride, self.frequent, self.rows, first, span,
             triton.cdiv(len(table), parts), rate, WIDTH=self.frame.width, ROWS=slots, COLUMNS=columns,
             FREQUENT=FREQUENT if crowded else 0, num_warps=warps,
         )  # fmt: skip
@@ -126,13 +131,13 @@ class LargeLayer:
         """
         narrow = crowded or 4 * SCATTER_COLUMNS * rows <= STRIP_CACHE
         columns = SCATTER_COLUMNS if narrow else triton.next_power_of_2(span)
-        if rows > OFTEN * self.slots:
+        if rows > OFTEN * self.rows:
             return columns, 1
         return columns, min(triton.cdiv(4 * min(columns, stride) * rows, PART_CACHE), MOST_PARTS)
 
 
 def _crowded(bags: Bags, slots: int) -> bool:
-    """Whether some row is in so many bags that, were it to win, a batch of slots would add to it again and again."""
+    """Whether some row is in so many bags that, were it to win, so many slots would add to it again and again."""
     if len(bags.indices) == 0:
         return False
     most = int(torch.bincount(bags.indices).max())

@@ -14,11 +14,11 @@ PROGRAMS = 1 if INTERPRETED else 2048  # that share the pieces
 UNROLL = 8
 
 
-def find_long_bags(bags: tuple[Bags, Bags], frame: Frame, steps: int, slots: int) -> "LongBags | None":
-    """The long bags among a graph's of attributes and of neighbours; None where there are none."""
-    long = LONG if slots < 3 * gpu_frame.LARGE_BATCH else LONG_AT_LARGE_BATCHES
+def find_long_bags(bags: tuple[Bags, Bags], frame: Frame, steps: int, rows: int) -> "LongBags | None":
+    """The long bags among a graph's of attributes and of neighbours, for steps of so many rows; None without any."""
+    long = LONG if rows < 3 * gpu_frame.LARGE_BATCH else LONG_AT_LARGE_BATCHES
     nodes = [_longest(bag.indptr.diff(), long) for bag in bags]
-    return LongBags(bags, nodes, frame, steps, slots) if any(map(len, nodes)) else None
+    return LongBags(bags, nodes, frame, steps, rows) if any(map(len, nodes)) else None
 
 
 def _longest(sizes: torch.Tensor, long: int) -> torch.Tensor:
@@ -31,11 +31,11 @@ class LongBags:
     """The bags of some nodes, those of attributes first, for groups of steps.
 
     A hub is a neighbour of many, and so in a batch many times: its rows are read once for all of them. Piece p is the
-    rows starts[p] to ends[p], of bag owners[p]. Of every step, which (2, slots) is the long bag of each slot or -1, and
-    wanted (bags,) whether a bag is any slot's.
+    rows starts[p] to ends[p], of bag owners[p]. Of every step, which (2, rows) is the long bag of each row of the plan,
+    -1 for none, and wanted (bags,) whether a bag is any of theirs.
     """
 
-    def __init__(self, bags: tuple[Bags, Bags], nodes: list[torch.Tensor], frame: Frame, steps: int, slots: int):
+    def __init__(self, bags: tuple[Bags, Bags], nodes: list[torch.Tensor], frame: Frame, steps: int, rows: int):
         self.bags, self.frame = bags, frame
         device, total, both = bags[0].indptr.device, sum(map(len, nodes)), list(zip(bags, nodes, strict=True))
         first = torch.cat([bag.indptr[some] for bag, some in both])
@@ -48,12 +48,12 @@ class LongBags:
         self.first_neighbours = int(counts[: len(nodes[0])].sum())
         self._numbers = [_numbers(bag, some) for bag, some in both]
         self._numbers[1][nodes[1]] += len(nodes[0])
-        self.which = torch.full((steps, 2, slots), -1, dtype=torch.int32, device=device)
+        self.which = torch.full((steps, 2, rows), -1, dtype=torch.int32, device=device)
         self._wanted = torch.zeros((steps, total + 1), dtype=torch.uint8, device=device)  # the first is for no bag
         self.keys = torch.zeros((total, frame.width), dtype=torch.int64, device=device)
 
     def fill(self, nodes: torch.Tensor) -> None:
-        """Look up the long bags among those of nodes (≤ steps, slots)."""
+        """Look up the long bags among those of nodes (≤ steps, rows)."""
         self._wanted.zero_()
         for side, numbers in enumerate(self._numbers):
             which = numbers[nodes]

@@ -12,24 +12,37 @@ BLOCK = 1024  # slots that a program locates
 class Plan:
     """Where the bags of a group of steps lie; the memory stays in place, so captured launches can read it.
 
-    starts (steps, 2, slots) int64 and sizes (steps, 2, slots) int32 are of the attributes' bags and the neighbours'.
+    A step computes `rows` vectors, here one for each slot. starts (steps, 2, rows) int64 and sizes (steps, 2, rows)
+    int32 are of the attributes' bags and the neighbours'.
     """
 
     def __init__(self, bags: tuple[Bags, Bags], table_rows: tuple[int, int], steps: int, slots: int):
-        device = bags[0].indptr.device
         self.bags, self.steps, self.slots = bags, steps, slots
-        self.starts = torch.zeros((steps, 2, slots), dtype=torch.int64, device=device)
-        self.sizes = torch.zeros((steps, 2, slots), dtype=torch.int32, device=device)
-        self.segments = [Segments(bag, rows, steps, slots) for bag, rows in zip(bags, table_rows, strict=True)]
+        self.rows = self._count_rows()
+        shape, device = (steps, 2, self.rows), bags[0].indptr.device
+        self.starts = torch.zeros(shape, dtype=torch.int64, device=device)
+        self.sizes = torch.zeros(shape, dtype=torch.int32, device=device)
+        self.segments = [Segments(bag, rows, steps, self.rows) for bag, rows in zip(bags, table_rows, strict=True)]
 
     def fill(self, triplets: torch.Tensor, *, segments: bool) -> bool:
         """Plan the steps of triplets (≤ steps, batch, 3). Returns whether memory had to move."""
         starts, sizes = self.starts[: len(triplets)], self.sizes[: len(triplets)]
-        locate(self.bags, triplets.reshape(len(triplets), self.slots), starts, sizes)
+        self._locate(triplets.reshape(len(triplets), self.slots))
         if not segments:
             return False
         moved = [found.fill(starts[:, side], sizes[:, side]) for side, found in enumerate(self.segments)]
         return any(moved)
+
+    def nodes_of_rows(self, triplets: torch.Tensor) -> torch.Tensor:
+        """The nodes whose vectors the steps of triplets compute, (steps, rows)."""
+        return triplets.reshape(len(triplets), self.rows)
+
+    def _count_rows(self) -> int:
+        return self.slots
+
+    def _locate(self, nodes: torch.Tensor) -> None:
+        """Write starts and sizes of the steps whose slots' nodes (≤ steps, slots) are given."""
+        locate(self.bags, nodes, self.starts[: len(nodes)], self.sizes[: len(nodes)])
 
 
 class Segments:

@@ -59,6 +59,12 @@ def multiply(
 
 
 @triton.jit
+def _hidden(product, row, unit, bias, inside, HIDDEN: tl.constexpr):
+    """h of some rows of product (rows, HIDDEN) = W f."""
+    return tl.maximum(tl.load(product + row.to(tl.int64)[:, None] * HIDDEN + unit, mask=inside, other=0.0) + bias, 0.0)
+
+
+@triton.jit
 def differentiate(
     product, bias, slope, plane, shares, batch, triplet_scale, shrink,
     HIDDEN: tl.constexpr, TRIPLETS: tl.constexpr, UNITS: tl.constexpr,
@@ -70,18 +76,97 @@ def differentiate(
     triplet = tl.program_id(0) * TRIPLETS + tl.arange(0, TRIPLETS)
     unit = tl.arange(0, UNITS)[None, :]
     inside = (triplet < batch)[:, None] & (unit < HIDDEN)
-    at = 3 * triplet.to(tl.int64)[:, None] * HIDDEN + unit
     b = tl.load(bias + unit, mask=unit < HIDDEN, other=0.0)
-    u = tl.maximum(tl.load(product + at, mask=inside, other=0.0) + b, 0.0)
-    i = tl.maximum(tl.load(product + at + HIDDEN, mask=inside, other=0.0) + b, 0.0)
-    j = tl.maximum(tl.load(product + at + 2 * HIDDEN, mask=inside, other=0.0) + b, 0.0)
+    u = _hidden(product, 3 * triplet, unit, b, inside, HIDDEN)
+    i = _hidden(product, 3 * triplet + 1, unit, b, inside, HIDDEN)
+    j = _hidden(product, 3 * triplet + 2, unit, b, inside, HIDDEN)
+    pull = _pull(u, i, j, triplet, batch, triplet_scale, shares)[:, None]
+    at = slope + 3 * triplet.to(tl.int64)[:, None] * HIDDEN + unit
+    store_split(at, plane, tl.where(u > 0, pull * (i - j) + shrink * u, 0.0), inside)
+    store_split(at + HIDDEN, plane, tl.where(i > 0, pull * u + shrink * i, 0.0), inside)
+    store_split(at + 2 * HIDDEN, plane, tl.where(j > 0, shrink * j - pull * u, 0.0), inside)
+
+
+@triton.jit
+def _pull(u, i, j, triplet, batch, triplet_scale, shares):
+    """The slopes of −ln σ at the margins of a program's triplets, whose sum of −ln σ goes to shares."""
     margin = tl.sum(u * (i - j), 1)
     decay = tl.exp(-tl.abs(margin))
-    pull = slopes_of(margin, decay, triplet_scale)[:, None]
-    store_split(slope + at, plane, tl.where(u > 0, pull * (i - j) + shrink * u, 0.0), inside)
-    store_split(slope + at + HIDDEN, plane, tl.where(i > 0, pull * u + shrink * i, 0.0), inside)
-    store_split(slope + at + 2 * HIDDEN, plane, tl.where(j > 0, shrink * j - pull * u, 0.0), inside)
     tl.store(shares + tl.program_id(0), tl.sum(tl.where(triplet < batch, losses_of(margin, decay), 0.0), 0))
+    return slopes_of(margin, decay, triplet_scale)
+
+
+@triton.jit
+def score(
+    product, bias, nodes, pulls, shares, batch, triplet_scale,
+    HIDDEN: tl.constexpr, TRIPLETS: tl.constexpr, UNITS: tl.constexpr,
+):  # fmt: skip
+    """The first part of `differentiate` where product has a row for each node: pulls (batch,), and losses in shares.
+
+    nodes (slots,) int32 are the triplets'.
+    """
+    triplet = tl.program_id(0) * TRIPLETS + tl.arange(0, TRIPLETS)
+    unit = tl.arange(0, UNITS)[None, :]
+    known = triplet < batch
+    inside = known[:, None] & (unit < HIDDEN)
+    b = tl.load(bias + unit, mask=unit < HIDDEN, other=0.0)
+    u = _hidden(product, tl.load(nodes + 3 * triplet, mask=known, other=0), unit, b, inside, HIDDEN)
+    i = _hidden(product, tl.load(nodes + 3 * triplet + 1, mask=known, other=0), unit, b, inside, HIDDEN)
+    j = _hidden(product, tl.load(nodes + 3 * triplet + 2, mask=known, other=0), unit, b, inside, HIDDEN)
+    tl.store(pulls + triplet, _pull(u, i, j, triplet, batch, triplet_scale, shares), mask=known)
+
+
+@triton.jit
+def add_pulls(
+    product, bias, nodes, pulls, order, pieces, sums,
+    HIDDEN: tl.constexpr, SLOTS: tl.constexpr, UNITS: tl.constexpr,
+):  # fmt: skip
+    """Add up what pulls at a node, over a piece of its slots: sums (pieces, HIDDEN), a program has one.
+
+    Piece p is the slots order[pieces[p]:pieces[p + 1]]. At u pulls i − j, at i pulls u, and at j −u.
+    """
+    piece = tl.program_id(0)
+    start, last = tl.load(pieces + piece), tl.load(pieces + piece + 1)
+    if start == last:
+        return
+    unit = tl.arange(0, UNITS)[None, :]
+    b = tl.load(bias + unit, mask=unit < HIDDEN, other=0.0)
+    total = tl.zeros([SLOTS, UNITS], tl.float32)
+    for first in range(start, last, SLOTS):
+        place = first + tl.arange(0, SLOTS)
+        live = place < last
+        slot = tl.load(order + place, mask=live, other=0)
+        triplet, is_u = slot // 3, slot % 3 == 0
+        pull = tl.load(pulls + triplet, mask=live, other=0.0)
+        pull = tl.where(slot % 3 == 2, -pull, pull)[:, None]
+        other = tl.load(nodes + 3 * triplet + tl.where(is_u, 1, 0), mask=live, other=0)
+        j = tl.load(nodes + 3 * triplet + 2, mask=live & is_u, other=0)
+        h = _hidden(product, other, unit, b, live[:, None] & (unit < HIDDEN), HIDDEN)
+        h_j = _hidden(product, j, unit, b, (live & is_u)[:, None] & (unit < HIDDEN), HIDDEN)
+        total += pull * tl.where(is_u[:, None], h - h_j, h)
+    tl.store(sums + piece.to(tl.int64) * HIDDEN + unit, tl.sum(total, 0)[None, :], mask=unit < HIDDEN)
+
+
+@triton.jit
+def slope_of_nodes(
+    product, bias, sums, pieces, bounds, slope, plane, shrink,
+    HIDDEN: tl.constexpr, PIECES: tl.constexpr, UNITS: tl.constexpr,
+):  # fmt: skip
+    """The last part of `differentiate` for each node: the sums of its pieces bounds[node] to bounds[node + 1]."""
+    node = tl.program_id(0)
+    start, last = tl.load(bounds + node), tl.load(bounds + node + 1)
+    unit = tl.arange(0, UNITS)[None, :]
+    inside = unit < HIDDEN
+    total = tl.zeros([PIECES, UNITS], tl.float32)
+    for first in range(start, last, PIECES):
+        piece = first + tl.arange(0, PIECES)[:, None]
+        total += tl.load(sums + piece.to(tl.int64) * HIDDEN + unit, mask=(piece < last) & inside, other=0.0)
+    slots = tl.load(pieces + last) - tl.load(pieces + start)
+    at = node.to(tl.int64) * HIDDEN + unit
+    b = tl.load(bias + unit, mask=inside, other=0.0)
+    h = tl.maximum(tl.load(product + at, mask=inside, other=0.0) + b, 0.0)
+    dz = tl.sum(total, 0)[None, :] + shrink * slots * h
+    store_split(slope + at, plane, tl.where(h > 0, dz, 0.0), inside)
 
 
 @triton.jit

@@ -7,6 +7,7 @@ from neural_brane.kernels import gpu_frame, gpu_tables
 from neural_brane.kernels.gpu_frame import DEVICE, INTERPRETED, Frame
 from neural_brane.kernels.gpu_large import LargeLayer
 from neural_brane.kernels.gpu_long import find_long_bags
+from neural_brane.kernels.gpu_nodes import NodeLayer, NodePlan
 from neural_brane.kernels.gpu_plan import Plan
 from neural_brane.kernels.gpu_small import SmallLayer
 from neural_brane.kernels.types import MAX, Bags, Model, Settings
@@ -15,6 +16,7 @@ GROUP_STEPS = 100  # steps captured in one graph; even, since W's two copies tak
 GROUP_SLOTS = 2**22  # but no more slots than that, whose plan takes memory
 SMALLEST_SCALE = 1e-6
 GATHERERS = 2048  # programs that share a table's rows
+ONCE = 0.75  # nodes to a slot, up to which a step computes every node's vector once
 
 
 class Trainer:
@@ -35,14 +37,14 @@ class Trainer:
         self.decay = 1 - 2 * settings.learning_rate * settings.parameter_l2
         self.group = _group_steps(self.slots, self.decay)
         rows = len(model.attribute_table), len(model.neighbour_table)
-        self.plan = Plan(self.bags, rows, self.group, self.slots)
+        plan, layer = _choose(len(neighbour_bags.indptr) - 1, batch)
+        self.plan = plan(self.bags, rows, self.group, self.slots)
         in_pieces = settings.pooling == MAX
-        self.long = find_long_bags(self.bags, self.frame, self.group, self.slots) if in_pieces else None
+        self.long = find_long_bags(self.bags, self.frame, self.group, self.plan.rows) if in_pieces else None
         self.columns = self.frame.columns()
         self._graph: torch.cuda.CUDAGraph | None = None
         self._compiled = False
-        kind = SmallLayer if batch < gpu_frame.LARGE_BATCH else LargeLayer
-        self.layer = kind(self.frame, settings, model, self.plan, self.scatter)
+        self.layer = layer(self.frame, settings, model, self.plan, self.scatter)
 
     def __call__(self, triplets: torch.Tensor) -> np.ndarray:
         """Take one step per batch; returns (steps,) float64, the mean of −ln σ before each."""
@@ -52,7 +54,7 @@ class Trainer:
             if self.plan.fill(part, segments=not self.scatter):
                 self._graph = None
             if self.long:
-                self.long.fill(part.reshape(len(part), self.slots))
+                self.long.fill(self.plan.nodes_of_rows(part))
             if len(part) == self.group and self._compiled and not INTERPRETED:
                 self._graph = self._graph or self._capture()
                 self._graph.replay()
@@ -101,13 +103,20 @@ class Trainer:
         lists = [(found.bounds[step:], found.rows, found.ends, found.entries) for found in plan.segments]
         gpu_tables.gather[1 if INTERPRETED else GATHERERS, 2](
             *tables[:2], *lists[0], *tables[2:], *lists[1], self.layer.gradient, self.layer.winner, plan.sizes[step],
-            self.slots, frame.second, frame.padded, rate,
+            self.plan.rows, frame.second, frame.padded, rate,
             POOLING=self.settings.pooling, WIDTH=frame.width, ROWS=8, COLUMNS=frame.block(), num_warps=1,
         )  # fmt: skip
 
     def _tables(self) -> tuple[torch.Tensor, int, torch.Tensor, int]:
         attributes, neighbours = self.model.attribute_table, self.model.neighbour_table
         return attributes, attributes.stride(0), neighbours, neighbours.stride(0)
+
+
+def _choose(nodes: int, batch: int) -> tuple[type[Plan], type[SmallLayer | LargeLayer]]:
+    """The plan and the launches that suit a graph and a batch."""
+    if batch < gpu_frame.LARGE_BATCH:
+        return Plan, SmallLayer
+    return (NodePlan, NodeLayer) if nodes <= ONCE * 3 * batch else (Plan, LargeLayer)
 
 
 def _group_steps(slots: int, decay: float) -> int:

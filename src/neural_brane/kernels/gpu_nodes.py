@@ -1,0 +1,87 @@
+"""Batches with more slots than the graph has nodes: a step computes each node's vector once, not once a slot."""
+
+import torch
+
+from neural_brane.kernels import gpu_split
+from neural_brane.kernels.gpu_frame import Frame, empty
+from neural_brane.kernels.gpu_large import TRIPLETS, LargeLayer
+from neural_brane.kernels.gpu_plan import Plan
+from neural_brane.kernels.types import Model, Settings
+
+PIECE = 64  # slots of a node that a program adds up
+TOGETHER = 2  # slots, or pieces, that it reads at a time
+WARPS = 1
+
+
+class NodePlan(Plan):
+    """A plan with a row for each node of the graph; nodes that a step does not meet have empty bags.
+
+    nodes (steps, slots) int32 are the triplets', and order (steps, slots) int32 the slots sorted by them, cut into
+    pieces of one node each: piece p is order[pieces[p]:pieces[p + 1]], and node v has the pieces bounds[v] to
+    bounds[v + 1].
+    """
+
+    def __init__(self, *shape):
+        super().__init__(*shape)
+        steps, device = self.steps, self.starts.device
+        self.starts = torch.stack([bag.indptr[:-1] for bag in self.bags]).expand(
+            steps, -1, -1
+        )  # at every step the same
+        self.most_pieces = self.rows + self.slots // PIECE
+        self.nodes = torch.zeros((steps, self.slots), dtype=torch.int32, device=device)
+        self.order = torch.zeros((steps, self.slots), dtype=torch.int32, device=device)
+        self.pieces = torch.zeros((steps, self.most_pieces + 2), dtype=torch.int32, device=device)
+        self.bounds = torch.zeros((steps, self.rows + 1), dtype=torch.int32, device=device)
+
+    def nodes_of_rows(self, triplets: torch.Tensor) -> torch.Tensor:
+        """The nodes whose vectors the steps of triplets compute: all."""
+        return torch.arange(self.rows, device=triplets.device).expand(len(triplets), -1)
+
+    def _count_rows(self) -> int:
+        return len(self.bags[1].indptr) - 1
+
+    def _locate(self, nodes: torch.Tensor) -> None:
+        """Sort the slots of some steps by their nodes, cut them into pieces, and write the sizes of the bags."""
+        steps = len(nodes)
+        key, order = torch.sort(nodes, dim=1, stable=True)
+        every = torch.arange(self.rows + 1, dtype=torch.int32, device=key.device).repeat(steps, 1)
+        firsts = torch.searchsorted(key, every, out_int32=True)  # where each node's slots start
+        place = torch.arange(self.slots, dtype=torch.int32, device=key.device)
+        opens = (place - firsts.gather(1, key.long())) % PIECE == 0
+        # The number of the piece that a place is in; all steps in one scan, which is faster than some long rows.
+        number = opens.flatten().cumsum(0, dtype=torch.int32).view_as(opens)
+        number -= number[:, :1].clone()
+        self.pieces[:steps] = self.slots
+        last_entry = self.most_pieces + 1  # no piece's: what opens none is written there
+        self.pieces[:steps].scatter_(1, torch.where(opens, number, last_entry).long(), place.expand(steps, -1))
+        self.bounds[:steps] = torch.nn.functional.pad(number + 1, (1, 0)).gather(1, firsts.long())
+        self.nodes[:steps], self.order[:steps] = nodes, order
+        for side, bag in enumerate(self.bags):
+            self.sizes[:steps, side] = torch.where(firsts.diff() > 0, bag.indptr.diff(), 0)
+
+
+class NodeLayer(LargeLayer):
+    """The launches at large batches, with rows for nodes: slopes are added up over the slots of each."""
+
+    def __init__(self, frame: Frame, settings: Settings, model: Model, plan: NodePlan, scatter: bool):
+        super().__init__(frame, settings, model, plan, scatter)
+        self.plan = plan
+        self.pulls = empty(self.batch)
+        self.sums = empty(plan.most_pieces, frame.hidden)
+
+    def _differentiate(self, step: int) -> None:
+        """Launch what finds the slopes of the layer's units."""
+        s, plan, sizes = self.settings, self.plan, {"HIDDEN": self.frame.hidden, "UNITS": self.units}
+        nodes, pieces = plan.nodes[step], plan.pieces[step]
+        gpu_split.score[self.losses.shape[1],](
+            self.product, self.bias, nodes, self.pulls, self.losses[step], self.batch, s.triplet_scale,
+            TRIPLETS=TRIPLETS, **sizes,
+        )  # fmt: skip
+        gpu_split.add_pulls[plan.most_pieces,](
+            self.product, self.bias, nodes, self.pulls, plan.order[step], pieces, self.sums,
+            SLOTS=TOGETHER, num_warps=WARPS, **sizes,
+        )  # fmt: skip
+        gpu_split.slope_of_nodes[self.rows,](
+            self.product, self.bias, self.sums, pieces, plan.bounds[step], self.slope, self.slope.stride(0),
+            2 * s.hidden_l2, PIECES=TOGETHER, num_warps=WARPS, **sizes,
+        )  # fmt: skip
