@@ -22,6 +22,7 @@ ON_GPU = not gpu.INTERPRETED
 BATCH = 100 if ON_GPU else 1  # the interpreter takes some five milliseconds a program
 SEED = np.random.SeedSequence().entropy % 2**32 if ON_GPU else 5
 POOLINGS = [(MAX, False), (MAX, True), (SUM, False), (MEAN, False)]
+CLOSE = 1e-5  # a call that rounding may take otherwise
 PENALTIES = [{}, {"hidden_l2": 0.002}, {"parameter_l2": 0.01}]
 
 
@@ -38,14 +39,39 @@ def poison(monkeypatch):
     monkeypatch.setattr(gpu_nodes, "empty", poisoned)
 
 
+def closest_call(model, attribute_bags, neighbour_bags, settings) -> float:
+    """The least by which a node's two largest rows are apart, or a hidden unit from zero: what rounding may decide."""
+    d1 = settings.attribute_dim
+    tables = model.attribute_table[:, :d1], model.neighbour_table[:, : model.weight.shape[1] - d1]
+    calls = []
+    for bags, table in zip((attribute_bags, neighbour_bags), tables, strict=True):
+        for bag in np.split(bags.indices, bags.indptr[1:-1]):
+            rows = np.vstack([table[bag], np.zeros((int(settings.zero_floor), table.shape[1]))])
+            if settings.pooling == MAX and len(rows) > 1:
+                second, largest = np.sort(rows, axis=0)[-2:]
+                calls += (largest - second).tolist()
+    nodes = np.arange(len(neighbour_bags.indptr) - 1)
+    pooled = reference.embed(model, attribute_bags, neighbour_bags, nodes, settings)
+    units = np.abs(pooled @ model.weight.T + model.bias)
+    return min([*calls, *units[units > 0]])
+
+
 def assert_follows_the_reference(case, settings, **options) -> None:
-    """Train the same model on the same triplets by both kernels; the reference in double precision."""
-    slow = case._replace(model=Model(*(theta.astype(np.float64) for theta in case.model)))
-    np.testing.assert_allclose(gpu.train(*case, settings, **options), reference.train(*slow, settings), rtol=1e-3)
-    for name, found, expected in zip(Model._fields, case.model, slow.model, strict=True):
+    """Train the same model on the same triplets by both kernels; the reference in double precision.
+
+    At a close call they may part, and rightly so: a gradient goes to another row. Steps from there on are left out.
+    """
+    model, *bags, triplets = case
+    slow = Model(*(theta.astype(np.float64) for theta in model))
+    expected = [reference.train(slow, *bags, triplets[:1], settings)]
+    while len(expected) < len(triplets) and closest_call(slow, *bags, settings) > CLOSE:
+        expected.append(reference.train(slow, *bags, triplets[len(expected)][None], settings))
+    losses = gpu.train(model, *bags, triplets[: len(expected)], settings, **options)
+    np.testing.assert_allclose(losses, np.concatenate(expected), rtol=1e-3, err_msg=f"seed {SEED}")
+    for name, found, wanted in zip(Model._fields, model, slow, strict=True):
         # An entry near zero is judged by the size of its table: its own digits are those of a difference.
-        size = np.abs(expected).mean() if expected.size else 0
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * size, err_msg=f"{name}, seed {SEED}")
+        size = np.abs(wanted).mean() if wanted.size else 0
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3 * size, err_msg=f"{name}, seed {SEED}")
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
@@ -114,8 +140,9 @@ def test_long_bags_in_pieces_follow_the_reference(make_case, settings, monkeypat
     monkeypatch.setattr(gpu_long, "PIECE", 2)
     if large:
         monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
+    monkeypatch.setattr(gpu_trainer, "GROUP_STEPS", 20)  # of which the second is captured, and the third not whole
     batch = 300 if ON_GPU else 5
-    case = make_case(steps=120 if ON_GPU else 2, batch=batch, seed=SEED)
+    case = make_case(steps=50 if ON_GPU else 2, batch=batch, seed=SEED)
     settings = settings._replace(triplet_scale=1 / batch, zero_floor=zero_floor, parameter_l2=0.01)
     assert_follows_the_reference(case, settings)
 
