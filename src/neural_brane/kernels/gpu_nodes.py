@@ -6,7 +6,7 @@ from neural_brane.kernels import gpu_split
 from neural_brane.kernels.gpu_frame import Frame, empty
 from neural_brane.kernels.gpu_large import TRIPLETS, LargeLayer
 from neural_brane.kernels.gpu_plan import Plan
-from neural_brane.kernels.types import Model, Settings
+from neural_brane.kernels.types import Bags, Model, Settings
 
 PIECE = 64  # slots of a node that a program adds up
 TOGETHER = 2  # slots, or pieces, that it reads at a time
@@ -21,17 +21,15 @@ class NodePlan(Plan):
     bounds[v + 1].
     """
 
-    def __init__(self, *shape):
-        super().__init__(*shape)
-        steps, device = self.steps, self.starts.device
-        self.starts = torch.stack([bag.indptr[:-1] for bag in self.bags]).expand(
-            steps, -1, -1
-        )  # at every step the same
-        self.most_pieces = self.rows + self.slots // PIECE
-        self.nodes = torch.zeros((steps, self.slots), dtype=torch.int32, device=device)
-        self.order = torch.zeros((steps, self.slots), dtype=torch.int32, device=device)
-        self.pieces = torch.zeros((steps, self.most_pieces + 2), dtype=torch.int32, device=device)
-        self.bounds = torch.zeros((steps, self.rows + 1), dtype=torch.int32, device=device)
+    def __init__(self, bags: tuple[Bags, Bags], table_rows: tuple[int, int], steps: int, slots: int):
+        super().__init__(bags, table_rows, steps, slots)
+        starts = torch.stack([bag.indptr[:-1] for bag in bags])
+        self.starts = starts.expand(steps, -1, -1)  # at every step the same
+        self.most_pieces = self.rows + slots // PIECE
+        self.nodes = torch.zeros((steps, slots), dtype=torch.int32, device=starts.device)
+        self.order = torch.zeros((steps, slots), dtype=torch.int32, device=starts.device)
+        self.pieces = torch.zeros((steps, self.most_pieces + 2), dtype=torch.int32, device=starts.device)
+        self.bounds = torch.zeros((steps, self.rows + 1), dtype=torch.int32, device=starts.device)
 
     def nodes_of_rows(self, triplets: torch.Tensor) -> torch.Tensor:
         """The nodes whose vectors the steps of triplets compute: all."""
@@ -41,11 +39,18 @@ class NodePlan(Plan):
         return len(self.bags[1].indptr) - 1
 
     def _locate(self, nodes: torch.Tensor) -> None:
-        """Sort the slots of some steps by their nodes, cut them into pieces, and write the sizes of the bags."""
         steps = len(nodes)
         key, order = torch.sort(nodes, dim=1, stable=True)
+        self.nodes[:steps], self.order[:steps] = nodes, order
         every = torch.arange(self.rows + 1, dtype=torch.int32, device=key.device).repeat(steps, 1)
-        firsts = torch.searchsorted(key, every, out_int32=True)  # where each node's slots start
+        firsts = torch.searchsorted(key, every, out_int32=True)
+        self._cut(key, firsts)
+        for side, bag in enumerate(self.bags):
+            self.sizes[:steps, side] = torch.where(firsts.diff() > 0, bag.indptr.diff(), 0)
+
+    def _cut(self, key: torch.Tensor, firsts: torch.Tensor) -> None:
+        """Cut the sorted nodes (steps, slots) into pieces, given where each node starts among them."""
+        steps = len(key)
         place = torch.arange(self.slots, dtype=torch.int32, device=key.device)
         opens = (place - firsts.gather(1, key.long())) % PIECE == 0
         # The number of the piece that a place is in; all steps in one scan, which is faster than some long rows.
@@ -55,9 +60,6 @@ class NodePlan(Plan):
         last_entry = self.most_pieces + 1  # no piece's: what opens none is written there
         self.pieces[:steps].scatter_(1, torch.where(opens, number, last_entry).long(), place.expand(steps, -1))
         self.bounds[:steps] = torch.nn.functional.pad(number + 1, (1, 0)).gather(1, firsts.long())
-        self.nodes[:steps], self.order[:steps] = nodes, order
-        for side, bag in enumerate(self.bags):
-            self.sizes[:steps, side] = torch.where(firsts.diff() > 0, bag.indptr.diff(), 0)
 
 
 class NodeLayer(LargeLayer):
