@@ -124,6 +124,7 @@ def hubs() -> dict:
                 for patch in patches:
                     stack.enter_context(patch)
                 row[kind] = throughput(case, batch)["triplets_per_second"]
+        row["deterministic"] = throughput(case, batch, deterministic=True)["triplets_per_second"]
         rows.append(row)
     return {"graph": repr(graph), "longest": int(case.bags[1].indptr.diff().max()), "triplets_per_second": rows}
 

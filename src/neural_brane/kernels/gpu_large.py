@@ -5,8 +5,8 @@ import triton
 
 from neural_brane.kernels import gpu_split, gpu_tables
 from neural_brane.kernels.gpu_frame import BEHIND, DEPTH, DEVICE, INTERPRETED, LARGE_POOL, Frame, empty
-from neural_brane.kernels.gpu_plan import Plan
-from neural_brane.kernels.types import Bags, Model, Settings
+from neural_brane.kernels.gpu_plan import Plan, most_often
+from neural_brane.kernels.types import Model, Settings
 
 ROWS, COLUMNS, TAIL, WARPS = 128, 128, 32, 4  # of a product
 TRIPLETS = 4  # whose slopes a program finds
@@ -32,7 +32,7 @@ class LargeLayer:
     def __init__(self, frame: Frame, settings: Settings, model: Model, plan: Plan, scatter: bool):
         self.frame, self.settings, self.scatter = frame, settings, scatter
         self.rows, self.batch = plan.rows, plan.slots // 3
-        self.crowded = [scatter and _crowded(bags, self.rows) for bags in plan.bags]
+        self.crowded = [scatter and most_often(bags, self.rows) > CROWD for bags in plan.bags]
         self.frequent = empty(FREQUENT, frame.width, dtype=torch.int32)  # rows that win most often
         self.pooled = empty(2, self.rows, frame.width, dtype=HALF)  # f, split
         self.winner = empty(self.rows, frame.width, dtype=torch.int32)
@@ -134,11 +134,3 @@ class LargeLayer:
         if rows > OFTEN * self.rows:
             return columns, 1
         return columns, min(triton.cdiv(4 * min(columns, stride) * rows, PART_CACHE), MOST_PARTS)
-
-
-def _crowded(bags: Bags, slots: int) -> bool:
-    """Whether some row is in so many bags that, were it to win, so many slots would add to it again and again."""
-    if len(bags.indices) == 0:
-        return False
-    most = int(torch.bincount(bags.indices).max())
-    return most * slots > CROWD * (len(bags.indptr) - 1)

@@ -25,6 +25,7 @@ class NodePlan(Plan):
         super().__init__(bags, table_rows, steps, slots)
         starts = torch.stack([bag.indptr[:-1] for bag in bags])
         self.starts = starts.expand(steps, -1, -1)  # at every step the same
+        self.turned = False
         self.most_pieces = self.rows + slots // PIECE
         self.nodes = torch.zeros((steps, slots), dtype=torch.int32, device=starts.device)
         self.order = torch.zeros((steps, slots), dtype=torch.int32, device=starts.device)
@@ -34,6 +35,10 @@ class NodePlan(Plan):
     def nodes_of_rows(self, triplets: torch.Tensor) -> torch.Tensor:
         """The nodes whose vectors the steps of triplets compute: all."""
         return torch.arange(self.rows, device=triplets.device).expand(len(triplets), -1)
+
+    def segments_of(self, step: int) -> list[tuple[torch.Tensor, ...]]:
+        """Of both tables: where the segments lie, those of all nodes at every step, their rows, ends and entries."""
+        return super().segments_of(0)
 
     def _count_rows(self) -> int:
         return len(self.bags[1].indptr) - 1
@@ -47,6 +52,15 @@ class NodePlan(Plan):
         self._cut(key, firsts)
         for side, bag in enumerate(self.bags):
             self.sizes[:steps, side] = torch.where(firsts.diff() > 0, bag.indptr.diff(), 0)
+
+    def _turn_round(self, steps: int) -> bool:
+        """Find the segments of all nodes, once: those that a step does not meet have no gradient there."""
+        if self.turned:
+            return False
+        self.turned = True
+        for found, bag in zip(self.segments, self.bags, strict=True):
+            found.fill(bag.indptr[None, :-1], bag.indptr.diff()[None])
+        return True
 
     def _cut(self, key: torch.Tensor, firsts: torch.Tensor) -> None:
         """Cut the sorted nodes (steps, slots) into pieces, given where each node starts among them."""

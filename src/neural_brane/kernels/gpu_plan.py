@@ -26,12 +26,12 @@ class Plan:
 
     def fill(self, triplets: torch.Tensor, *, segments: bool) -> bool:
         """Plan the steps of triplets (≤ steps, batch, 3). Returns whether memory had to move."""
-        starts, sizes = self.starts[: len(triplets)], self.sizes[: len(triplets)]
         self._locate(triplets.reshape(len(triplets), self.slots))
-        if not segments:
-            return False
-        moved = [found.fill(starts[:, side], sizes[:, side]) for side, found in enumerate(self.segments)]
-        return any(moved)
+        return segments and self._turn_round(len(triplets))
+
+    def segments_of(self, step: int) -> list[tuple[torch.Tensor, ...]]:
+        """Of both tables: where the step's segments lie, and all segments' rows, ends and entries."""
+        return [(found.bounds[step:], found.rows, found.ends, found.entries) for found in self.segments]
 
     def nodes_of_rows(self, triplets: torch.Tensor) -> torch.Tensor:
         """The nodes whose vectors the steps of triplets compute, (steps, rows)."""
@@ -43,6 +43,12 @@ class Plan:
     def _locate(self, nodes: torch.Tensor) -> None:
         """Write starts and sizes of the steps whose slots' nodes (≤ steps, slots) are given."""
         locate(self.bags, nodes, self.starts[: len(nodes)], self.sizes[: len(nodes)])
+
+    def _turn_round(self, steps: int) -> bool:
+        """Find the segments of so many steps. Returns whether memory had to move."""
+        starts, sizes = self.starts[:steps], self.sizes[:steps]
+        moved = [found.fill(starts[:, side], sizes[:, side]) for side, found in enumerate(self.segments)]
+        return any(moved)
 
 
 class Segments:
@@ -80,6 +86,11 @@ class Segments:
         steps = torch.arange(len(starts) + 1, device=key.device)
         self.bounds[: len(steps)] = torch.searchsorted(key, steps * self.table_rows)
         return moved
+
+
+def most_often(bags: Bags, rows: int) -> float:
+    """How many of so many nodes' bags hold the table's row that is in most bags, on average."""
+    return int(torch.bincount(bags.indices).max()) * rows / (len(bags.indptr) - 1) if len(bags.indices) else 0.0
 
 
 def locate(bags: tuple[Bags, Bags], nodes: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor) -> None:

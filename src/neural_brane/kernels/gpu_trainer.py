@@ -8,14 +8,20 @@ from neural_brane.kernels.gpu_frame import DEVICE, INTERPRETED, Frame
 from neural_brane.kernels.gpu_large import LargeLayer
 from neural_brane.kernels.gpu_long import find_long_bags
 from neural_brane.kernels.gpu_nodes import NodeLayer, NodePlan
-from neural_brane.kernels.gpu_plan import Plan
+from neural_brane.kernels.gpu_plan import Plan, most_often
 from neural_brane.kernels.gpu_small import SmallLayer
 from neural_brane.kernels.types import MAX, Bags, Model, Settings
 
 GROUP_STEPS = 100  # steps captured in one graph; even, since W's two copies take turns
 GROUP_SLOTS = 2**22  # but no more slots than that, whose plan takes memory
 SMALLEST_SCALE = 1e-6
-GATHERERS = 2048  # programs that share a table's rows
+GATHERERS, GATHER_SLOTS, GATHER_WARPS = (
+    2048,
+    8,
+    1,
+)  # programs that share a table's rows, and slots that one reads at a time
+HOT = 128  # slots that hold a row, from which on programs are fewer and larger
+HOT_GATHERERS, HOT_SLOTS, HOT_WARPS = 1024, 32, 4
 ONCE = 0.75  # nodes to a slot, up to which a step computes every node's vector once
 
 
@@ -42,6 +48,9 @@ class Trainer:
         in_pieces = settings.pooling == MAX
         self.long = find_long_bags(self.bags, self.frame, self.group, self.plan.rows) if in_pieces else None
         self.columns = self.frame.columns()
+        self.gatherers = GATHERERS, GATHER_SLOTS, GATHER_WARPS
+        if not self.scatter and max(most_often(bags, self.plan.rows) for bags in self.bags) > HOT:
+            self.gatherers = HOT_GATHERERS, HOT_SLOTS, HOT_WARPS
         self._graph: torch.cuda.CUDAGraph | None = None
         self._compiled = False
         self.layer = layer(self.frame, settings, model, self.plan, self.scatter)
@@ -100,11 +109,12 @@ class Trainer:
     def _gather(self, step: int, rate: float) -> None:
         """Launch the update of both tables, a row at a time."""
         frame, plan, tables = self.frame, self.plan, self._tables()
-        lists = [(found.bounds[step:], found.rows, found.ends, found.entries) for found in plan.segments]
-        gpu_tables.gather[1 if INTERPRETED else GATHERERS, 2](
-            *tables[:2], *lists[0], *tables[2:], *lists[1], self.layer.gradient, self.layer.winner, plan.sizes[step],
-            self.plan.rows, frame.second, frame.padded, rate,
-            POOLING=self.settings.pooling, WIDTH=frame.width, ROWS=8, COLUMNS=frame.block(), num_warps=1,
+        attributes, neighbours = plan.segments_of(step)
+        programs, slots, warps = self.gatherers
+        gpu_tables.gather[1 if INTERPRETED else programs, 2](
+            *tables[:2], *attributes, *tables[2:], *neighbours, self.layer.gradient, self.layer.winner,
+            plan.sizes[step], plan.rows, frame.second, frame.padded, rate, POOLING=self.settings.pooling,
+            WIDTH=frame.width, ROWS=slots, COLUMNS=frame.block(), num_warps=warps,
         )  # fmt: skip
 
     def _tables(self) -> tuple[torch.Tensor, int, torch.Tensor, int]:
