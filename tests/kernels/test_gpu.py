@@ -124,7 +124,7 @@ def test_rows_that_many_slots_hold_follow_the_reference(make_case, settings, mon
 
 
 @pytest.mark.usefixtures("large_batches")
-@pytest.mark.parametrize(("d1", "d2"), [(75, 75), (20, 5)])
+@pytest.mark.parametrize(("d1", "d2"), [(75, 75), (20, 5), (0, 5), (5, 0)])
 def test_the_tiles_of_large_batches_take_any_widths(make_case, settings, d1, d2):
     batch = 300 if ON_GPU else 3
     case = make_case(d1=d1, d2=d2, steps=2, batch=batch, seed=SEED)
@@ -176,14 +176,14 @@ def test_frequent_winners_added_up_first_follow_the_reference(make_case, setting
 
 
 @pytest.mark.usefixtures("large_batches")
-@pytest.mark.parametrize("crowd", [0, 2**40])
-def test_parts_of_the_rows_one_after_the_other_follow_the_reference(make_case, settings, monkeypatch, crowd):
+@pytest.mark.parametrize(("crowd", "d1"), [(0, 17), (2**40, 17), (2**40, 0)])
+def test_parts_of_the_rows_one_after_the_other_follow_the_reference(make_case, settings, monkeypatch, crowd, d1):
     monkeypatch.setattr(gpu_large, "CROWD", crowd)
     monkeypatch.setattr(gpu_large, "STRIP_CACHE", 0)
     monkeypatch.setattr(gpu_large, "PART_CACHE", 64)
     batch = 300 if ON_GPU else 5
-    case = make_case(d1=17, d2=40, steps=50 if ON_GPU else 2, batch=batch, seed=SEED)
-    assert_follows_the_reference(case, settings._replace(attribute_dim=17, triplet_scale=1 / batch))
+    case = make_case(d1=d1, d2=40, steps=50 if ON_GPU else 2, batch=batch, seed=SEED)
+    assert_follows_the_reference(case, settings._replace(attribute_dim=d1, triplet_scale=1 / batch))
 
 
 @pytest.mark.parametrize(("d1", "d2"), [(0, 5), (5, 0), (17, 40)])
@@ -226,10 +226,11 @@ def test_deterministic_runs_give_the_same_bits(make_case, settings):
         np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.parametrize(("d1", "d2"), [(7, 12), (0, 5), (5, 0)])
 @pytest.mark.parametrize(("pooling", "zero_floor"), POOLINGS)
-def test_embed_and_hide_follow_the_reference(make_case, settings, pooling, zero_floor):
-    case = make_case(seed=SEED)
-    settings = settings._replace(pooling=pooling, zero_floor=zero_floor)
+def test_embed_and_hide_follow_the_reference(make_case, settings, pooling, zero_floor, d1, d2):
+    case = make_case(d1=d1, d2=d2, seed=SEED)
+    settings = settings._replace(pooling=pooling, zero_floor=zero_floor, attribute_dim=d1)
     nodes = np.arange(40)
     pooled = gpu.embed(*case[:3], nodes, settings)
     np.testing.assert_allclose(pooled, reference.embed(*case[:3], nodes, settings), rtol=1e-5, atol=1e-6)

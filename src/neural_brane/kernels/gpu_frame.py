@@ -25,7 +25,7 @@ class PoolTiles(NamedTuple):
 
     def shape(self, span: int) -> tuple[int, int]:
         """Rows and columns of what a program reads at a time, of a table with so many columns."""
-        columns = self.columns or triton.next_power_of_2(span)
+        columns = self.columns or triton.next_power_of_2(max(span, 1))
         return max(1, self.numbers // columns), columns
 
 
@@ -34,6 +34,7 @@ class PoolTiles(NamedTuple):
 SMALL_POOL = PoolTiles(numbers=256, unroll=1, columns=16, warps=1)
 FAR_POOL = PoolTiles(numbers=1024, unroll=1, columns=16, warps=4)
 NEAR_BYTES = 2**24
+# At large ones four numbers a thread: narrow tables are read some rows at a time.
 LARGE_POOL = PoolTiles(numbers=128, unroll=8, columns=None, warps=1)
 
 

@@ -130,7 +130,6 @@ class LargeLayer:
         one, where a strip of all rows would not fit, a part of the rows.
         """
         narrow = crowded or 4 * SCATTER_COLUMNS * rows <= STRIP_CACHE
-        columns = SCATTER_COLUMNS if narrow else triton.next_power_of_2(span)
-        if rows > OFTEN * self.rows:
-            return columns, 1
-        return columns, min(triton.cdiv(4 * min(columns, stride) * rows, PART_CACHE), MOST_PARTS)
+        columns = SCATTER_COLUMNS if narrow else triton.next_power_of_2(max(span, 1))
+        wanted = triton.cdiv(4 * min(columns, stride) * rows, PART_CACHE) if rows < OFTEN * self.rows else 1
+        return columns, max(1, min(wanted, MOST_PARTS))

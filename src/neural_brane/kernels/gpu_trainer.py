@@ -15,13 +15,10 @@ from neural_brane.kernels.types import MAX, Bags, Model, Settings
 GROUP_STEPS = 100  # steps captured in one graph; even, since W's two copies take turns
 GROUP_SLOTS = 2**22  # but no more slots than that, whose plan takes memory
 SMALLEST_SCALE = 1e-6
-GATHERERS, GATHER_SLOTS, GATHER_WARPS = (
-    2048,
-    8,
-    1,
-)  # programs that share a table's rows, and slots that one reads at a time
-HOT = 128  # slots that hold a row, from which on programs are fewer and larger
-HOT_GATHERERS, HOT_SLOTS, HOT_WARPS = 1024, 32, 4
+# Programs that share a table's rows, slots that one reads at a time, its warps; and where some row is hot.
+GATHERERS = 2048, 8, 1
+HOT_GATHERERS = 1024, 32, 4
+HOT = 128  # slots that hold one row
 ONCE = 0.75  # nodes to a slot, up to which a step computes every node's vector once
 
 
@@ -48,9 +45,8 @@ class Trainer:
         in_pieces = settings.pooling == MAX
         self.long = find_long_bags(self.bags, self.frame, self.group, self.plan.rows) if in_pieces else None
         self.columns = self.frame.columns()
-        self.gatherers = GATHERERS, GATHER_SLOTS, GATHER_WARPS
-        if not self.scatter and max(most_often(bags, self.plan.rows) for bags in self.bags) > HOT:
-            self.gatherers = HOT_GATHERERS, HOT_SLOTS, HOT_WARPS
+        hot = not self.scatter and any(most_often(bags, self.plan.rows) > HOT for bags in self.bags)
+        self.gatherers = HOT_GATHERERS if hot else GATHERERS
         self._graph: torch.cuda.CUDAGraph | None = None
         self._compiled = False
         self.layer = layer(self.frame, settings, model, self.plan, self.scatter)
