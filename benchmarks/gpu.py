@@ -34,6 +34,7 @@ from neural_brane.machine import describe_machine
 from neural_brane.sampling.triplets_gpu import TripletSampler
 
 DATASETS = ("citeseer", "caltech36", "reed98", "arnetminer")
+REAL = (*DATASETS, "debian-packages")
 RESULTS = Path(__file__).parent / "results"
 LARGE_BATCH = 65_536
 
@@ -132,7 +133,7 @@ def hubs() -> dict:
 def plain_torch() -> dict:
     """Idiomatic PyTorch at batch 100, and beside it at large batches."""
     rows: dict[str, dict] = {}
-    for name in (*DATASETS, "debian-packages"):
+    for name in REAL:
         case = Case.of(dataset(name))
         rows[name] = {"step_seconds": 100 / case.torch_speed(100, 60)}
         ours = throughput(case, LARGE_BATCH)["triplets_per_second"]
@@ -209,7 +210,7 @@ def verdicts(results: dict) -> dict[str, list]:
         claim(f"{name}: Macro-F1 from the CPU's", abs(gpu_s["macro_f1"] - cpu_s["macro_f1"]), 0.01, True)
         apart = np.abs(np.divide(gpu_s["curve"], cpu_s["curve"]) - 1).max()
         claim(f"{name}: loss from the CPU's in the epoch where it is most", apart, 0.02, True)
-    for name in (*DATASETS, "debian-packages"):
+    for name in REAL:
         claim(f"{name}: times PyTorch, batch 65,536", results["torch"][name]["times_faster_at_large_batch"], 5, False)
     for row in results["large"]["rows"]:
         if rival := row.get("torch_triplets_per_second"):

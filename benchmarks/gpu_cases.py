@@ -8,7 +8,8 @@ import torch
 
 from neural_brane import AttributedGraph, NeuralBrane
 from neural_brane.kernels import gpu
-from neural_brane.kernels.types import MAX, Bags, Model, Settings, padded
+from neural_brane.kernels.types import Bags, Model, Settings, padded
+from neural_brane.methods.neural_brane import kernel_settings
 from neural_brane.sampling.triplets_gpu import TripletSampler
 
 
@@ -37,10 +38,7 @@ class Case(NamedTuple):
 
     def kernel_settings(self, batch: int) -> Settings:
         """The recipe's numbers at another batch."""
-        s = self.settings
-        return Settings(
-            s["attribute_dim"], MAX, s["zero_floor"], s["learning_rate"], 1 / batch, s["l2"], 0.0, s["bias"]
-        )
+        return kernel_settings(self.settings | {"batch_size": batch})
 
     def floor_bytes(self, rows: list[float]) -> float:
         """Bytes of so many rows of both tables, and of their numbers: what pooling must read."""

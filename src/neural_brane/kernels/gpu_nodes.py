@@ -1,4 +1,4 @@
-"""Batches with more slots than the graph has nodes: a step computes each node's vector once, not once a slot."""
+"""Batches with clearly more slots than the graph has nodes: a step computes every node's vector once."""
 
 import torch
 
@@ -22,7 +22,7 @@ class NodePlan(Plan):
     """
 
     def __init__(self, bags: tuple[Bags, Bags], table_rows: tuple[int, int], steps: int, slots: int):
-        super().__init__(bags, table_rows, steps, slots)
+        super().__init__(bags, table_rows, steps, slots, rows=len(bags[1].indptr) - 1)
         starts = torch.stack([bag.indptr[:-1] for bag in bags])
         self.starts = starts.expand(steps, -1, -1)  # at every step the same
         self.turned = False
@@ -39,9 +39,6 @@ class NodePlan(Plan):
     def segments_of(self, step: int) -> list[tuple[torch.Tensor, ...]]:
         """Of both tables: where the segments lie, those of all nodes at every step, their rows, ends and entries."""
         return super().segments_of(0)
-
-    def _count_rows(self) -> int:
-        return len(self.bags[1].indptr) - 1
 
     def _locate(self, nodes: torch.Tensor) -> None:
         steps = len(nodes)

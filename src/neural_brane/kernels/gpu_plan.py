@@ -16,13 +16,15 @@ class Plan:
     int32 are of the attributes' bags and the neighbours'.
     """
 
-    def __init__(self, bags: tuple[Bags, Bags], table_rows: tuple[int, int], steps: int, slots: int):
+    def __init__(
+        self, bags: tuple[Bags, Bags], table_rows: tuple[int, int], steps: int, slots: int, rows: int | None = None
+    ):
         self.bags, self.steps, self.slots = bags, steps, slots
-        self.rows = self._count_rows()
+        self.rows = slots if rows is None else rows
         shape, device = (steps, 2, self.rows), bags[0].indptr.device
         self.starts = torch.zeros(shape, dtype=torch.int64, device=device)
         self.sizes = torch.zeros(shape, dtype=torch.int32, device=device)
-        self.segments = [Segments(bag, rows, steps, self.rows) for bag, rows in zip(bags, table_rows, strict=True)]
+        self.segments = [Segments(bag, size, steps, self.rows) for bag, size in zip(bags, table_rows, strict=True)]
 
     def fill(self, triplets: torch.Tensor, *, segments: bool) -> bool:
         """Plan the steps of triplets (≤ steps, batch, 3). Returns whether memory had to move."""
@@ -36,9 +38,6 @@ class Plan:
     def nodes_of_rows(self, triplets: torch.Tensor) -> torch.Tensor:
         """The nodes whose vectors the steps of triplets compute, (steps, rows)."""
         return triplets.reshape(len(triplets), self.rows)
-
-    def _count_rows(self) -> int:
-        return self.slots
 
     def _locate(self, nodes: torch.Tensor) -> None:
         """Write starts and sizes of the steps whose slots' nodes (≤ steps, slots) are given."""

@@ -138,7 +138,7 @@ class NeuralBrane(Embedder):
 
     def _fit(self, graph: AttributedGraph) -> None:
         self.settings_ = self._settings()
-        self.kernel_settings_ = self._kernel_settings()
+        self.kernel_settings_ = kernel_settings(self.settings_)
         self.seed_ = secrets.randbits(63) if self.seed is None else self.seed
         self._attribute_bags = _bags(graph.attributes)
         self._neighbour_bags = _bags(graph.adjacency)
@@ -165,19 +165,6 @@ class NeuralBrane(Embedder):
         parameters = self.get_params()
         given = {name: value for name, value in parameters.items() if value is not None}
         return parameters | shape | RECIPES[self.recipe] | given
-
-    def _kernel_settings(self) -> Settings:
-        s = self.settings_
-        return Settings(
-            attribute_dim=s["attribute_dim"],
-            pooling=POOLING[s["pooling"]],
-            zero_floor=s["zero_floor"],
-            learning_rate=float(s["learning_rate"]),
-            triplet_scale=1 / s["batch_size"] if s["loss"] == "mean" else 1.0,
-            hidden_l2=float(s["l2"]) if s["regularise"] == "hidden" else 0.0,
-            parameter_l2=float(s["l2"]) if s["regularise"] == "parameters" else 0.0,
-            train_bias=s["bias"],
-        )
 
     def _initial_model(self, graph: AttributedGraph) -> Model:
         s = self.settings_
@@ -256,6 +243,20 @@ class NeuralBrane(Embedder):
     def _resolved(self) -> dict[str, Any]:
         kept = {name: value for name, value in self.settings_.items() if name not in OF_THE_RUN}
         return kept | {"seed": self.seed_}
+
+
+def kernel_settings(s: dict[str, Any]) -> Settings:
+    """What kernels want to know of the parameters in force."""
+    return Settings(
+        attribute_dim=s["attribute_dim"],
+        pooling=POOLING[s["pooling"]],
+        zero_floor=s["zero_floor"],
+        learning_rate=float(s["learning_rate"]),
+        triplet_scale=1 / s["batch_size"] if s["loss"] == "mean" else 1.0,
+        hidden_l2=float(s["l2"]) if s["regularise"] == "hidden" else 0.0,
+        parameter_l2=float(s["l2"]) if s["regularise"] == "parameters" else 0.0,
+        train_bias=s["bias"],
+    )
 
 
 def _check(s: dict[str, Any]) -> None:
