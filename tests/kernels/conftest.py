@@ -28,14 +28,14 @@ def random_bags(rng, columns: int) -> Bags:
 def make_case():
     """A small random model with bags and triplets: d1 = 7, d2 = 12, neither a whole number of cache lines."""
 
-    def make(dtype=np.float32, d1=7, d2=12, steps=100, batch=60, seed=0) -> Case:
+    def make(dtype=np.float32, d1=7, d2=12, hidden=HIDDEN, steps=100, batch=60, seed=0) -> Case:
         rng = np.random.default_rng(seed)
         attribute_table = np.zeros((ATTRIBUTES, padded(d1)), dtype)
         neighbour_table = np.zeros((NODES, padded(d2)), dtype)
         attribute_table[:, :d1] = rng.normal(size=(ATTRIBUTES, d1))
         neighbour_table[:, :d2] = rng.normal(size=(NODES, d2))
-        weight = (0.3 * rng.normal(size=(HIDDEN, d1 + d2))).astype(dtype)
-        bias = (0.1 * rng.normal(size=HIDDEN)).astype(dtype)
+        weight = (0.3 * rng.normal(size=(hidden, d1 + d2))).astype(dtype)
+        bias = (0.1 * rng.normal(size=hidden)).astype(dtype)
         triplets = rng.integers(0, NODES, (steps, batch, 3)).astype(np.int32)
         model = Model(attribute_table, neighbour_table, weight, bias)
         return Case(model, random_bags(rng, ATTRIBUTES), random_bags(rng, NODES), triplets)

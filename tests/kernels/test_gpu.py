@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 gpu = pytest.importorskip("neural_brane.kernels.gpu")
 gpu_frame = pytest.importorskip("neural_brane.kernels.gpu_frame")
 gpu_long = pytest.importorskip("neural_brane.kernels.gpu_long")
+gpu_layer = pytest.importorskip("neural_brane.kernels.gpu_layer")
 gpu_small = pytest.importorskip("neural_brane.kernels.gpu_small")
 gpu_large = pytest.importorskip("neural_brane.kernels.gpu_large")
 gpu_nodes = pytest.importorskip("neural_brane.kernels.gpu_nodes")
@@ -34,6 +35,7 @@ def poison(monkeypatch):
         return torch.full(shape, torch.nan if dtype.is_floating_point else 10**9, dtype=dtype, device=gpu.DEVICE)
 
     monkeypatch.setattr(gpu, "empty", poisoned)
+    monkeypatch.setattr(gpu_layer, "empty", poisoned)
     monkeypatch.setattr(gpu_small, "empty", poisoned)
     monkeypatch.setattr(gpu_large, "empty", poisoned)
     monkeypatch.setattr(gpu_nodes, "empty", poisoned)
@@ -72,18 +74,22 @@ def assert_follows_the_reference(case, settings, **options) -> None:
             begun, expected = step, []
             while closest_call(slow, *bags, settings) < CLOSE:
                 for theta, wanted in zip(model, slow, strict=True):
-                    shake = random.normal(0, 1e-3 * np.abs(wanted).mean(), wanted.shape)
+                    shake = random.normal(0, 1e-3 * mean_size(wanted), wanted.shape)
                     theta[:] = wanted[:] = np.where(wanted == 0, 0, wanted + shake)  # spare columns stay zero
         expected += reference.train(slow, *bags, batch[None], settings).tolist()
     assert_alike(model, slow, gpu.train(model, *bags, triplets[begun:], settings, **options), expected)
+
+
+def mean_size(theta) -> float:
+    return float(np.abs(theta).mean()) if theta.size else 0.0
 
 
 def assert_alike(model, expected_model, losses, expected_losses) -> None:
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-3, err_msg=f"seed {SEED}")
     for name, found, expected in zip(Model._fields, model, expected_model, strict=True):
         # An entry near zero is judged by the size of its table: its own digits are those of a difference.
-        size = np.abs(expected).mean() if expected.size else 0
-        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * size, err_msg=f"{name}, seed {SEED}")
+        atol = 1e-3 * mean_size(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=atol, err_msg=f"{name}, seed {SEED}")
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
@@ -190,6 +196,16 @@ def test_parts_of_the_rows_one_after_the_other_follow_the_reference(make_case, s
 def test_any_widths_follow_the_reference(make_case, settings, d1, d2):
     settings = settings._replace(attribute_dim=d1, triplet_scale=1 / BATCH)
     assert_follows_the_reference(make_case(d1=d1, d2=d2, steps=2, batch=BATCH, seed=SEED), settings)
+
+
+@pytest.mark.parametrize(("large", "hidden"), [(False, 70), (True, 70), (False, 300)])
+def test_any_number_of_hidden_units_follows_the_reference(make_case, settings, monkeypatch, large, hidden):
+    if large:
+        monkeypatch.setattr(gpu_frame, "LARGE_BATCH", 1)
+    settings = settings._replace(triplet_scale=1 / BATCH, train_bias=True)
+    case = make_case(d1=17, d2=40, hidden=hidden, steps=3, batch=BATCH, seed=SEED)
+    case.model.weight[:] *= 0.2  # or the margins of so many units would be too large for float32
+    assert_follows_the_reference(case, settings._replace(attribute_dim=17))
 
 
 @pytest.mark.parametrize("batch", [1, 6, 13])

@@ -77,9 +77,9 @@ def require_memory(tables: int, graph: int, dim: int, hidden: int, batch: int) -
     if INTERPRETED:
         return
     slots = 3 * batch
-    splits = gpu_small.SPLITS if batch < gpu_frame.LARGE_BATCH else gpu_large.SPLITS
+    shares = gpu_small.SPLITS if batch < gpu_frame.LARGE_BATCH else gpu_large.SPLITS
     plan = PLAN_BYTES * max(GROUP_SLOTS, 2 * slots)
-    scratch = 4 * slots * (3 * dim + 2 * hidden) + plan + 4 * splits * dim * hidden
+    scratch = 4 * slots * (3 * dim + 2 * hidden) + plan + 4 * shares * dim * hidden
     needed = tables + graph + scratch
     free = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     if needed > free:

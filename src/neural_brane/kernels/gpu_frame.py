@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 import triton
 
-from neural_brane.kernels import gpu_tables
+from neural_brane.kernels import gpu_pool
 from neural_brane.kernels.types import Bags, Model, Settings, padded
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -31,9 +31,7 @@ class PoolTiles(NamedTuple):
 
 # At small batches every kernel is over before memory can be busy: many small programs, and few waits in each where the
 # tables are too large for the caches near by.
-SMALL_POOL = PoolTiles(numbers=256, unroll=1, columns=16, warps=1)
-FAR_POOL = PoolTiles(numbers=1024, unroll=1, columns=16, warps=4)
-NEAR_BYTES = 2**24
+SMALL_POOL = PoolTiles(numbers=128, unroll=8, columns=16, warps=1)
 # At large ones four numbers a thread: narrow tables are read some rows at a time.
 LARGE_POOL = PoolTiles(numbers=128, unroll=8, columns=None, warps=1)
 
@@ -67,25 +65,26 @@ class Frame(NamedTuple):
     def pool(
         self, model: Model, bags: tuple[Bags, Bags], starts: torch.Tensor, sizes: torch.Tensor,
         pooled: torch.Tensor, winner: torch.Tensor, settings: Settings, tiles: PoolTiles,
-        scale: float = 1.0, long: tuple[torch.Tensor, torch.Tensor] | None = None, **launch: Any,
+        scale: float = 1.0, long: tuple[torch.Tensor, torch.Tensor] | None = None,
+        kernel: Any = gpu_pool.pool, more_strips: int = 0, **launch: Any,
     ) -> None:  # fmt: skip
         """Launch the pooling of both tables for the slots of winner; starts and sizes are (2, at least as many).
 
         pooled is (slots, width), or (2, slots, width) to have it split; `long` is which of the slots' bags `gpu_long`
-        has pooled already, and to what.
+        has pooled already, and to what. Another kernel than `pool` may do more, in `more_strips` of programs.
         """
         spans = self.second, self.width - self.second
         attributes, neighbours = map(tiles.shape, spans)
         strips = triton.cdiv(spans[0], attributes[1]) + triton.cdiv(spans[1], neighbours[1])
-        gpu_tables.pool[len(winner), strips](
-            model.attribute_table, model.attribute_table.stride(0), self.d1, bags[0].indices,
-            model.neighbour_table, model.neighbour_table.stride(0), self.d2, bags[1].indices,
-            starts, sizes, pooled, pooled.stride(0), winner, scale, starts.stride(0), self.second, self.padded,
+        kernel[len(winner), strips + more_strips](
+            model.attribute_table, model.attribute_table.stride(0), bags[0].indices,
+            model.neighbour_table, model.neighbour_table.stride(0), bags[1].indices,
+            starts, sizes, pooled, pooled.stride(0), winner, scale, starts.stride(0), self.second,
             *(long or (sizes, starts)),  # no one reads these two where there is none
             POOLING=settings.pooling, ZERO_FLOOR=settings.zero_floor, SPLIT=pooled.ndim == 3, LONG=long is not None,
-            WIDTH=self.width, ATTRIBUTE_ROWS=attributes[0], ATTRIBUTE_COLUMNS=attributes[1],
-            NEIGHBOUR_ROWS=neighbours[0], NEIGHBOUR_COLUMNS=neighbours[1], UNROLL=tiles.unroll, num_warps=tiles.warps,
-            **(launch or BEHIND),
+            WIDTH=self.width, ATTRIBUTE_WIDTH=self.d1, ATTRIBUTE_ROWS=attributes[0], ATTRIBUTE_COLUMNS=attributes[1],
+            NEIGHBOUR_WIDTH=self.d2, NEIGHBOUR_ROWS=neighbours[0], NEIGHBOUR_COLUMNS=neighbours[1],
+            UNROLL=tiles.unroll, num_warps=tiles.warps, **(launch or BEHIND),
         )  # fmt: skip
 
 

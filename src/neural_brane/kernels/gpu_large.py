@@ -4,7 +4,8 @@ import torch
 import triton
 
 from neural_brane.kernels import gpu_split, gpu_tables
-from neural_brane.kernels.gpu_frame import BEHIND, DEPTH, DEVICE, INTERPRETED, LARGE_POOL, Frame, empty
+from neural_brane.kernels.gpu_frame import DEPTH, INTERPRETED, LARGE_POOL, Frame, empty
+from neural_brane.kernels.gpu_layer import HALF, Layer
 from neural_brane.kernels.gpu_plan import Plan, most_often
 from neural_brane.kernels.types import Model, Settings
 
@@ -13,56 +14,36 @@ TRIPLETS = 4  # whose slopes a program finds
 STAGES = 3  # of loads ahead of products
 WEIGHT_UNITS, WEIGHT_COLUMNS, WEIGHT_WARPS, WEIGHT_STAGES = 64, 64, 4, 4
 SPLITS = 2 if INTERPRETED else 44  # of the slots, in W's gradient
-WEIGHT_BLOCK = 256
 SCATTER_ROWS, SCATTER_COLUMNS = 4, 32
 CROWD, CROWDED_ROWS = 4096, 64  # bags with a row in common, from which on a tile adds up first; slots of such a tile
 FREQUENT, SAMPLE, LEAST = 4, 256, 3  # rows of a column that a tile adds up, and how they are found
 STRIP_CACHE, PART_CACHE = 2**24, 3 * 2**24  # bytes of a strip of columns, and of a part of the rows, kept in the cache
 MOST_PARTS = 6  # of a table's rows: every one reads all winners
 OFTEN = 32  # rows to a slot: with more, few are met again
-HALF = torch.float32 if INTERPRETED else torch.bfloat16  # the interpreter has no bfloat16: there the rest is zero
 
 
-class LargeLayer:
-    """Scratch memory of a step, and its launches behind the pooling; `scatter`: the tables' step is one of them."""
+class LargeLayer(Layer):
+    """The launches behind the pooling, each over all slots."""
 
-    launch = BEHIND
     pool_tiles = LARGE_POOL
 
     def __init__(self, frame: Frame, settings: Settings, model: Model, plan: Plan, scatter: bool):
-        self.frame, self.settings, self.scatter = frame, settings, scatter
-        self.rows, self.batch = plan.rows, plan.slots // 3
+        super().__init__(frame, settings, model, plan, scatter, shares=SPLITS)
+        self.units = triton.next_power_of_2(frame.hidden)
         self.crowded = [scatter and most_often(bags, self.rows) > CROWD for bags in plan.bags]
         self.frequent = empty(FREQUENT, frame.width, dtype=torch.int32)  # rows that win most often
-        self.pooled = empty(2, self.rows, frame.width, dtype=HALF)  # f, split
-        self.winner = empty(self.rows, frame.width, dtype=torch.int32)
-        self.slope = empty(2, self.rows, frame.hidden, dtype=HALF)  # dL/dz, split
-        self.gradient = empty(self.rows, frame.width)  # dL/df
-        self.units = triton.next_power_of_2(frame.hidden)
         self.product = empty(self.rows, frame.hidden)  # W f
+        self.slope = empty(2, self.rows, frame.hidden, dtype=HALF)  # dL/dz, split
         self.losses = empty(plan.steps, triton.cdiv(self.batch, TRIPLETS))  # sums of −ln σ
-        self.weight_shares = empty(SPLITS, frame.hidden, frame.width)
-        self.bias_shares = empty(SPLITS, frame.hidden)
-        self.weight = torch.zeros((frame.hidden, frame.width), device=DEVICE)  # W
-        self.bias = torch.zeros(frame.hidden, device=DEVICE)
-        self.weight[: len(model.weight), frame.columns()] = model.weight
-        self.bias[: len(model.bias)] = model.bias
-        self.weights = torch.zeros((2, 2, *self.weight.shape), dtype=HALF, device=DEVICE)  # two copies of W, split
-        self.weights[0, 0] = self.weight.to(HALF)
-        self.weights[0, 1] = (self.weight - self.weights[0, 0].float()).to(HALF)
 
-    def finish(self, count: int) -> None:
-        """After `count` steps from the first copy of W, have it there again."""
-        if count % 2:
-            self.weights[0].copy_(self.weights[1])
-
-    def step(self, step: int, tables: tuple, rate: float, decay: float) -> None:
-        """Launch the ReLU layer and the slopes of its units; then the step of W and b, and of the tables."""
-        frame, weights = self.frame, self.weights[step % 2]
-        self._multiply(self.pooled, weights, self.product, depth_stride=1, column_stride=frame.width)
+    def step(self, step: int, tables: tuple, rate: float) -> None:
+        """Launch the ReLU layer and the slopes of its units; then the step of the tables, and of W and b."""
+        width = self.frame.width
+        self._multiply(self.pooled, self.product, depth_stride=1, column_stride=width)
         self._differentiate(step)
-        self._descend(self.weights[1 - step % 2], decay)
-        self._multiply(self.slope, weights, self.gradient, depth_stride=frame.width, column_stride=1)
+        self._add_gradients()
+        self._multiply(self.slope, self.gradient, depth_stride=width, column_stride=1)
+        self._descend()
         if self.scatter:
             self._scatter_all(tables, rate)
 
@@ -74,30 +55,25 @@ class LargeLayer:
             2 * s.hidden_l2, HIDDEN=self.frame.hidden, TRIPLETS=TRIPLETS, UNITS=self.units,
         )  # fmt: skip
 
-    def _multiply(self, left: torch.Tensor, weights: torch.Tensor, result: torch.Tensor, **strides: int) -> None:
+    def _multiply(self, left: torch.Tensor, result: torch.Tensor, **strides: int) -> None:
         """Launch the product of rows of vectors and W or its transpose."""
         width = result.shape[1]
         columns = min(COLUMNS, triton.next_power_of_2(width))
         tail = TAIL if triton.cdiv(width, columns + TAIL) < triton.cdiv(width, columns) else 0
         gpu_split.multiply[triton.cdiv(width, columns + tail), triton.cdiv(self.rows, ROWS)](
-            left, left.stride(0), weights, weights.stride(0), **strides, result=result, rows=self.rows,
-            DEPTHS=left.shape[2], WIDTH=width, ROWS=ROWS, COLUMNS=columns, TAIL=tail, DEPTH=DEPTH, num_warps=WARPS,
-            num_stages=STAGES,
+            left, left.stride(0), self.split_weight, self.split_weight.stride(0), **strides, result=result,
+            rows=self.rows, DEPTHS=left.shape[2], WIDTH=width, ROWS=ROWS, COLUMNS=columns, TAIL=tail, DEPTH=DEPTH,
+            num_warps=WARPS, num_stages=STAGES,
         )  # fmt: skip
 
-    def _descend(self, next_weights: torch.Tensor, decay: float) -> None:
-        """Launch the step of W and b."""
-        s, frame = self.settings, self.frame
+    def _add_gradients(self) -> None:
+        """Launch the sums of W's and b's gradient."""
+        frame = self.frame
         tiles = triton.cdiv(frame.hidden, WEIGHT_UNITS) * triton.cdiv(frame.width, WEIGHT_COLUMNS)
         gpu_split.add_gradients[tiles * SPLITS,](
             self.pooled, self.pooled.stride(0), self.slope, self.slope.stride(0), self.weight_shares, self.bias_shares,
-            self.rows, WIDTH=frame.width, HIDDEN=frame.hidden, BIAS=s.train_bias, UNITS=WEIGHT_UNITS,
+            self.rows, WIDTH=frame.width, HIDDEN=frame.hidden, BIAS=self.settings.train_bias, UNITS=WEIGHT_UNITS,
             COLUMNS=WEIGHT_COLUMNS, DEPTH=DEPTH, SPLITS=SPLITS, num_warps=WEIGHT_WARPS, num_stages=WEIGHT_STAGES,
-        )  # fmt: skip
-        gpu_split.descend[triton.cdiv(self.weight.numel(), WEIGHT_BLOCK),](
-            self.weight, self.weight_shares, next_weights, next_weights.stride(0), self.bias, self.bias_shares,
-            s.learning_rate, decay,
-            SIZE=self.weight.numel(), HIDDEN=frame.hidden, BIAS=s.train_bias, BLOCK=WEIGHT_BLOCK, SPLITS=SPLITS,
         )  # fmt: skip
 
     def _scatter_all(self, tables: tuple, rate: float) -> None:

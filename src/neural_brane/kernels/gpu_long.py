@@ -2,7 +2,7 @@
 
 import torch
 
-from neural_brane.kernels import gpu_frame, gpu_tables
+from neural_brane.kernels import gpu_frame, gpu_pool
 from neural_brane.kernels.gpu_frame import INTERPRETED, Frame
 from neural_brane.kernels.types import Bags, Model
 
@@ -63,9 +63,9 @@ class LongBags:
     def pool(self, step: int, model: Model) -> tuple[torch.Tensor, torch.Tensor]:
         """Launch the pooling of a step's long bags; returns what the pooling of all slots wants to know of it."""
         frame, tables = self.frame, (model.attribute_table, model.neighbour_table)
-        self.keys.fill_(gpu_tables.NO_KEY.value)
+        self.keys.fill_(gpu_pool.NO_KEY.value)
         places = [(table, table.stride(0), bag.indices) for table, bag in zip(tables, self.bags, strict=True)]
-        gpu_tables.pool_pieces[min(PROGRAMS, len(self.owners)),](
+        gpu_pool.pool_pieces[min(PROGRAMS, len(self.owners)),](
             *places[0], *places[1], self.owners, self.starts, self.ends, self._wanted[step, 1:], self.keys,
             self.first_neighbours, len(self.owners), frame.second, frame.padded,
             WIDTH=frame.width, UNROLL=UNROLL, COLUMNS=frame.block(), num_warps=1,

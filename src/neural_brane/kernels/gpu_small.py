@@ -1,84 +1,68 @@
 """The layer's launches at small batches, where a step is over before memory can be busy."""
 
-import torch
+from typing import Any
+
 import triton
 
-from neural_brane.kernels import gpu_layer
+from neural_brane.kernels import gpu_fused
 from neural_brane.kernels.gpu_frame import (
+    BEHIND,
     DEPTH,
-    DEVICE,
-    FAR_POOL,
     INTERPRETED,
-    NEAR_BYTES,
     SMALL_POOL,
     Frame,
     empty,
     launching,
 )
+from neural_brane.kernels.gpu_layer import Layer
 from neural_brane.kernels.gpu_plan import Plan
 from neural_brane.kernels.types import Model, Settings
 
-HIDE_ROWS, HIDE_COLUMNS, HIDE_UNITS = 16, 32, 32
-ROWS, COLUMNS, WEIGHT_TILE = 16, 32, 32
-SPLITS = 2 if INTERPRETED else 4  # of the slots, in W's gradient
-STAGES = 3  # of loads ahead of products
-# A product is of three terms, as exact as float32's but for a digit; of one, training drifts off in the third digit
-# within fifty steps.
-PRECISION = "ieee" if INTERPRETED else "tf32x3"
+ROWS, COLUMNS = 16, 32  # slots, and columns or hidden units, of a program
+HIDE_WARPS, HIDE_STAGES = 4, 5
+LEARN_WARPS, LEARN_STAGES = 4, 1  # to load ahead would take shared memory, and the next launch starts later without it
+WEIGHT_TILE, SLOTS = 32, 128  # units and columns of W's gradient, slots at a time
+SPLITS = 2 if INTERPRETED else 3  # of the slots, in W's gradient
 
 
-class SmallLayer:
-    """Scratch memory of a step, and its two launches behind the pooling; `scatter`: the tables' step is one of them."""
+class SmallLayer(Layer):
+    """Two launches behind the pooling; W's step is taken beside the next one."""
+
+    pool_tiles = SMALL_POOL
 
     def __init__(self, frame: Frame, settings: Settings, model: Model, plan: Plan, scatter: bool):
-        self.frame, self.settings, self.scatter = frame, settings, scatter
-        self.slots, self.launch = plan.slots, launching()
-        batch = self.slots // 3
-        far = model.attribute_table.nbytes + model.neighbour_table.nbytes > NEAR_BYTES
-        self.pool_tiles = FAR_POOL if far else SMALL_POOL
-        self.strips = triton.cdiv(frame.hidden, HIDE_COLUMNS)
-        self.pooled = empty(self.slots, frame.width)  # f
-        self.winner = empty(self.slots, frame.width, dtype=torch.int32)
-        self.hidden = empty(self.slots, frame.hidden)  # h, then dL/dz
-        self.gradient = empty(self.slots, frame.width)  # dL/df
-        self.margins = empty(self.strips, batch)
-        score_tiles = triton.cdiv(batch, HIDE_ROWS // 3)
-        self.losses = empty(plan.steps, score_tiles)  # sums of −ln σ
-        self.weight_shares = empty(SPLITS, frame.hidden, frame.width)
-        self.bias_shares = empty(SPLITS, frame.hidden)
-        weight_tiles = triton.cdiv(frame.hidden, WEIGHT_TILE) * triton.cdiv(frame.width, WEIGHT_TILE)
-        self.arrivals = torch.zeros(score_tiles, dtype=torch.int32, device=DEVICE)
-        self.weight_arrivals = torch.zeros(weight_tiles, dtype=torch.int32, device=DEVICE)
-        self.weights = torch.zeros((2, frame.hidden, frame.width), device=DEVICE)
-        self.bias = torch.zeros(frame.hidden, device=DEVICE)
-        self.weights[0, : len(model.weight), frame.columns()] = model.weight
-        self.bias[: len(model.bias)] = model.bias
+        super().__init__(frame, settings, model, plan, scatter, shares=SPLITS)
+        self.ahead = launching()
+        self.strips = frame.hidden // COLUMNS
+        self.hidden = empty(self.rows, frame.hidden)  # h
+        self.margins = empty(self.strips, self.batch)
+        self.losses = empty(plan.steps, triton.cdiv(self.rows, ROWS))  # sums of −ln σ
 
-    @property
-    def weight(self) -> torch.Tensor:
-        """W (hidden, width) after a group of steps."""
-        return self.weights[0]
+    def pooling(self, step: int) -> dict[str, Any]:
+        """How to launch a step's pooling: behind all before it where it is the first, then beside W's step."""
+        if step == 0:
+            return BEHIND
+        strips = triton.cdiv(self._blocks(), self.rows)
+        return {"kernel": gpu_fused.pool_and_descend, "more_strips": strips, **self._descent(), **self.ahead}
 
-    def finish(self, count: int) -> None:
-        """After `count` steps from the first copy of W, have it there again."""
-        if count % 2:
-            self.weights[0].copy_(self.weights[1])
-
-    def step(self, step: int, tables: tuple, rate: float, decay: float) -> None:
-        """Launch the ReLU layer and the slopes of its units, then the step on W and b, and the tables' gradient."""
+    def step(self, step: int, tables: tuple, rate: float) -> None:
+        """Launch the ReLU layer, then the sums of W's gradient beside the tables' step."""
         s, frame = self.settings, self.frame
-        gpu_layer.hide[self.strips, len(self.arrivals)](
-            self.pooled, self.weights[step % 2], self.bias, self.hidden, self.margins, self.arrivals,
-            self.losses[step], self.slots, s.triplet_scale, 2 * s.hidden_l2,
-            WIDTH=frame.width, HIDDEN=frame.hidden, STRIPS=self.strips, PRECISION=PRECISION,
-            ROWS=HIDE_ROWS, COLUMNS=HIDE_COLUMNS, DEPTH=DEPTH, UNITS=HIDE_UNITS, num_stages=STAGES, **self.launch,
+        pooled, weight = (self.pooled, self.pooled.stride(0)), (self.split_weight, self.split_weight.stride(0))
+        sizes = {"WIDTH": frame.width, "HIDDEN": frame.hidden, "ROWS": ROWS, "COLUMNS": COLUMNS, "DEPTH": DEPTH}
+        gpu_fused.hide[self.strips, triton.cdiv(self.batch, ROWS // 3)](
+            *pooled, *weight, self.bias, self.hidden, self.margins, self.rows,
+            num_warps=HIDE_WARPS, num_stages=HIDE_STAGES, **sizes, **self.ahead,
         )  # fmt: skip
-        table_tiles = triton.cdiv(self.slots, ROWS) * triton.cdiv(frame.width, COLUMNS)
-        weight_tiles = len(self.weight_arrivals) * SPLITS
-        gpu_layer.descend[weight_tiles + table_tiles,](
-            self.pooled, self.hidden, self.weights[step % 2], self.weights[1 - step % 2], self.bias,
-            self.weight_shares, self.bias_shares, self.weight_arrivals, self.winner, self.gradient, *tables,
-            self.slots, frame.second, s.learning_rate, rate, decay, weight_tiles,
-            WIDTH=frame.width, HIDDEN=frame.hidden, PRECISION=PRECISION, SCATTER=self.scatter, BIAS=s.train_bias,
-            ROWS=ROWS, COLUMNS=COLUMNS, TILE=WEIGHT_TILE, DEPTH=DEPTH, SPLITS=SPLITS, num_stages=STAGES, **self.launch,
+        weight_programs = frame.hidden // WEIGHT_TILE * (frame.width // WEIGHT_TILE) * SPLITS
+        gpu_fused.learn[weight_programs + triton.cdiv(self.rows, ROWS) * (frame.width // COLUMNS),](
+            *pooled, *weight, self.hidden, self.margins, self.winner, self.gradient, self.weight_shares,
+            self.bias_shares, self.losses[step], *tables, self.rows, frame.second, rate, s.triplet_scale,
+            2 * s.hidden_l2, weight_programs, STRIPS=self.strips, SCATTER=self.scatter, BIAS=s.train_bias,
+            TILE=WEIGHT_TILE, SLOTS=SLOTS, SPLITS=SPLITS, num_warps=LEARN_WARPS, num_stages=LEARN_STAGES, **sizes,
+            **self.ahead,
         )  # fmt: skip
+
+    def finish(self) -> None:
+        """Launch the last step of W and b."""
+        self._descend()

@@ -1,25 +1,25 @@
-"""Triton kernels of the ReLU layer at large batches, where a product is of numbers split in two.
+"""Triton kernels of the ReLU layer: products of numbers split in two, W's step, and all else at large batches.
 
 A float32 is kept as the bfloat16 nearest to it and the bfloat16 nearest to what is left, in two planes: of a product's
 four terms the three that matter are as exact as float32 but for a digit, and go to the matrix units as they are loaded.
-Slots and columns are those of `gpu_tables`; W has the same columns, in `HIDDEN` rows. A `…_plane` is how far the second
+Slots and columns are those of `gpu_pool`; W has the same columns, in `HIDDEN` rows. A `…_plane` is how far the second
 plane lies behind the first.
 """
 
 import triton
 import triton.language as tl
 
-from neural_brane.kernels.gpu_layer import add_up, losses_of, slopes_of
-from neural_brane.kernels.gpu_tables import store_split
+from neural_brane.kernels.gpu_pool import store_split
 
 
 @triton.jit
-def _load_split(place, plane, mask):
+def load_split(place, plane, mask):
+    """Read numbers from both planes."""
     return tl.load(place, mask=mask, other=0.0), tl.load(place + plane, mask=mask, other=0.0)
 
 
 @triton.jit
-def _add_product(total, left, left_rest, right, right_rest):
+def add_product(total, left, left_rest, right, right_rest):
     """total + left × right: the small terms first."""
     total = tl.dot(left, right_rest, total)
     total = tl.dot(left_rest, right, total)
@@ -47,12 +47,12 @@ def multiply(
     for first in range(0, DEPTHS, DEPTH):
         depth = first + tl.arange(0, DEPTH)
         at = right + depth[:, None] * depth_stride
-        x, x_rest = _load_split(left + row * DEPTHS + depth[None, :], left_plane, live)
-        y, y_rest = _load_split(at + column * column_stride, right_plane, column < WIDTH)
-        total = _add_product(total, x, x_rest, y, y_rest)
+        x, x_rest = load_split(left + row * DEPTHS + depth[None, :], left_plane, live)
+        y, y_rest = load_split(at + column * column_stride, right_plane, column < WIDTH)
+        total = add_product(total, x, x_rest, y, y_rest)
         if TAIL > 0:
-            y, y_rest = _load_split(at + tail_column * column_stride, right_plane, tail_column < WIDTH)
-            tail = _add_product(tail, x, x_rest, y, y_rest)
+            y, y_rest = load_split(at + tail_column * column_stride, right_plane, tail_column < WIDTH)
+            tail = add_product(tail, x, x_rest, y, y_rest)
     tl.store(result + row * WIDTH + column, total, mask=live & (column < WIDTH))
     if TAIL > 0:
         tl.store(result + row * WIDTH + tail_column, tail, mask=live & (tail_column < WIDTH))
@@ -94,6 +94,19 @@ def _pull(u, i, j, triplet, batch, triplet_scale, shares):
     decay = tl.exp(-tl.abs(margin))
     tl.store(shares + tl.program_id(0), tl.sum(tl.where(triplet < batch, losses_of(margin, decay), 0.0), 0))
     return slopes_of(margin, decay, triplet_scale)
+
+
+@triton.jit
+def slopes_of(margin, decay, scale):
+    """The slope of −scale · ln σ at margins whose e^−|margin| is decay."""
+    return -scale * tl.where(margin > 0, decay, 1.0) / (1 + decay)
+
+
+@triton.jit
+def losses_of(margin, decay):
+    """−ln σ of margins whose e^−|margin| is decay."""
+    tail = tl.where(decay < 1e-3, decay * (1 - 0.5 * decay), tl.log(1 + decay))  # of ln(1 + x) where 1 + x rounds
+    return tl.maximum(-margin, 0.0) + tail
 
 
 @triton.jit
@@ -191,9 +204,9 @@ def add_gradients(
     for first in range(split * span, last, DEPTH):
         slot = (first + tl.arange(0, DEPTH)).to(tl.int64)[:, None]
         live = slot < last
-        dz, dz_rest = _load_split(slope + slot * HIDDEN + unit[None, :], slope_plane, live & known[None, :])
-        f, f_rest = _load_split(pooled + slot * WIDTH + column[None, :], pooled_plane, live & inside[None, :])
-        dw = _add_product(dw, tl.trans(dz), tl.trans(dz_rest), f, f_rest)
+        dz, dz_rest = load_split(slope + slot * HIDDEN + unit[None, :], slope_plane, live & known[None, :])
+        f, f_rest = load_split(pooled + slot * WIDTH + column[None, :], pooled_plane, live & inside[None, :])
+        dw = add_product(dw, tl.trans(dz), tl.trans(dz_rest), f, f_rest)
         if BIAS:
             db += tl.sum(dz.to(tl.float32) + dz_rest.to(tl.float32), 0)
     at = unit[:, None] * WIDTH + column[None, :]
@@ -205,18 +218,46 @@ def add_gradients(
 
 @triton.jit
 def descend(
-    weight, weight_shares, next_weight, plane, bias, bias_shares, rate, decay,
-    SIZE: tl.constexpr, HIDDEN: tl.constexpr, BIAS: tl.constexpr, BLOCK: tl.constexpr, SPLITS: tl.constexpr,
+    weight, weight_shares, split_weight, weight_plane, bias, bias_shares, learning_rate, decay,
+    SIZE: tl.constexpr, HIDDEN: tl.constexpr, BIAS: tl.constexpr, SHARES: tl.constexpr, BLOCK: tl.constexpr,
+    TOGETHER: tl.constexpr,
 ):  # fmt: skip
-    """Take W's and b's step by the shares: a program has BLOCK numbers of each.
+    """Take W's and b's step by the shares of their gradient: a program has BLOCK numbers of each."""
+    descend_block(
+        weight, weight_shares, split_weight, weight_plane, bias, bias_shares, learning_rate, decay, tl.program_id(0),
+        SIZE, HIDDEN, BIAS, SHARES, BLOCK, TOGETHER,
+    )  # fmt: skip
 
-    weight (SIZE,) is W in float32, changed in place; next_weight (2 planes, SIZE) gets it split.
+
+@triton.jit
+def descend_block(
+    weight, weight_shares, split_weight, weight_plane, bias, bias_shares, learning_rate, decay, block,
+    SIZE: tl.constexpr, HIDDEN: tl.constexpr, BIAS: tl.constexpr, SHARES: tl.constexpr, BLOCK: tl.constexpr,
+    TOGETHER: tl.constexpr,
+):  # fmt: skip
+    """The step of BLOCK numbers of W, and as many of b.
+
+    weight (SIZE,) is W in float32, changed in place; split_weight (2 planes, SIZE) gets it split. The shares
+    (SHARES, SIZE) and (SHARES, HIDDEN) are added up TOGETHER at a time, in an order that is always the same.
     """
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    at = block * BLOCK + tl.arange(0, BLOCK)
     inside = at < SIZE
-    result = add_up(weight, weight_shares, at, inside, SIZE, rate, decay, SPLITS)
+    result = decay * tl.load(weight + at, mask=inside, other=0.0)
+    result -= learning_rate * _add_up(weight_shares, at, inside, SIZE, SHARES, TOGETHER)
     tl.store(weight + at, result, mask=inside)
-    store_split(next_weight + at, plane, result, inside)
+    store_split(split_weight + at, weight_plane, result, inside)
     if BIAS:
         known = at < HIDDEN
-        tl.store(bias + at, add_up(bias, bias_shares, at, known, HIDDEN, rate, decay, SPLITS), mask=known)
+        result = decay * tl.load(bias + at, mask=known, other=0.0)
+        result -= learning_rate * _add_up(bias_shares, at, known, HIDDEN, SHARES, TOGETHER)
+        tl.store(bias + at, result, mask=known)
+
+
+@triton.jit
+def _add_up(shares, at, inside, SIZE: tl.constexpr, SHARES: tl.constexpr, TOGETHER: tl.constexpr):
+    """The sum of shares (SHARES, SIZE) at some places."""
+    total = tl.zeros([TOGETHER, at.shape[0]], tl.float32)
+    for first in range(0, SHARES, TOGETHER):
+        share = (first + tl.arange(0, TOGETHER))[:, None]
+        total += tl.load(shares + share * SIZE + at[None, :], mask=(share < SHARES) & inside[None, :], other=0.0)
+    return tl.sum(total, 0)

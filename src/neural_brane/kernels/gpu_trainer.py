@@ -6,13 +6,14 @@ import torch
 from neural_brane.kernels import gpu_frame, gpu_tables
 from neural_brane.kernels.gpu_frame import DEVICE, INTERPRETED, Frame
 from neural_brane.kernels.gpu_large import LargeLayer
+from neural_brane.kernels.gpu_layer import decay_of
 from neural_brane.kernels.gpu_long import find_long_bags
 from neural_brane.kernels.gpu_nodes import NodeLayer, NodePlan
 from neural_brane.kernels.gpu_plan import Plan, most_often
 from neural_brane.kernels.gpu_small import SmallLayer
 from neural_brane.kernels.types import MAX, Bags, Model, Settings
 
-GROUP_STEPS = 100  # steps captured in one graph; even, since W's two copies take turns
+GROUP_STEPS = 100  # steps captured in one graph
 GROUP_SLOTS = 2**22  # but no more slots than that, whose plan takes memory
 SMALLEST_SCALE = 1e-6
 # Programs that share a table's rows, slots that one reads at a time, its warps; and where some row is hot.
@@ -37,7 +38,7 @@ class Trainer:
         self.batch, self.slots = batch, 3 * batch
         self.frame = Frame.of(model, settings)
         self.scatter = settings.pooling == MAX and not deterministic
-        self.decay = 1 - 2 * settings.learning_rate * settings.parameter_l2
+        self.decay = decay_of(settings)
         self.group = _group_steps(self.slots, self.decay)
         rows = len(model.attribute_table), len(model.neighbour_table)
         plan, layer = _choose(len(neighbour_bags.indptr) - 1, batch)
@@ -88,7 +89,7 @@ class Trainer:
         if self.decay != 1:
             self.model.attribute_table.mul_(self.decay**count)
             self.model.neighbour_table.mul_(self.decay**count)
-        self.layer.finish(count)
+        self.layer.finish()
 
     def _step(self, step: int, scale: float) -> None:
         """Launch one step: all that reads the tables comes before what writes them."""
@@ -96,9 +97,9 @@ class Trainer:
         long = self.long.pool(step, self.model) if self.long else None
         self.frame.pool(
             self.model, self.bags, plan.starts[step], plan.sizes[step], layer.pooled, layer.winner, self.settings,
-            layer.pool_tiles, scale, long, **layer.launch,
+            layer.pool_tiles, scale, long, **layer.pooling(step),
         )  # fmt: skip
-        layer.step(step, self._tables(), rate, self.decay)
+        layer.step(step, self._tables(), rate)
         if not self.scatter:
             self._gather(step, rate)
 
@@ -126,8 +127,8 @@ def _choose(nodes: int, batch: int) -> tuple[type[Plan], type[SmallLayer | Large
 
 
 def _group_steps(slots: int, decay: float) -> int:
-    """How many steps to plan and capture at once: even, and so few that the tables' common factor stays in range."""
-    steps = min(GROUP_STEPS, GROUP_SLOTS // slots)
-    while steps > 2 and not decay**steps > SMALLEST_SCALE:
+    """How many steps to plan and capture at once: so few that the tables' common factor stays in range."""
+    steps = max(1, min(GROUP_STEPS, GROUP_SLOTS // slots))
+    while steps > 1 and not decay**steps > SMALLEST_SCALE:
         steps //= 2
-    return max(2, steps // 2 * 2)
+    return steps
