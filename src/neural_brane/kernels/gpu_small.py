@@ -20,7 +20,7 @@ from neural_brane.kernels.types import Model, Settings
 
 ROWS, COLUMNS = 16, 32  # slots, and columns or hidden units, of a program
 HIDE_WARPS, HIDE_STAGES = 4, 5
-LEARN_WARPS, LEARN_STAGES = 4, 1  # to load ahead would take shared memory, and the next launch starts later without it
+LEARN_WARPS, LEARN_STAGES = 4, 1  # with loads ahead a step took longer: perhaps for the shared memory they need
 WEIGHT_TILE, SLOTS = 32, 128  # units and columns of W's gradient, slots at a time
 SPLITS = 2 if INTERPRETED else 3  # of the slots, in W's gradient
 
