@@ -29,8 +29,7 @@ class PoolTiles(NamedTuple):
         return max(1, self.numbers // columns), columns
 
 
-# At small batches every kernel is over before memory can be busy: many small programs, and few waits in each where the
-# tables are too large for the caches near by.
+# At small batches every kernel is over before memory can be busy: many small programs, and few waits in each.
 SMALL_POOL = PoolTiles(numbers=128, unroll=8, columns=16, warps=1)
 # At large ones four numbers a thread: narrow tables are read some rows at a time.
 LARGE_POOL = PoolTiles(numbers=128, unroll=8, columns=None, warps=1)

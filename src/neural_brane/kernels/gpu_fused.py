@@ -8,8 +8,8 @@ of `gpu_split`; W has HIDDEN rows, a multiple of 32 with spare ones zero, so tha
 import triton
 import triton.language as tl
 
-from neural_brane.kernels.gpu_pool import follow, pool, split
-from neural_brane.kernels.gpu_split import add_product, descend_block, load_split, losses_of, slopes_of
+from neural_brane.kernels.gpu_pool import follow, pool
+from neural_brane.kernels.gpu_split import add_product, descend_block, load_split, losses_of, slopes_of, split
 from neural_brane.kernels.gpu_tables import subtract
 
 
@@ -59,25 +59,24 @@ def hide(
     each: tl.constexpr = ROWS // 3 * 3
     row = tl.arange(0, ROWS)
     slot = tile * each + row
-    live = ((row < each) & (slot < slots))[:, None]
+    live = (row < each) & (slot < slots)
     at = slot.to(tl.int64)[:, None]
     unit = (strip * COLUMNS + tl.arange(0, COLUMNS))[None, :]
     b = tl.load(bias + unit)
     z = tl.zeros([ROWS, COLUMNS], tl.float32)
     for first in range(0, WIDTH, DEPTH):
         depth = first + tl.arange(0, DEPTH)
-        f, f_rest = load_split(pooled + at * WIDTH + depth[None, :], pooled_plane, live)
+        f, f_rest = load_split(pooled + at * WIDTH + depth[None, :], pooled_plane, live[:, None])
         w, w_rest = load_split(weight + unit * WIDTH + depth[:, None], weight_plane, unit < HIDDEN)
         z = add_product(z, f, f_rest, w, w_rest)
-    h = tl.where(live, tl.maximum(z + b, 0.0), 0.0)
-    tl.store(hidden + at * HIDDEN + unit, h, mask=live)
+    h = tl.where(live[:, None], tl.maximum(z + b, 0.0), 0.0)
+    tl.store(hidden + at * HIDDEN + unit, h, mask=live[:, None])
 
     near, rest = split(h, pooled.dtype.element_ty)
     products = add_product(tl.zeros([ROWS, ROWS], tl.float32), near, rest, tl.trans(near), tl.trans(rest))
     here, other = row[:, None], row[None, :]
     margin = tl.sum(tl.where(other == here + 1, products, 0.0) - tl.where(other == here + 2, products, 0.0), 1)
-    is_u = (row < each) & (slot < slots) & (row % 3 == 0)
-    tl.store(margins + strip * (slots // 3) + slot // 3, margin, mask=is_u)
+    tl.store(margins + strip * (slots // 3) + slot // 3, margin, mask=live & (row % 3 == 0))
 
 
 @triton.jit

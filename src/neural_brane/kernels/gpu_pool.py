@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 
 from neural_brane.kernels import types
+from neural_brane.kernels.gpu_split import store_split
 
 MAX, MEAN = tl.constexpr(types.MAX), tl.constexpr(types.MEAN)
 NO_ROW = tl.constexpr(2**31 - 1)
@@ -179,18 +180,3 @@ def _unpack(key):
     ordered = (key >> 32).to(tl.int32)
     bits = ordered ^ ((ordered >> 31) & NO_ROW)
     return bits.to(tl.float32, bitcast=True), (key & NO_ROW).to(tl.int32) ^ NO_ROW
-
-
-@triton.jit
-def split(value, HALF: tl.constexpr):
-    """Numbers as the nearest ones of a shorter kind, and the nearest to what is left."""
-    near = value.to(HALF)
-    return near, (value - near.to(tl.float32)).to(HALF)
-
-
-@triton.jit
-def store_split(place, plane, value, mask):
-    """Write numbers to both planes."""
-    near, rest = split(value, place.dtype.element_ty)
-    tl.store(place, near, mask=mask)
-    tl.store(place + plane, rest, mask=mask)

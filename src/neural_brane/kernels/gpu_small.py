@@ -5,15 +5,7 @@ from typing import Any
 import triton
 
 from neural_brane.kernels import gpu_fused
-from neural_brane.kernels.gpu_frame import (
-    BEHIND,
-    DEPTH,
-    INTERPRETED,
-    SMALL_POOL,
-    Frame,
-    empty,
-    launching,
-)
+from neural_brane.kernels.gpu_frame import BEHIND, DEPTH, INTERPRETED, SMALL_POOL, Frame, empty, launching
 from neural_brane.kernels.gpu_layer import Layer
 from neural_brane.kernels.gpu_plan import Plan
 from neural_brane.kernels.types import Model, Settings

@@ -9,7 +9,20 @@ plane lies behind the first.
 import triton
 import triton.language as tl
 
-from neural_brane.kernels.gpu_pool import store_split
+
+@triton.jit
+def split(value, HALF: tl.constexpr):
+    """Numbers as the nearest ones of a shorter kind, and the nearest to what is left."""
+    near = value.to(HALF)
+    return near, (value - near.to(tl.float32)).to(HALF)
+
+
+@triton.jit
+def store_split(place, plane, value, mask):
+    """Write numbers to both planes."""
+    near, rest = split(value, place.dtype.element_ty)
+    tl.store(place, near, mask=mask)
+    tl.store(place + plane, rest, mask=mask)
 
 
 @triton.jit
@@ -193,15 +206,15 @@ def add_gradients(
     Writes weight_shares (SPLITS, HIDDEN, WIDTH) and bias_shares (SPLITS, HIDDEN).
     """
     across: tl.constexpr = (WIDTH + COLUMNS - 1) // COLUMNS
-    split, tile = tl.program_id(0) % SPLITS, tl.program_id(0) // SPLITS
+    part, tile = tl.program_id(0) % SPLITS, tl.program_id(0) // SPLITS
     unit = tile // across * UNITS + tl.arange(0, UNITS)
     column = tile % across * COLUMNS + tl.arange(0, COLUMNS)
     known, inside = unit < HIDDEN, column < WIDTH
     span = tl.cdiv(slots, SPLITS)
-    last = tl.minimum(slots, (split + 1) * span)
+    last = tl.minimum(slots, (part + 1) * span)
     dw = tl.zeros([UNITS, COLUMNS], tl.float32)
     db = tl.zeros([UNITS], tl.float32)
-    for first in range(split * span, last, DEPTH):
+    for first in range(part * span, last, DEPTH):
         slot = (first + tl.arange(0, DEPTH)).to(tl.int64)[:, None]
         live = slot < last
         dz, dz_rest = load_split(slope + slot * HIDDEN + unit[None, :], slope_plane, live & known[None, :])
@@ -210,10 +223,10 @@ def add_gradients(
         if BIAS:
             db += tl.sum(dz.to(tl.float32) + dz_rest.to(tl.float32), 0)
     at = unit[:, None] * WIDTH + column[None, :]
-    tl.store(weight_shares + split * HIDDEN * WIDTH + at, dw, mask=known[:, None] & inside[None, :])
+    tl.store(weight_shares + part * HIDDEN * WIDTH + at, dw, mask=known[:, None] & inside[None, :])
     if BIAS:  # noqa: SIM102  (known when compiling)
         if tile % across == 0:
-            tl.store(bias_shares + split * HIDDEN + unit, db, mask=known)
+            tl.store(bias_shares + part * HIDDEN + unit, db, mask=known)
 
 
 @triton.jit
