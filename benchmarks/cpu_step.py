@@ -25,7 +25,7 @@ from numba import prange
 
 from neural_brane import AttributedGraph, NeuralBrane, load
 from neural_brane.kernels import cpu
-from neural_brane.kernels.types import Bags
+from neural_brane.kernels.model import Bags
 from neural_brane.machine import describe_machine
 from neural_brane.sampling.triplets import TripletSampler
 

@@ -29,7 +29,9 @@ from gpu_cases import Case
 
 from neural_brane import AttributedGraph, NeuralBrane, synthetic
 from neural_brane.io.npz import read_npz
-from neural_brane.kernels import gpu, gpu_large, gpu_long
+from neural_brane.kernels.gpu import hubs as gpu_long
+from neural_brane.kernels.gpu import large as gpu_large
+from neural_brane.kernels.gpu import step as gpu
 from neural_brane.machine import describe_machine
 from neural_brane.sampling.triplets_gpu import TripletSampler
 

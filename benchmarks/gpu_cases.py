@@ -7,9 +7,9 @@ import numpy as np
 import torch
 
 from neural_brane import AttributedGraph, NeuralBrane
-from neural_brane.kernels import gpu
-from neural_brane.kernels.types import Bags, Model, Settings, padded
-from neural_brane.methods.neural_brane import kernel_settings
+from neural_brane.kernels.gpu import step as gpu
+from neural_brane.kernels.model import Bags, Model, Settings, padded
+from neural_brane.methods.neural_brane.model import kernel_settings
 from neural_brane.sampling.triplets_gpu import TripletSampler
 
 

@@ -6,7 +6,7 @@ import triton
 from scipy import sparse
 from torch import nn
 
-from neural_brane.kernels.types import Bags, Model, Settings
+from neural_brane.kernels.model import Bags, Model, Settings
 
 
 def triton_version() -> str:

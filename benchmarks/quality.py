@@ -25,7 +25,7 @@ from rich.table import Table
 
 from neural_brane.io.atomic import atomic
 from neural_brane.machine import describe_machine
-from neural_brane.reproduce.published import macro_f1
+from neural_brane.reproduce.paper import macro_f1
 
 RESULTS = Path(__file__).parent / "results"
 SHARES = (0.3, 0.5, 0.7)
@@ -57,7 +57,7 @@ def compute(kind: str, dataset: str, name: str, seed: int, parameters: dict) -> 
 def settings(kind: str, name: str, dataset: str, untuned: bool) -> dict:
     """The parameters a cell is computed with, besides the seed: of a recipe all that it stands for."""
     from neural_brane import NeuralBrane
-    from neural_brane.methods.tuning import tuned
+    from neural_brane.tune.kept import tuned
 
     if kind == "recipe":
         values = NeuralBrane(recipe=name).parameters_in_force()

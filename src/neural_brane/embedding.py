@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neural_brane.errors import EmbeddingError, GraphError
-from neural_brane.ids import as_ids, repeated
+from neural_brane.graph.ids import as_ids, repeated
 
 BLOCK_ROWS = 8192  # rows handed to a writer at a time: a few MB, whatever the number of nodes
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neural_brane.adjacency import is_symmetric
 from neural_brane.datasets import load, synthetic
 from neural_brane.errors import DatasetError, ParameterError
+from neural_brane.graph.adjacency import is_symmetric
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from neural_brane.kernels.types import MAX, Bags, Model, Settings, padded
+from neural_brane.kernels.model import MAX, Bags, Model, Settings, padded
 
 NODES, ATTRIBUTES, HIDDEN = 40, 30, 13
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neural_brane.kernels import reference
-from neural_brane.kernels.types import MAX, MEAN, SUM, Bags
+from neural_brane.kernels.model import MAX, MEAN, SUM, Bags
 
 
 def bags(*rows):

@@ -7,10 +7,11 @@ import zlib
 import numpy as np
 import pytest
 
-from neural_brane.reproduce import cells, published
+from neural_brane.reproduce import cells
+from neural_brane.reproduce import paper as published
 from neural_brane.reproduce.cells import Store, identity
 from neural_brane.reproduce.plan import COLUMNS, FULL, OUTPUTS, plan
-from neural_brane.reproduce.summary import summarise
+from neural_brane.reproduce.results import summarise
 
 DATA = {
     "citeseer": (3312, 4675, 3703, 6),

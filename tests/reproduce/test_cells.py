@@ -4,7 +4,7 @@ import pytest
 
 from neural_brane import __version__
 from neural_brane.errors import EmbeddingError
-from neural_brane.methods.recipes import RECIPES
+from neural_brane.methods.neural_brane.recipes import RECIPES
 from neural_brane.reproduce import cells
 from neural_brane.reproduce.cells import Store, compute, identity, key
 from neural_brane.reproduce.plan import Cell

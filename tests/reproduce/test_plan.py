@@ -46,7 +46,7 @@ def test_a_cell_is_mapped_whatever_is_asked_for(data):
 
 
 def test_tuned_parameters_are_used_and_recipes_are_not_tuned(monkeypatch):
-    from neural_brane.methods import tuning
+    from neural_brane.tune import kept as tuning
 
     found = {"citeseer": {name: tuning.Tuned({"l2": 0.5}, 0.6, 3) for name in ("tadw", "neural-brane")}}
     monkeypatch.setattr(tuning, "tuned", lambda: found)

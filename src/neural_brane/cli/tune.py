@@ -14,8 +14,8 @@ from typer import Argument, Option, echo
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
-    from neural_brane.evaluate.tune import Candidate, Found
     from neural_brane.methods.base import Embedder
+    from neural_brane.tune.search import Candidate, Found
 
 
 def tune(
@@ -52,9 +52,9 @@ def tune(
     """
     from neural_brane import datasets
     from neural_brane.cli.parameters import find_method
-    from neural_brane.evaluate.tune import candidates
-    from neural_brane.evaluate.tune import tune as search
-    from neural_brane.methods.tuning import Tuned
+    from neural_brane.tune.kept import Tuned
+    from neural_brane.tune.search import candidates
+    from neural_brane.tune.search import tune as search
 
     fixed, points = space(find_method(method), settings or [], grid or [])
     graph = datasets.read(dataset)
@@ -73,7 +73,7 @@ def tune(
 def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """The parameters that are the same for all, and the values to try of the others."""
     from neural_brane.methods.parameters import parse_grid, parse_settings
-    from neural_brane.methods.tuning import grid as usual
+    from neural_brane.tune.kept import grid as usual
 
     fixed, named = parse_settings(method, settings), parse_grid(method, grid)
     if both := sorted(fixed.keys() & named.keys()):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from neural_brane.adjacency import Duplicates, SelfLoops
 from neural_brane.datasets.fetch import fetch, find
 from neural_brane.datasets.registry import Dataset, registry
 from neural_brane.datasets.synthetic import synthetic
 from neural_brane.errors import DatasetError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.io import read_graph
 
 __all__ = ["Record", "describe", "load", "read", "synthetic"]

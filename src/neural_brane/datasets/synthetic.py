@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from neural_brane.adjacency import assemble, compact
 from neural_brane.errors import ParameterError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.adjacency import assemble, compact
 
 ROUNDS = 8  # of drawing edges anew where some fell together; a small dense graph may stay short of a few
 

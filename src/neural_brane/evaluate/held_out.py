@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from neural_brane.adjacency import assemble
 from neural_brane.errors import EmbeddingError, GraphError, ParameterError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.adjacency import assemble
 from neural_brane.io.atomic import atomic
 
 

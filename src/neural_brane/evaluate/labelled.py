@@ -10,7 +10,7 @@ import numpy as np
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
-from neural_brane.ids import locate
+from neural_brane.graph.ids import locate
 
 
 @dataclass(frozen=True, slots=True, eq=False)

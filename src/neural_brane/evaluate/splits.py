@@ -13,7 +13,7 @@ import numpy as np
 from neural_brane.embedding import tidy_ids
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import name_some
-from neural_brane.ids import locate, repeated
+from neural_brane.graph.ids import locate, repeated
 from neural_brane.io.atomic import atomic
 
 Pair = tuple[np.ndarray, np.ndarray]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from neural_brane.adjacency import Duplicates, SelfLoops
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.io.labels import read_labels
 from neural_brane.io.linqs import read_linqs
 from neural_brane.io.npz import read_npz, write_graph

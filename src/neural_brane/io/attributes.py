@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from neural_brane.adjacency import compact, merge
-from neural_brane.ids import encode, locate
+from neural_brane.graph.adjacency import compact, merge
+from neural_brane.graph.ids import encode, locate
 from neural_brane.io.lines import all_integers, fail, read_text, read_words
 
 if TYPE_CHECKING:

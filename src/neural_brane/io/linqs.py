@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from neural_brane.adjacency import Duplicates, SelfLoops, assemble
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.ids import locate
+from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble
+from neural_brane.graph.ids import locate
 from neural_brane.io.lines import fail, read_table, read_text
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from neural_brane.adjacency import Duplicates, SelfLoops
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.io.atomic import atomic
 
 PARTS = ("data", "indices", "indptr", "shape")

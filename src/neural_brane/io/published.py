@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
-from neural_brane.adjacency import Duplicates, SelfLoops, assemble
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble
 from neural_brane.io import attributes as attribute_file
 from neural_brane.io import labels as label_file
 from neural_brane.io.edges import Edges, read_edges

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neural_brane.kernels.types import MAX, MEAN, Bags, Model, Settings
+from neural_brane.kernels.model import MAX, MEAN, Bags, Model, Settings
 
 
 def pool(bags: Bags, table: np.ndarray, nodes: np.ndarray, pooling: int, zero_floor: bool):

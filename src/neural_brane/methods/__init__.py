@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from neural_brane.methods.graph2gauss import Graph2Gauss
     from neural_brane.methods.graphsage import GraphSAGE
     from neural_brane.methods.line import Line
-    from neural_brane.methods.neural_brane import NeuralBrane
+    from neural_brane.methods.neural_brane.model import NeuralBrane
     from neural_brane.methods.nnmf import NNMF
     from neural_brane.methods.node2vec import Node2Vec
     from neural_brane.methods.propagated_attributes import PropagatedAttributes

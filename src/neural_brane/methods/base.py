@@ -13,7 +13,7 @@ from neural_brane import __version__
 from neural_brane.embedding import Embedding
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.graph import AttributedGraph
-from neural_brane.ids import locate
+from neural_brane.graph.ids import locate
 from neural_brane.io.vectors import write_vectors
 from neural_brane.methods.estimator import Estimator
 
@@ -65,6 +65,15 @@ class Embedder(Estimator):
     def parameters_in_force(self) -> dict[str, Any]:
         """Every parameter's value; where one given stands for others, those too."""
         return self.get_params()
+
+    def deciding_parameters(self) -> dict[str, Any]:
+        """The parameters in force that decide the vectors, fit for JSON: all but the seed and those of the run."""
+        return {name: value for name, value in self.parameters_in_force().items() if name not in {*OF_THE_RUN, "seed"}}
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """The learned vectors in the order of the nodes, some rows at a time: they need not all be in memory."""
+        self._fitted_graph()
+        return self._blocks()
 
     @abstractmethod
     def _fit(self, graph: AttributedGraph) -> None:

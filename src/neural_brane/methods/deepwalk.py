@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.methods.skipgram import Corpus, SkipGram, SkipGramEmbedder, check, train
+from neural_brane.methods._skipgram import Corpus, SkipGram, SkipGramEmbedder, check, train
 from neural_brane.progress import Reporter
 from neural_brane.sampling.pairs import window_pairs
 from neural_brane.sampling.walks import WalkSampler

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from neural_brane.graph import AttributedGraph
+from neural_brane.methods._factorisation import Factorisation
 from neural_brane.methods.base import require
 from neural_brane.methods.deepwalk import DeepWalk
-from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.nnmf import NNMF
 from neural_brane.progress import Progress, Reporter
 

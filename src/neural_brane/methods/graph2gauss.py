@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
-from neural_brane.methods import torch_backend as backend
+from neural_brane.methods import _torch as backend
 from neural_brane.methods.base import InductiveEmbedder, require
 from neural_brane.progress import Progress, Reporter
 from neural_brane.sampling.hops import HopSampler

@@ -4,8 +4,8 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.kernels.linear import unit_rows, without_self_loops
-from neural_brane.methods.skipgram import Corpus, SkipGram, SkipGramEmbedder, check, default_samples, train
+from neural_brane.linalg import unit_rows, without_self_loops
+from neural_brane.methods._skipgram import Corpus, SkipGram, SkipGramEmbedder, check, default_samples, train
 from neural_brane.progress import Reporter
 from neural_brane.sampling.pairs import EdgeSampler
 

@@ -4,9 +4,9 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.kernels.linear import inverse_frequency, spread, weigh
+from neural_brane.linalg import inverse_frequency, spread, weigh
+from neural_brane.methods._factorisation import Factorisation
 from neural_brane.methods.base import require
-from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.steps import Steps
 from neural_brane.progress import Reporter
 

@@ -1,8 +1,8 @@
 """node2vec: DeepWalk whose walks turn back, or away, on purpose."""
 
 from neural_brane.graph import AttributedGraph
+from neural_brane.methods._skipgram import check
 from neural_brane.methods.deepwalk import DeepWalk
-from neural_brane.methods.skipgram import check
 from neural_brane.progress import Reporter
 from neural_brane.sampling.walks import WalkSampler
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from neural_brane.methods._spectral import Spectral
 from neural_brane.methods.base import require
-from neural_brane.methods.spectral import Spectral
 from neural_brane.progress import Reporter
 
 

@@ -4,9 +4,9 @@ import numpy as np
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.methods.skipgram import Corpus, SkipGram, SkipGramEmbedder, check, default_samples, train
+from neural_brane.methods._skipgram import Corpus, SkipGram, SkipGramEmbedder, check, default_samples, train
 from neural_brane.progress import Reporter
-from neural_brane.sampling.cells import count_buckets
+from neural_brane.sampling.buckets import count_buckets
 from neural_brane.sampling.pairs import EdgeSampler
 
 

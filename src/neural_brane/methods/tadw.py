@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.kernels.linear import (
+from neural_brane.linalg import (
     by_slabs,
     inverse_frequency,
     leading,
@@ -13,8 +13,8 @@ from neural_brane.kernels.linear import (
     unit_rows,
     weigh,
 )
+from neural_brane.methods._factorisation import Factorisation
 from neural_brane.methods.base import require
-from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.steps import Steps
 from neural_brane.progress import Reporter
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from neural_brane.reproduce import published
+from neural_brane.reproduce import paper as published
 from neural_brane.reproduce.compare import CHANCE, Duel, best, duels
 from neural_brane.reproduce.plan import ATTRIBUTES, DEFAULT, OURS, RECIPES, RELEASED
-from neural_brane.reproduce.summary import Entry, Results
+from neural_brane.reproduce.results import Entry, Results
 
 HOLDS, PARTLY, FAILS, NOTE = "holds here", "holds in part", "does not hold here", "note"
 SLACK = 0.02  # how far below the published figure a cell may stay without being named

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neural_brane.reproduce.plan import ATTRIBUTES, OURS, RELEASED
-from neural_brane.reproduce.summary import Entry, Results
+from neural_brane.reproduce.results import Entry, Results
 
 CHANCE = 0.01  # the paper's level
 

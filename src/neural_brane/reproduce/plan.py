@@ -155,7 +155,7 @@ def _series(output: str, column: Column, dataset: str, setting: dict[str, Any], 
 def _parameters(column: Column, dataset: str, scale: Scale) -> dict[str, Any]:
     """What a column sets on a dataset: its own settings, or those tuned for the dataset, at the scale's width."""
     from neural_brane.methods import METHODS
-    from neural_brane.methods.tuning import tuned
+    from neural_brane.tune.kept import tuned
 
     found = tuned().get(dataset, {}).get(column.method)
     chosen = column.settings or (found.parameters if found else {})

@@ -14,7 +14,7 @@ from neural_brane.reproduce.claims import claims
 from neural_brane.reproduce.compare import duels
 from neural_brane.reproduce.plan import FULL, OUTPUTS, Cell, Scale, Series, choose_columns, choose_datasets, plan, quick
 from neural_brane.reproduce.pool import Finished, compute_all
-from neural_brane.reproduce.summary import Results, summarise, write_csv, write_json
+from neural_brane.reproduce.results import Results, summarise, write_csv, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ def reproduce(work: Work, *, jobs: int = 1, watch: Callable[[Finished], None] = 
 
 
 def _write(results: Results, folder: Path, *, trainings: int) -> None:
-    from neural_brane.reproduce.figures import draw_all
-    from neural_brane.reproduce.report import write_report
+    from neural_brane.reproduce.report.figures import draw_all
+    from neural_brane.reproduce.report.page import write_report
 
     said = [{"claim": one.claim, "verdict": one.verdict, "evidence": one.evidence} for one in claims(results)]
     write_json(results, folder / "results.json", claims=said, tests=[duel.as_dict() for duel in duels(results)])

@@ -1,0 +1,146 @@
+"""What a caller gives, as the arrays a graph is made of: checked, converted, copied only where it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.errors import GraphError
+from neural_brane.graph.adjacency import compact
+from neural_brane.graph.ids import as_ids, encode, locate, repeated
+
+Bags = Mapping[Any, Iterable[Any] | Mapping[Any, float]]
+
+
+def by(shape: tuple[int, ...]) -> str:
+    """Write a shape the way people do: 3 x 4."""
+    return " x ".join(map(str, shape))
+
+
+def flat_pairs(edges: Any) -> np.ndarray:
+    """Return the ends of all edges in one flat array: first edge, second edge, ..."""
+    try:
+        array = np.asarray(edges)
+    except ValueError as error:
+        raise GraphError(f"edges are not pairs ({error}); give two ids per edge") from error
+    if array.size == 0:
+        raise GraphError("edges are empty; give at least one edge, as a pair of ids")
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise GraphError(f"edges have shape {array.shape}; give (edges, 2), two ids per edge")
+    return as_ids(array.ravel(), what="edges")
+
+
+def node_ids(ids: Any) -> np.ndarray:
+    """Return ids as an array, each once."""
+    names = as_ids(ids)
+    check_names(names, "ids")
+    return names
+
+
+def edge_weights(weights: Any, edges: int) -> np.ndarray:
+    """Return one float32 weight per edge, checked."""
+    if weights is None:
+        return np.ones(edges, dtype=np.float32)
+    try:
+        array = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"weights are not numbers ({error}); give one number above 0 per edge") from error
+    if array.shape != (edges,):
+        raise GraphError(f"weights have shape {array.shape} for {edges} edges; give one number per edge")
+    with np.errstate(over="ignore", under="ignore"):
+        single = array.astype(np.float32)
+    bad = np.flatnonzero(~((single > 0) & np.isfinite(single)))
+    if len(bad):
+        raise GraphError(f"the weight of edge {bad[0]} is {array[bad[0]]}; give finite numbers above 0")
+    return single
+
+
+def canonical(matrix: Any, what: str) -> sparse.csr_array:
+    """Return a matrix as sorted CSR without repeats, zeros or NaN; copies only what it must change."""
+    try:
+        csr = compact(sparse.csr_array(matrix))
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"{what} is not a matrix of numbers ({error}); give a sparse matrix") from error
+    zeros = csr.nnz - np.count_nonzero(csr.data)
+    if zeros or not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+    if csr.nnz and not np.isfinite(csr.data.sum(dtype=np.float64)):
+        bad = np.flatnonzero(~np.isfinite(csr.data))[0]
+        row = np.searchsorted(csr.indptr, bad, side="right") - 1
+        raise GraphError(f"{what}[{row}, {csr.indices[bad]}] is {csr.data[bad]}; give finite numbers")
+    return csr
+
+
+def attribute_matrix(attributes: Any, names: Any, ids: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
+    """Return the matrix of attributes, one row per id, and the name of each column."""
+    if attributes is None:
+        return sparse.csr_array((len(ids), 0), dtype=np.float32), as_ids([])
+    if isinstance(attributes, Mapping):
+        return _matrix_of(attributes, ids)
+    matrix = canonical(attributes, "attributes")
+    if matrix.shape[0] != len(ids):
+        raise GraphError(f"attributes are {by(matrix.shape)} for {len(ids)} nodes; give one row per node")
+    return matrix, np.arange(matrix.shape[1]) if names is None else as_ids(names, what="attribute_names")
+
+
+def _matrix_of(bags: Bags, ids: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
+    """Turn a dict from id to attributes into a matrix and the names of its columns."""
+    rows = locate(ids, as_ids(list(bags)))
+    if (rows < 0).any():
+        stranger = list(bags)[int(np.argmin(rows))]
+        raise GraphError(f"attributes name node {stranger!r}, which the graph lacks; add it to ids or drop it")
+    entries: list[tuple[int, Any, float]] = []
+    for row, (node, bag) in zip(rows.tolist(), bags.items(), strict=True):
+        if isinstance(bag, str) or not isinstance(bag, Iterable):
+            raise GraphError(f"the attributes of node {node!r} are {bag!r}; give a list of names")
+        # A name listed twice counts once: attributes are a set.
+        pairs = bag.items() if isinstance(bag, Mapping) else dict.fromkeys(bag, 1.0).items()
+        entries.extend((row, name, value) for name, value in pairs)
+    columns, names = encode(as_ids([name for _, name, _ in entries], what="attribute names"))
+    values = [value for _, _, value in entries]
+    shape = (len(ids), len(names))
+    return canonical(sparse.coo_array((values, ([row for row, _, _ in entries], columns)), shape), "attributes"), names
+
+
+def node_labels(labels: Any, ids: np.ndarray) -> np.ndarray | None:
+    """Return one string per id, "" where there is none."""
+    if labels is None:
+        return None
+    if isinstance(labels, Mapping):
+        places = locate(ids, as_ids(list(labels)))
+        if (places < 0).any():
+            stranger = list(labels)[int(np.argmin(places))]
+            raise GraphError(f"labels name node {stranger!r}, which the graph lacks; add it to ids or drop it")
+        given = dict(zip(places.tolist(), labels.values(), strict=True))
+        labels = [given.get(place) for place in range(len(ids))]
+    array = np.asarray(labels)
+    if array.dtype == object:
+        array = np.array(["" if value is None else str(value) for value in array.flat])
+    if array.shape != (len(ids),):
+        raise GraphError(f"labels have shape {array.shape} for {len(ids)} nodes; give one label per node")
+    return array.astype(str)
+
+
+def check_matrix(matrix: Any, shape: tuple[int, int], what: str) -> None:
+    """Refuse a matrix that is not float32 CSR in canonical form, finite, and of the shape expected."""
+    if not isinstance(matrix, sparse.csr_array) or matrix.dtype != np.float32:
+        raise GraphError(f"{what} is {type(matrix).__name__}; use AttributedGraph.from_sparse, which converts")
+    if matrix.shape != shape:
+        raise GraphError(f"{what} is {by(matrix.shape)}, and its names say {by(shape)}; make them agree")
+    if not matrix.has_canonical_format or (matrix.data == 0).any():
+        raise GraphError(f"{what} is unsorted, repeats entries or stores zeros; use AttributedGraph.from_sparse")
+    if matrix.nnz and not np.isfinite(matrix.data.sum(dtype=np.float64)):
+        raise GraphError(f"{what} holds NaN or infinity; give finite numbers")
+
+
+def check_names(names: np.ndarray, what: str) -> None:
+    """Refuse names that are not a flat array of distinct integers or strings."""
+    if names.ndim != 1 or not (names.dtype == np.int64 or names.dtype.kind == "U"):
+        raise GraphError(f"{what} are {names.dtype} of shape {names.shape}; give int64 or strings, one each")
+    if (twice := repeated(names)) is not None:
+        raise GraphError(f"{what} list {twice!r} twice; each must be distinct")

@@ -1,0 +1,130 @@
+"""Sixteen float32 numbers of a table's row as one value, for kernels whose loops Numba does not vectorise.
+
+Where rows of one table are read and written in turn, the compiler must suspect that they overlap; and what it keeps
+from row to row it keeps in memory. These say what to do with whole registers instead.
+"""
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic, models, register_model
+
+from neural_brane.kernels.model import LANE
+
+_FLOAT, _NUMBER = ir.FloatType(), ir.IntType(32)
+VECTOR = ir.VectorType(_FLOAT, LANE)
+
+
+class Lane(types.Type):
+    """Numba's name for such a value."""
+
+    def __init__(self):
+        super().__init__("Lane")
+
+
+@register_model(Lane)
+class _LaneModel(models.PrimitiveModel):
+    def __init__(self, manager, kind):
+        super().__init__(manager, kind, VECTOR)
+
+
+lane = Lane()
+
+
+def place_of(context, builder, kind, table, row, column):
+    """The address of table[row, column]."""
+    array = context.make_array(kind)(context, builder, table)
+    return cgutils.get_item_pointer(context, builder, kind, array, [row, column])
+
+
+def lane_of(context, builder, kind, table, row, column):
+    """Where table[row, column] stands, as the address of a lane."""
+    return builder.bitcast(place_of(context, builder, kind, table, row, column), VECTOR.as_pointer())
+
+
+def spread(builder, number):
+    """A vector of one number."""
+    single = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, _NUMBER(0))
+    return builder.shuffle_vector(single, single, ir.Constant(ir.VectorType(_NUMBER, LANE), [0] * LANE))
+
+
+def fused(builder, a, b, c):
+    """a × b + c of three vectors."""
+    kind = ir.FunctionType(VECTOR, [VECTOR] * 3)
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v16f32"), [a, b, c])
+
+
+@intrinsic
+def load(typing_context, table, row, column):
+    """table[row, column : column + LANE]."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.load(lane_of(context, builder, signature.args[0], *arguments), align=4)
+
+    return lane(table, types.int64, types.int64), generate
+
+
+@intrinsic
+def store(typing_context, value, table, row, column):
+    """Write a lane to table[row, column : column + LANE]."""
+
+    def generate(context, builder, signature, arguments):
+        builder.store(arguments[0], lane_of(context, builder, signature.args[1], *arguments[1:]), align=4)
+        return context.get_dummy_value()
+
+    return types.none(lane, table, types.int64, types.int64), generate
+
+
+@intrinsic
+def fill(typing_context, number):
+    """A lane of one number."""
+
+    def generate(context, builder, signature, arguments):
+        return spread(builder, arguments[0])
+
+    return lane(types.float32), generate
+
+
+@intrinsic
+def label(typing_context, number):
+    """A lane of one int32 number: to be chosen and stored, not to reckon with."""
+
+    def generate(context, builder, signature, arguments):
+        return spread(builder, builder.bitcast(arguments[0], _FLOAT))
+
+    return lane(types.int32), generate
+
+
+@intrinsic
+def if_greater(typing_context, a, b, then, otherwise):
+    """The numbers of `then` where a > b, of `otherwise` where not."""
+
+    def generate(context, builder, signature, arguments):
+        a, b, then, otherwise = arguments
+        return builder.select(builder.fcmp_ordered(">", a, b), then, otherwise)
+
+    return lane(lane, lane, lane, lane), generate
+
+
+@intrinsic
+def multiply_add(typing_context, a, b, c):
+    """a × b + c, rounded once where the processor can."""
+
+    def generate(context, builder, signature, arguments):
+        return fused(builder, *arguments)
+
+    return lane(lane, lane, lane), generate
+
+
+@intrinsic
+def total(typing_context, value):
+    """The sum of a lane's numbers, halves added to halves."""
+
+    def generate(context, builder, signature, arguments):
+        part, width = arguments[0], LANE
+        while width > 1:
+            width //= 2
+            low, high = (ir.Constant(ir.VectorType(_NUMBER, width), list(range(at, at + width))) for at in (0, width))
+            part = builder.fadd(builder.shuffle_vector(part, part, low), builder.shuffle_vector(part, part, high))
+        return builder.extract_element(part, _NUMBER(0))
+
+    return types.float32(lane), generate

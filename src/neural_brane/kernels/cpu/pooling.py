@@ -1,0 +1,72 @@
+"""Pool the rows of one node's bag, a lane of columns in registers at a time.
+
+The first lane fetches the rows; the others find them in the cache.
+"""
+
+import numba
+import numpy as np
+
+from neural_brane.kernels.cpu.lanes import fill, if_greater, label, load, multiply_add, store
+from neural_brane.kernels.cpu.prefetch import prefetch
+from neural_brane.kernels.model import LANE, MAX, MEAN
+
+PREFETCH = 4  # rows between the one being pooled and the one asked for: a read from memory takes about as long
+
+
+@numba.njit(cache=True, error_model="numpy")
+def pool(bags, table, node, settings, pooled, winner, slot):
+    """Reduce one node's rows of a table (rows, d) into pooled (1, d); for max, which row won into winner[slot] (d,).
+
+    d is a multiple of LANE.
+    """
+    start, stop = bags.indptr[node], bags.indptr[node + 1]
+    for column in range(0, table.shape[1], LANE):
+        if settings.pooling == MAX:
+            _largest(bags, table, start, stop, column, settings.zero_floor, pooled, winner, slot)
+        else:
+            _total(bags, table, start, stop, column, settings.pooling == MEAN, pooled)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def prefetch_bag(bags, table, node):
+    """Ask for the first rows of the node that comes next; `pool` asks for those that follow."""
+    start = bags.indptr[node]
+    for k in range(start, min(start + PREFETCH, bags.indptr[node + 1])):
+        _prefetch_row(table, bags.indices[k])
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _prefetch_row(table, row):
+    for column in range(0, table.shape[1], LANE):
+        prefetch(table, row, column)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _largest(bags, table, start, stop, column, zero_floor, pooled, winner, slot):
+    """The largest number of each column among the rows, and which row it was: the first of equals."""
+    best = fill(np.float32(0) if zero_floor or start == stop else np.float32(-np.inf))
+    which = label(np.int32(-1))
+    for k in range(start, stop, 2):
+        row, next_row = bags.indices[k], bags.indices[min(k + 1, stop - 1)]
+        if column == 0:
+            for ahead in range(k + PREFETCH, min(k + PREFETCH + 2, stop)):
+                _prefetch_row(table, bags.indices[ahead])
+        value, next_value = load(table, row, column), load(table, next_row, column)
+        # Two rows are compared with each other first: the wait is for one comparison with the best, not two.
+        larger = if_greater(next_value, value, next_value, value)
+        mark = if_greater(next_value, value, label(next_row), label(row))
+        which = if_greater(larger, best, mark, which)
+        best = if_greater(larger, best, larger, best)
+    store(best, pooled, 0, column)
+    store(which, winner, slot, column)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _total(bags, table, start, stop, column, mean, pooled):
+    """The sum, or the mean, of each column over the rows."""
+    zero, one = fill(np.float32(0)), fill(np.float32(1))
+    total = zero
+    for k in range(start, stop):
+        total = multiply_add(one, load(table, bags.indices[k], column), total)
+    share = np.float32(1 / (stop - start)) if mean and stop > start else np.float32(1)
+    store(multiply_add(fill(share), total, zero), pooled, 0, column)

@@ -1,0 +1,1 @@
+"""Neural-Brane's kernels on an NVIDIA GPU, in Triton."""

@@ -1,0 +1,1 @@
+"""Skip-gram with negative sampling: the definition and a fast version."""

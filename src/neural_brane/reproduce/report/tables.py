@@ -1,0 +1,195 @@
+"""The report's tables: results to HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from typing import Any
+
+from neural_brane.reproduce.compare import Duel, best
+from neural_brane.reproduce.plan import COLUMNS, Column
+from neural_brane.reproduce.results import Entry, Results
+
+NONE = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A heading; a click on it sorts by text or by number."""
+
+    html: str
+    kind: str = "number"
+    look: str = ""
+
+
+def table(heads: Sequence[Head], rows: Iterable[Sequence[str]], *, look: str = "", groups: str = "") -> str:
+    """A sortable table of cells that are HTML already."""
+    top = "".join(
+        f'<th scope="col" data-sort="{head.kind}" class="{head.kind} {head.look}">{head.html}</th>' for head in heads
+    )
+    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    head = f"<thead>{groups}<tr>{top}</tr></thead>"
+    return f'<div class="scroll"><table class="{look}">{head}\n<tbody>{body}</tbody></table></div>'
+
+
+def text(value: Any, look: str = "") -> str:
+    """A cell of text."""
+    return f'<td class="text {look}">{escape(str(value))}</td>'
+
+
+def number(value: float | None, shown: str, look: str = "") -> str:
+    """A cell of a number, which is sorted by its value and not by how it is shown."""
+    plain = "" if value is None else f"{value:.10g}"
+    return f'<td data-value="{plain}" class="{look}">{shown}</td>'
+
+
+def f1(value: float) -> str:
+    """A score as the paper prints it, without the leading zero."""
+    return f"{value:.4f}".removeprefix("0")
+
+
+def signed(value: float) -> str:
+    """A difference, its sign always there."""
+    sign = "" if abs(value) < 5e-5 else "−" if value < 0 else "+"
+    return sign + f1(abs(value))
+
+
+def classification(results: Results, dataset: str) -> str:
+    """The paper's table for one dataset: a row for each share, a column for each method, the best in bold."""
+    entries = results.find("classification", "macro_f1", dataset=dataset)
+    there = {one.column for one in entries}
+    columns = [column for column in COLUMNS if column.name in there]
+    firsts = {next(group).name for _, group in groupby(columns, key=lambda column: column.group)}
+    runs = {one.column: one.runs for one in entries}
+    usual = max(runs.values())
+    heads = [Head("train", look="first")]
+    for column in columns:
+        few = f"<small>{runs[column.name]} runs</small>" if runs[column.name] < usual else ""
+        heads.append(Head(escape(column.heading) + few, look="first" if column.name in firsts else ""))
+    rows = []
+    for share in sorted({one.train for one in entries if one.train is not None}):
+        row = {one.column: one for one in entries if one.train == share}
+        first = best(list(row.values()))
+        cells = [number(share, f"{100 * share:g} %")]
+        cells += [_score(row.get(column.name), first, column.name in firsts) for column in columns]
+        rows.append(cells)
+    return table(heads, rows, look="scores", groups=_groups(columns))
+
+
+def _groups(columns: Sequence[Column]) -> str:
+    parts = [(group, len(list(some))) for group, some in groupby(columns, key=lambda column: column.group)]
+    heads = "".join(
+        f'<th colspan="{count}" scope="colgroup"><span>{escape(group)}</span></th>' for group, count in parts
+    )
+    return f'<tr class="groups"><th></th>{heads}</tr>'
+
+
+def _score(one: Entry | None, first: Entry, starts_group: bool) -> str:
+    look = "first " if starts_group else ""
+    if one is None:
+        return number(None, "failed", look)
+    shown = f"<b>{f1(one.mean)}</b><small>± {f1(one.sd)}</small>"
+    if one.published is not None and one.difference is not None:
+        kind = ("up" if one.difference >= 0 else "down") if one.comparable else ""
+        shown += f'<small>({f1(one.published)})</small><small class="{kind}">{signed(one.difference)}</small>'
+    return number(one.mean, shown, look + ("best" if one is first else ""))
+
+
+def duel_table(rows: Sequence[Duel]) -> str:
+    """Neural-Brane against the runner-up in every row of the table."""
+    heads = [
+        Head("dataset", "text"), Head("train"), Head("among", "text"), Head("Neural-Brane"), Head("runner-up", "text"),
+        Head("its Macro-F1"), Head("difference"), Head("pairs"), Head("t"), Head("p"), Head("read", "text"),
+    ]  # fmt: skip
+    return table(heads, [_duel_row(duel) for duel in rows])
+
+
+def _duel_row(duel: Duel) -> list[str]:
+    ahead = duel.difference > 0
+    reading = ("ahead" if ahead else "behind") + (", beyond chance" if duel.significant else ", could be chance")
+    ours, theirs = f1(duel.ours.mean), f1(duel.rival.mean)
+    return [
+        text(duel.dataset),
+        number(duel.train, f"{100 * duel.train:g} %"),
+        text(duel.rivals),
+        number(duel.ours.mean, f"<b>{ours}</b>", "best" if ahead else ""),
+        text(duel.rival.heading),
+        number(duel.rival.mean, f"<b>{theirs}</b>", "" if ahead else "best"),
+        number(duel.difference, signed(duel.difference), "up" if ahead else "down"),
+        number(min(duel.ours.runs, duel.rival.runs), str(min(duel.ours.runs, duel.rival.runs))),
+        number(duel.t, NONE if duel.t is None else f"{duel.t:.2f}"),
+        number(duel.p, NONE if duel.p is None else f"{duel.p:.1e}"),
+        text(reading),
+    ]
+
+
+def costs(results: Results) -> str:
+    """Seconds of a training and the most memory of its process, by method and dataset."""
+    entries = results.find("classification", "macro_f1", train=0.7) or results.find("clustering", "nmi")
+    datasets = list(dict.fromkeys(one.dataset for one in entries))
+    heads = [Head("method", "text")]
+    for dataset in datasets:
+        heads += [Head(f"{escape(dataset)}<small>seconds</small>", look="first"), Head("<br><small>MB</small>")]
+    rows = []
+    for name in dict.fromkeys(one.heading for one in entries):
+        row = [text(name)]
+        for dataset in datasets:
+            found = [one for one in entries if (one.heading, one.dataset) == (name, dataset)]
+            row.append(
+                number(found[0].seconds, f"{found[0].seconds:,.1f}", "first") if found else number(None, NONE, "first")
+            )
+            row.append(number(found[0].peak_mb, f"{found[0].peak_mb:,.0f}") if found else number(None, NONE))
+        rows.append(row)
+    return table(heads, rows, look="scores")
+
+
+def data(results: Results) -> str:
+    """What each dataset holds, and its hash."""
+    names = ("name", "nodes", "edges", "attributes", "classes", "digest")
+    heads = [Head(name, "text" if name in ("name", "digest") else "number") for name in names]
+    rows = [
+        [text(facts["name"]), *(number(facts[name], f"{facts[name]:,}") for name in names[1:-1]), text(facts["digest"])]
+        for facts in results.data.values()
+    ]
+    return table(heads, rows)
+
+
+def parameters(results: Results) -> str:
+    """The parameters that were in force, by method and dataset."""
+    heads = [Head("method", "text"), Head("dataset", "text"), Head("parameters", "text")]
+    seen: dict[tuple[str, str], Entry] = {}
+    for one in results.find("classification", "macro_f1") + results.find("clustering", "nmi"):
+        seen.setdefault((one.heading, one.dataset), one)
+    rows = [
+        [text(heading), text(dataset), text(_settings(one.parameters), "long")]
+        for (heading, dataset), one in seen.items()
+    ]
+    return table(heads, rows)
+
+
+def _settings(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items() if value is not None)
+
+
+def everything(results: Results) -> str:
+    """Every number of the results, one line each."""
+    heads = [
+        Head("shown in", "text"), Head("dataset", "text"), Head("method", "text"), Head("varied", "text"),
+        Head("measure", "text"), Head("train"), Head("mean"), Head("sd"), Head("runs"), Head("published"),
+        Head("difference"), Head("seconds"), Head("MB"),
+    ]  # fmt: skip
+    rows = [
+        [
+            text(one.output), text(one.dataset), text(one.heading), text(_settings(one.setting)), text(one.measure),
+            number(one.train, "" if one.train is None else f"{100 * one.train:g} %"),
+            number(one.mean, f"{one.mean:.4f}"), number(one.sd, f"{one.sd:.4f}"),
+            number(one.runs, str(one.runs)),
+            number(one.published, "" if one.published is None else f"{one.published:.4f}"),
+            number(one.difference, "" if one.difference is None else f"{one.difference:+.4f}"),
+            number(one.seconds, f"{one.seconds:,.1f}"), number(one.peak_mb, f"{one.peak_mb:,.0f}"),
+        ]
+        for one in results.entries
+    ]  # fmt: skip
+    return table(heads, rows)

@@ -1,0 +1,199 @@
+"""Finished cells made into results: means over runs beside the published figures, as records, JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural_brane.io.atomic import atomic
+from neural_brane.reproduce import paper as published
+from neural_brane.reproduce.cells import Record, Store
+from neural_brane.reproduce.plan import SHARES, Series
+
+CLUSTERING = ("nmi", "purity", "ari")
+Values = Callable[[Record], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A number of a table or figure: the mean over runs, what it took, and the paper's number beside it."""
+
+    output: str
+    dataset: str
+    column: str
+    method: str
+    heading: str
+    group: str
+    measure: str
+    train: float | None
+    setting: dict[str, Any]
+    mean: float
+    sd: float
+    runs: int
+    values: list[float]  # one per run: the mean over its splits or starts
+    seconds: float  # of a training, the mean over runs
+    peak_mb: float  # of the process that trained, the most over runs
+    published: float | None
+    published_on: str  # the dataset that the published number is of
+    difference: float | None
+    digest: str
+    parameters: dict[str, Any]
+    versions: dict[str, str]
+    machine: str
+    curve: list[list[float]] = field(default_factory=list)  # (mean, sd) of the loss by epoch
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether its trainings ran on a GPU."""
+        return self.parameters.get("device") == "cuda"
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the published number is of the same graph."""
+        return self.published is not None and self.published_on == self.dataset
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Everything that was measured, ready to be written, drawn and put in words."""
+
+    scale: str
+    entries: list[Entry]
+    data: dict[str, Record]
+    maps: dict[tuple[str, str], Record]  # by dataset and column
+    failures: list[dict[str, Any]]
+
+    def find(self, output: str, measure: str, *, dataset: str = "", column: str = "", **setting: Any) -> list[Entry]:
+        """The entries of an output; `train` and what a figure varies may be given too."""
+        train = setting.pop("train", None)
+        return [
+            one
+            for one in self.entries
+            if (one.output, one.measure) == (output, measure)
+            and dataset in ("", one.dataset)
+            and column in ("", one.column)
+            and train in (None, one.train)
+            and setting.items() <= one.setting.items()
+        ]
+
+    def datasets(self, output: str) -> list[str]:
+        """The datasets that an output has entries of, in order."""
+        return list(dict.fromkeys(one.dataset for one in self.entries if one.output == output))
+
+
+def summarise(series: Sequence[Series], store: Store, *, scale: str, failures: Sequence[dict[str, Any]]) -> Results:
+    """The results of all series; a run that failed is left out of the means."""
+    entries: list[Entry] = []
+    data: dict[str, Record] = {}
+    maps: dict[tuple[str, str], Record] = {}
+    for one in series:
+        records = [record for cell in one.cells if (record := store.get(cell)) is not None]
+        if not records:
+            continue
+        data[one.dataset] = records[0]["data"]
+        if one.output == "map":
+            maps[one.dataset, one.column.name] = records[0]["map"]
+        entries += [_entry(one, records, *measure) for measure in _measures(one.output)]
+    return Results(scale, entries, data, maps, list(failures))
+
+
+def _measures(output: str) -> Iterator[tuple[str, float | None, Values]]:
+    """What an output shows of each run: a measure, a training share, and how to take it from a record."""
+    if output in ("clustering", "map"):
+        for name in CLUSTERING:
+            yield name, None, lambda record, name=name: float(np.mean(record[name]))  # type: ignore[misc]
+    elif output == "convergence":
+        yield "loss", None, lambda record: float(record["loss"][-1])
+    else:
+        measures = ("macro_f1", "micro_f1") if output == "classification" else ("macro_f1",)
+        for name in measures:
+            for share in SHARES:
+                text = f"{share:g}"
+                yield name, share, lambda record, name=name, text=text: float(np.mean(record[name][text]))  # type: ignore[misc]
+
+
+def _entry(series: Series, records: list[Record], measure: str, train: float | None, take: Values) -> Entry:
+    values = [take(record) for record in records]
+    reference = _published(series, measure, train)
+    mean, column = float(np.mean(values)), series.column
+    return Entry(
+        output=series.output,
+        dataset=series.dataset,
+        column=column.name,
+        method=column.method,
+        heading=column.heading if column.group != "Neural-Brane" else f"Neural-Brane ({column.heading})",
+        group=column.group,
+        measure=measure,
+        train=train,
+        setting=series.setting,
+        mean=round(mean, 6),
+        sd=round(spread(values), 6),
+        runs=len(values),
+        values=[round(value, 6) for value in values],
+        seconds=round(float(np.mean([record["seconds"] for record in records])), 3),
+        peak_mb=max(record["peak_mb"] for record in records),
+        published=reference,
+        published_on=published.counterpart(series.dataset) if reference is not None else "",
+        difference=None if reference is None else round(mean - reference, 6),
+        digest=records[0]["identity"]["digest"],
+        parameters=records[0]["identity"]["parameters"],
+        versions=records[0]["machine"]["packages"] | {"python": records[0]["machine"]["python"]},
+        machine="; ".join(dict.fromkeys(machine_name(record["machine"]) for record in records)),
+        curve=_curve(records) if series.output == "convergence" else [],
+    )
+
+
+def _published(series: Series, measure: str, train: float | None) -> float | None:
+    """The paper's number for what a series shows; it has none for what a figure varies."""
+    method, dataset = series.column.method, published.counterpart(series.dataset)
+    if series.output == "classification" and measure == "macro_f1" and train is not None:
+        row = published.macro_f1(method, dataset)
+        return None if row is None else row[SHARES.index(train)]
+    return published.nmi(method, dataset) if (series.output, measure) == ("clustering", "nmi") else None
+
+
+def _curve(records: list[Record]) -> list[list[float]]:
+    epochs = min(len(record["loss"]) for record in records)
+    table = np.array([record["loss"][:epochs] for record in records])
+    return [[round(float(column.mean()), 6), round(spread(column), 6)] for column in table.T]
+
+
+def spread(values: Sequence[float] | np.ndarray) -> float:
+    """The standard deviation of the sample; 0 for one value."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+
+
+def machine_name(machine: Record) -> str:
+    """A machine in a few words."""
+    gpu = f", {machine['gpu']}" if "gpu" in machine else ""
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB{gpu}"
+
+
+def write_json(results: Results, path: Path, **more: Any) -> None:
+    """Write results.json."""
+    record = {"scale": results.scale, "data": results.data, "failures": results.failures, **more}
+    record["cells"] = [asdict(entry) for entry in results.entries]
+    with atomic(path) as draft:
+        draft.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_csv(results: Results, path: Path) -> None:
+    """Write results.csv: a line per entry, nested values as JSON."""
+    rows = [
+        {name: _flat(value) for name, value in asdict(entry).items() if name not in ("values", "curve")}
+        for entry in results.entries
+    ]
+    with atomic(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]) if rows else ["output"])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _flat(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value

@@ -1,0 +1,1 @@
+"""A method's parameters by grid search, and those that were found."""

@@ -1,0 +1,33 @@
+"""Products of small matrices against NumPy's."""
+
+import numpy as np
+import pytest
+
+from neural_brane.kernels.cpu.products import DEPTH, LANES, ROWS, multiply
+from neural_brane.kernels.model import LANE
+
+ROWS_OF_A = (1, ROWS - 1, ROWS, 3 * ROWS + 2)
+DEPTHS = (1, DEPTH, 2 * DEPTH + 3)
+LANES_OF_B = (1, LANES, 2 * LANES + 1)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("lanes", LANES_OF_B)
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("rows", ROWS_OF_A)
+def test_products_are_numpys(rows, depth, lanes, transposed):
+    rng = np.random.default_rng(rows * depth * lanes)
+    shape = (depth, rows) if transposed else (rows, depth)
+    a, b = rng.standard_normal(shape, np.float32), rng.standard_normal((depth, lanes * LANE), np.float32)
+    a = a.T if transposed else a
+    c = np.full((rows, lanes * LANE), np.nan, np.float32)
+    multiply(a, b, c)
+    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-5, atol=1e-4)
+
+
+def test_a_part_of_a_padded_matrix_is_multiplied_alone():
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((7, 32), np.float32), rng.standard_normal((20, LANE), np.float32)
+    c = np.empty((7, LANE), np.float32)
+    multiply(a[:, :20], b, c)
+    np.testing.assert_allclose(c, a[:, :20] @ b, rtol=1e-5, atol=1e-5)

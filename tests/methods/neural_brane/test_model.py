@@ -1,0 +1,183 @@
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from neural_brane import AttributedGraph, NeuralBrane, load
+from neural_brane.errors import GraphError, ParameterError
+from neural_brane.kernels import reference
+from neural_brane.methods.neural_brane.recipes import RECIPES
+from neural_brane.sampling.triplets import TripletSampler
+
+GOLDEN = [0.492222, 0.268334, 0.202243]
+SHORT = {"dim": 10, "epochs": 2, "batches_per_epoch": 20, "batch_size": 30, "seed": 3}
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not(small_graph):
+    first, again = (NeuralBrane(**SHORT).fit_transform(small_graph).vectors for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    assert (NeuralBrane(**SHORT | {"seed": 4}).fit_transform(small_graph).vectors != first).any()
+
+
+def test_no_seed_draws_one_and_keeps_it(small_graph):
+    drawn = NeuralBrane(**SHORT | {"seed": None}).fit(small_graph)
+    again = NeuralBrane(**SHORT | {"seed": drawn.seed_}).fit(small_graph)
+    np.testing.assert_array_equal(drawn.embedding_.vectors, again.embedding_.vectors)
+
+
+TRAIN_AND_PRINT = """
+import hashlib
+from neural_brane import NeuralBrane, load
+vectors = NeuralBrane(dim=40, epochs=2, batches_per_epoch=50, seed=1).fit_transform(load("stdlib")).vectors
+print(hashlib.sha256(vectors.tobytes()).hexdigest())
+"""
+
+
+def test_threads_and_processes_do_not_change_a_bit():
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", TRAIN_AND_PRINT],
+            env=os.environ | {"NUMBA_NUM_THREADS": threads},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2", "2")
+    }
+    assert len(digests) == 1
+
+
+def test_training_lowers_the_loss(small_graph):
+    history = NeuralBrane(**SHORT | {"epochs": 30, "batches_per_epoch": 100}).fit(small_graph).loss_history_
+    assert history[0] == pytest.approx(np.log(2), abs=0.05)
+    assert history[-1] < 0.6 * history[0]
+
+
+def test_the_reference_kernel_learns_the_same_vectors(small_graph):
+    """The whole estimator, not only its kernels: the same start, the same triplets, the plain definition."""
+    method = NeuralBrane(**SHORT).fit(small_graph)
+    start = NeuralBrane(**SHORT | {"learning_rate": 1e-30, "l2": 0.0}).fit(small_graph)
+    options = {name: method.settings_[name] for name in ("negative_power", "allow_self_negative")}
+    sampler = TripletSampler(small_graph.adjacency, seed=method.seed_, **options)
+    triplets = sampler.draw(0, 2 * 20 * 30).reshape(40, 30, 3)
+    bags = method._attribute_bags, method._neighbour_bags
+    reference.train(start.model_, *bags, triplets, method.kernel_settings_)
+    nodes = np.arange(len(small_graph))
+    expected = reference.embed(start.model_, *bags, nodes, method.kernel_settings_)
+    np.testing.assert_allclose(method.embedding_.vectors, expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_recipe_trains(recipe, small_graph):
+    method = NeuralBrane(recipe=recipe, **SHORT).fit(small_graph)
+    assert {name: method.settings_[name] for name in RECIPES[recipe] if name not in SHORT} == {
+        name: value for name, value in RECIPES[recipe].items() if name not in SHORT
+    }
+    assert np.isfinite(method.embedding_.vectors).all()
+
+
+@pytest.mark.parametrize(("recipe", "width"), [("default", 112), ("released", 75), ("paper", 75)])
+def test_a_recipe_divides_a_vector_between_attributes_and_neighbours(recipe, width):
+    assert NeuralBrane(recipe=recipe).parameters_in_force()["attribute_dim"] == width
+    assert NeuralBrane(recipe=recipe, attribute_dim=10).parameters_in_force()["attribute_dim"] == 10
+
+
+def test_a_given_parameter_outweighs_the_recipe(small_graph):
+    method = NeuralBrane(recipe="released", output="pooled", negative_power=0.0, **SHORT).fit(small_graph)
+    assert method.settings_["output"] == "pooled"
+    assert method.settings_["negative_power"] == 0.0
+    assert method.settings_["zero_floor"] is True
+
+
+def test_outputs_are_what_they_say(small_graph):
+    pooled, hidden, released = (
+        NeuralBrane(output=output, attribute_dim=4, **SHORT).fit(small_graph)
+        for output in ("pooled", "hidden", "released")
+    )
+    model = pooled.model_
+    f = pooled.embedding_.vectors
+    np.testing.assert_allclose(hidden.embedding_.vectors, reference.hide(model, f), rtol=1e-5, atol=1e-7)
+    own = np.hstack([model.neighbour_table[:, :6], np.maximum(f[:, :4], 0)])
+    np.testing.assert_array_equal(released.embedding_.vectors, own)
+
+
+def test_tolerance_stops_a_flat_run(small_graph):
+    settings = SHORT | {"epochs": 200, "batches_per_epoch": 50}
+    stopped = NeuralBrane(tolerance=0.2, **settings).fit(small_graph).loss_history_
+    assert 4 <= len(stopped) < 200
+    assert stopped[-4] - stopped[-1] < 0.2 * stopped[-4]
+
+
+def test_tolerance_waits_while_the_loss_sits_at_its_start(small_graph):
+    settings = SHORT | {"epochs": 6, "learning_rate": 1e-6}
+    assert len(NeuralBrane(tolerance=0.5, **settings).fit(small_graph).loss_history_) == 6
+
+
+def test_a_pair_of_matrices_is_a_graph(small_graph):
+    pair = (small_graph.adjacency, small_graph.attributes)
+    np.testing.assert_array_equal(
+        NeuralBrane(**SHORT).fit_transform(pair).vectors, NeuralBrane(**SHORT).fit_transform(small_graph).vectors
+    )
+    with pytest.raises(GraphError, match="cannot learn from ndarray; give an AttributedGraph"):
+        NeuralBrane(**SHORT).fit(np.eye(3))
+
+
+def test_a_graph_without_attributes_is_fine(small_graph):
+    bare = AttributedGraph.from_sparse(small_graph.adjacency)
+    assert NeuralBrane(**SHORT).fit_transform(bare).vectors.shape == (len(bare), 10)
+
+
+def test_progress_reports_up_to_the_end(small_graph):
+    seen = []
+    NeuralBrane(progress=seen.append, **SHORT).fit(small_graph)
+    assert [report.epoch for report in seen] == [1, 2]
+    assert seen[-1].done == seen[-1].total == 2 * 20 * 30
+    assert seen[-1].rate > 0
+
+
+def test_a_complete_graph_is_refused():
+    complete = sparse.csr_array(1 - np.eye(5, dtype=np.float32))
+    with pytest.raises(GraphError, match="nothing to rank"):
+        NeuralBrane(**SHORT).fit((complete, complete))
+
+
+def test_divergence_is_told(small_graph):
+    with pytest.raises(ParameterError, match=r"training diverged in epoch \d+.*lower learning_rate=100000"):
+        NeuralBrane(**SHORT | {"learning_rate": 100_000, "loss": "sum", "epochs": 20}).fit(small_graph)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"recipe": "secret"}, "recipe='secret' makes no sense; give one of released, paper, default"),
+        ({"dim": 0}, "dim=0 makes no sense; give a whole number from 1"),
+        ({"attribute_dim": 11}, "attribute_dim=11 makes no sense; give 0 to dim=10"),
+        ({"pooling": "median"}, "pooling='median' makes no sense; give one of max, sum, mean"),
+        ({"output": "h"}, "output='h' makes no sense"),
+        ({"output": "hidden", "hidden": 7}, "hidden=7 makes no sense; give dim=10 when output='hidden'"),
+        ({"learning_rate": -1.0}, "learning_rate=-1.0 makes no sense; give a number above 0"),
+        ({"l2": float("nan")}, "l2=nan makes no sense"),
+        ({"epochs": 0}, "epochs=0 makes no sense"),
+        ({"tolerance": 0}, "tolerance=0 makes no sense"),
+        ({"seed": -1}, "seed=-1 makes no sense"),
+        ({"threads": 0}, "threads=0 makes no sense"),
+    ],
+)
+def test_senseless_parameters_are_refused(parameters, message, small_graph):
+    with pytest.raises(ParameterError, match=message):
+        NeuralBrane(**SHORT | parameters).fit(small_graph)
+
+
+def test_vectors_before_learning_are_refused():
+    with pytest.raises(ParameterError, match="has not learned yet; call fit"):
+        _ = NeuralBrane().embedding_
+
+
+def test_golden_losses():
+    """A change of these is a change of what everybody's seed gives: it belongs in the changelog."""
+    method = NeuralBrane(dim=40, weight_std=0.5, epochs=3, batches_per_epoch=200, seed=0)
+    losses = method.fit(load("stdlib")).loss_history_
+    assert losses == pytest.approx(GOLDEN, rel=1e-4)
