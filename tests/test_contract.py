@@ -1,14 +1,19 @@
 """What every method promises, whatever it does inside."""
 
+import inspect
+import json
 import os
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from typer.testing import CliRunner
 
-from neural_brane import METHODS, AttributedGraph, Embedding, load
-from neural_brane.errors import ParameterError
+from neural_brane import METHODS, AttributedGraph, Embedding, load, methods
+from neural_brane.cli.app import app
+from neural_brane.errors import NotFittedError, ParameterError
 from neural_brane.evaluate.link import SIMILARITIES
+from neural_brane.methods import kinds
 
 QUICK = {
     "neural-brane": {"epochs": 1, "batches_per_epoch": 10},
@@ -19,6 +24,16 @@ QUICK = {
     "deepwalk+nnmf": {"walks_per_node": 2, "nnmf_epochs": 20},
     "graphsage": {"walks_per_node": 2},
     "graph2gauss": {"epochs": 3, "hidden": 16},
+}
+# For every kind of parameter, values that none of its kind may have.
+SENSELESS = {
+    kinds.Whole: (-1, 1.5, True, "3", np.inf),
+    kinds.Number: (-1.0, np.nan, np.inf, True, "0.1"),
+    kinds.Numbers: ((), (0, 0), (1, -1), (1, np.nan), "12", 3),
+    kinds.Choice: ("nonsense", 17, True),
+    kinds.Flag: (1, "yes"),
+    kinds.File: (3, True),
+    kinds.Function: (3, "print"),
 }
 
 
@@ -64,6 +79,13 @@ def test_the_same_seed_gives_the_same_bits(name, small_graph):
     np.testing.assert_array_equal(first, again)
 
 
+def test_a_drawn_seed_is_kept_and_gives_the_same_again(name, small_graph):
+    first = make(name, seed=None).fit_transform(small_graph)
+    told = first.provenance["parameters"]
+    again = METHODS[name](**told).fit_transform(small_graph)
+    np.testing.assert_array_equal(first.vectors, again.vectors)
+
+
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a second thread needs a second core")
 def test_the_number_of_threads_changes_no_bit(name):
     """On a graph large enough for the work to be shared out."""
@@ -81,11 +103,89 @@ def test_parameters_are_kept_as_given_and_clone_copies_them(name, small_graph):
     assert method.set_params(dim=4).fit_transform(small_graph).dim == 4
 
 
-def test_saved_vectors_are_those_of_the_embedding(name, small_graph, tmp_path):
+@pytest.mark.parametrize("title", METHODS)
+def test_every_parameter_says_what_it_is_and_can_be_typed(title):
+    for parameter in METHODS[title].parameters().values():
+        assert parameter.about.endswith(".")
+        if not isinstance(parameter.kind, kinds.Function):
+            value = parameter.parse(parameter.example())
+            assert parameter.default is None or value == parameter.default
+
+
+@pytest.mark.parametrize("title", METHODS)
+def test_senseless_parameters_are_refused_by_name(title, small_graph):
+    for name, parameter in METHODS[title].parameters().items():
+        for value in SENSELESS[type(parameter.kind)]:
+            with pytest.raises(ParameterError, match=rf"^{name}=.* makes no sense; give "):
+                make(title, **{name: value}).fit(small_graph)
+        if parameter.default is not None:
+            with pytest.raises(ParameterError, match=rf"^{name}=None makes no sense"):
+                make(title, **{name: None}).fit(small_graph)
+
+
+def test_numpys_numbers_are_numbers(name, small_graph):
+    """Of every whole number and number that is set, NumPy's own kinds give the same bits."""
+    plain = make(name)
+    kind_of = {int: np.int64, float: np.float64, bool: np.bool_}
+    given = {key: kind_of.get(type(value), lambda same: same)(value) for key, value in plain.get_params().items()}
+    embedding = METHODS[name](**given).fit_transform(small_graph)
+    np.testing.assert_array_equal(embedding.vectors, plain.fit_transform(small_graph).vectors)
+    assert json.dumps(embedding.provenance)
+
+
+def stopped_by(error):
+    """A progress report that stops a training."""
+
+    def report(progress):
+        raise error
+
+    return report
+
+
+REFITS = {
+    "refused": ({"dim": -1}, ParameterError),
+    "failed half way": ({"progress": stopped_by(RuntimeError("half way"))}, RuntimeError),
+    "interrupted": ({"progress": stopped_by(KeyboardInterrupt())}, KeyboardInterrupt),
+}
+
+
+@pytest.mark.parametrize("refit", REFITS)
+@pytest.mark.parametrize("read_before", [True, False])
+def test_a_fit_is_whole_or_not_at_all(name, refit, read_before, small_graph):
+    expected = make(name).fit_transform(small_graph)
     method = make(name).fit(small_graph)
-    method.save(tmp_path / "vectors.npz")
+    if read_before:
+        assert method.embedding_ is method.embedding_
+    changes, error = REFITS[refit]
+    with pytest.raises(error):
+        method.set_params(**changes).fit(load("stdlib"))
+    np.testing.assert_array_equal(method.embedding_.vectors, expected.vectors)
+    assert method.embedding_.ids.tolist() == small_graph.ids.tolist()
+    assert method.embedding_.provenance == expected.provenance
+
+
+@pytest.mark.parametrize("refit", REFITS)
+def test_a_first_fit_that_does_not_end_leaves_the_method_unfitted(name, refit, small_graph):
+    changes, error = REFITS[refit]
+    method = make(name, **changes)
+    with pytest.raises(error):
+        method.fit(small_graph)
+    with pytest.raises(NotFittedError, match="has not learned yet; call fit"):
+        _ = method.embedding_
+    assert not hasattr(method, "embedding_")
+    assert not hasattr(method, "graph_")
+
+
+def test_blocks_are_the_embedding_piece_by_piece(name, small_graph):
+    method = make(name).fit(small_graph)
+    np.testing.assert_array_equal(np.vstack(list(method.blocks())), method.embedding_.vectors)
+
+
+def test_saved_vectors_are_those_of_the_embedding(name, small_graph, tmp_path):
+    embedding = make(name).fit_transform(small_graph)
+    embedding.save(tmp_path / "vectors.npz")
     saved = Embedding.load(tmp_path / "vectors.npz")
-    np.testing.assert_array_equal(saved.vectors, method.embedding_.vectors)
+    np.testing.assert_array_equal(saved.vectors, embedding.vectors)
     assert saved.provenance["method"] == name
     assert saved.provenance["data"]["digest"] == small_graph.digest()
 
@@ -98,8 +198,8 @@ def test_a_method_says_what_it_is(name):
     assert method.growth
     assert method.similarity in SIMILARITIES
     assert method.paper
-    assert "Parameters" in method.__doc__
-    assert ">>>" in method.__doc__
+    sections = [inspect.getdoc(method).index(f"\n{part}\n---") for part in ("Parameters", "Examples")]
+    assert sections == sorted(sections)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -127,5 +227,61 @@ def test_nodes_never_seen_get_vectors(inductive, small_graph, newcomers):
 
 
 def test_transform_before_learning_is_refused(inductive, newcomers):
-    with pytest.raises(ParameterError, match="has not learned yet; call fit"):
+    with pytest.raises(NotFittedError, match="has not learned yet; call fit"):
         make(inductive).transform(newcomers)
+
+
+TOY = '''
+import numpy as np
+from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.parameters import whole
+
+class Toy(Embedder):
+    """Degrees, over and over.
+
+    Examples
+    --------
+    >>> 1
+    1
+    """
+
+    title = "toy"
+    uses = ("links",)
+    growth = "time: edges"
+    paper = "None"
+
+    power: int = whole("What degrees are raised to.", default=2, least=0)
+
+    def _learn(self, graph, seed):
+        degree = np.diff(graph.adjacency.indptr).astype(np.float32) ** self.power
+        return Vectors(np.repeat(degree[:, None], self.dim, axis=1))
+'''
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A method declared in one file, with one parameter, and registered by one line."""
+    (tmp_path / "toy.py").write_text(TOY)
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    monkeypatch.setitem(methods.REGISTERED, "toy", "toy.Toy")
+    return tmp_path
+
+
+def test_one_file_and_one_line_make_a_method(toy, small_graph, capsys):
+    assert list(METHODS)[-1] == "toy"  # the list that this file runs over
+    method = METHODS["toy"](dim=3, power=1)
+    assert method.get_params() == {
+        "dim": 3, "power": 1, "seed": None, "threads": None, "progress": None,
+    }  # fmt: skip
+    assert method.fit_transform(small_graph)["cat"].tolist() == [3, 3, 3]
+    with pytest.raises(ParameterError, match="power=-1 makes no sense; give a whole number from 0"):
+        METHODS["toy"](power=-1).fit(small_graph)
+    assert "power : a whole number from 0, default 2\n        What degrees are raised to." in METHODS["toy"].__doc__
+
+    run = CliRunner().invoke
+    assert any(line.split()[:1] == ["toy"] for line in run(app, ["methods"]).stdout.splitlines())
+    assert "What degrees are raised to." in run(app, ["methods", "toy"]).stdout
+    vectors = toy / "v.npz"
+    result = run(app, ["embed", "stdlib", "--method", "toy", "--set", "power=0", "--dim", "2", "-o", str(vectors)])
+    assert result.exit_code == 0, result.stderr
+    assert Embedding.load(vectors).provenance["parameters"] == {"dim": 2, "power": 0, "seed": pytest.approx(2**62, rel=1)}

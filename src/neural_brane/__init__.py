@@ -9,65 +9,29 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from neural_brane import methods as _methods
 
 if TYPE_CHECKING:
     from neural_brane.datasets import load, read, synthetic
     from neural_brane.embedding import Embedding
     from neural_brane.errors import BraneError
-    from neural_brane.evaluate.classify import classify
+    from neural_brane.evaluate import classify
     from neural_brane.graph import AttributedGraph
-    from neural_brane.methods import (
-        AANE,
-        METHODS,
-        NNMF,
-        PTE,
-        TADW,
-        Attributes,
-        DeepWalk,
-        DeepWalkNNMF,
-        Graph2Gauss,
-        GraphSAGE,
-        Line,
-        NeuralBrane,
-        Node2Vec,
-        PropagatedAttributes,
-        SmoothedAttributes,
-    )
 
-__all__ = [
-    "AANE",
-    "METHODS",
-    "NNMF",
-    "PTE",
-    "TADW",
-    "AttributedGraph",
-    "Attributes",
-    "BraneError",
-    "DeepWalk",
-    "DeepWalkNNMF",
-    "Embedding",
-    "Graph2Gauss",
-    "GraphSAGE",
-    "Line",
-    "NeuralBrane",
-    "Node2Vec",
-    "PropagatedAttributes",
-    "SmoothedAttributes",
-    "classify",
-    "load",
-    "read",
-    "synthetic",
-]
+__version__ = "0.1.0"
 
 _HOME = {
-    "load": "datasets", "read": "datasets", "synthetic": "datasets", "Embedding": "embedding", "BraneError": "errors",
-    "classify": "evaluate", "AttributedGraph": "graph", "METHODS": "methods", "Attributes": "methods",
-    "NeuralBrane": "methods", "DeepWalk": "methods", "Node2Vec": "methods", "Line": "methods", "PTE": "methods",
-    "AANE": "methods", "DeepWalkNNMF": "methods", "NNMF": "methods", "PropagatedAttributes": "methods",
-    "SmoothedAttributes": "methods", "TADW": "methods",
-    "GraphSAGE": "methods", "Graph2Gauss": "methods",
-}  # fmt: skip
+    "AttributedGraph": "graph",
+    "BraneError": "errors",
+    "Embedding": "embedding",
+    "classify": "evaluate",
+    "load": "datasets",
+    "read": "datasets",
+    "synthetic": "datasets",
+} | dict.fromkeys(_methods.__all__, "methods")
+
+__all__ = ["AttributedGraph", "BraneError", "Embedding", "classify", "load", "read", "synthetic"]
+__all__ += _methods.__all__  # every registered method is public
 
 
 def __getattr__(name: str) -> Any:

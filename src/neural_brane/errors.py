@@ -7,6 +7,7 @@ Every message says what was given, what was expected and how to mend it::
     ├── DatasetError      a named dataset is unknown, absent or damaged
     ├── EmbeddingError    a file of vectors, or its match with labels, cannot be used
     ├── ParameterError    a parameter has a value that makes no sense (also a ValueError)
+    │   └── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
     └── DependencyError   an optional package that a method needs is not installed (also an ImportError)
 """
 
@@ -29,6 +30,10 @@ class EmbeddingError(BraneError):
 
 class ParameterError(BraneError, ValueError):
     """A parameter has a value that makes no sense."""
+
+
+class NotFittedError(ParameterError, AttributeError):
+    """A method is asked for vectors before it has learned."""
 
 
 class DependencyError(BraneError, ImportError):

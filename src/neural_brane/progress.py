@@ -24,7 +24,7 @@ Reporter = Callable[[Progress], None]
 
 
 class Meter:
-    """Counts the units of a run and reports them: at most every `INTERVAL` seconds, and when all are done.
+    """Counts the units of a run and reports them: every `INTERVAL` seconds, when an epoch begins, and at the end.
 
     A run that goes on from a checkpoint starts with some units `done`. Tests pass a `clock` of their own.
 
@@ -45,7 +45,7 @@ class Meter:
     ):
         self.report, self.total, self.unit, self.epochs, self.done = report, total, unit, epochs, done
         self._clock = clock
-        self._told_at, self._told = clock(), done
+        self._told_at, self._told, self._epoch = clock(), done, 0
 
     def advance(self, count: int = 1, *, epoch: int = 1, loss: float | None = None) -> None:
         """Count some more units as done."""
@@ -54,8 +54,8 @@ class Meter:
             return
         now = self._clock()
         elapsed = now - self._told_at
-        if elapsed < INTERVAL and self.done < self.total:
+        if elapsed < INTERVAL and epoch == self._epoch and self.done < self.total:
             return
         rate = (self.done - self._told) / max(elapsed, 1e-9)
-        self._told_at, self._told = now, self.done
+        self._told_at, self._told, self._epoch = now, self.done, epoch
         self.report(Progress(epoch, self.epochs, self.done, self.total, loss, rate, self.unit))

@@ -37,18 +37,16 @@ def test_on_a_terminal_a_bar_shows_the_time_left(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    with progress.reporting("citeseer") as report:
+    with progress.reporting("citeseer", clock=iter([3.0, 65.0]).__next__) as report:
         report(at(1_500_000, epoch=15))
-        progress.time.sleep(0.3)
     err = capsys.readouterr().err
     assert "epoch 15/30 · loss 0.5123 · 100,000 triplets/s · 0:15 left" in err
-    assert "trained in 0:00" in err
+    assert "trained in 1:02" in err
 
 
-def test_an_evaluation_is_silent_for_two_seconds_and_then_says_how_far_it_is(capsys, monkeypatch):
-    clock = iter([0.0, 1.0, 1.9, 2.1, 3.0, 4.0])
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: next(clock))
-    with progress.counting("classification") as report:
+def test_an_evaluation_is_silent_for_two_seconds_and_then_says_how_far_it_is(capsys):
+    clock = iter([0.0, 1.0, 1.9, 2.1, 3.0, 4.0]).__next__
+    with progress.counting("classification", clock=clock) as report:
         for done in range(1, 6):
             report(at(done, total=5, loss=None, unit="regressions"))
     assert capsys.readouterr().err.splitlines() == [
@@ -64,5 +62,4 @@ def test_on_a_terminal_an_evaluation_has_a_bar_that_goes_away(capsys, monkeypatc
     monkeypatch.setenv("COLUMNS", "120")
     with progress.counting("clustering") as report:
         report(at(4, total=10, rate=0.5, loss=None, unit="starts"))
-        progress.time.sleep(0.3)
-    assert "clustering: 4 of 10 starts, 0:12 left" in capsys.readouterr().err
+    assert "clustering: 4 of 10 starts · 0:12 left" in capsys.readouterr().err

@@ -27,10 +27,10 @@ def demo(
     """
     from neural_brane import datasets, plot
     from neural_brane.cli.embed import train
-    from neural_brane.cli.parameters import build
+    from neural_brane.methods.neural_brane import NeuralBrane
 
     graph = datasets.load("stdlib")
-    model = build("neural-brane", {"seed": 0} | ({} if epochs is None else {"epochs": epochs}))
+    model = NeuralBrane(seed=0, epochs=epochs)
     train(model, graph)
     embedding = model.embedding_
     _show_neighbours(embedding)
@@ -67,11 +67,11 @@ def _show_scores(graph: AttributedGraph, embedding: Embedding) -> None:
     The regression's penalty weighs on small vectors most, and those of attributes alone are small: so both
     are also scored at one scale, where neither is favoured.
     """
-    from neural_brane.cli.parameters import build
     from neural_brane.cli.tables import show_table
     from neural_brane.evaluate import classify
+    from neural_brane.methods.attributes import Attributes
 
-    alone = build("attributes", {"dim": embedding.dim, "seed": 0}).fit_transform(graph)
+    alone = Attributes(dim=embedding.dim, seed=0).fit_transform(graph)
     sets = {"neural-brane": embedding.vectors, "attributes alone": alone.vectors}
     sets |= {f"{name}, at unit variance": vectors / vectors.std() for name, vectors in sets.items()}
     rows = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, echo
@@ -38,29 +39,38 @@ def methods(
 def show(method: type[Embedder]) -> None:
     """Print what a method is, its parameters, and the values tuned for each dataset."""
     from neural_brane.cli.tables import show_table
-    from neural_brane.methods.parameters import parameters, summary
-    from neural_brane.tune.kept import tuned
 
-    found = parameters(method)
-    echo(f"{method.title}: {summary(method)}\n")
+    known = method.parameters()
+    summary = (inspect.getdoc(method) or "").partition("\nParameters\n")[0].strip()
+    echo(f"{method.title}: {summary}\n")
     echo(f"uses       {', '.join(method.uses)}")
     echo(f"new nodes  {'yes' if method.inductive else 'no'}")
     echo(f"growth     {method.growth}")
     echo(f"paper      {method.paper}\n")
     defaults = method().parameters_in_force()
-    rows = [(name, _text(defaults[name]), one.about) for name, one in found.items()]
-    show_table(("parameter", "default", "what it is"), rows, fold=True)
+    rows = [
+        (name, _text(defaults[name]), one.expects(), one.about) for name, one in known.items() if name != "progress"
+    ]
+    show_table(("parameter", "default", "give", "what it is"), rows, fold=True)
+    _show_tuned(method.title)
+    first = next(iter(known.values()))
+    setting = f"{first.name}={first.example()}"
+    echo(f"Set any of them: brane embed citeseer --method {method.title} --set {setting} -o vectors.npz")
+
+
+def _show_tuned(method: str) -> None:
+    from neural_brane.cli.tables import show_table
+    from neural_brane.tune.kept import tuned
+
     kept = [
-        (dataset, f"{chosen[method.title].validation:.4f}", _line(chosen[method.title].parameters))
+        (dataset, f"{chosen[method].validation:.4f}", _line(chosen[method].parameters))
         for dataset, chosen in tuned().items()
-        if method.title in chosen
+        if method in chosen
     ]
     if kept:
         show_table(("tuned for", "validation", "parameters (embed --tuned)"), kept, fold=True)
     else:
-        echo(f"No tuned values are kept; 'brane tune {method.title} DATASET' searches for some.")
-    setting = next(f"{name}={one.example()}" for name, one in found.items())
-    echo(f"Set any of them: brane embed citeseer --method {method.title} --set {setting} -o vectors.npz")
+        echo(f"No tuned values are kept; 'brane tune {method} DATASET' searches for some.")
 
 
 def _line(values: dict[str, object]) -> str:

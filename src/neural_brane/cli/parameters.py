@@ -10,6 +10,7 @@ from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
+    from neural_brane.methods.parameters import Parameter
 
 
 def find_method(name: str) -> type[Embedder]:
@@ -23,30 +24,43 @@ def find_method(name: str) -> type[Embedder]:
     return METHODS[name]
 
 
-def gather(
-    method: str, options: dict[str, Any], settings: Iterable[str] = (), tuned_for: str | None = None
-) -> dict[str, Any]:
-    """All parameters given: those tuned for a dataset, under the options and the name=value settings typed."""
-    from neural_brane.methods.parameters import parse_settings
+def parse_settings(method: type[Embedder], texts: Iterable[str]) -> dict[str, Any]:
+    """The values of texts such as 'walk_length=80', by the declarations of a method's parameters.
+
+    >>> from neural_brane import NeuralBrane
+    >>> parse_settings(NeuralBrane, ["l2=1e-4", "bias=true", "tolerance=none"])
+    {'l2': 0.0001, 'bias': True, 'tolerance': None}
+    """
+    settings: dict[str, Any] = {}
+    for text in texts:
+        parameter, value = split_setting(method, text)
+        if parameter.name in settings:
+            raise ParameterError(f"{text}: {parameter.name} is given twice; leave one out")
+        settings[parameter.name] = parameter.parse(value)
+    return settings
+
+
+def parse_grid(method: type[Embedder], texts: Iterable[str]) -> dict[str, list[Any]]:
+    """The values to try of texts such as 'walk_length=20,40'; a semicolon separates where a value has commas."""
+    grid = {}
+    for text in texts:
+        parameter, values = split_setting(method, text)
+        separator = ";" if ";" in values else ","
+        grid[parameter.name] = [parameter.parse(value.strip()) for value in values.split(separator)]
+    return grid
+
+
+def split_setting(method: type[Embedder], text: str) -> tuple[Parameter, str]:
+    """The parameter and the value of a text 'name=value'."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        first = next(iter(method.parameters().values()))
+        raise ParameterError(f"'{text}' sets nothing; write name=value, as in {first.name}={first.example()}")
+    return method.parameter(name.replace("-", "_")), value
+
+
+def tuned_settings(method: str, dataset: str) -> dict[str, Any]:
+    """The parameters that were tuned for a method on a dataset."""
     from neural_brane.tune.kept import tuned_parameters
 
-    kind = find_method(method)
-    typed = {name: value for name, value in options.items() if value is not None}
-    parsed = parse_settings(kind, settings)
-    if twice := sorted(typed.keys() & parsed.keys()):
-        raise ParameterError(f"{twice[0]} is given by its option and by --set; leave one out")
-    kept = {} if tuned_for is None else tuned_parameters(method, tuned_for)
-    return kept | typed | parsed
-
-
-def build(method: str, parameters: dict[str, Any]) -> Embedder:
-    """The method by its name, set up with the parameters that were given."""
-    model = find_method(method)()
-    known = model.get_params()
-    for name in parameters:
-        if name not in known:
-            option = "vector" if name == "output" else name.replace("_", "-")
-            raise ParameterError(
-                f"--{option}: method '{method}' has no such setting; leave it out (see 'brane methods {method}')"
-            )
-    return model.set_params(**parameters)
+    return tuned_parameters(method, dataset)

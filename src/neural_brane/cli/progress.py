@@ -1,10 +1,10 @@
-"""How training is shown: a bar on a terminal, a few plain lines elsewhere."""
+"""How progress is shown: a bar on a terminal, a few plain lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,53 +12,71 @@ if TYPE_CHECKING:
     from neural_brane.progress import Progress, Reporter
 
 LINES = 5  # plain lines in a whole run
-QUIET = 2.0  # seconds that an evaluation may take without a word
+QUIET = 2.0  # seconds that something counted may take without a word
+Describe = Callable[["Progress"], str]
+Clock = Callable[[], float]
 
 
 @contextmanager
-def reporting(title: str) -> Iterator[Reporter]:
-    """A function to hand to a method as its `progress`."""
-    if sys.stderr.isatty():
-        with _bar(title) as report:
-            yield report
-    else:
+def reporting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Reporter]:
+    """A function to hand to a method as its `progress`: the title at once, then epoch, loss and speed."""
+    begun = clock()
+    if not sys.stderr.isatty():
         print(title, file=sys.stderr)
-        yield _plain()
+        yield _lines(describe, clock, begun)
+        return
+    with _bar("preparing (the first run compiles)", describe, title=title) as (report, finish):
+        yield report
+        finish(f"trained in {_clock(clock() - begun)}")
 
 
 @contextmanager
-def _bar(title: str) -> Iterator[Reporter]:
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as Bar
+def counting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Reporter]:
+    """A function to hand to whatever counts what it has done: a bar that goes away, or lines if it takes long."""
 
-    columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
-    console = Console(stderr=True)
-    console.print(title, highlight=False)
-    with Bar(*columns, console=console) as bar:
-        task = bar.add_task("preparing (the first run compiles)", total=None)
-        start = time.perf_counter()
+    def count(progress: Progress) -> str:
+        return f"{title}: {progress.done} of {progress.total} {progress.unit}"
 
-        def report(progress: Progress) -> None:
-            left = f"{_clock(remaining(progress))} left" if progress.done < progress.total else "done"
-            text = f"{describe(progress)} · {left}"
-            bar.update(task, completed=progress.done, total=progress.total, description=text)
-
+    if not sys.stderr.isatty():
+        yield _lines(count, clock, clock() + QUIET)
+        return
+    with _bar(title, count) as (report, _):
         yield report
-        bar.update(task, description=f"trained in {_clock(time.perf_counter() - start)}")
 
 
-def _plain() -> Reporter:
+def _lines(text: Describe, clock: Clock, not_before: float) -> Reporter:
+    """A reporter that prints a line for each of `LINES` parts of the run."""
     shown = 0
 
     def report(progress: Progress) -> None:
         nonlocal shown
         part = LINES * progress.done // max(progress.total, 1)
-        if part > shown:
+        if part > shown and clock() >= not_before:
             shown = part
-            print(describe(progress), file=sys.stderr)
+            print(text(progress), file=sys.stderr)
 
     return report
+
+
+@contextmanager
+def _bar(first: str, text: Describe, title: str | None = None) -> Iterator[tuple[Reporter, Callable[[str], None]]]:
+    """A reporter that moves a bar, and what to say at its end; a bar without a title goes away."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    if title is not None:
+        console.print(title, highlight=False)
+    with Bar(BarColumn(bar_width=20), TextColumn("{task.description}"), console=console, transient=not title) as bar:
+        task = bar.add_task(first, total=None)
+
+        def report(progress: Progress) -> None:
+            left = f"{_clock(remaining(progress))} left" if progress.done < progress.total else "done"
+            bar.update(task, completed=progress.done, total=progress.total, description=f"{text(progress)} · {left}")
+            bar.refresh()
+
+        yield report, lambda last: bar.update(task, description=last)
 
 
 def describe(progress: Progress) -> str:
@@ -76,39 +94,3 @@ def remaining(progress: Progress) -> float:
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02d}"
-
-
-@contextmanager
-def counting(title: str) -> Iterator[Reporter]:
-    """A function to hand to an evaluation as its `progress`: a bar that goes away, or lines if it takes long."""
-    if not sys.stderr.isatty():
-        yield _counted(title)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=None)
-
-        def report(progress: Progress) -> None:
-            left = f"{_clock(remaining(progress))} left"
-            text = f"{title}: {progress.done} of {progress.total} {progress.unit}, {left}"
-            bar.update(task, completed=progress.done, total=progress.total, description=text)
-
-        yield report
-
-
-def _counted(title: str) -> Reporter:
-    """Lines, at most `LINES`, and none in the first two seconds."""
-    start, shown = time.perf_counter(), 0
-
-    def report(progress: Progress) -> None:
-        nonlocal shown
-        part = LINES * progress.done // max(progress.total, 1)
-        if part > shown and time.perf_counter() - start > QUIET:
-            shown = part
-            print(f"{title}: {progress.done} of {progress.total} {progress.unit}", file=sys.stderr)
-
-    return report

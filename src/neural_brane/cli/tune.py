@@ -72,7 +72,7 @@ def tune(
 
 def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """The parameters that are the same for all, and the values to try of the others."""
-    from neural_brane.methods.parameters import parse_grid, parse_settings
+    from neural_brane.cli.parameters import parse_grid, parse_settings
     from neural_brane.tune.kept import grid as usual
 
     fixed, named = parse_settings(method, settings), parse_grid(method, grid)

@@ -1,99 +1,59 @@
-"""Every method by name; all of them turn an AttributedGraph into an Embedding under one contract."""
+"""Every method by name; all of them turn an AttributedGraph into an Embedding under one contract.
+
+A method is registered by one line below. It is imported when it is first looked up: no method needs the packages of
+another, and none is needed to show help.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from neural_brane.methods.base import Embedder
-
 if TYPE_CHECKING:
-    from neural_brane.methods.aane import AANE
-    from neural_brane.methods.attributes import Attributes
-    from neural_brane.methods.deepwalk import DeepWalk
-    from neural_brane.methods.deepwalk_nnmf import DeepWalkNNMF
-    from neural_brane.methods.graph2gauss import Graph2Gauss
-    from neural_brane.methods.graphsage import GraphSAGE
-    from neural_brane.methods.line import Line
-    from neural_brane.methods.neural_brane.model import NeuralBrane
-    from neural_brane.methods.nnmf import NNMF
-    from neural_brane.methods.node2vec import Node2Vec
-    from neural_brane.methods.propagated_attributes import PropagatedAttributes
-    from neural_brane.methods.pte import PTE
-    from neural_brane.methods.smoothed_attributes import SmoothedAttributes
-    from neural_brane.methods.tadw import TADW
+    from neural_brane.methods.base import Embedder
 
-_TITLES = {
-    "neural-brane": "NeuralBrane",
-    "deepwalk": "DeepWalk",
-    "line": "Line",
-    "node2vec": "Node2Vec",
-    "nnmf": "NNMF",
-    "deepwalk+nnmf": "DeepWalkNNMF",
-    "graphsage": "GraphSAGE",
-    "pte": "PTE",
-    "tadw": "TADW",
-    "aane": "AANE",
-    "graph2gauss": "Graph2Gauss",
-    "attributes": "Attributes",
-    "smoothed-attributes": "SmoothedAttributes",
-    "propagated-attributes": "PropagatedAttributes",
+# The name on the command line, and where the class is: module.Class within this package.
+REGISTERED = {
+    "neural-brane": "neural_brane.NeuralBrane",
+    "deepwalk": "deepwalk.DeepWalk",
+    "line": "line.Line",
+    "node2vec": "node2vec.Node2Vec",
+    "nnmf": "nnmf.NNMF",
+    "deepwalk+nnmf": "deepwalk_nnmf.DeepWalkNNMF",
+    "graphsage": "graphsage.GraphSAGE",
+    "pte": "pte.PTE",
+    "tadw": "tadw.TADW",
+    "aane": "aane.AANE",
+    "graph2gauss": "graph2gauss.Graph2Gauss",
+    "attributes": "attributes.Attributes",
+    "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
+    "propagated-attributes": "propagated_attributes.PropagatedAttributes",
 }
-_HOME = {
-    "NeuralBrane": "neural_brane",
-    "DeepWalk": "deepwalk",
-    "Line": "line",
-    "Node2Vec": "node2vec",
-    "NNMF": "nnmf",
-    "DeepWalkNNMF": "deepwalk_nnmf",
-    "GraphSAGE": "graphsage",
-    "PTE": "pte",
-    "TADW": "tadw",
-    "AANE": "aane",
-    "Graph2Gauss": "graph2gauss",
-    "Attributes": "attributes",
-    "SmoothedAttributes": "smoothed_attributes",
-    "PropagatedAttributes": "propagated_attributes",
-}
+CLASSES = {place.rpartition(".")[2]: title for title, place in REGISTERED.items()}
 
-__all__ = [
-    "AANE",
-    "METHODS",
-    "NNMF",
-    "PTE",
-    "TADW",
-    "Attributes",
-    "DeepWalk",
-    "DeepWalkNNMF",
-    "Embedder",
-    "Graph2Gauss",
-    "GraphSAGE",
-    "Line",
-    "NeuralBrane",
-    "Node2Vec",
-    "PropagatedAttributes",
-    "SmoothedAttributes",
-]
+__all__ = ["METHODS", *sorted(CLASSES)]
 
 
-def __getattr__(name: str) -> Any:
-    """Import a method when it is first used: none needs the packages of another."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'neural_brane.methods' has no attribute {name!r}")
-    return getattr(import_module(f"neural_brane.methods.{_HOME[name]}"), name)
-
-
-class _Methods(Mapping[str, type[Embedder]]):
-    """The methods by title, in the order they are listed; each is imported when it is looked up."""
+class Methods(Mapping[str, "type[Embedder]"]):
+    """The registered methods by name, in the order they are listed."""
 
     def __getitem__(self, title: str) -> type[Embedder]:
-        method: type[Embedder] = __getattr__(_TITLES[title])
+        module, _, name = REGISTERED[title].rpartition(".")
+        method: type[Embedder] = getattr(import_module(f"{__name__}.{module}"), name)
         return method
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_TITLES)
+        return iter(REGISTERED)
 
     def __len__(self) -> int:
-        return len(_TITLES)
+        return len(REGISTERED)
 
 
-METHODS = _Methods()
+METHODS = Methods()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in CLASSES:
+        raise AttributeError(f"module '{__name__}' has no attribute {name!r}")
+    return METHODS[CLASSES[name]]

@@ -1,21 +1,22 @@
 """What the skip-gram methods share: tables, the falling learning rate, progress."""
 
-import secrets
-import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from neural_brane.errors import ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
 from neural_brane.kernels.model import padded, zeros
 from neural_brane.kernels.sgns import cpu as sgns
-from neural_brane.methods.base import Embedder, require
-from neural_brane.progress import Progress, Reporter
+from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.parameters import shared, whole
+from neural_brane.progress import Meter
 from neural_brane.sampling.buckets import CellSorter
+from neural_brane.sampling.pairs import EdgeSampler
 
 CHUNK_PAIRS = 500_000  # drawn, sorted and trained at a time: enough for many in each cell, little to keep
 PAIRS_PER_ROW = 16  # in a chunk, where there are cells: with more, a row would see one bucket for too long
@@ -55,7 +56,7 @@ class SkipGram:
         buckets: int | None = None,
         shares: "SkipGram | None" = None,
     ):
-        first, second = (int(part) for part in np.random.SeedSequence(seed).generate_state(2, np.uint64))
+        first, second = two_seeds(seed)
         self.dim = dim
         self.drawn = 0
         self.sorter = CellSorter(
@@ -104,35 +105,50 @@ class SkipGram:
         return self.source[self.sorter.sources.place, : self.dim]
 
 
+Part = tuple[Corpus, SkipGram]  # a source of pairs, and the tables it trains
+
+
 class SkipGramEmbedder(Embedder):
-    """What such methods do alike: draw a seed where none is given, learn on some threads, keep the source vectors."""
+    """A method whose vectors are the source table of skip-gram."""
 
-    seed: int | None
-    threads: int | None
-
-    def _fit(self, graph: AttributedGraph) -> None:
-        require(self.seed is None or 0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0, or None")
-        self.seed_ = secrets.randbits(63) if self.seed is None else self.seed
+    def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
         with cpu.threads(self.threads):
-            self.vectors_ = self._vectors(graph)
+            return Vectors(self._vectors(graph, seed))
 
     @abstractmethod
-    def _vectors(self, graph: AttributedGraph) -> np.ndarray:
-        """Check the other parameters and learn: (nodes, dim) float32."""
-
-    def _blocks(self) -> Iterator[np.ndarray]:
-        yield self.vectors_
+    def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
+        """Learn: (nodes, dim) float32."""
 
 
-def train(
-    parts: Sequence[tuple[Corpus, SkipGram]],
-    *,
-    learning_rate: float,
-    epochs: int = 1,
-    unit: str,
-    progress: Reporter | None,
-) -> None:
-    """Train all parts side by side, some pairs of each in turn, while the rate falls evenly to nothing."""
+class EdgeSkipGram(SkipGramEmbedder):
+    """A skip-gram method whose pairs are entries of matrices, drawn in proportion to their value."""
+
+    samples: int | None = whole("Entries drawn.", default=None)
+    negatives: int = whole("Drawn against each entry, in proportion to (weighted degree) ** 0.75.", default=5)
+    learning_rate: float = shared("learning_rate", default=0.025, about="At the start; it falls evenly to zero.")
+
+    def _samples(self, entries: int) -> int:
+        """How many to draw: as given, or each entry a hundred times and enough for a small graph to learn."""
+        return max(100 * entries, 3_000_000) if self.samples is None else self.samples
+
+    def _train(self, parts: Sequence[Part]) -> None:
+        meter = Meter(self.progress, sum(corpus.total for corpus, _ in parts), "edges")
+        train(parts, learning_rate=self.learning_rate, meter=meter)
+
+
+def two_seeds(seed: int) -> tuple[int, int]:
+    """Two unrelated seeds from one."""
+    first, second = (int(part) for part in np.random.SeedSequence(seed).generate_state(2, np.uint64))
+    return first, second
+
+
+def edges_of(matrix: sparse.csr_array, samples: int, seed: int) -> Corpus:
+    """The entries of a matrix as pairs of row and column."""
+    return Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1)
+
+
+def train(parts: Sequence[Part], *, learning_rate: float, epochs: int = 1, meter: Meter) -> None:
+    """Train all parts side by side, some pairs of each in turn, while the rate falls evenly to zero."""
     chunks = max(
         1,
         *(
@@ -143,31 +159,14 @@ def train(
     total = sum(corpus.total for corpus, _ in parts)
     steps = chunks * epochs
     for step in range(steps):
-        begun = time.perf_counter()
         rates = learning_rate * (1 - step / steps), learning_rate * (1 - (step + 1) / steps)
         epoch, chunk = divmod(step, chunks)
         for corpus, model in parts:
             first, last = (epoch * corpus.total + corpus.total * at // chunks for at in (chunk, chunk + 1))
             model.train(corpus.draw(first, last - first), *rates)
-        if progress:
-            done = total * (step + 1) // chunks
-            rate = total / chunks / (time.perf_counter() - begun)
-            progress(Progress(1 + epoch, epochs, done, total * epochs, None, rate, unit))
+        meter.advance(total * (step + 1) // chunks - meter.done, epoch=1 + epoch)
     for _, model in parts:
         if not np.isfinite(model.source).all():
             raise ParameterError(
                 f"training diverged: some vectors are no longer numbers; lower learning_rate={learning_rate}"
             )
-
-
-def check(*, counts: dict[str, int], rates: dict[str, float]) -> None:
-    """Refuse counts below 1 and rates not above 0, one clear message each."""
-    for name, count in counts.items():
-        require(isinstance(count, int) and count >= 1, name, count, "a whole number from 1")
-    for name, rate in rates.items():
-        require(0 < rate < np.inf, name, rate, "a number above 0")
-
-
-def default_samples(entries: int) -> int:
-    """How many edges to draw: each a hundred times, and enough for a small graph to learn."""
-    return max(100 * entries, 3_000_000)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import DependencyError
+from neural_brane.errors import DependencyError, ParameterError
 from neural_brane.graph import AttributedGraph
-from neural_brane.methods.devices import resolve
 
 if TYPE_CHECKING:
     import torch
+
+BLOCK_NODES = 8192  # embedded at a time
 
 
 def import_torch() -> Any:
@@ -28,15 +29,9 @@ def import_torch() -> Any:
     return torch
 
 
-def choose_device(name: str) -> torch.device:
-    """The device meant: "auto" is the GPU where PyTorch can use one, and the CPU elsewhere."""
-    torch = import_torch()
-    return torch.device(resolve(name, needs=("torch",)))
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """PyTorch on one CPU thread inside the block: the order of its sums, and so their last bits, follow the threads."""
+    """Hold PyTorch to one CPU thread: the order of its sums, and so their last bits, follow the number of threads."""
     torch = import_torch()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -53,7 +48,7 @@ def features(graph: AttributedGraph) -> sparse.csr_array:
     return sparse.eye_array(len(graph), dtype=np.float32, format="csr")
 
 
-def glorot(rng: np.random.Generator, shape: tuple[int, int], device: torch.device) -> torch.Tensor:
+def glorot(rng: np.random.Generator, shape: tuple[int, int], device: str) -> torch.Tensor:
     """A weight matrix to learn, uniform as Glorot and Bengio's; the same on every device."""
     span = np.sqrt(6 / sum(shape))
     values = rng.random(shape, np.float32)
@@ -62,15 +57,26 @@ def glorot(rng: np.random.Generator, shape: tuple[int, int], device: torch.devic
     return import_torch().from_numpy(values).to(device).requires_grad_()
 
 
-def zeros(columns: int, device: torch.device) -> torch.Tensor:
+def zeros(columns: int, device: str) -> torch.Tensor:
     """A bias to learn, (1, columns)."""
     return import_torch().zeros((1, columns), device=device, requires_grad=True)
+
+
+def to_numpy(weights: Iterable[torch.Tensor]) -> Iterator[np.ndarray]:
+    """Learned weights as NumPy arrays."""
+    return (weight.detach().cpu().numpy() for weight in weights)
+
+
+def require_finite(loss: float, epoch: int, learning_rate: float) -> None:
+    """Raise an error that says what to do where training has diverged."""
+    if not np.isfinite(loss):
+        raise ParameterError(f"training diverged in epoch {epoch}; lower learning_rate={learning_rate}")
 
 
 class SparseRows:
     """A sparse matrix on a device, to be multiplied with dense ones: never dense itself."""
 
-    def __init__(self, matrix: sparse.csr_array, device: torch.device):
+    def __init__(self, matrix: sparse.csr_array, device: str):
         torch = import_torch()
         self.bag = torch.nn.functional.embedding_bag
         self.indptr = torch.from_numpy(matrix.indptr.astype(np.int64)).to(device)

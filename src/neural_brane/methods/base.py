@@ -1,45 +1,52 @@
 """What all methods share: parameters in, one vector per node out."""
 
+import secrets
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from scipy import sparse
 
 from neural_brane import __version__
 from neural_brane.embedding import Embedding
-from neural_brane.errors import GraphError, ParameterError
+from neural_brane.errors import GraphError, NotFittedError, ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import locate
-from neural_brane.io.vectors import write_vectors
-from neural_brane.methods.estimator import Estimator
+from neural_brane.methods.devices import resolve
+from neural_brane.methods.parameters import Parametrised, shared
+from neural_brane.progress import Reporter
 
-OF_THE_RUN = {"progress", "threads", "checkpoint"}  # parameters of a run, not of its result
 Source = AttributedGraph | tuple[sparse.sparray, sparse.sparray]
 
 
-class Embedder(Estimator):
-    """A method: parameters are stored as given and checked in `fit`; what `fit` finds ends in an underscore."""
+class Embedder(Parametrised, ABC):
+    """A method. Its parameters are stored as given and checked in `fit`.
 
-    title: ClassVar[str]
+    `fit` puts all that it has learned in place at once, as its last act: one that is refused, fails or is interrupted
+    leaves what was learned before. What was learned is read under names that end in an underscore: `embedding_`,
+    `graph_`, `seed_`, `settings_` (the parameters in force) and what the method itself learns, as in `loss_history_`.
+    """
+
     uses: ClassVar[tuple[str, ...]]
-    inductive: ClassVar[bool]
     growth: ClassVar[str]
     paper: ClassVar[str]
-    similarity: ClassVar[str] = "cosine"  # of two vectors, as the method means it: cosine, dot or distance
+    inductive: ClassVar[bool] = False
+    similarity: ClassVar[str] = "cosine"  # how the method means two vectors to be compared: cosine, dot or distance
     extra: ClassVar[str | None] = None  # the optional part of the installation it needs, as in neural-brane[torch]
+    packages: ClassVar[tuple[str, ...]] = ("torch",)  # that training on a GPU needs
 
-    dim: int
-    seed_: int
+    dim: int = shared("dim", default=150)
+    seed: int | None = shared("seed", default=None)
+    threads: int | None = shared("threads", default=None)
+    progress: Reporter | None = shared("progress", default=None)
 
     def fit(self, graph: Source, y: None = None) -> Self:
         """Learn from a graph, or from a pair of sparse matrices (adjacency, attributes). Returns self."""
-        self.graph_ = as_graph(graph)
-        require(isinstance(self.dim, int) and self.dim >= 1, "dim", self.dim, "a whole number from 1")
-        self._fit(self.graph_)
+        checked, method = as_graph(graph), self._in_force()
+        self._fitted = Fitted(method, checked, method._learn(checked, cast(int, method.seed)))
         return self
 
     def fit_transform(self, graph: Source, y: None = None) -> Embedding:
@@ -49,79 +56,123 @@ class Embedder(Estimator):
     @property
     def embedding_(self) -> Embedding:
         """The learned vectors, with the nodes' ids and where they came from."""
-        graph = self._fitted_graph()
-        return Embedding(stack(self._blocks(), len(graph), self.dim), graph.ids, self.provenance())
+        return self._require_fitted().embedding
 
-    def save(self, path: str | Path) -> None:
-        """Write the vectors to a file, some at a time: they are never all in memory."""
-        graph = self._fitted_graph()
-        write_vectors(path, graph.ids, self._blocks(), dim=self.dim, provenance=self.provenance())
-
-    def provenance(self) -> dict[str, Any]:
-        """The method, its parameters, the data and the version: what it takes to make the vectors again."""
-        data = describe(self._fitted_graph())
-        return {"method": self.title, "parameters": self._resolved(), "data": data, "version": __version__}
-
-    def parameters_in_force(self) -> dict[str, Any]:
-        """Every parameter's value; where one given stands for others, those too."""
-        return self.get_params()
-
-    def deciding_parameters(self) -> dict[str, Any]:
-        """The parameters in force that decide the vectors, fit for JSON: all but the seed and those of the run."""
-        return {name: value for name, value in self.parameters_in_force().items() if name not in {*OF_THE_RUN, "seed"}}
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not name.endswith("_"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return self._require_fitted().found(name.removesuffix("_"))
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The learned vectors in the order of the nodes, some rows at a time: they need not all be in memory."""
-        self._fitted_graph()
-        return self._blocks()
+        return self._require_fitted().blocks()
+
+    def provenance(self) -> dict[str, Any]:
+        """The method, its parameters, the data and the version: what it takes to make the vectors again."""
+        return self._require_fitted().provenance()
 
     @abstractmethod
-    def _fit(self, graph: AttributedGraph) -> None:
-        """Learn; may rely on the graph being checked."""
+    def _learn(self, graph: AttributedGraph, seed: int) -> Any:
+        """Learn, and return all that was learned as a named tuple. `self` is a copy whose parameters are in force."""
 
-    @abstractmethod
-    def _blocks(self) -> Iterator[np.ndarray]:
+    def _blocks(self, graph: AttributedGraph, learned: Any) -> Iterator[np.ndarray]:
         """The vectors in the order of the nodes, as (k, dim) float32 arrays."""
+        yield learned.vectors
 
-    def _resolved(self) -> dict[str, Any]:
-        """The parameters that were in force, fit for JSON; without those that change no vector."""
-        kept = {name: value for name, value in self.get_params().items() if name not in OF_THE_RUN}
-        return kept | {"seed": self.seed_}
+    def _in_force(self) -> Self:
+        """A copy that trains: every parameter checked, a seed drawn where none is given, the device chosen."""
+        values = self.parameters_in_force()
+        if values["seed"] is None:
+            values["seed"] = secrets.randbits(63)
+        if "device" in values:
+            values["device"] = resolve(values["device"], needs=self.packages)
+        return type(self)(**values)
 
-    def _fitted_graph(self) -> AttributedGraph:
-        if not hasattr(self, "graph_"):
-            raise ParameterError(f"this {type(self).__name__} has not learned yet; call fit(graph) first")
-        return self.graph_
+    def _require_fitted(self) -> "Fitted":
+        fitted: Fitted | None = self.__dict__.get("_fitted")
+        if fitted is None:
+            raise NotFittedError(f"this {type(self).__name__} has not learned yet; call fit(graph) first")
+        return fitted
+
+
+class Vectors(NamedTuple):
+    """All that a method learns which keeps nothing but the vectors."""
+
+    vectors: np.ndarray  # (nodes, dim) float32
+
+
+class Fitted:
+    """A method that has learned: its parameters in force, the graph, and what it learned. It never changes."""
+
+    def __init__(self, method: Embedder, graph: AttributedGraph, learned: Any):
+        self.method, self.graph, self.learned = method, graph, learned
+
+    @cached_property
+    def embedding(self) -> Embedding:
+        """The vectors with the nodes' ids and where they came from, made once."""
+        return Embedding(stack(self.blocks(), len(self.graph), self.method.dim), self.graph.ids, self.provenance())
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """What a file of vectors says of the graph they belong to."""
+        return summarise(self.graph)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The parameters that were in force."""
+        return self.method.get_params()
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that was given or drawn."""
+        return self.method.seed
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """The vectors, some rows at a time."""
+        return self.method._blocks(self.graph, self.learned)
+
+    def provenance(self) -> dict[str, Any]:
+        """The method, its parameters, the data and the version."""
+        parameters = self.method.deciding_parameters() | {"seed": self.seed}
+        return {"method": self.method.title, "parameters": parameters, "data": self.data, "version": __version__}
+
+    def found(self, name: str) -> Any:
+        """What is called so: of the fit itself, or of what the method has learned."""
+        for holder in (self, self.learned):
+            if hasattr(holder, name):
+                return getattr(holder, name)
+        raise AttributeError(f"{type(self.method).__name__} learns nothing called '{name}_'")
 
 
 class InductiveEmbedder(Embedder):
     """A method that learns how to make a vector, and so makes them for nodes it never saw.
 
-    Attributes are matched by name to those learned from, whatever their order. Those it does not know are left
-    out, with a warning that counts them; a graph that shares none of them is refused.
+    Attributes are matched by name to those learned from, whatever their order. Unknown ones are left out, with a
+    warning that counts them; a graph that shares none of them is refused.
     """
 
     inductive = True
 
     def transform(self, graph: Source) -> Embedding:
         """The vectors of the nodes of another graph, by what was learned; nothing is learned from it."""
-        names, graph = self._fitted_graph().attribute_names, as_graph(graph)
+        fitted, graph = self._require_fitted(), as_graph(graph)
+        names = fitted.graph.attribute_names
         if len(names) == 0:
             raise ParameterError(
                 f"this {type(self).__name__} learned from a graph without attributes, which other nodes could share; "
                 "fit it on one that has some, or embed all nodes with fit_transform(graph)"
             )
-        attributes = align(graph, names)
-        vectors = stack(self._encode(graph, attributes), len(graph), self.dim)
-        return Embedding(vectors, graph.ids, self.provenance() | {"transformed": describe(graph)})
+        blocks = fitted.method._encode(fitted, graph, align(graph, names))
+        vectors = stack(blocks, len(graph), fitted.method.dim)
+        return Embedding(vectors, graph.ids, fitted.provenance() | {"transformed": summarise(graph)})
 
     @abstractmethod
-    def _encode(self, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
-        """The vectors of a graph's nodes, as `_blocks`; attributes (nodes, attributes learned from) in their order."""
+    def _encode(self, fitted: Fitted, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
+        """The vectors of a graph's nodes, block by block; attributes have the columns that were learned from."""
 
 
 def align(graph: AttributedGraph, names: np.ndarray) -> sparse.csr_array:
-    """A graph's attributes under the columns of names: an attribute without a column is left out, with a warning."""
+    """A graph's attributes under the columns of names; one without a column is left out, with a warning."""
     places = locate(names, graph.attribute_names)
     if np.array_equal(places, np.arange(len(names))):
         return graph.attributes
@@ -154,8 +205,8 @@ def stack(blocks: Iterable[np.ndarray], nodes: int, dim: int) -> np.ndarray:
     return vectors
 
 
-def describe(graph: AttributedGraph) -> dict[str, Any]:
-    """What a file of vectors says of the graph they belong to."""
+def summarise(graph: AttributedGraph) -> dict[str, Any]:
+    """A graph in a few numbers and its digest, to know it again."""
     return {
         "name": graph.name,
         "nodes": len(graph),

@@ -1,7 +1,5 @@
 """Graph2Gauss: every node a Gaussian, near nodes at low energy of each other, far ones at high."""
 
-import secrets
-import time
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -10,16 +8,15 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from neural_brane.errors import GraphError, ParameterError
+from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
 from neural_brane.methods import _torch as backend
-from neural_brane.methods.base import InductiveEmbedder, require
-from neural_brane.progress import Progress, Reporter
+from neural_brane.methods.base import Fitted, InductiveEmbedder
+from neural_brane.methods.parameters import choice, flag, shared, whole
+from neural_brane.progress import Meter
 from neural_brane.sampling.hops import HopSampler
 
-BLOCK_NODES = 8192  # embedded at a time
-REPORT_SECONDS = 0.3
 SMALLEST_VARIANCE = 1e-6  # the paper's program adds 1e-14, which float32 turns into energies without end
 
 
@@ -43,6 +40,13 @@ class Triplets(NamedTuple):
     weights: np.ndarray  # float32
 
 
+class Learned(NamedTuple):
+    """The network, and how its training went."""
+
+    weights: Weights
+    loss_history: list[float]  # the weighted mean over the triplets of each epoch
+
+
 class Graph2Gauss(InductiveEmbedder):
     """Deep Gaussian embedding of graphs (Bojchevski, Günnemann; 2018): unsupervised, inductive through attributes.
 
@@ -53,26 +57,8 @@ class Graph2Gauss(InductiveEmbedder):
     without, every node counts alike.
 
     The vector is μ, `dim` numbers wide (beside as many variances, which are learned but not part of it). In a graph
-    without any attribute each node is its own attribute, and only its own nodes can be embedded.
-
-    Parameters
-    ----------
-    dim : width of a vector.
-    hidden : width of the ReLU layer.
-    hops : how far nodes are told apart (the paper's K, 1 to 3): all beyond count as farther.
-    weighted : weigh triplets by the sizes of their hops, as the paper writes; its program, and so the default, does
-        not.
-    learning_rate : of Adam.
-    epochs : steps, each over all nodes with a neighbour. The paper's program stops by held-out links; here all links
-        are learned from, and the number is fixed: on small graphs many more steps make worse vectors.
-    seed : the same seed gives the same vectors on the CPU, bit for bit, on any number of threads. None draws one.
-    threads : CPU threads that search the hops and draw; all when None. PyTorch works on one, for the sake of the bits.
-    device : "cpu", "cuda", or "auto": the GPU where there is one. A GPU's last bits are not promised.
-    progress : called with a `Progress` a few times a second.
-
-    Attributes
-    ----------
-    embedding_, loss_history_ (weighted mean over the triplets of each epoch), weights_, seed_
+    without any attribute each node is its own attribute, and only its own nodes can be embedded. PyTorch works on one
+    CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
 
     Examples
     --------
@@ -88,73 +74,50 @@ class Graph2Gauss(InductiveEmbedder):
     similarity = "distance"  # of the means: it is trained on the divergence of two Gaussians
     extra = "torch"
 
-    def __init__(
-        self,
-        *,
-        dim: int = 150,
-        hidden: int = 512,
-        hops: int = 1,
-        weighted: bool = False,
-        learning_rate: float = 1e-3,
-        epochs: int = 100,
-        seed: int | None = None,
-        threads: int | None = None,
-        device: str = "auto",
-        progress: Reporter | None = None,
-    ):
-        self.dim = dim
-        self.hidden = hidden
-        self.hops = hops
-        self.weighted = weighted
-        self.learning_rate = learning_rate
-        self.epochs = epochs
-        self.seed = seed
-        self.threads = threads
-        self.device = device
-        self.progress = progress
+    hidden: int = whole("Width of the ReLU layer.", default=512)
+    hops: int = choice(
+        "How far nodes are told apart (the paper's K): all beyond count as farther.", default=1, options=(1, 2, 3)
+    )
+    weighted: bool = flag(
+        "Weigh triplets by the sizes of their hops, as the paper writes; its program, and so the default, does not.",
+        default=False,
+    )
+    learning_rate: float = shared("learning_rate", default=1e-3, about="Of Adam.")
+    epochs: int = shared(
+        "epochs",
+        default=100,
+        about="Steps, each over all nodes with a neighbour. The paper's program stops by held-out links; here all "
+        "links are learned from, and the number is fixed: on small graphs many more steps make worse vectors.",
+    )
+    device: str = shared("device", default="auto")
 
-    def _fit(self, graph: AttributedGraph) -> None:
-        self._check()
-        device = backend.choose_device(self.device)
-        self.seed_ = secrets.randbits(63) if self.seed is None else self.seed
-        rng = np.random.default_rng(self.seed_)
+    def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
+        backend.import_torch()
+        rng = np.random.default_rng(seed)
         attributes = backend.features(graph)
         shapes = ((attributes.shape[1], self.hidden), (self.hidden, self.dim), (self.hidden, self.dim))
-        layers = (backend.glorot(rng, shape, device) for shape in shapes)
-        weights = Weights(*(part for layer in layers for part in (layer, backend.zeros(layer.shape[1], device))))
-        self.loss_history_: list[float] = []
+        layers = (backend.glorot(rng, shape, self.device) for shape in shapes)
+        weights = Weights(*(part for layer in layers for part in (layer, backend.zeros(layer.shape[1], self.device))))
         with cpu.threads(self.threads), backend.one_thread():
-            self._train(graph, backend.SparseRows(attributes, device), weights)
-        self.weights_ = Weights(*(weight.detach().cpu().numpy() for weight in weights))
+            sampler = HopSampler(graph.adjacency, hops=self.hops, seed=seed)
+            losses = self._train(sampler, backend.SparseRows(attributes, self.device), weights)
+        return Learned(Weights(*backend.to_numpy(weights)), losses)
 
-    def _check(self) -> None:
-        for name in ("hidden", "epochs"):
-            value = getattr(self, name)
-            require(isinstance(value, int) and value >= 1, name, value, "a whole number from 1")
-        require(self.hops in (1, 2, 3), "hops", self.hops, "1, 2 or 3")
-        require(0 < self.learning_rate < np.inf, "learning_rate", self.learning_rate, "a number above 0")
-        require(self.seed is None or 0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0, or None")
-
-    def _train(self, graph: AttributedGraph, attributes: backend.SparseRows, weights: Weights) -> None:
-        torch = backend.import_torch()
-        adam = torch.optim.Adam(weights, lr=self.learning_rate, fused=True)
-        sampler = HopSampler(graph.adjacency, hops=self.hops, seed=self.seed_)
-        reported, told = time.perf_counter(), 0
-        for epoch in range(self.epochs):
-            triplets = self._triplets(sampler, epoch)
+    def _train(self, sampler: HopSampler, attributes: backend.SparseRows, weights: Weights) -> list[float]:
+        """Train the weights in place; returns the loss of every epoch."""
+        adam = backend.import_torch().optim.Adam(weights, lr=self.learning_rate, fused=True)
+        meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
+        losses: list[float] = []
+        for epoch in range(1, self.epochs + 1):
+            triplets = self._triplets(sampler, epoch - 1)
             adam.zero_grad()
             loss = rank_loss(*gaussians(weights, attributes), triplets)
             loss.backward()
             adam.step()
-            self.loss_history_.append(loss.item())
-            if not np.isfinite(self.loss_history_[-1]):
-                raise ParameterError(
-                    f"training diverged in epoch {epoch + 1}; lower learning_rate={self.learning_rate}"
-                )
-            now = time.perf_counter()
-            if self.progress and (now - reported > REPORT_SECONDS or epoch + 1 == self.epochs):
-                rate, (reported, told) = (epoch + 1 - told) / (now - reported), (now, epoch + 1)
-                self.progress(Progress(told, self.epochs, told, self.epochs, self.loss_history_[-1], rate, "steps"))
+            losses.append(loss.item())
+            backend.require_finite(losses[-1], epoch, self.learning_rate)
+            meter.advance(epoch=epoch, loss=losses[-1])
+        return losses
 
     def _triplets(self, sampler: HopSampler, epoch: int) -> Triplets:
         """Every two hops of every node, a node drawn from each."""
@@ -167,24 +130,27 @@ class Graph2Gauss(InductiveEmbedder):
         anchors, close, distant, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
         if len(anchors) == 0:
             raise GraphError(
-                f"in graph '{self.graph_.name}' no node has a neighbour and a node farther away, so there is nothing "
-                "to rank; give a graph in which some linked nodes are not linked to all others"
+                "no node of this graph has a neighbour and a node farther away, so there is nothing to rank; give a "
+                "graph in which some linked nodes are not linked to all others"
             )
         if not self.weighted:
             weights = np.ones(len(anchors))
         shares = weights / weights.sum()
         return Triplets(anchors, close.astype(np.int64), distant.astype(np.int64), shares.astype(np.float32))
 
-    def _blocks(self) -> Iterator[np.ndarray]:
-        graph = self._fitted_graph()
-        return self._encode(graph, backend.features(graph))
+    def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
+        return _means(backend.features(graph), learned.weights)
 
-    def _encode(self, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
-        weights = self.weights_
-        for start in range(0, len(graph), BLOCK_NODES):
-            hidden = attributes[start : start + BLOCK_NODES] @ weights.hidden + weights.hidden_bias
-            with threadpool_limits(1, "blas"):
-                yield np.maximum(hidden, 0) @ weights.mean + weights.mean_bias
+    def _encode(self, fitted: Fitted, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
+        return _means(attributes, fitted.learned.weights)
+
+
+def _means(attributes: sparse.csr_array, weights: Weights) -> Iterator[np.ndarray]:
+    """The mean of every node's Gaussian, some nodes at a time."""
+    for start in range(0, attributes.shape[0], backend.BLOCK_NODES):
+        hidden = attributes[start : start + backend.BLOCK_NODES] @ weights.hidden + weights.hidden_bias
+        with threadpool_limits(1, "blas"):
+            yield np.maximum(hidden, 0) @ weights.mean + weights.mean_bias
 
 
 def gaussians(weights: Weights, attributes: backend.SparseRows) -> tuple[Any, Any]:

@@ -1,7 +1,5 @@
 """GraphSAGE: a node's vector is made of its attributes and of samples of those around it."""
 
-import secrets
-import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -9,18 +7,17 @@ import numpy as np
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from neural_brane.errors import GraphError, ParameterError
+from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
 from neural_brane.linalg import without_self_loops
 from neural_brane.methods import _torch as backend
-from neural_brane.methods.base import InductiveEmbedder, require
-from neural_brane.progress import Progress, Reporter
+from neural_brane.methods.base import Fitted, InductiveEmbedder
+from neural_brane.methods.parameters import shared, whole
+from neural_brane.progress import Meter
 from neural_brane.sampling.neighbourhoods import number, sample_neighbours
 from neural_brane.sampling.walks import WalkSampler
 
-BLOCK_NODES = 8192  # embedded at a time
-REPORT_SECONDS = 0.3
 NEGATIVE_POWER = 0.75
 
 
@@ -45,33 +42,24 @@ class Batch(NamedTuple):
     attributes_2: sparse.csr_array  # of the nodes of two hops
 
 
+class Learned(NamedTuple):
+    """The network, and how its training went."""
+
+    weights: Weights
+    loss_history: list[float]  # the mean cross-entropy of a pair, epoch by epoch
+
+
 class GraphSAGE(InductiveEmbedder):
     """Inductive representation learning on large graphs (Hamilton, Ying, Leskovec; 2017): unsupervised, with means.
+
+    Half of a vector is a node's own, half its neighbours'; the first layer has the same width. PyTorch works on one
+    CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
 
     Each of two layers sets a node's own row beside the mean of its neighbours', both multiplied by learned weights;
     a ReLU follows the first. Vectors have length one. Training draws together the ends of short random walks, away
     from nodes drawn at random, and sees a sample of each neighbourhood; the vectors that come out are made of whole
     neighbourhoods. A node without attributes and neighbours has the vector zero. In a graph without any attribute
     each node is its own attribute, and only its own nodes can be embedded.
-
-    Parameters
-    ----------
-    dim : width of a vector: half a node's own, half its neighbours'. The first layer has the same width.
-    first_samples, second_samples : neighbours sampled for the first layer and the second (the paper's S1 and S2):
-        all of a node's where it has no more.
-    walk_length, walks_per_node : nodes in a walk, and walks from each node in an epoch; the first node of a walk
-        makes a pair with each of the others.
-    negatives : nodes drawn per batch in proportion to degree^0.75, shared by its pairs as in the authors' program.
-    learning_rate, batch_size : of Adam; the batch counts pairs.
-    epochs : passes, each with walks of its own.
-    seed : the same seed gives the same vectors on the CPU, bit for bit, on any number of threads. None draws one.
-    threads : CPU threads that draw the walks; all when None. PyTorch works on one, for the sake of the bits.
-    device : "cpu", "cuda", or "auto": the GPU where there is one. A GPU's last bits are not promised.
-    progress : called with a `Progress` a few times a second.
-
-    Attributes
-    ----------
-    embedding_, loss_history_ (mean cross-entropy a pair of each epoch), weights_, seed_
 
     Examples
     --------
@@ -86,92 +74,61 @@ class GraphSAGE(InductiveEmbedder):
     paper = "Hamilton, Ying, Leskovec: Inductive representation learning on large graphs, 2017"
     extra = "torch"
 
-    def __init__(
-        self,
-        *,
-        dim: int = 150,
-        first_samples: int = 25,
-        second_samples: int = 10,
-        walk_length: int = 5,
-        walks_per_node: int = 50,
-        negatives: int = 20,
-        learning_rate: float = 1e-4,
-        batch_size: int = 512,
-        epochs: int = 1,
-        seed: int | None = None,
-        threads: int | None = None,
-        device: str = "auto",
-        progress: Reporter | None = None,
-    ):
-        self.dim = dim
-        self.first_samples = first_samples
-        self.second_samples = second_samples
-        self.walk_length = walk_length
-        self.walks_per_node = walks_per_node
-        self.negatives = negatives
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.epochs = epochs
-        self.seed = seed
-        self.threads = threads
-        self.device = device
-        self.progress = progress
+    first_samples: int = whole(
+        "Neighbours sampled for the first layer (the paper's S1): all of a node's where it has no more.", default=25
+    )
+    second_samples: int = whole("The same for the second layer (S2).", default=10)
+    walk_length: int = whole("Nodes in a walk; the first makes a pair with each of the others.", default=5, least=2)
+    walks_per_node: int = whole("Walks from each node in an epoch.", default=50)
+    negatives: int = whole(
+        "Nodes drawn per batch in proportion to degree ** 0.75, shared by its pairs as in the authors' program.",
+        default=20,
+    )
+    learning_rate: float = shared("learning_rate", default=1e-4, about="Of Adam.")
+    batch_size: int = whole("Pairs in a batch.", default=512)
+    epochs: int = shared("epochs", default=1, about="Passes, each with walks of its own.")
+    device: str = shared("device", default="auto")
 
-    def _fit(self, graph: AttributedGraph) -> None:
-        self._check()
-        device = backend.choose_device(self.device)
-        links = without_self_loops(graph.adjacency)  # a walk along a self-loop pairs a node with itself
+    def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
+        backend.import_torch()
+        links = without_self_loops(graph.adjacency)  # a walk along a self-loop would pair a node with itself
         if links.nnz == 0:
             raise GraphError(
                 f"graph '{graph.name}' links nodes to themselves alone, so there are no pairs to learn from; "
                 "give a graph in which at least one node is linked to another"
             )
-        self.seed_ = secrets.randbits(63) if self.seed is None else self.seed
-        rng = np.random.default_rng(self.seed_)
+        rng = np.random.default_rng(seed)
         width, half = backend.features(graph).shape[1], self.dim // 2
         shapes = ((width, self.dim - half), (width, half), (self.dim, self.dim - half), (self.dim, half))
-        weights = Weights(*(backend.glorot(rng, shape, device) for shape in shapes))
-        self.loss_history_: list[float] = []
+        weights = Weights(*(backend.glorot(rng, shape, self.device) for shape in shapes))
         with cpu.threads(self.threads), backend.one_thread():
-            self._train(graph, WalkSampler(links, length=self.walk_length, seed=self.seed_), weights, rng)
-        self.weights_ = Weights(*(weight.detach().cpu().numpy() for weight in weights))
+            losses = self._train(graph, WalkSampler(links, length=self.walk_length, seed=seed), weights, rng)
+        return Learned(Weights(*backend.to_numpy(weights)), losses)
 
-    def _check(self) -> None:
-        for name in ("first_samples", "second_samples", "walks_per_node", "negatives", "batch_size", "epochs"):
-            value = getattr(self, name)
-            require(isinstance(value, int) and value >= 1, name, value, "a whole number from 1")
-        length, seed, rate = self.walk_length, self.seed, self.learning_rate
-        require(isinstance(length, int) and length >= 2, "walk_length", length, "a whole number from 2")
-        require(0 < rate < np.inf, "learning_rate", rate, "a number above 0")
-        require(seed is None or 0 <= seed < 2**63, "seed", seed, "a whole number from 0, or None")
-
-    def _train(self, graph: AttributedGraph, walks: WalkSampler, weights: Weights, rng: np.random.Generator) -> None:
+    def _train(
+        self, graph: AttributedGraph, walks: WalkSampler, weights: Weights, rng: np.random.Generator
+    ) -> list[float]:
+        """Train the weights in place; returns the mean loss of every epoch."""
         adam = backend.import_torch().optim.Adam(weights, lr=self.learning_rate, fused=True)
-        begun = reported = time.perf_counter()
         per_epoch = self.walks_per_node * len(graph) * (self.walk_length - 1)
-
-        def report(epoch: int, done: int, losses: list[float]) -> None:
-            if self.progress:
-                rate, loss = done / (time.perf_counter() - begun), float(np.mean(losses))
-                self.progress(Progress(epoch + 1, self.epochs, done, self.epochs * per_epoch, loss, rate, "pairs"))
-
-        for epoch in range(self.epochs):
+        meter = Meter(self.progress, self.epochs * per_epoch, "pairs", epochs=self.epochs)
+        history: list[float] = []
+        for epoch in range(1, self.epochs + 1):
             losses: list[float] = []
-            for done, batch in self._batches(graph, walks, epoch, rng):
+            total = 0.0
+            for done, batch in self._batches(graph, walks, epoch - 1, rng):
                 adam.zero_grad()
-                loss = _loss(weights, batch, weights.own_1.device)
+                loss = _loss(weights, batch, self.device)
                 loss.backward()
                 adam.step()
                 losses.append(loss.item())
-                if time.perf_counter() - reported > REPORT_SECONDS:
-                    report(epoch, epoch * per_epoch + done, losses)
-                    reported = time.perf_counter()
-            report(epoch, (epoch + 1) * per_epoch, losses)
-            self.loss_history_.append(float(np.mean(losses)))
-            if not np.isfinite(self.loss_history_[-1]):
-                raise ParameterError(
-                    f"training diverged in epoch {epoch + 1}; lower learning_rate={self.learning_rate}"
-                )
+                total += losses[-1]
+                # Pairs of a walk that ended early are counted with the batch that follows them.
+                meter.advance((epoch - 1) * per_epoch + done - meter.done, epoch=epoch, loss=total / len(losses))
+            history.append(float(np.mean(losses)))
+            backend.require_finite(history[-1], epoch, self.learning_rate)
+            meter.advance(epoch * per_epoch - meter.done, epoch=epoch, loss=history[-1])
+        return history
 
     def _batches(
         self, graph: AttributedGraph, walks: WalkSampler, epoch: int, rng: np.random.Generator
@@ -211,20 +168,23 @@ class GraphSAGE(InductiveEmbedder):
         around_1 = _means(indptr_1, far, len(hop_2))
         return Batch(pairs, negatives, own, around_2, attributes[hop_1], around_1, attributes[hop_2])
 
-    def _blocks(self) -> Iterator[np.ndarray]:
-        graph = self._fitted_graph()
-        return self._encode(graph, backend.features(graph))
+    def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
+        return _vectors(graph, backend.features(graph), learned.weights)
 
-    def _encode(self, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
-        weights = self.weights_
-        around = _means(graph.adjacency.indptr, graph.adjacency.indices, len(graph))
-        hidden = np.hstack([attributes @ weights.own_1, around @ (attributes @ weights.around_1)])
-        np.maximum(hidden, 0, out=hidden)
-        for start in range(0, len(graph), BLOCK_NODES):
-            rows = slice(start, start + BLOCK_NODES)
-            with threadpool_limits(1, "blas"):
-                vectors = np.hstack([hidden[rows] @ weights.own_2, (around[rows] @ hidden) @ weights.around_2])
-            yield vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    def _encode(self, fitted: Fitted, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
+        return _vectors(graph, attributes, fitted.learned.weights)
+
+
+def _vectors(graph: AttributedGraph, attributes: sparse.csr_array, weights: Weights) -> Iterator[np.ndarray]:
+    """The vectors of a graph's nodes, made of whole neighbourhoods, some nodes at a time."""
+    around = _means(graph.adjacency.indptr, graph.adjacency.indices, len(graph))
+    hidden = np.hstack([attributes @ weights.own_1, around @ (attributes @ weights.around_1)])
+    np.maximum(hidden, 0, out=hidden)
+    for start in range(0, len(graph), backend.BLOCK_NODES):
+        rows = slice(start, start + backend.BLOCK_NODES)
+        with threadpool_limits(1, "blas"):
+            vectors = np.hstack([hidden[rows] @ weights.own_2, (around[rows] @ hidden) @ weights.around_2])
+        yield vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def _means(indptr: np.ndarray, indices: np.ndarray, columns: int) -> sparse.csr_array:

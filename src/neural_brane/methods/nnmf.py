@@ -1,17 +1,26 @@
 """NNMF: links and attributes as sums of the same non-negative parts."""
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.linalg import inverse_frequency, spread, weigh
 from neural_brane.methods._factorisation import Factorisation
-from neural_brane.methods.base import require
-from neural_brane.methods.steps import Steps
-from neural_brane.progress import Reporter
+from neural_brane.methods.parameters import shared
+from neural_brane.progress import Meter
 
 BLOCK_ROWS = 8_192  # updated at a time by one thread
-FADED = np.float32(1e-12)  # what shrinks forever becomes zero before it is denormal, and a hundred times slower
+FADED = np.float32(1e-12)  # below, a number becomes zero: it would shrink on to a denormal, a hundred times slower
+Blocks = list[tuple[slice, sparse.csr_array]]
+
+
+class Parts(NamedTuple):
+    """The vectors W, and the parts H that they are amounts of."""
+
+    vectors: np.ndarray  # W (nodes, dim)
+    parts: np.ndarray  # H (dim, nodes + attributes)
 
 
 class NNMF(Factorisation):
@@ -20,14 +29,6 @@ class NNMF(Factorisation):
     [A, X] ≈ WH: a node's row of links and its tf-idf attributes, each of length one, are sums of `dim` parts of both
     kinds. The parts have length one, so a vector, the node's row of W, says how much of each part the node holds.
     The steps are those of scikit-learn's NMF(solver="mu"), on many threads.
-
-    Parameters
-    ----------
-    dim : width of a vector.
-    epochs : how many times W and H are updated.
-    seed : of the first values; the same seed gives the same vectors, bit for bit. None draws one.
-    threads : CPU threads; all when None.
-    progress : called with a `Progress` a few times a second.
 
     Examples
     --------
@@ -38,39 +39,34 @@ class NNMF(Factorisation):
 
     title = "nnmf"
     uses = ("links", "attributes")
-    inductive = False
     growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
     paper = "Lee, Seung: Algorithms for non-negative matrix factorization, 2001"
 
-    def __init__(
-        self,
-        *,
-        dim: int = 150,
-        epochs: int = 200,
-        seed: int | None = None,
-        threads: int | None = None,
-        progress: Reporter | None = None,
-    ):
-        self.dim = dim
-        self.epochs = epochs
-        self.seed = seed
-        self.threads = threads
-        self.progress = progress
+    epochs: int = shared("epochs", default=200, about="How many times W and H are updated.")
 
-    def _check(self) -> None:
-        require(isinstance(self.epochs, int) and self.epochs >= 1, "epochs", self.epochs, "a whole number from 1")
+    def _factorise(self, graph: AttributedGraph, seed: int) -> Parts:
+        meter = Meter(self.progress, self.epochs, "steps")
+        nodes, parts = factorise(stacked(graph), self.dim, self.epochs, seed, self.threads, meter)
+        return Parts(nodes * np.linalg.norm(parts, axis=0), parts.T)
 
-    def _factorise(self, graph: AttributedGraph) -> np.ndarray:
-        matrix = stacked(graph)
-        nodes, parts = start(matrix, self.dim, self.seed_)
-        rows, columns = _blocks(matrix), _blocks(matrix.T.tocsr())
-        report = Steps(self.progress, self.epochs)
-        for _ in range(self.epochs):
-            _update(nodes, parts, rows, self.threads)
-            _update(parts, nodes, columns, self.threads)
-            report()
-        self.parts_ = parts.T  # H
-        return nodes * np.linalg.norm(parts, axis=0)
+
+def factorise(
+    matrix: sparse.csr_array,
+    rank: int,
+    epochs: int,
+    seed: int,
+    threads: int | None,
+    meter: Meter,
+    block_rows: int = BLOCK_ROWS,
+) -> tuple[np.ndarray, np.ndarray]:
+    """W (rows, rank) and Hᵀ (columns, rank) after some epochs, which update W and then H."""
+    nodes, parts = start(matrix, rank, seed)
+    rows, columns = _blocks(matrix, block_rows), _blocks(matrix.T.tocsr(), block_rows)
+    for _ in range(epochs):
+        _update(nodes, parts, rows, threads)
+        _update(parts, nodes, columns, threads)
+        meter.advance()
+    return nodes, parts
 
 
 def stacked(graph: AttributedGraph) -> sparse.csr_array:
@@ -88,16 +84,14 @@ def start(matrix: sparse.csr_array, rank: int, seed: int) -> tuple[np.ndarray, n
     return nodes, parts
 
 
-def _blocks(matrix: sparse.csr_array) -> list[tuple[slice, sparse.csr_array]]:
-    """The matrix in blocks of rows, and where each begins and ends."""
-    places = [slice(at, at + BLOCK_ROWS) for at in range(0, matrix.shape[0], BLOCK_ROWS)]
+def _blocks(matrix: sparse.csr_array, rows: int) -> Blocks:
+    """The matrix in blocks of rows, each with its place."""
+    places = [slice(at, at + rows) for at in range(0, matrix.shape[0], rows)]
     return [(place, matrix[place]) for place in places]
 
 
-def _update(
-    factor: np.ndarray, other: np.ndarray, blocks: list[tuple[slice, sparse.csr_array]], threads: int | None
-) -> None:
-    """Multiply one factor, in place, by the ratio of what the matrix asks for to what the product gives."""
+def _update(factor: np.ndarray, other: np.ndarray, blocks: Blocks, threads: int | None) -> None:
+    """Multiply one factor, in place, by the ratio of the matrix to the product of both factors."""
     squares = other.T @ other
 
     def update(block: tuple[slice, sparse.csr_array]) -> None:

@@ -1,9 +1,8 @@
 """node2vec: DeepWalk whose walks turn back, or away, on purpose."""
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.methods._skipgram import check
 from neural_brane.methods.deepwalk import DeepWalk
-from neural_brane.progress import Reporter
+from neural_brane.methods.parameters import number
 from neural_brane.sampling.walks import WalkSampler
 
 
@@ -12,14 +11,7 @@ class Node2Vec(DeepWalk):
 
     A walk that came from t to v goes on to a neighbour x of v in proportion to the edge's weight times 1/p if x is t,
     1 if x is a neighbour of t, and 1/q otherwise. The transitions are exact, drawn by rejection; no table of
-    them is ever made. Everything else is DeepWalk's, and so is p = q = 1.
-
-    Parameters
-    ----------
-    p : return parameter: the higher, the rarer a walk steps back.
-    q : in-out parameter: below 1 walks explore, above 1 they stay near.
-    dim, walks_per_node, walk_length, window, negatives, learning_rate, epochs, seed, threads, progress : as in
-        DeepWalk.
+    them is ever made. Everything else is DeepWalk's, which is the case p = q = 1.
 
     Examples
     --------
@@ -31,40 +23,8 @@ class Node2Vec(DeepWalk):
     title = "node2vec"
     paper = "Grover, Leskovec: node2vec, 2016"
 
-    def __init__(
-        self,
-        *,
-        dim: int = 150,
-        p: float = 1.0,
-        q: float = 0.5,
-        walks_per_node: int = 10,
-        walk_length: int = 80,
-        window: int = 10,
-        negatives: int = 5,
-        learning_rate: float = 0.025,
-        epochs: int = 1,
-        seed: int | None = None,
-        threads: int | None = None,
-        progress: Reporter | None = None,
-    ):
-        super().__init__(
-            dim=dim,
-            walks_per_node=walks_per_node,
-            walk_length=walk_length,
-            window=window,
-            negatives=negatives,
-            learning_rate=learning_rate,
-            epochs=epochs,
-            seed=seed,
-            threads=threads,
-            progress=progress,
-        )
-        self.p = p
-        self.q = q
+    p: float = number("Return parameter: the higher, the rarer a walk steps back.", default=1.0, above=0)
+    q: float = number("In-out parameter: below 1 walks explore, above 1 they stay near.", default=0.5, above=0)
 
-    def _check(self) -> None:
-        super()._check()
-        check(counts={}, rates={"p": self.p, "q": self.q})
-
-    def _walks(self, graph: AttributedGraph) -> WalkSampler:
-        return WalkSampler(graph.adjacency, length=self.walk_length, p=self.p, q=self.q, seed=self.seed_)
+    def _walks(self, graph: AttributedGraph, seed: int) -> WalkSampler:
+        return WalkSampler(graph.adjacency, length=self.walk_length, p=self.p, q=self.q, seed=seed)

@@ -1,173 +1,195 @@
-"""The parameters of a method: their defaults, what its docstring says of them, and their values from text."""
+"""Parameters, declared once: a method's field says a parameter's name, type, default, range and what it is for.
+
+The constructor, the check before a training, `get_params`, the command line, `brane methods NAME` and the reference
+page are all made from that one line::
+
+    class Walker(Embedder):
+        length: int = whole("Nodes in a walk.", default=80)
+
+This module imports no numerical library, so that the command line shows its help at once.
+"""
+
+from __future__ import annotations
 
 import difflib
-import inspect
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from types import GenericAlias, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self, dataclass_transform
 
 from neural_brane.errors import ParameterError
-from neural_brane.methods.base import Embedder
+from neural_brane.methods.kinds import Choice, File, Flag, Function, Kind, Number, Numbers, Whole, cores
 
-WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a word", Path: "a file"}
-TRUE, FALSE = ("true", "yes", "on"), ("false", "no", "off")
+RUN = ("seed", "threads", "device", "deterministic", "checkpoint", "progress")  # are listed after all others
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter that can be written as text."""
+    """A parameter as it was declared. None is accepted where it is the default."""
 
-    name: str
-    default: Any
-    kinds: tuple[Any, ...]  # what its annotation allows, narrowest first
+    kind: Kind
     about: str
+    decides: bool = True  # whether vectors depend on it; on the number of threads, for one, they do not
+    name: str = ""
+    default: Any = None
+
+    def check(self, value: Any) -> Any:
+        """The value in Python's own types; refused, with what may be given, where it makes no sense."""
+        if value is None and self.default is None:
+            return None
+        try:
+            return self.kind.plain(value)
+        except ValueError:
+            raise ParameterError(f"{self.name}={value!r} makes no sense; give {self.expects()}") from None
+
+    def parse(self, text: str) -> Any:
+        """The value that a text stands for; refused, with an example, where it stands for none."""
+        if text.lower() == "none" and self.default is None:
+            return None
+        try:
+            return self.kind.parse(text)
+        except ValueError:
+            message = f"{self.name}={text}: give {self.expects()}, as in {self.name}={self.example()}"
+            raise ParameterError(message) from None
 
     def expects(self) -> str:
         """What may be given, in words."""
-        return " or ".join(_word(kind) for kind in sorted(self.kinds, key=lambda kind: kind is type(None)))
-
-    def parse(self, text: str) -> Any:
-        """The value that a text stands for."""
-        for kind in self.kinds:
-            try:
-                return _parse(kind, text)
-            except ValueError:
-                continue
-        raise ParameterError(f"{self.name}={text}: give {self.expects()}, as in {self.name}={self.example()}")
+        return f"{self.kind}, or None" if self.default is None else str(self.kind)
 
     def example(self) -> str:
-        """A text that would do."""
-        if self.default is not None:
-            return ",".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default)
-        return next(
-            (some for kind, some in ((int, "10"), (float, "0.1"), (bool, "true")) if kind in self.kinds), "none"
-        )
+        """A text that can be parsed: the default where there is one."""
+        if self.default is None:
+            return "0.1" if isinstance(self.kind, Number) else "none" if not isinstance(self.kind, Whole) else "10"
+        return ",".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default).lower()
 
 
-def parameters(method: type[Embedder]) -> dict[str, Parameter]:
-    """The parameters of a method by name, in the order of its signature; functions have no text and are left out.
-
-    >>> from neural_brane.methods import Attributes
-    >>> parameters(Attributes)["dim"].parse("16")
-    16
-    """
-    hints = get_type_hints(method.__init__)
-    about = described(method)
-    found = {}
-    for name, slot in list(inspect.signature(method.__init__).parameters.items())[1:]:
-        kinds = _kinds(hints[name])
-        if kinds:
-            found[name] = Parameter(name, slot.default, kinds, about.get(name, ""))
-    return found
-
-
-def parse_settings(method: type[Embedder], texts: Iterable[str]) -> dict[str, Any]:
-    """The values of texts such as 'walk_length=80', by the types of a method's parameters.
-
-    >>> from neural_brane.methods import NeuralBrane
-    >>> parse_settings(NeuralBrane, ["l2=1e-4", "bias=true", "tolerance=none"])
-    {'l2': 0.0001, 'bias': True, 'tolerance': None}
-    """
-    known, settings = parameters(method), {}
-    for text in texts:
-        name, value = split_setting(method, text)
-        if name in settings:
-            raise ParameterError(f"{text}: {name} is given twice; leave one out")
-        settings[name] = known[name].parse(value)
-    return settings
+# A parameter that several methods have means the same in all of them.
+SHARED = {
+    "dim": Parameter(Whole(), "Width of a vector."),
+    "epochs": Parameter(Whole(), "Passes over the data."),
+    "learning_rate": Parameter(Number(above=0), "Length of a gradient step."),
+    "seed": Parameter(
+        Whole(0, 2**63 - 1),
+        "The same seed gives the same vectors: on the CPU bit for bit, on any number of threads. None draws one.",
+    ),
+    "threads": Parameter(Whole(1, cores()), "CPU threads; all cores when None.", decides=False),
+    "device": Parameter(
+        Choice(("cpu", "cuda", "auto")),
+        "Where to train: cpu, cuda (an NVIDIA GPU) or auto, the GPU where there is one.",
+    ),
+    "checkpoint": Parameter(
+        File(),
+        "A file that keeps the state of the run; where it exists, training goes on from it, to the same vectors. Needs "
+        "a seed.",
+        decides=False,
+    ),
+    "progress": Parameter(Function(), "Called with a `Progress` a few times a second.", decides=False),
+}
 
 
-def parse_grid(method: type[Embedder], texts: Iterable[str]) -> dict[str, list[Any]]:
-    """The values to try of texts such as 'walk_length=20,40'; a semicolon separates where a value has commas."""
-    known, grid = parameters(method), {}
-    for text in texts:
-        name, values = split_setting(method, text)
-        grid[name] = [known[name].parse(value.strip()) for value in values.split(";" if ";" in values else ",")]
-    return grid
+def shared(name: str, *, default: Any, about: str = "") -> Any:
+    """Declare a parameter that several methods have; `about` says more where this method needs it."""
+    return _declare(replace(SHARED[name], about=about or SHARED[name].about), default)
 
 
-def split_setting(method: type[Embedder], text: str) -> tuple[str, str]:
-    """The name and the value of 'name=value'; the name is one of the method's parameters."""
-    known = parameters(method)
-    name, equals, value = (part.strip() for part in text.partition("="))
-    name = name.replace("-", "_")
-    first = next(iter(known.values()))
-    if not equals:
-        raise ParameterError(f"'{text}' sets nothing; write name=value, as in {first.name}={first.example()}")
-    if name not in known:
+def whole(about: str, *, default: int | None, least: int = 1) -> Any:
+    """Declare a whole number."""
+    return _declare(Parameter(Whole(least), about), default)
+
+
+def number(about: str, *, default: float | None, **bounds: float) -> Any:
+    """Declare a number; bounds are `least=` or `above=`."""
+    return _declare(Parameter(Number(**bounds), about), default)
+
+
+def numbers(about: str, *, default: tuple[float, ...]) -> Any:
+    """Declare some numbers from 0."""
+    return _declare(Parameter(Numbers(), about), default)
+
+
+def choice(about: str, *, default: Any, options: Sequence[Any]) -> Any:
+    """Declare one of some options."""
+    return _declare(Parameter(Choice(tuple(options)), about), default)
+
+
+def flag(about: str, *, default: bool | None) -> Any:
+    """Declare something that is true or false."""
+    return _declare(Parameter(Flag(), about), default)
+
+
+def _declare(parameter: Parameter, default: Any) -> Any:
+    return field(default=default, metadata={"parameter": parameter})
+
+
+@dataclass_transform(
+    kw_only_default=True, eq_default=False, field_specifiers=(shared, whole, number, numbers, choice, flag)
+)
+class Parametrised:
+    """An estimator as scikit-learn knows it. Its annotated fields are its parameters, stored as they are given."""
+
+    title: ClassVar[str]
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        dataclass(kw_only=True, eq=False, repr=False)(cls)
+        cls.__doc__ = _document(cls)
+
+    @classmethod
+    def parameters(cls) -> dict[str, Parameter]:
+        """The parameters by name, in the order they are declared; those of the run come last.
+
+        >>> from neural_brane import Attributes
+        >>> list(Attributes.parameters())
+        ['dim', 'seed', 'threads', 'progress']
+        """
+        ordered = sorted(fields(cls), key=lambda one: RUN.index(one.name) if one.name in RUN else -1)  # type: ignore[arg-type]
+        return {one.name: replace(one.metadata["parameter"], name=one.name, default=one.default) for one in ordered}
+
+    @classmethod
+    def parameter(cls, name: str) -> Parameter:
+        """A parameter by its name; where there is none, the error names the likeliest one."""
+        known = cls.parameters()
+        if name in known:
+            return known[name]
         close = difflib.get_close_matches(name, known, n=1)
         hint = f" (did you mean '{close[0]}'?)" if close else ""
-        example = known[close[0]] if close else first
-        raise ParameterError(
-            f"{text}: method '{method.title}' has no parameter '{name}'{hint}; it has {', '.join(known)}; "
-            f"write it as in {example.name}={example.example()}"
-        )
-    return name, value
+        raise ParameterError(f"method '{cls.title}' has no parameter '{name}'{hint}; it has {', '.join(known)}")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Every parameter's value as given."""
+        return {name: getattr(self, name) for name in self.parameters()}
+
+    def set_params(self, **values: Any) -> Self:
+        """Change some parameters. Returns self."""
+        for name, value in values.items():
+            setattr(self, self.parameter(name).name, value)
+        return self
+
+    def parameters_in_force(self) -> dict[str, Any]:
+        """Every parameter's value as training uses it, checked, and in Python's own types."""
+        return {name: one.check(getattr(self, name)) for name, one in self.parameters().items()}
+
+    def deciding_parameters(self) -> dict[str, Any]:
+        """The parameters in force that decide the vectors, fit for JSON: all but the seed and those of the run."""
+        known, values = self.parameters(), self.parameters_in_force()
+        return {name: value for name, value in values.items() if known[name].decides and name != "seed"}
+
+    def __repr__(self) -> str:
+        known = self.parameters()
+        changed = {name: value for name, value in self.get_params().items() if value is not known[name].default}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks of an estimator in a pipeline or a search: it is there to ask."""
+        from sklearn.base import BaseEstimator
+
+        return BaseEstimator.__sklearn_tags__(self)
 
 
-def described(method: type[Embedder]) -> dict[str, str]:
-    """What the docstring's section 'Parameters' says of each of them."""
-    section = re.search(r"\nParameters\n-+\n(.*?)(?:\n\n[A-Z]\w+\n-+\n|\Z)", inspect.getdoc(method) or "", re.DOTALL)
-    about: dict[str, str] = {}
-    for entry in re.split(r"\n(?=\S)", section.group(1)) if section else []:
-        names, _, text = entry.partition(" : ")
-        about |= dict.fromkeys(re.split(r",\s*", names.strip()), " ".join(text.split()))
-    return about
-
-
-def summary(method: type[Embedder]) -> str:
-    """What the docstring says before its parameters."""
-    return (inspect.getdoc(method) or "").partition("\nParameters\n")[0].strip()
-
-
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    """The types of an annotation that text can be turned into, narrowest first."""
-    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    options = tuple(
-        GenericAlias(tuple, (get_args(kind)[0], ...)) if get_origin(kind) is Sequence else kind for kind in options
-    )
-    order = [type(None), bool, int, float, Literal, tuple, str, Path]
-    usable = [kind for kind in options if (get_origin(kind) or kind) in order]
-    if usable == [type(None)]:
-        return ()
-    return tuple(sorted(usable, key=lambda kind: order.index(get_origin(kind) or kind)))
-
-
-def _parse(kind: Any, text: str) -> Any:
-    """A text as one type, or ValueError."""
-    if kind is type(None):
-        return _choose({"none": None}, text)
-    if kind is bool:
-        return _choose(dict.fromkeys(TRUE, True) | dict.fromkeys(FALSE, False), text)
-    if get_origin(kind) is Literal:
-        return _choose({str(value): value for value in get_args(kind)}, text)
-    if (get_origin(kind) or kind) is tuple:
-        return _parse_tuple(get_args(kind), [part.strip() for part in text.strip("() ").split(",") if part.strip()])
-    return kind(text)
-
-
-def _parse_tuple(members: tuple[Any, ...], parts: list[str]) -> tuple[Any, ...]:
-    if len(members) == 2 and members[1] is Ellipsis:
-        members = (members[0],) * len(parts)
-    return tuple(_parse(member, part) for member, part in zip(members, parts, strict=True))
-
-
-def _choose(values: dict[str, Any], text: str) -> Any:
-    if text.lower() not in values:
-        raise ValueError(text)
-    return values[text.lower()]
-
-
-def _word(kind: Any) -> str:
-    if kind is type(None):
-        return "none"
-    if get_origin(kind) is Literal:
-        return "one of " + ", ".join(map(str, get_args(kind)))
-    if (get_origin(kind) or kind) is tuple:
-        members = get_args(kind)
-        some = _word(members[0]).removeprefix("a ")
-        return f"{some}s by commas" if members[1:] == (Ellipsis,) else f"{len(members)} {some}s by commas"
-    return WORDS[kind]
+def _document(method: type[Parametrised]) -> str:
+    """A class's docstring with its parameters, as numpydoc writes them, before the first section."""
+    lines = ["Parameters", "----------"]
+    for name, parameter in method.parameters().items():
+        lines += [f"{name} : {parameter.expects()}, default {parameter.default!r}", f"    {parameter.about}"]
+    section = "\n".join(f"    {line}" for line in lines)
+    text, found, examples = (method.__doc__ or "").rstrip().partition("\n\n    Examples\n")
+    return f"{text}\n\n{section}{found}{examples}\n    "

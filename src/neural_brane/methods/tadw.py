@@ -1,5 +1,7 @@
 """TADW: random walks of two steps and text, factorised together."""
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import sparse
 
@@ -14,9 +16,17 @@ from neural_brane.linalg import (
     weigh,
 )
 from neural_brane.methods._factorisation import Factorisation
-from neural_brane.methods.base import require
-from neural_brane.methods.steps import Steps
-from neural_brane.progress import Reporter
+from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.progress import Meter
+
+
+class Factors(NamedTuple):
+    """The vectors, and the factors and the text that they are made of."""
+
+    vectors: np.ndarray  # (nodes, dim)
+    nodes: np.ndarray  # Wᵀ (nodes, half)
+    directions: np.ndarray  # Hᵀ (text_dim, half)
+    text: np.ndarray  # Tᵀ (nodes, text_dim)
 
 
 class TADW(Factorisation):
@@ -27,16 +37,6 @@ class TADW(Factorisation):
     ever multiplied with. A vector is the node's column of W beside that of HT, each of length one as in the authors'
     program; an odd dim leaves out the last number of HT.
 
-    Parameters
-    ----------
-    dim : width of a vector.
-    text_dim : directions of the attributes that are kept.
-    l2 : weight of the regularisation, the paper's λ.
-    epochs : how many times W and H are solved for.
-    seed : of the first values; the same seed gives the same vectors, bit for bit. None draws one.
-    threads : CPU threads; all when None.
-    progress : called with a `Progress` a few times a second.
-
     Examples
     --------
     >>> from neural_brane import load
@@ -46,67 +46,48 @@ class TADW(Factorisation):
 
     title = "tadw"
     uses = ("links", "attributes")
-    inductive = False
     growth = "time: epochs × (edges × dim + nodes × dim × text_dim); memory: entries + nodes × (dim + text_dim)"
     paper = "Yang, Liu, Zhao, Sun, Chang: Network representation learning with rich text information, 2015"
 
-    def __init__(
-        self,
-        *,
-        dim: int = 150,
-        text_dim: int = 200,
-        l2: float = 0.2,
-        epochs: int = 20,
-        seed: int | None = None,
-        threads: int | None = None,
-        progress: Reporter | None = None,
-    ):
-        self.dim = dim
-        self.text_dim = text_dim
-        self.l2 = l2
-        self.epochs = epochs
-        self.seed = seed
-        self.threads = threads
-        self.progress = progress
+    text_dim: int = whole("Directions of the attributes that are kept.", default=200)
+    l2: float = number("Weight of the regularisation, the paper's λ.", default=0.2, above=0)
+    epochs: int = shared("epochs", default=20, about="How many times W and H are solved for.")
 
-    def _check(self) -> None:
-        for name in ("text_dim", "epochs"):
-            value = getattr(self, name)
-            require(isinstance(value, int) and value >= 1, name, value, "a whole number from 1")
-        require(0 < self.l2 < np.inf, "l2", self.l2, "a number above 0")
+    def _factorise(self, graph: AttributedGraph, seed: int) -> Factors:
+        meter = Meter(self.progress, leading_steps(len(graph), self.text_dim) + self.epochs, "steps")
+        text = self._text(graph, seed, meter)
+        nodes, directions = self._alternate(text, transition(graph.adjacency), seed, meter)
+        vectors = np.hstack([unit_rows(nodes), unit_rows(text @ directions)])[:, : self.dim]
+        return Factors(vectors, nodes, directions, text)
 
-    def _factorise(self, graph: AttributedGraph) -> np.ndarray:
-        report = Steps(self.progress, leading_steps(len(graph), self.text_dim) + self.epochs)
-        self.text_ = self._text(graph, report)
-        self._alternate(transition(graph.adjacency), report)
-        return np.hstack([unit_rows(self.nodes_), unit_rows(self.text_ @ self.directions_)])[:, : self.dim]
-
-    def _text(self, graph: AttributedGraph, report: Steps) -> np.ndarray:
+    def _text(self, graph: AttributedGraph, seed: int, meter: Meter) -> np.ndarray:
         """Tᵀ (nodes, text_dim): the attributes in few directions."""
         words = weigh(graph.attributes, inverse_frequency(graph.attributes))
         values, vectors = leading(
             lambda table: words @ (words.T @ table),
-            len(graph), self.text_dim, seed=self.seed_, threads=self.threads, report=report,
+            len(graph), self.text_dim, seed=seed, threads=self.threads, report=meter.advance,
         )  # fmt: skip
         return vectors * np.sqrt(values)
 
-    def _alternate(self, walk: sparse.csr_array, report: Steps) -> None:
-        """Find Wᵀ (nodes, half) and Hᵀ (text_dim, half), kept as nodes_ and directions_."""
-        text, ridge = self.text_, self.l2 / 2
-        half = (self.dim + 1) // 2
+    def _alternate(
+        self, text: np.ndarray, walk: sparse.csr_array, seed: int, meter: Meter
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Wᵀ (nodes, half) and Hᵀ (text_dim, half), solved for in turn."""
+        half, ridge = (self.dim + 1) // 2, self.l2 / 2
         text_squares, text_axes = np.linalg.eigh(text.T @ text)
-        self.directions_ = np.random.default_rng(self.seed_).standard_normal((self.text_dim, half))
+        directions = np.random.default_rng(seed).standard_normal((self.text_dim, half))
         for _ in range(self.epochs):
-            seen = text @ self.directions_
+            seen = text @ directions
             targets = by_slabs(lambda table: _two_steps(walk, table), seen, threads=self.threads)
-            self.nodes_ = np.linalg.solve(seen.T @ seen + ridge * np.eye(half), targets.T).T
-            # WWᵀ H TTᵀ + λ/2 H = W M Tᵀ falls apart into single numbers along the axes of both squares.
-            squares, axes = np.linalg.eigh(self.nodes_.T @ self.nodes_)
-            targets = by_slabs(lambda table: _two_steps(walk.T, table), self.nodes_, threads=self.threads)
+            nodes = np.linalg.solve(seen.T @ seen + ridge * np.eye(half), targets.T).T
+            # WWᵀ H TTᵀ + λ/2 H = W M Tᵀ is one equation per number along the axes of both squares.
+            squares, axes = np.linalg.eigh(nodes.T @ nodes)
+            targets = by_slabs(lambda table: _two_steps(walk.T, table), nodes, threads=self.threads)
             along = text_axes.T @ (text.T @ targets) @ axes
             along /= np.maximum(np.outer(text_squares, squares), 0) + ridge
-            self.directions_ = text_axes @ along @ axes.T
-            report()
+            directions = text_axes @ along @ axes.T
+            meter.advance()
+        return nodes, directions
 
 
 def _two_steps(walk: sparse.csr_array, table: np.ndarray) -> np.ndarray:

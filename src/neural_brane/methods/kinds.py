@@ -1,0 +1,163 @@
+"""The kinds of values that parameters have: what is accepted, as what it is used, and how it is written as text.
+
+NumPy's numbers are numbers, and True is none. `plain` gives the Python value of whatever is accepted, and raises
+ValueError for the rest; `str(kind)` says in words what is accepted.
+"""
+
+import math
+import numbers
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TRUTH = dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "no", "off"), False)
+
+
+class Kind(ABC):
+    """A kind of value."""
+
+    @abstractmethod
+    def plain(self, value: Any) -> Any:
+        """The value in Python's own types."""
+
+    @abstractmethod
+    def parse(self, text: str) -> Any:
+        """The value that a text spells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(Kind):
+    """A whole number from `least` to `most`."""
+
+    least: int = 1
+    most: int | None = None
+
+    def plain(self, value: Any) -> int:
+        if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not self._inside(int(value)):
+            raise ValueError
+        return int(value)
+
+    def _inside(self, value: int) -> bool:
+        return value >= self.least and (self.most is None or value <= self.most)
+
+    def parse(self, text: str) -> int:
+        return self.plain(int(text))
+
+    def __str__(self) -> str:
+        return f"a whole number from {self.least}" + (f" to {self.most}" if self.most else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Number(Kind):
+    """A finite number from `least` on, or above `above`."""
+
+    least: float = -math.inf
+    above: float = -math.inf
+
+    def plain(self, value: Any) -> float:
+        real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not real or not math.isfinite(value) or value < self.least or value <= self.above:
+            raise ValueError
+        return float(value)
+
+    def parse(self, text: str) -> float:
+        return self.plain(float(text))
+
+    def __str__(self) -> str:
+        return f"a number above {self.above:g}" if math.isfinite(self.above) else f"a number from {self.least:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers(Kind):
+    """Some numbers from 0, not all of them 0."""
+
+    def plain(self, value: Any) -> tuple[float, ...]:
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise ValueError
+        found = tuple(Number(least=0).plain(one) for one in value)
+        if not any(found):
+            raise ValueError
+        return found
+
+    def parse(self, text: str) -> tuple[float, ...]:
+        return self.plain([float(part) for part in text.strip("() ").split(",")])
+
+    def __str__(self) -> str:
+        return "numbers from 0, separated by commas, not all 0"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Kind):
+    """One of some options."""
+
+    options: Sequence[Any]
+
+    def plain(self, value: Any) -> Any:
+        for option in self.options:
+            if value == option and not isinstance(value, bool):
+                return option
+        raise ValueError
+
+    def parse(self, text: str) -> Any:
+        return self.plain(next((option for option in self.options if str(option) == text.lower()), text))
+
+    def __str__(self) -> str:
+        return f"one of {', '.join(map(str, self.options))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Flag(Kind):
+    """True or false."""
+
+    def plain(self, value: Any) -> bool:
+        if type(value).__name__ not in ("bool", "bool_"):  # the second is NumPy's
+            raise ValueError
+        return bool(value)
+
+    def parse(self, text: str) -> bool:
+        if text.lower() not in TRUTH:
+            raise ValueError
+        return TRUTH[text.lower()]
+
+    def __str__(self) -> str:
+        return "true or false"
+
+
+@dataclass(frozen=True, slots=True)
+class File(Kind):
+    """The path of a file."""
+
+    def plain(self, value: Any) -> str:
+        if not isinstance(value, str | Path):
+            raise ValueError
+        return str(value)
+
+    def parse(self, text: str) -> str:
+        return text
+
+    def __str__(self) -> str:
+        return "the path of a file"
+
+
+@dataclass(frozen=True, slots=True)
+class Function(Kind):
+    """A function, which no text can spell."""
+
+    def plain(self, value: Any) -> Any:
+        if not callable(value):
+            raise ValueError
+        return value
+
+    def parse(self, text: str) -> Any:
+        raise ValueError
+
+    def __str__(self) -> str:
+        return "a function"
+
+
+def cores() -> int:
+    """How many CPU cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
