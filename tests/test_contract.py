@@ -284,4 +284,8 @@ def test_one_file_and_one_line_make_a_method(toy, small_graph, capsys):
     vectors = toy / "v.npz"
     result = run(app, ["embed", "stdlib", "--method", "toy", "--set", "power=0", "--dim", "2", "-o", str(vectors)])
     assert result.exit_code == 0, result.stderr
-    assert Embedding.load(vectors).provenance["parameters"] == {"dim": 2, "power": 0, "seed": pytest.approx(2**62, rel=1)}
+    assert Embedding.load(vectors).provenance["parameters"] == {
+        "dim": 2,
+        "power": 0,
+        "seed": pytest.approx(2**62, rel=1),
+    }

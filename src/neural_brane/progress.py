@@ -50,7 +50,7 @@ class Meter:
     def advance(self, count: int = 1, *, epoch: int = 1, loss: float | None = None) -> None:
         """Count some more units as done."""
         self.done += count
-        if self.report is None:
+        if self.report is None or self.done == self._told:
             return
         now = self._clock()
         elapsed = now - self._told_at

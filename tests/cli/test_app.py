@@ -9,7 +9,7 @@ from neural_brane.cli import app as module
 from neural_brane.cli.app import app
 from neural_brane.errors import GraphError
 
-HEAVY = ("numba", "sklearn", "matplotlib", "polars", "scipy", "numpy")
+HEAVY = {"numba", "sklearn", "matplotlib", "polars", "scipy", "numpy"}
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_help_teaches_the_formats_within_eighty_columns():
 def test_every_command_has_help(command):
     result = CliRunner().invoke(app, [command, "--help"])
     assert result.exit_code == 0
-    assert f"brane {command}" in result.stdout or "Usage" in result.stdout
+    assert f"brane {command}" in result.stdout
 
 
 def test_a_foreseen_error_is_one_line_and_exit_code_2(failing):
@@ -69,9 +69,9 @@ def test_a_mistake_of_ours_is_not_hidden(failing):
 
 
 def test_an_unknown_option_leaves_with_code_2():
-    result = CliRunner().invoke(app, ["embed", "citeseer", "-o", "v.npz", "--recipe", "secret"])
+    result = CliRunner().invoke(app, ["embed", "citeseer", "-o", "v.npz", "--secret", "3"])
     assert result.exit_code == 2
-    assert "secret" in result.stderr
+    assert "--secret" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["embed", "--help"], ["--version"]])

@@ -3,7 +3,6 @@ import pytest
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from neural_brane import AttributedGraph, Attributes, PropagatedAttributes, SmoothedAttributes, synthetic
-from neural_brane.errors import ParameterError
 
 GOLDEN = {
     Attributes: [1.337240, -0.834763, -0.859876],
@@ -78,19 +77,3 @@ def test_progress_ends_at_its_total(small_graph):
     seen = []
     PropagatedAttributes(dim=3, seed=0, progress=seen.append).fit(small_graph)
     assert (seen[-1].done, seen[-1].unit, seen[-1].loss) == (seen[-1].total, "steps", None)
-
-
-@pytest.mark.parametrize(
-    ("method", "message"),
-    [
-        (PropagatedAttributes(weights=()), "one per hop"),
-        (PropagatedAttributes(weights=(0, 0)), "not all 0"),
-        (PropagatedAttributes(weights=(1, -1)), "numbers from 0"),
-        (SmoothedAttributes(hops=-1), "hops=-1 makes no sense"),
-        (Attributes(seed=-1), "seed=-1 makes no sense"),
-        (Attributes(threads=0), "threads=0 makes no sense"),
-    ],
-)
-def test_senseless_parameters_are_refused(method, message, small_graph):
-    with pytest.raises(ParameterError, match=message):
-        method.fit(small_graph)

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from neural_brane import Graph2Gauss, load
-from neural_brane.errors import GraphError, ParameterError
+from neural_brane.errors import GraphError
 from neural_brane.methods import graph2gauss
 from neural_brane.sampling.hops import HopSampler
 
@@ -86,7 +86,7 @@ def test_triplets_weigh_what_they_stand_for(small_graph):
 def test_vectors_are_the_trained_means(small_graph):
     method = Graph2Gauss(dim=5, hidden=7, epochs=3, seed=0).fit(small_graph)
     weights = graph2gauss.Weights(*map(torch.from_numpy, method.weights_))
-    rows = graph2gauss.backend.SparseRows(small_graph.attributes, torch.device("cpu"))
+    rows = graph2gauss.backend.SparseRows(small_graph.attributes, "cpu")
     mean, variance = graph2gauss.gaussians(weights, rows)
     np.testing.assert_allclose(method.embedding_.vectors, mean, rtol=1e-4, atol=1e-6)
     assert (variance > 0).all()
@@ -100,22 +100,8 @@ def test_training_lowers_the_loss(hops):
 
 def test_a_complete_graph_is_refused():
     complete = sparse.csr_array(1 - np.eye(5, dtype=np.float32))
-    with pytest.raises(GraphError, match="no node has a neighbour and a node farther away"):
+    with pytest.raises(GraphError, match="no node of this graph has a neighbour and a node farther away"):
         Graph2Gauss().fit((complete, complete))
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"hops": 4}, "hops=4 makes no sense; give 1, 2 or 3"),
-        ({"hidden": 0}, "hidden=0 makes no sense; give a whole number from 1"),
-        ({"learning_rate": float("nan")}, "learning_rate=nan makes no sense"),
-        ({"seed": -1}, "seed=-1 makes no sense"),
-    ],
-)
-def test_senseless_parameters_are_refused(parameters, message, small_graph):
-    with pytest.raises(ParameterError, match=message):
-        Graph2Gauss(**parameters).fit(small_graph)
 
 
 def test_golden_loss():

@@ -9,6 +9,7 @@ from sklearn.preprocessing import normalize
 
 from neural_brane import NNMF, synthetic
 from neural_brane.methods import nnmf
+from neural_brane.progress import Meter
 
 GOLDEN = [0.0, 1.155020, 0.0, 0.229823]
 
@@ -24,14 +25,26 @@ def scikit_learns(graph, *, seed, dim, epochs, **settings):
         return matrix, model.fit_transform(matrix, W=nodes, H=np.ascontiguousarray(parts.T)), model.components_
 
 
-def test_it_takes_scikit_learns_steps(monkeypatch):
+def test_it_takes_scikit_learns_steps():
     graph = synthetic(200, seed=5)
-    monkeypatch.setattr(nnmf, "BLOCK_ROWS", 37)  # several blocks of rows, and a short last one
     ours = NNMF(dim=12, epochs=25, seed=4).fit(graph)
     _, nodes, parts = scikit_learns(graph, seed=4, dim=12, epochs=25, solver="mu")
     lengths = np.linalg.norm(parts, axis=1)
     np.testing.assert_allclose(ours.vectors_, nodes * lengths, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(ours.parts_, parts, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_blocks_of_rows_and_threads_change_no_bit(threads):
+    matrix = nnmf.stacked(synthetic(200, seed=5))
+    meter = Meter(None, 5, "steps")
+    whole = nnmf.factorise(matrix, 12, 5, 4, 1, meter)
+    pieces = nnmf.factorise(matrix, 12, 5, 4, threads, meter, block_rows=37)  # the last one is short
+    for one, other in zip(whole, pieces, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    again = nnmf.factorise(matrix, 12, 5, 4, 3 - threads, meter, block_rows=37)
+    for one, other in zip(pieces, again, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_it_ends_as_near_as_scikit_learns_other_solver():

@@ -1,50 +1,46 @@
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Literal
+"""Parameters as they are declared: what is accepted, what a text means, what the docstring says."""
 
+import inspect
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from neural_brane.errors import ParameterError
-from neural_brane.methods import METHODS
-from neural_brane.methods.base import Embedder
-from neural_brane.methods.parameters import parameters, parse_grid, parse_settings, summary
+from neural_brane.methods.parameters import Parametrised, choice, flag, number, numbers, shared, whole
 
 
-class Walker(Embedder):
+class Walker(Parametrised):
     """Walks about.
 
     It does little else.
 
-    Parameters
-    ----------
-    dim : width.
-    p, q : return and
-        in-out.
-    kind : which.
-
     Examples
     --------
-    none : whatever
+    >>> 1 + 1
+    2
     """
 
     title = "walker"
 
-    def __init__(
-        self,
-        *,
-        dim: int = 8,
-        p: float | None = None,
-        q: float = 1.0,
-        kind: Literal["slow", "quick"] = "slow",
-        sizes: tuple[int, ...] = (25, 10),
-        weights: Sequence[float] | None = None,
-        pair: tuple[float, float] = (0.5, 1.0),
-        loud: bool = False,
-        name: str = "w",
-        file: str | Path | None = None,
-        progress: object = None,
-    ):
-        pass
+    dim: int = shared("dim", default=8)
+    p: float | None = number("Return.", default=None, above=0)
+    kind: str = choice("Which.", default="slow", options=("slow", "quick"))
+    hops: int = choice("How far.", default=1, options=(1, 2, 3))
+    weights: tuple[float, ...] = numbers("Of hops.", default=(1.0, 0.5))
+    loud: bool = flag("Whether to sing.", default=False)
+    rests: int = whole("Pauses.", default=3, least=0)
+    seed: int | None = shared("seed", default=None)
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
+
+
+class Runner(Walker):
+    """Runs."""
+
+    title = "runner"
+
+    dim: int = shared("dim", default=4, about="Width of a runner.")
+    speed: float = number("How fast.", default=2.5, least=0)
 
 
 @pytest.mark.parametrize(
@@ -52,21 +48,20 @@ class Walker(Embedder):
     [
         ("dim=16", 16),
         ("p=none", None),
-        ("p=0.25", 0.25),
-        ("q=1e-3", 0.001),
-        ("kind=quick", "quick"),
-        ("sizes=5", (5,)),
-        ("sizes=5, 3,2", (5, 3, 2)),
-        ("pair=(1,2)", (1.0, 2.0)),
+        ("p=1e-3", 0.001),
+        ("kind=Quick", "quick"),
+        ("hops=2", 2),
         ("weights=1,0.5", (1.0, 0.5)),
+        ("weights=(2,)", (2.0,)),
         ("loud=yes", True),
         ("loud=False", False),
-        ("name=1", "1"),
-        ("file=a=b.txt", "a=b.txt"),
+        ("rests=0", 0),
+        ("checkpoint=a=b.txt", "a=b.txt"),
     ],
 )
-def test_text_becomes_what_the_signature_says(text, value):
-    parsed = parse_settings(Walker, [text])[text.partition("=")[0]]
+def test_text_becomes_what_was_declared(text, value):
+    name, _, written = text.partition("=")
+    parsed = Walker.parameter(name).parse(written)
     assert parsed == value
     assert type(parsed) is type(value)
 
@@ -74,47 +69,74 @@ def test_text_becomes_what_the_signature_says(text, value):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("dim=2.5", "dim=2.5: give a whole number, as in dim=8"),
-        ("p=big", "p=big: give a number or none, as in p=0.1"),
+        ("dim=2.5", "dim=2.5: give a whole number from 1, as in dim=8"),
+        ("dim=none", "dim=none: give a whole number from 1, as in dim=8"),
+        ("p=big", "p=big: give a number above 0, or None, as in p=0.1"),
+        ("p=nan", "p=nan: give a number above 0, or None, as in p=0.1"),
         ("kind=fast", "kind=fast: give one of slow, quick, as in kind=slow"),
-        ("sizes=a", "sizes=a: give whole numbers by commas, as in sizes=25,10"),
-        ("pair=1", "pair=1: give 2 numbers by commas, as in pair=0.5,1.0"),
-        ("loud=2", "loud=2: give true or false, as in loud=False"),
-        ("dimm=2", "dimm=2: method 'walker' has no parameter 'dimm' (did you mean 'dim'?); it has dim, p, q, "),
-        ("progress=1", "has no parameter 'progress'"),
-        ("dim", "'dim' sets nothing; write name=value, as in dim=8"),
+        ("weights=a", "weights=a: give numbers from 0, separated by commas, not all 0, as in weights=1.0,0.5"),
+        ("loud=2", "loud=2: give true or false, as in loud=false"),
+        ("seed=-1", "seed=-1: give a whole number from 0, or None, as in seed=1"),
     ],
 )
-def test_mistakes_say_what_may_be_given(text, message):
+def test_a_text_that_means_nothing_is_answered_with_what_may_be_given(text, message):
+    name, _, written = text.partition("=")
     with pytest.raises(ParameterError) as error:
-        parse_settings(Walker, [text])
-    assert message in str(error.value)
+        Walker.parameter(name).parse(written)
+    assert str(error.value) == message
 
 
-def test_a_setting_given_twice_is_refused():
-    with pytest.raises(ParameterError, match="dim is given twice"):
-        parse_settings(Walker, ["dim=1", "dim=2"])
+def test_a_name_that_is_not_there_is_answered_with_the_likeliest():
+    with pytest.raises(
+        ParameterError, match=r"method 'walker' has no parameter 'dimm' \(did you mean 'dim'\?\); it has"
+    ):
+        Walker.parameter("dimm")
+    with pytest.raises(ParameterError, match="has no parameter 'speed'"):
+        Walker().set_params(speed=1.0)
 
 
-def test_a_grid_is_a_list_of_values():
-    assert parse_grid(Walker, ["dim=1,2", "pair=1,2;3,4"]) == {"dim": [1, 2], "pair": [(1.0, 2.0), (3.0, 4.0)]}
+def test_values_in_force_are_pythons_own():
+    given = Walker(
+        dim=np.int32(5), p=np.float32(0.5), loud=np.True_, weights=np.array([1, 2]), checkpoint=Path("a")
+    )  # fmt: skip
+    values = given.parameters_in_force()
+    assert values["dim"] == 5
+    assert [type(values[name]) for name in ("dim", "p", "loud", "weights", "checkpoint")] == [
+        int, float, bool, tuple, str,
+    ]  # fmt: skip
+    assert type(given.dim) is np.int32, "what was given is kept as it is"
 
 
-def test_what_the_docstring_says_is_found():
-    found = parameters(Walker)
-    assert list(found) == ["dim", "p", "q", "kind", "sizes", "weights", "pair", "loud", "name", "file"]
-    assert (found["dim"].about, found["q"].about, found["name"].about) == ("width.", "return and in-out.", "")
-    assert summary(Walker) == "Walks about.\n\nIt does little else."
+def test_a_subclass_has_its_bases_parameters_and_its_own():
+    assert list(Runner.parameters()) == [
+        "dim", "p", "kind", "hops", "weights", "loud", "rests", "speed", "seed", "checkpoint",
+    ]  # fmt: skip
+    assert (Runner().dim, Runner().speed, Walker().dim) == (4, 2.5, 8)
+    assert Runner.parameter("dim").about == "Width of a runner."
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_every_parameter_of_a_method_can_be_typed(name):
-    assert METHODS[name]().get_params().keys() - parameters(METHODS[name]).keys() <= {"progress"}
+def test_what_changes_no_vector_does_not_decide():
+    decides = Walker(seed=3, checkpoint="a").deciding_parameters()
+    assert "seed" not in decides
+    assert "checkpoint" not in decides
+    assert decides["kind"] == "slow"
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_a_method_reads_its_own_defaults(name):
-    """What is shown as an example can be typed, and is the default where there is one."""
-    for parameter in parameters(METHODS[name]).values():
-        value = parameter.parse(parameter.example())
-        assert parameter.default is None or value == parameter.default
+def test_the_docstring_lists_the_parameters_before_the_examples():
+    text = inspect.getdoc(Walker)
+    assert text.startswith("Walks about.\n\nIt does little else.\n\nParameters\n----------\ndim : ")
+    assert "\np : a number above 0, or None, default None\n    Return.\n" in text
+    assert text.index("Parameters\n") < text.index("Examples\n")
+    assert "speed : a number from 0, default 2.5\n    How fast." in inspect.getdoc(Runner)
+
+
+def test_the_representation_shows_what_was_changed():
+    assert repr(Walker(p=0.5, loud=True)) == "Walker(p=0.5, loud=True)"
+    assert repr(Walker()) == "Walker()"
+
+
+def test_parameters_are_keyword_arguments():
+    with pytest.raises(TypeError):
+        Walker(8)
+    with pytest.raises(TypeError, match="length"):
+        Walker(length=3)

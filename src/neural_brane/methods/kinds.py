@@ -47,7 +47,8 @@ class Whole(Kind):
         return self.plain(int(text))
 
     def __str__(self) -> str:
-        return f"a whole number from {self.least}" + (f" to {self.most}" if self.most else "")
+        bound = f" to {self.most}" if self.most and self.most < 2**31 else ""  # the largest seed says nothing to people
+        return f"a whole number from {self.least}{bound}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Numbers(Kind):
         return found
 
     def parse(self, text: str) -> tuple[float, ...]:
-        return self.plain([float(part) for part in text.strip("() ").split(",")])
+        return self.plain([float(part) for part in text.strip("(), ").split(",")])
 
     def __str__(self) -> str:
         return "numbers from 0, separated by commas, not all 0"

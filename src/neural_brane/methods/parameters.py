@@ -58,7 +58,7 @@ class Parameter:
     def example(self) -> str:
         """A text that can be parsed: the default where there is one."""
         if self.default is None:
-            return "0.1" if isinstance(self.kind, Number) else "none" if not isinstance(self.kind, Whole) else "10"
+            return {Number: "0.1", Whole: "1", Flag: "true"}.get(type(self.kind), "none")
         return ",".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default).lower()
 
 

@@ -1,0 +1,31 @@
+from neural_brane.progress import INTERVAL, Meter
+
+
+def clock_of(*times):
+    return iter(times).__next__
+
+
+def test_reports_come_at_intervals_when_an_epoch_begins_and_at_the_end():
+    seen = []
+    steps = 0.0, 0.01, 0.02, 0.02 + 1.1 * INTERVAL, 0.3, 0.31, 0.32
+    meter = Meter(seen.append, 6, "steps", epochs=2, clock=clock_of(*steps))
+    for epoch in (1, 1, 1, 1, 2, 2):
+        meter.advance(epoch=epoch, loss=0.5)
+    assert [(progress.done, progress.epoch) for progress in seen] == [(1, 1), (3, 1), (5, 2), (6, 2)]
+    assert {(progress.total, progress.epochs, progress.loss, progress.unit) for progress in seen} == {
+        (6, 2, 0.5, "steps")
+    }
+
+
+def test_the_rate_is_that_since_the_report_before():
+    seen = []
+    meter = Meter(seen.append, 100, "pairs", done=10, clock=clock_of(0.0, 2.0, 3.0))
+    meter.advance(30)
+    meter.advance(60)
+    assert [(progress.done, progress.rate) for progress in seen] == [(40, 15.0), (100, 60.0)]
+
+
+def test_without_a_reporter_it_only_counts():
+    meter = Meter(None, 3, "steps", clock=clock_of(0.0))
+    meter.advance(2)
+    assert meter.done == 2
