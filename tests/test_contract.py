@@ -83,7 +83,7 @@ def test_parameters_are_kept_as_given_and_clone_copies_them(name, small_graph):
 
 def test_saved_vectors_are_those_of_the_embedding(name, small_graph, tmp_path):
     method = make(name).fit(small_graph)
-    method.save(tmp_path / "vectors.npz")
+    method.embedding_.save(tmp_path / "vectors.npz")
     saved = Embedding.load(tmp_path / "vectors.npz")
     np.testing.assert_array_equal(saved.vectors, method.embedding_.vectors)
     assert saved.provenance["method"] == name

@@ -87,14 +87,14 @@ def embed(
     }
     model = build(method, gather(method, parameters, settings or (), tuned_for=source if tuned else None))
     from neural_brane import datasets
-    from neural_brane.io.vectors import check_target
+    from neural_brane.io import VectorFile
 
     start = time.perf_counter()
-    check_target(output)
+    target = VectorFile(output)
     graph = datasets.read(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
-    check_target(output, graph.ids)
+    target.check_ids(graph.ids)
     train(model, graph)
-    model.save(output)
+    target.write(graph.ids, model.blocks(), dim=model.dim, provenance=model.provenance())
     seconds = time.perf_counter() - start
     typer.echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(output)}) in {seconds:.1f} s")
 

@@ -21,8 +21,8 @@ def methods(
     brane methods
     brane methods neural-brane
     """
+    from neural_brane.cli.console import show_table
     from neural_brane.cli.parameters import find_method
-    from neural_brane.cli.tables import show_table
     from neural_brane.methods import METHODS
 
     if name is not None:
@@ -37,7 +37,7 @@ def methods(
 
 def show(method: type[Embedder]) -> None:
     """Print what a method is, its parameters, and the values tuned for each dataset."""
-    from neural_brane.cli.tables import show_table
+    from neural_brane.cli.console import show_table
     from neural_brane.methods.parameters import parameters, summary
     from neural_brane.tune.kept import tuned
 

@@ -3,7 +3,6 @@
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +13,6 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import locate
-from neural_brane.io.vectors import write_vectors
 from neural_brane.methods.estimator import Estimator
 
 OF_THE_RUN = {"progress", "threads", "checkpoint"}  # parameters of a run, not of its result
@@ -51,11 +49,6 @@ class Embedder(Estimator):
         """The learned vectors, with the nodes' ids and where they came from."""
         graph = self._fitted_graph()
         return Embedding(stack(self._blocks(), len(graph), self.dim), graph.ids, self.provenance())
-
-    def save(self, path: str | Path) -> None:
-        """Write the vectors to a file, some at a time: they are never all in memory."""
-        graph = self._fitted_graph()
-        write_vectors(path, graph.ids, self._blocks(), dim=self.dim, provenance=self.provenance())
 
     def provenance(self) -> dict[str, Any]:
         """The method, its parameters, the data and the version: what it takes to make the vectors again."""
