@@ -26,9 +26,9 @@ import gpu_rivals
 import numpy as np
 import torch
 from gpu_cases import Case
+from neural_brane.io.npz import read_npz
 
 from neural_brane import AttributedGraph, NeuralBrane, synthetic
-from neural_brane.io.npz import read_npz
 from neural_brane.kernels.gpu import hubs as gpu_long
 from neural_brane.kernels.gpu import large as gpu_large
 from neural_brane.kernels.gpu import step as gpu
@@ -170,7 +170,7 @@ def score(name: str, seed: int, vectors: np.ndarray) -> float:
     from neural_brane.evaluate.classify import classify
 
     labels = dataset(name).labels
-    return classify(vectors, labels, train=(0.7,), seed=seed, stratify=False).scores[0].macro_mean
+    return classify(vectors, labels, train=(0.7,), seed=seed, stratify=False).scores[0].macro.mean
 
 
 def quality(seeds: int = 10) -> dict[str, dict]:

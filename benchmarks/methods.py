@@ -52,7 +52,7 @@ def compare_training(graph: AttributedGraph, rounds: int) -> dict[str, Any]:
     figures = {f"{name}_s": round(value, 2) for name, value in seconds.items()}
     figures["faster_than_gensim"] = round(seconds["gensim"] / seconds["ours"], 2)
     for name, found in runs.items():
-        score = classify(found[0][1], graph.labels, train=[0.7]).at(0.7).macro_mean
+        score = classify(found[0][1], graph.labels, train=[0.7]).at(0.7).macro.mean
         figures[f"{name}_macro_f1"] = round(score, 4)
         figures[f"{name}_same_bits"] = all(np.array_equal(found[0][1], vectors) for _, vectors in found[1:])
     return {"dataset": graph.name, "digest": graph.digest(), "words": int((walks >= 0).sum())} | figures

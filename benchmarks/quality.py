@@ -48,7 +48,7 @@ def compute(kind: str, dataset: str, name: str, seed: int, parameters: dict) -> 
     seconds = time.perf_counter() - start
     cell = {"dataset": dataset, kind: name, "seed": seed}
     scores = classify(vectors, graph.labels, train=SHARES, seed=seed).scores
-    cell["macro_f1"] = [score.macro_mean for score in scores]
+    cell["macro_f1"] = [score.macro.mean for score in scores]
     if kind == "recipe":
         cell["losses"] = [round(loss, 5) for loss in method.loss_history_]
     return cell | {"parameters": parameters, "seconds": round(seconds, 1), "digest": graph.digest()}

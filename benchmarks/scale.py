@@ -38,12 +38,13 @@ def make(nodes: int, path: Path) -> None:
 def embed(graph_file: Path, output: Path) -> None:
     """Read, train for one epoch, write; print the figures as JSON."""
     from neural_brane import NeuralBrane, read
+    from neural_brane.io import VectorFile
 
     graph = read(graph_file)
     times: list[tuple[int, float]] = []
     method = NeuralBrane(epochs=1, seed=0, progress=lambda report: times.append((report.done, time.perf_counter())))
     method.fit(graph)
-    method.save(output)
+    VectorFile(output).write(graph.ids, method.blocks(), dim=method.dim, provenance=method.provenance())
     arrays = [part for matrix in (graph.adjacency, graph.attributes) for part in _parts(matrix)]
     widths = method.settings_["attribute_dim"], graph.attributes.shape[1]
     tables = 4 * (widths[0] * widths[1] + (method.dim - widths[0]) * len(graph)) + sum(

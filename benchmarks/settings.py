@@ -45,7 +45,7 @@ def compute(task: str, dataset: str, name: str, value: float, seed: int) -> dict
     vectors = method.fit_transform(graph).vectors
     low, high = classify(vectors, graph.labels, train=(0.3, 0.7), seed=seed).scores
     clusters = cluster(vectors, graph.labels, seed=seed)
-    return {"F1 30 %": low.macro_mean, "F1 70 %": high.macro_mean, "NMI": clusters.nmi_mean}
+    return {"F1 30 %": low.macro.mean, "F1 70 %": high.macro.mean, "NMI": clusters.nmi.mean}
 
 
 def plan(name: str, values: list[float], seeds: int) -> Iterator[Key]:

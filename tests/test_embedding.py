@@ -77,3 +77,24 @@ def test_save_and_load(small, tmp_path):
     np.testing.assert_array_equal(again.vectors, small.vectors)
     assert again.ids.tolist() == small.ids.tolist()
     assert again.provenance == {"method": "by hand"}
+
+
+def test_ids_of_a_bare_array_come_from_a_file(tmp_path):
+    np.save(tmp_path / "v.npy", np.eye(2))
+    (tmp_path / "ids.txt").write_text("ann\nbob\n")
+    assert Embedding.load(tmp_path / "v.npy", tmp_path / "ids.txt").ids.tolist() == ["ann", "bob"]
+
+
+def test_a_file_that_holds_no_embedding_is_named(tmp_path):
+    (tmp_path / "v.txt").write_text("2 1\na 1\na 2\n")
+    with pytest.raises(EmbeddingError, match=r"v\.txt: id 'a' stands for several vectors; give each node one vector"):
+        Embedding.load(tmp_path / "v.txt")
+    np.savez(tmp_path / "v.npz", vectors=np.array([["x"]]), ids=np.array([1]))
+    with pytest.raises(EmbeddingError, match=r"v\.npz: vectors must be a table of numbers"):
+        Embedding.load(tmp_path / "v.npz")
+
+
+def test_a_path_that_cannot_be_written_is_refused(small, tmp_path):
+    with pytest.raises(EmbeddingError, match=r"v\.csv: cannot tell its format"):
+        small.save(tmp_path / "v.csv")
+    assert list(tmp_path.iterdir()) == []

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -10,43 +11,109 @@ import pytest
 import neural_brane
 
 SOURCE = Path(neural_brane.__file__).parent
-# What each part may import of ours, besides itself: from files to graphs to vectors, never back.
-ALLOWED = {
+# What each part may import of ours, besides itself; "io.atomic" stands for that one module of io. A part may import
+# only parts that stand above it, so no two can import each other. `__version__` is the package's own name.
+MAY_IMPORT = {
+    "__version__": set(),
     "errors": set(),
     "progress": set(),
-    "ids": {"errors"},
-    "adjacency": {"errors"},
-    "inputs": {"adjacency", "errors", "ids"},
-    "graph": {"adjacency", "errors", "ids", "inputs"},
-    "embedding": {"errors", "ids", "io"},  # io.vectors, when a file is read or written
-    "io": {"adjacency", "embedding", "errors", "graph", "ids"},
-    "datasets": {"adjacency", "errors", "graph", "io"},
-    "sampling": {"errors"},
-    "kernels": {"errors"},
-    "methods": {"embedding", "errors", "graph", "ids", "io", "kernels", "progress", "sampling"},
-    "evaluate": {"adjacency", "datasets", "embedding", "errors", "graph", "ids", "io", "methods", "progress"},
     "machine": set(),
-    "reproduce": {"datasets", "errors", "evaluate", "graph", "io", "machine", "methods", "plot"},
-    "plot": {"embedding", "errors", "evaluate", "io"},
+    "graph": {"errors"},
+    "io": {"errors", "graph"},
+    "embedding": {"errors", "graph", "io"},
+    "checkpoint": {"errors", "io.atomic"},
+    "datasets": {"errors", "graph", "io"},
+    "kernels": {"errors"},
+    "sampling": {"errors"},
+    "linalg": {"errors"},
+    "methods": {
+        "__version__",
+        "checkpoint",
+        "embedding",
+        "errors",
+        "graph",
+        "kernels",
+        "linalg",
+        "progress",
+        "sampling",
+    },
+    "evaluate": {"embedding", "errors", "graph", "io.atomic", "progress"},
+    "plot": {"embedding", "errors", "evaluate", "io.atomic"},
+    "trainings": {"__version__", "datasets", "errors", "graph", "io", "machine", "methods"},
+    "tune": {"datasets", "errors", "evaluate", "graph", "io", "methods", "trainings"},
+    "reproduce": {
+        "__version__",
+        "datasets",
+        "errors",
+        "evaluate",
+        "graph",
+        "io",
+        "machine",
+        "methods",
+        "plot",
+        "trainings",
+        "tune",
+    },
 }
+MAY_IMPORT["__init__"] = set(MAY_IMPORT)  # the public names
+MAY_IMPORT["cli"] = set(MAY_IMPORT)  # and nobody imports cli
 
 
-def imports(path: Path) -> set[str]:
-    """The parts of this package that a module imports, wherever in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("neural_brane"):
-            parts = node.module.split(".")[1:2]
-            found |= set(parts) if parts else {alias.name for alias in node.names}
-    return found - {"__version__"}
+def imported(source: str, module: str) -> set[str]:
+    """The modules of this package that a module imports, anywhere in it, without the leading neural_brane."""
+    package = module if is_package(module) else module.rpartition(".")[0]
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            home = resolve_name("." * node.level + (node.module or ""), package)
+            whole = {f"{home}.{alias.name}" for alias in node.names}
+            names |= {name if home == "neural_brane" or exists(name) else home for name in whole}
+    return {name.removeprefix("neural_brane.") for name in names if name.split(".")[0] == "neural_brane"}
+
+
+def is_package(module: str) -> bool:
+    return (SOURCE.parent / module.replace(".", "/")).is_dir()
+
+
+def exists(module: str) -> bool:
+    return is_package(module) or (SOURCE.parent / f"{module.replace('.', '/')}.py").is_file()
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_point_one_way(path):
-    part = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    if part in ("cli", "__init__"):
-        return
-    assert imports(path) - {part} <= ALLOWED[part]
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    module = ".".join(["neural_brane", *parts]).removesuffix(".__init__")
+    allowed = MAY_IMPORT[parts[0]] | {parts[0]}
+    found = imported(path.read_text(encoding="utf-8"), module)
+    assert {name for name in found if not any(name == one or name.startswith(f"{one}.") for one in allowed)} == set()
+
+
+def test_each_part_imports_only_those_above_it():
+    for at, (part, allowed) in enumerate(MAY_IMPORT.items()):
+        assert {name.split(".")[0] for name in allowed} <= set(list(MAY_IMPORT)[:at]), part
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("import neural_brane.io.atomic", {"io.atomic"}),
+        ("import numpy, neural_brane.cli as c", {"cli"}),
+        ("from neural_brane import io, load", {"io", "load"}),
+        ("from neural_brane import __version__", {"__version__"}),
+        ("from neural_brane.io import atomic, read_graph", {"io.atomic", "io"}),
+        ("from neural_brane.io.atomic import atomic", {"io.atomic"}),
+        ("def f():\n    if True:\n        from neural_brane.methods import METHODS", {"methods"}),
+        ("from .. import datasets", {"datasets"}),
+        ("from ..io.atomic import atomic", {"io.atomic"}),
+        ("from . import cluster", {"evaluate.cluster"}),
+        ("from .cluster import purity", {"evaluate.cluster"}),
+        ("import neural_brane_of_another", set()),
+    ],
+)
+def test_every_way_to_import_is_seen(statement, found):
+    assert imported(statement, "neural_brane.evaluate.link") == found
 
 
 def test_public_names_are_those_listed_and_all_can_be_had():

@@ -29,15 +29,14 @@ def test_a_picture_shows_each_class_in_its_colour(clouds, tmp_path):
     assert (np.abs(image - (0.85 * 0xBB / 255 + 0.15)).max(axis=2) < 0.02).sum() > 10
 
 
-def test_many_nodes_are_sampled_and_named_ones_kept(monkeypatch):
-    monkeypatch.setattr(plot, "MOST_NODES", 20)
-    rows = plot._sample(1000, np.array([999, 0]), seed=0)
+def test_many_nodes_are_sampled_and_named_ones_kept():
+    rows = plot._sample(1000, np.array([999, 0]), seed=0, most=20)
     assert 20 <= len(rows) <= 22
     assert {0, 999} <= set(rows.tolist())
-    assert plot._sample(20, np.array([3]), seed=0).tolist() == list(range(20))
+    assert plot._sample(20, np.array([3]), seed=0, most=20).tolist() == list(range(20))
 
 
-def test_more_classes_than_names_share_one_grey_entry(tmp_path):
+def test_more_classes_than_names_share_one_grey_entry():
     rng = np.random.default_rng(0)
     labels = np.array([f"class {i % 30}" for i in range(90)])
     from matplotlib.figure import Figure

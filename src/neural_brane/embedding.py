@@ -1,18 +1,19 @@
-"""Vectors with the ids of their nodes and a note of where they came from."""
+"""Vectors, the ids of their nodes, and their provenance: what made them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from neural_brane.errors import EmbeddingError, GraphError
+from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import as_ids, repeated
+from neural_brane.io.vectors import VectorFile, read_vectors
 
-BLOCK_ROWS = 8192  # rows handed to a writer at a time: a few MB, whatever the number of nodes
+BLOCK_ROWS = 8192  # rows written at a time: a few MB, whatever the number of nodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,7 +24,7 @@ class Embedding:
     ----------
     vectors : (nodes, dim) array, kept as float32
     ids : (nodes,) unique integers or strings, in the order of the vectors
-    provenance : what made them: method, parameters, data, version; kept as it is
+    provenance : what made them: method, parameters, data, version; a dict that JSON can hold
 
     >>> e = Embedding(np.eye(3, dtype=np.float32), np.array(["ast", "dis", "json"]))
     >>> e["json"].tolist(), len(e), e.dim
@@ -41,11 +42,11 @@ class Embedding:
             raise EmbeddingError(
                 f"vectors must be a table of numbers, one row per node, not {vectors.dtype} {vectors.shape}"
             )
-        ids = tidy_ids(self.ids)
+        ids = as_ids(self.ids, error=EmbeddingError)
         if len(ids) != len(vectors):
             raise EmbeddingError(f"{len(vectors)} vectors and {len(ids)} ids: give one id per vector")
         if (twice := repeated(ids)) is not None:
-            raise EmbeddingError(f"id {twice!r} stands for several vectors; give each node one")
+            raise EmbeddingError(f"id {twice!r} stands for several vectors; give each node one vector")
         object.__setattr__(self, "vectors", np.ascontiguousarray(vectors, dtype=np.float32))
         object.__setattr__(self, "ids", ids)
 
@@ -98,27 +99,22 @@ class Embedding:
 
     def save(self, path: str | Path) -> None:
         """Write to `path`: .npz (keeps everything), .txt or .w2v (word2vec text), .tsv or .parquet."""
-        from neural_brane.io.vectors import write_vectors
-
         blocks = (self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self), BLOCK_ROWS))
-        write_vectors(path, self.ids, blocks, dim=self.dim, provenance=self.provenance)
+        VectorFile(path).write(self.ids, blocks, dim=self.dim, provenance=self.provenance)
 
     @classmethod
-    def load(cls, path: str | Path) -> Embedding:
-        """Read what `save` wrote, or a word2vec text, tab-separated or Parquet file made elsewhere."""
-        from neural_brane.io.vectors import read_vectors
+    def load(cls, path: str | Path, ids: str | Path | None = None) -> Self:
+        """Read what `save` wrote, or vectors that another program wrote.
 
-        return read_vectors(path)
+        `neural_brane.io.vectors` lists the formats. `ids` is a file with one id per line, for an .npy file alone.
+        """
+        table = read_vectors(path, ids=ids)
+        try:
+            return cls(*table)
+        except EmbeddingError as error:
+            raise EmbeddingError(f"{path}: {error}") from None
 
     def _index(self) -> dict[Any, int]:
         if not self._rows:
             self._rows.update((node, row) for row, node in enumerate(self.ids.tolist()))
         return self._rows
-
-
-def tidy_ids(ids: Any) -> np.ndarray:
-    """Ids as an int64 or a string array: the two kinds every file format here can hold."""
-    try:
-        return as_ids(ids)
-    except GraphError as error:
-        raise EmbeddingError(str(error)) from None

@@ -3,17 +3,17 @@
 Every message says what was given, what was expected and how to mend it::
 
     BraneError
-    ├── GraphError        a graph, its attributes or its labels cannot be used
-    ├── DatasetError      a named dataset is unknown, absent or damaged
-    ├── EmbeddingError    a file of vectors, or its match with labels, cannot be used
-    ├── ParameterError    a parameter has a value that makes no sense (also a ValueError)
+    ├── GraphError           a graph, its attributes or its labels cannot be used
+    ├── DatasetError         a named dataset is unknown, absent or damaged
+    ├── EmbeddingError       vectors, or their match with labels, cannot be used
+    ├── ParameterError       a parameter has a value that makes no sense (also a ValueError)
     │   └── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
-    └── DependencyError   an optional package that a method needs is not installed (also an ImportError)
+    └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 """
 
 
 class BraneError(Exception):
-    """The base of all of them: catch this to catch any."""
+    """The base of all errors raised on purpose: catch this to catch any of them."""
 
 
 class GraphError(BraneError):
@@ -25,7 +25,7 @@ class DatasetError(BraneError):
 
 
 class EmbeddingError(BraneError):
-    """A file of vectors, or its match with labels, cannot be used as given."""
+    """Vectors, or their match with labels, cannot be used as given."""
 
 
 class ParameterError(BraneError, ValueError):

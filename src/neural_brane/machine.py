@@ -1,4 +1,4 @@
-"""What a measurement was made on, to be kept beside its figures."""
+"""The machine that a measurement was made on, to be kept beside its results."""
 
 import os
 import platform
@@ -9,7 +9,7 @@ PACKAGES = ("neural-brane", "numpy", "scipy", "numba", "scikit-learn", "torch")
 
 
 def describe_machine() -> dict[str, object]:
-    """The processor, cores and memory, Python and the packages that matter."""
+    """The processor, its cores and memory, and the versions of Python and of the packages that compute."""
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),

@@ -1,4 +1,4 @@
-"""A picture of vectors: two dimensions, one colour and shape per class."""
+"""A picture of vectors: a map of them, with one colour and shape per class."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from neural_brane.io.atomic import atomic
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, told apart with any colour vision, less the yellow that is lost on white.
+# Okabe and Ito's colours, which people of any colour vision can tell apart, without the yellow: too pale on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
 MARKERS = ("o", "^", "s", "D", "v")  # a class after the seventh reuses a colour in another shape
-NAMED = 20  # classes with an entry of their own; the rest are grey
-MOST_NODES = 5000  # more are sampled: the projection takes minutes and the dots overlap
+NAMED = 20  # classes with an entry of their own in the legend; the others are grey
+MOST_NODES = 5000  # of a larger embedding a sample is drawn: the projection takes minutes and the dots overlap
 
 
 def plot(
@@ -58,15 +58,16 @@ def plot(
         figure.savefig(temporary, format="png", metadata={"Software": None})
 
 
-def _sample(nodes: int, named: np.ndarray, seed: int) -> np.ndarray:
-    if nodes <= MOST_NODES:
+def _sample(nodes: int, named: np.ndarray, seed: int, most: int = MOST_NODES) -> np.ndarray:
+    """The rows to draw, sorted: all, or a random `most` of them and the named ones."""
+    if nodes <= most:
         return np.arange(nodes)
-    chosen = np.random.default_rng(seed).choice(nodes, MOST_NODES, replace=False)
+    chosen = np.random.default_rng(seed).choice(nodes, most, replace=False)
     return np.union1d(chosen, named)
 
 
 def _dots(axes: Axes, points: np.ndarray, classes: np.ndarray) -> None:
-    """The points, the largest classes first so that small ones lie on top, and their legend."""
+    """Draw the points and their legend; the largest classes come first, so that small ones lie on top."""
     from matplotlib.lines import Line2D
 
     size = float(np.clip(12000 / len(points), 8, 36))
@@ -90,7 +91,7 @@ def _dots(axes: Axes, points: np.ndarray, classes: np.ndarray) -> None:
 
 
 def _name(axes: Axes, point: np.ndarray, text: str) -> None:
-    """A ring around a dot and its name beside it, readable over other dots."""
+    """Draw a ring around a dot, and its name beside it with a white halo, readable over other dots."""
     import matplotlib.patheffects
 
     halo = matplotlib.patheffects.withStroke(linewidth=2.5, foreground="white")

@@ -17,10 +17,10 @@ def failing(monkeypatch):
     """Make `brane datasets` raise what it is told to."""
 
     def install(error):
-        def describe():
+        def fail():
             raise error
 
-        monkeypatch.setattr("neural_brane.datasets.describe", describe)
+        monkeypatch.setattr("neural_brane.datasets.list_datasets", fail)
         return CliRunner().invoke(app, ["datasets"])
 
     return install

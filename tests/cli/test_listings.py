@@ -16,7 +16,7 @@ def lines(*command):
 
 def test_datasets_are_listed_with_counts_and_state():
     found = lines("datasets")
-    for record in datasets.describe():
+    for record in datasets.list_datasets():
         assert record.state in found[record.name]
     assert "3,312" in found["citeseer"]
     assert "in the package" in found["stdlib"]

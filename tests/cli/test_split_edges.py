@@ -81,3 +81,23 @@ def test_the_share_and_the_seed_can_be_chosen(tmp_path):
     assert found[0].digest() != found[1].digest()
     result = brane("split-edges", "stdlib", "-o", tmp_path / "t.npz", "--held-out", tmp_path / "p.npz", "--share", 2)
     assert (result.exit_code, "share=2.0 of 2761 edges" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("output", "held_out", "message"),
+    [
+        (
+            "train.txt",
+            "pairs.npz",
+            "train.txt: cannot tell its format; name a file ending in .npz, as graphs",
+        ),
+        ("train.npz", "pairs", "pairs: cannot tell its format; name a file ending in .npz, as pairs"),
+        ("train.npz", "./train.npz", "--output and --held-out are both train.npz; name two files"),
+    ],
+)
+def test_both_files_are_checked_before_the_graph_is_read(output, held_out, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = brane("split-edges", "no-such-graph", "-o", output, "--held-out", held_out)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neural_brane.datasets import describe, load, read
+from neural_brane.datasets import list_datasets, load, read, read_labels
 from neural_brane.datasets.registry import registry
-from neural_brane.errors import DatasetError
+from neural_brane.errors import DatasetError, GraphError
+from neural_brane.io import write_graph
 
 PUBLISHED = ["citeseer", "caltech36", "reed98", "arnetminer", "cora", "debian-packages"]
 
@@ -60,10 +61,10 @@ def test_published_data_is_read_as_the_paper_describes_it():
     assert cora.adjacency[cora.ids.tolist().index("35"), cora.ids.tolist().index("1033")] == 1
 
 
-def test_describe_tells_where_files_are(tmp_path, monkeypatch):
+def test_the_list_tells_where_files_are(tmp_path, monkeypatch):
     monkeypatch.setenv("NEURAL_BRANE_DATA", str(tmp_path / "own"))
     monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)
-    before = {record.name: record for record in describe()}
+    before = {record.name: record for record in list_datasets()}
     assert set(before) == {*registry(), "synthetic:NODES"}
     assert {before[name].state for name in PUBLISHED} == {"not downloaded"}
     assert before["stdlib"].state == before["synthetic:NODES"].state == "in the package"
@@ -81,7 +82,7 @@ def test_describe_tells_where_files_are(tmp_path, monkeypatch):
     put("own", "cora", slice(1))
     put("own", "caltech36", slice(1))
     put("cache/neural-brane", "caltech36")
-    after = {record.name: record for record in describe()}
+    after = {record.name: record for record in list_datasets()}
     assert (after["citeseer"].state, after["citeseer"].where) == ("here", str(tmp_path / "own" / "citeseer"))
     assert after["reed98"].state == after["caltech36"].state == "cached"
     assert (after["cora"].state, after["cora"].where) == ("not downloaded", "")
@@ -107,3 +108,23 @@ def test_names_that_do_not_exist():
         read("corra")
     with pytest.raises(DatasetError, match=r"dataset 'stdlib' has its own labels; leave out l\.txt"):
         read("stdlib", labels="l.txt")
+
+
+def test_labels_come_from_a_dataset_a_graph_file_or_a_label_file(tmp_path):
+    graph = load("stdlib")
+    ids, labels = read_labels("stdlib")
+    assert (ids.tolist(), labels.tolist()) == (graph.ids.tolist(), graph.labels.tolist())
+    (tmp_path / "g.content").write_text("a\t1\tx\nb\t0\ty\n")
+    (tmp_path / "g.cites").write_text("a\tb\n")
+    (tmp_path / "l.txt").write_text("a\tx\nb\ty\n")
+    for name in ("g.content", "g.cites", "l.txt"):
+        ids, labels = read_labels(tmp_path / name)
+        assert (ids.tolist(), labels.tolist()) == (["a", "b"], ["x", "y"])
+
+
+def test_a_graph_without_labels_is_refused(tmp_path):
+    write_graph(load("stdlib").relabelled(None), tmp_path / "g.npz")
+    with pytest.raises(GraphError, match=r"g\.npz: this graph has no labels; give a label file"):
+        read_labels(tmp_path / "g.npz")
+    with pytest.raises(DatasetError, match="neither a file nor a dataset"):
+        read_labels("nothing-of-the-sort")

@@ -32,8 +32,8 @@ def test_an_embedding_is_taken_as_its_vectors(clouds):
 def test_pca_is_the_two_main_axes(clouds):
     directions = clouds / np.linalg.norm(clouds, axis=1, keepdims=True)
     centred = directions - directions.mean(axis=0)
-    spread = np.linalg.svd(centred, compute_uv=False)[:2]
-    np.testing.assert_allclose(np.linalg.norm(map_2d(clouds, how="pca"), axis=0), spread, rtol=1e-4)
+    lengths = np.linalg.svd(centred, compute_uv=False)[:2]
+    np.testing.assert_allclose(np.linalg.norm(map_2d(clouds, how="pca"), axis=0), lengths, rtol=1e-4)
 
 
 def test_vectors_all_alike_lie_in_one_place():

@@ -8,7 +8,8 @@ import pytest
 from scipy import sparse
 
 from neural_brane.errors import GraphError, ParameterError
-from neural_brane.graph import AttributedGraph, adjacency
+from neural_brane.graph import AttributedGraph, adjacency, attributed
+from neural_brane.io import read_graph
 
 
 def dense(graph: AttributedGraph) -> list[list[float]]:
@@ -92,19 +93,6 @@ def test_a_matrix_given_is_not_changed():
     assert rows.tolist() == [0, 0, 1, 1]
 
 
-def test_symmetry_is_judged_strip_by_strip(monkeypatch):
-    monkeypatch.setattr(adjacency, "ENTRIES_PER_STRIP", 7)
-    random = np.random.default_rng(0)
-    half = sparse.random_array((40, 40), density=0.1, rng=random, format="csr", dtype=np.float32)
-    whole = sparse.csr_array(half + half.T)
-    whole.sum_duplicates()
-    assert adjacency.is_symmetric(whole)
-    heavier = whole.copy()
-    heavier.data[len(heavier.data) // 2] += 1
-    assert not adjacency.is_symmetric(heavier)
-    assert not adjacency.is_symmetric(half)
-
-
 def test_networkx_graphs_of_every_kind():
     directed = nx.MultiDiGraph(name="club")
     directed.add_node("ann", attributes=["chess"], label="x")
@@ -132,17 +120,92 @@ def test_networkx_graphs_of_every_kind():
 
 
 def test_digest_tells_graphs_apart_and_ignores_the_name(small_graph):
-    assert replace(small_graph, name="other").digest() == small_graph.digest()
+    assert small_graph.renamed("other").digest() == small_graph.digest()
     assert len(small_graph.digest()) == 16
     heavier = small_graph.adjacency * np.float32(2)
     others = [
-        replace(small_graph, labels=None),
-        replace(small_graph, adjacency=heavier),
+        small_graph.relabelled(None),
+        small_graph.relinked(heavier),
         replace(small_graph, ids=np.arange(12)),
         replace(small_graph, attribute_names=np.array(list("vwxyz"))),
         replace(small_graph, attributes=small_graph.attributes * np.float32(2)),
     ]
     assert len({graph.digest() for graph in [small_graph, *others]}) == 6
+
+
+PARTS = ("adjacency", "attributes", "ids", "attribute_names", "labels", "name")
+
+
+@pytest.mark.parametrize(
+    ("change", "part", "value"),
+    [
+        (lambda graph: graph.renamed("other"), "name", "other"),
+        (lambda graph: graph.relabelled(["x"] * 12), "labels", np.array(["x"] * 12)),
+        (lambda graph: graph.relabelled({"ann": 7}), "labels", np.array(["7"] + [""] * 11)),
+        (lambda graph: graph.relabelled(None), "labels", None),
+    ],
+)
+def test_a_graph_that_differs_in_one_part_shares_the_others(change, part, value, small_graph):
+    before = {part: getattr(small_graph, part) for part in PARTS}
+    other = change(small_graph)
+    np.testing.assert_array_equal(getattr(other, part), value)
+    for name in PARTS:
+        assert getattr(small_graph, name) is before[name]
+        assert name == part or getattr(other, name) is before[name]
+
+
+def test_a_graph_with_other_edges_shares_its_nodes_and_refuses_what_the_constructor_would(small_graph):
+    doubled = small_graph.adjacency * np.float32(2)
+    other = small_graph.relinked(doubled)
+    assert other.adjacency is doubled
+    assert (other.ids, other.attributes, other.labels) == (small_graph.ids, small_graph.attributes, small_graph.labels)
+    with pytest.raises(GraphError, match=r"edge weights reach down to -4\.0"):
+        small_graph.relinked(-small_graph.adjacency)
+    with pytest.raises(GraphError, match=r"labels have shape \(3,\) for 12 nodes"):
+        small_graph.relabelled(["x"] * 3)
+
+
+@pytest.fixture
+def checks(monkeypatch):
+    """The names of the checks that go through all entries of a matrix or all ids, in the order they ran."""
+    ran = []
+
+    def count(module, name):
+        check = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given, **options: ran.append(name) or check(*given, **options))
+
+    count(adjacency, "is_symmetric")
+    count(attributed, "check_adjacency")
+    count(attributed, "check_matrix")
+    count(attributed, "check_names")
+    return ran
+
+
+ALL_PARTS = ["check_adjacency", "check_matrix", "check_names", "check_names"]
+
+
+def test_a_graph_is_checked_once(checks, small_graph, tmp_path):
+    checks.clear()  # those of small_graph
+    small_graph.renamed("other").relabelled(["x"] * 12).relabelled(None)
+    assert checks == []
+    small_graph.relinked(small_graph.adjacency)
+    assert checks == ["check_adjacency"]
+    checks.clear()
+    AttributedGraph.from_edges([(0, 1)])
+    assert checks == ALL_PARTS
+    checks.clear()
+    AttributedGraph.from_sparse(small_graph.adjacency)
+    assert checks == ["is_symmetric", *ALL_PARTS]
+
+
+def test_what_is_made_symmetric_is_not_tested_for_symmetry(checks, tmp_path):
+    (tmp_path / "g.txt").write_text("a b\nb c\n")
+    (tmp_path / "p.content").write_text("a\t1\tx\nb\t0\ty\n")
+    (tmp_path / "p.cites").write_text("a\tb\n")
+    for name in ("g.txt", "p.cites"):
+        checks.clear()
+        read_graph(tmp_path / name)
+        assert checks == ALL_PARTS
 
 
 PAIR = [(0, 1)]
@@ -201,7 +264,7 @@ def test_the_constructor_refuses_what_later_stages_could_not_trust(small_graph):
     unsorted.indices[:2] = unsorted.indices[1::-1]
     unsorted.has_sorted_indices = unsorted.has_canonical_format = False
     for change, message in [
-        ({"adjacency": small_graph.adjacency.tocoo()}, "use AttributedGraph.from_sparse"),
+        ({"adjacency": small_graph.adjacency.tocoo()}, "not csr_array of float32; use AttributedGraph.from_sparse"),
         ({"adjacency": unsorted}, "adjacency is unsorted"),
         ({"adjacency": -small_graph.adjacency}, "edge weights reach down to -4.0"),
         ({"ids": np.arange(12.0)}, "ids are float64"),

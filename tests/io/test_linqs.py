@@ -41,3 +41,39 @@ def test_the_content_file_may_be_elsewhere(cites, tmp_path):
 def test_labels_are_in_the_content_file(cites):
     with pytest.raises(GraphError, match=r"\.cites files hold their own labels; leave out l\.txt"):
         read_graph(cites, labels="l.txt")
+
+
+@pytest.mark.parametrize(
+    ("cites", "content", "message"),
+    [
+        (
+            "a b\n",
+            "a 0 1 x\nb 0 x\n",
+            "p.content:2: the line has 3 columns; expected 4 as in the lines before",
+        ),
+        ("a b\n", "a\n", "p.content:1: the line has 1 columns; expected an id, values and a label"),
+        (
+            "a b\n",
+            "a 0 x\nb 0 x\na 1 y\n",
+            "p.content:3: paper 'a' already has line 1; remove one of the two",
+        ),
+        (
+            "a b\n",
+            "a 0 x\nb yes x\n",
+            "p.content:2: value 'yes' is not a finite number; write 'id value value ... label'",
+        ),
+        (
+            "a b\nb zoe\n",
+            "a 0 x\nb 1 x\n",
+            "p.cites:2: paper 'zoe' has no line in p.content; add one there, or remove this line",
+        ),
+        (
+            "a b\nb\n",
+            "a 0 x\nb 1 x\n",
+            "p.cites:2: the line does not have two columns; write one citation per line, as 'cited citing'",
+        ),
+        ("", "a 0 x\n", "p.cites: the .cites file is empty; write one entry per line"),
+    ],
+)
+def test_linqs_files(read_malformed, cites, content, message):
+    assert read_malformed({"p.cites": cites, "p.content": content}) == message

@@ -8,13 +8,12 @@ def datasets() -> None:
 
     Files are looked for in the folder NEURAL_BRANE_DATA, then in the cache, then downloaded.
     """
-    from neural_brane.cli.tables import show_table
-    from neural_brane.datasets import describe
+    from neural_brane.cli.console import show_table
+    from neural_brane.datasets import list_datasets
 
     numbers = ("nodes", "edges", "attributes", "classes")
     rows = [
-        (record.name, *(_number(getattr(record, name)) for name in numbers), record.state, record.about)
-        for record in describe()
+        (one.name, *(_number(getattr(one, name)) for name in numbers), one.state, one.about) for one in list_datasets()
     ]
     show_table(("name", *numbers, "state", "about"), rows, right=numbers)
 

@@ -51,7 +51,7 @@ def demo(
 
 
 def _show_neighbours(embedding: Embedding) -> None:
-    from neural_brane.cli.tables import show_table
+    from neural_brane.cli.console import show_table
 
     rows = [
         (name, ", ".join(f"{other} {cosine:.2f}" for other, cosine in embedding.nearest(name, k=5)))
@@ -67,7 +67,7 @@ def _show_scores(graph: AttributedGraph, embedding: Embedding) -> None:
     The regression's penalty weighs on small vectors most, and those of attributes alone are small: so both
     are also scored at one scale, where neither is favoured.
     """
-    from neural_brane.cli.tables import show_table
+    from neural_brane.cli.console import show_table
     from neural_brane.evaluate import classify
     from neural_brane.methods.attributes import Attributes
 
@@ -77,5 +77,5 @@ def _show_scores(graph: AttributedGraph, embedding: Embedding) -> None:
     rows = []
     for name, vectors in sets.items():
         scores = classify(vectors, graph.labels).scores
-        rows.append((name, *(f"{score.macro_mean:.3f} ± {score.macro_sd:.3f}" for score in scores)))
+        rows.append((name, *(f"{score.macro.mean:.3f} ± {score.macro.sd:.3f}" for score in scores)))
     show_table(("Macro-F1, by share trained on", "30 %", "50 %", "70 %"), rows)

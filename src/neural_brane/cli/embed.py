@@ -50,7 +50,7 @@ def embed(
     model = kind(**given | parse_settings(kind, [*typed, *(settings or ())]))
 
     from neural_brane import datasets
-    from neural_brane.io.vectors import VectorFile
+    from neural_brane.io import VectorFile
 
     start = time.perf_counter()
     file = VectorFile(output)

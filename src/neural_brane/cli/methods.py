@@ -22,8 +22,8 @@ def methods(
     brane methods
     brane methods neural-brane
     """
+    from neural_brane.cli.console import show_table
     from neural_brane.cli.parameters import find_method
-    from neural_brane.cli.tables import show_table
     from neural_brane.methods import METHODS
 
     if name is not None:
@@ -38,7 +38,7 @@ def methods(
 
 def show(method: type[Embedder]) -> None:
     """Print what a method is, its parameters, and the values tuned for each dataset."""
-    from neural_brane.cli.tables import show_table
+    from neural_brane.cli.console import show_table
 
     known = method.parameters()
     summary = (inspect.getdoc(method) or "").partition("\nParameters\n")[0].strip()
@@ -59,7 +59,7 @@ def show(method: type[Embedder]) -> None:
 
 
 def _show_tuned(method: str) -> None:
-    from neural_brane.cli.tables import show_table
+    from neural_brane.cli.console import show_table
     from neural_brane.tune.kept import tuned
 
     kept = [

@@ -1,4 +1,4 @@
-"""How scores are printed: a table per task, and what they were computed on."""
+"""Scores for people: a table per task, and a line on what they were computed from."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from typer import echo
 
-from neural_brane.cli.tables import show_table
+from neural_brane.cli.console import show_table
 
 if TYPE_CHECKING:
-    from neural_brane.evaluate import Classification, Clustering, Labelled, LinkPrediction
+    from neural_brane.evaluate import Classification, Clustering, Labelled, LinkPrediction, Repeats
 
 
 def show(results: dict[str, Any], known: Labelled | None, title: str, *, numbered: bool) -> None:
-    """Print the results of all tasks, and what was left out."""
+    """Print the results of all tasks, and which nodes were left out."""
     for name, result in results.items():
         _SHOWN[name](result, title)
     if known is not None:
@@ -28,11 +28,7 @@ def show(results: dict[str, Any], known: Labelled | None, title: str, *, numbere
 def show_classification(result: Classification, title: str) -> None:
     """Print Macro-F1 and Micro-F1 by share."""
     rows = [
-        (
-            f"{100 * score.train:g} %",
-            f"{score.macro_mean:.4f} ± {score.macro_sd:.4f}",
-            f"{score.micro_mean:.4f} ± {score.micro_sd:.4f}",
-        )
+        (f"{100 * score.train:g} %", _mean_and_deviation(score.macro), _mean_and_deviation(score.micro))
         for score in result.scores
     ]
     show_table(("trained on", "Macro-F1", "Micro-F1"), rows, title=title)
@@ -42,7 +38,12 @@ def show_classification(result: Classification, title: str) -> None:
     echo(f"{classes}; mean ± sd of {result.splits} {drawn} splits, {seed}; {_penalty(result)}")
 
 
+def _mean_and_deviation(score: Repeats) -> str:
+    return f"{score.mean:.4f} ± {score.sd:.4f}"
+
+
 def _penalty(result: Classification) -> str:
+    """The regression's C, or the range of those that cross-validation chose."""
     if result.C != "cv":
         return f"C = {result.C:g}"
     chosen = sorted(C for score in result.scores for C in score.C)
@@ -51,11 +52,7 @@ def _penalty(result: Classification) -> str:
 
 def show_clustering(result: Clustering, title: str) -> None:
     """Print the agreement of clusters and classes."""
-    row = (
-        f"{result.nmi_mean:.4f} ± {result.nmi_sd:.4f}",
-        f"{result.purity_mean:.4f} ± {result.purity_sd:.4f}",
-        f"{result.ari_mean:.4f} ± {result.ari_sd:.4f}",
-    )
+    row = [_mean_and_deviation(score) for score in (result.nmi, result.purity, result.ari)]
     show_table(("NMI", "purity", "ARI"), [row], title=title)
     nodes = f"{result.labelled:,} nodes, {len(result.classes)} classes"
     echo(f"{nodes}; k-means with as many clusters, mean ± sd of {result.starts} starts, seed {result.seed}")

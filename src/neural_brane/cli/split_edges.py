@@ -1,4 +1,4 @@
-"""`brane split-edges`: edges to predict, taken out of a graph before anything is trained on it."""
+"""`brane split-edges`: take edges out of a graph before anything is trained on it, to predict them later."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Option, echo
 
 from neural_brane.cli import options as o
+from neural_brane.errors import ParameterError
 
 
 def split_edges(
@@ -32,9 +33,13 @@ def split_edges(
     brane evaluate vectors.npz --held-out pairs.npz
     """
     from neural_brane import datasets
-    from neural_brane.evaluate import hold_out_edges
-    from neural_brane.io import write_graph
+    from neural_brane.evaluate.held_out import check_pairs_target, hold_out_edges
+    from neural_brane.io import check_graph_target, write_graph
 
+    check_graph_target(output)
+    check_pairs_target(held_out)
+    if output.absolute() == held_out.absolute():
+        raise ParameterError(f"--output and --held-out are both {output}; name two files")
     graph = datasets.read(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
     found = hold_out_edges(graph, share=share, seed=seed)
     write_graph(found.graph, output)

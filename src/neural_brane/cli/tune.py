@@ -88,7 +88,7 @@ def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple
 
 def show(results: list[Candidate]) -> None:
     """Print the candidates, best first."""
-    from neural_brane.cli.tables import show_table
+    from neural_brane.cli.console import show_table
 
     names = tuple(results[0].parameters)
     rows = [

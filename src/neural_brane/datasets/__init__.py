@@ -1,9 +1,9 @@
-"""Graphs by name: published ones, one that comes with the package, and made-up ones of any size."""
+"""Graphs by name: published ones, one that comes with the package, and synthetic ones of any size."""
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +11,20 @@ import numpy as np
 from neural_brane.datasets.fetch import fetch, find
 from neural_brane.datasets.registry import Dataset, registry
 from neural_brane.datasets.synthetic import synthetic
-from neural_brane.errors import DatasetError
+from neural_brane.errors import DatasetError, GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.io import read_graph
+from neural_brane.io import read_labels as read_label_file
 
-__all__ = ["Record", "describe", "load", "read", "synthetic"]
+__all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "synthetic"]
 
 SYNTHETIC = "synthetic:"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """A line of the list of datasets; a count is None where it is not known."""
+class Listing:
+    """A dataset in the list of them; a count is None where it is not known."""
 
     name: str
     nodes: int | None
@@ -51,7 +52,7 @@ def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "
     dataset = registry()[name]
     paths = {file.role: fetch(dataset, file) for file in dataset.files}
     graph = read_graph(paths.pop("graph"), **paths, duplicates=duplicates, self_loops=self_loops)
-    return replace(graph, name=name, labels=_cut(graph.labels, dataset.label_separator))
+    return graph.renamed(name).relabelled(_shorten(graph.labels, dataset.label_separator))
 
 
 def read(
@@ -64,7 +65,8 @@ def read(
 ) -> AttributedGraph:
     """Load a dataset if the source is the name of one, or else read the graph file it names.
 
-    For a file called like a dataset, write ./NAME. `attributes` and `labels` go with a graph file only.
+    For a file that is named like a dataset, write ./NAME. `attributes` and `labels` are files that go with a
+    graph file; a dataset has its own.
     """
     name = str(source)
     if name in registry() or name.startswith(SYNTHETIC):
@@ -80,28 +82,43 @@ def read(
     return read_graph(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
 
 
-def describe() -> list[Record]:
-    """List the datasets, and where their files are: opens none of them.
+def read_labels(source: str | Path) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ids and labels of a dataset (by name), of a graph file or of a label file.
+
+    A graph file is .npz, .cites or .content (each of the last two needs the other beside it); any other file
+    is a label file.
+    """
+    path = Path(source)
+    if path.is_file() and path.suffix not in (".npz", ".cites", ".content"):
+        return read_label_file(path)
+    graph = read(path.with_suffix(".cites") if path.suffix == ".content" else source)
+    if graph.labels is None:
+        raise GraphError(f"{source}: this graph has no labels; give a label file with lines of 'node<TAB>label'")
+    return graph.ids, graph.labels
+
+
+def list_datasets() -> list[Listing]:
+    """List the datasets and say where their files are, without opening any.
 
     A state is "in the package", "here" (in the folder NEURAL_BRANE_DATA), "cached" or "not downloaded".
     """
     about = "Attributed block model of any size, for tests of scale: synthetic:1000000"
-    made = Record(f"{SYNTHETIC}NODES", None, None, None, None, "in the package", "made on demand", about)
-    return [_record(dataset) for dataset in registry().values()] + [made]
+    made = Listing(f"{SYNTHETIC}NODES", None, None, None, None, "in the package", "made on demand", about)
+    return [_listing(dataset) for dataset in registry().values()] + [made]
 
 
-def _record(dataset: Dataset) -> Record:
+def _listing(dataset: Dataset) -> Listing:
     found = [find(dataset, file) for file in dataset.files]
-    # A dataset is only as near as the farthest of its files.
+    # One file that is missing, or only cached, decides for the whole dataset.
     order = ["not downloaded", "cached", "here", "in the package"]
     state = min((state for state, _ in found), key=order.index)
     where = sorted({str(path.parent) for _, path in found if path is not None}) if state != order[0] else []
     counts = (dataset.nodes, dataset.edges, dataset.attributes, dataset.classes)
-    return Record(dataset.name, *counts, state, ", ".join(where), dataset.about)
+    return Listing(dataset.name, *counts, state, ", ".join(where), dataset.about)
 
 
-def _cut(labels: np.ndarray | None, separator: str) -> np.ndarray | None:
-    """Keep what stands before the separator in each label."""
+def _shorten(labels: np.ndarray | None, separator: str) -> np.ndarray | None:
+    """Cut every label off at the separator, if the dataset has one."""
     if labels is None or not separator:
         return labels
     return np.array([label.partition(separator)[0] for label in labels.tolist()])

@@ -1,6 +1,6 @@
-"""Files of datasets: found in the user's folder or in the cache, or else downloaded, always checked.
+"""Files of datasets: found in the user's folder or in the cache, or else downloaded; their hashes are checked.
 
-The user's folder is what the environment variable NEURAL_BRANE_DATA says. Both it and the cache hold one
+The environment variable NEURAL_BRANE_DATA names the user's folder. Both it and the cache hold one
 folder per dataset, with the files under their published names.
 """
 
@@ -34,7 +34,7 @@ def find(dataset: Dataset, file: File) -> tuple[str, Path | None]:
 
 
 def fetch(dataset: Dataset, file: File) -> Path:
-    """Return the path of a file with the right content, after downloading it if need be."""
+    """Return the path of a file whose hash is right, after downloading it if it is not here."""
     state, path = find(dataset, file)
     if path is None:
         return _download(dataset, file)
@@ -90,7 +90,7 @@ def _download(dataset: Dataset, file: File) -> Path:
 
 
 def _retrieve(file: File, draft: Path) -> None:
-    """Copy what is at the file's address, or the member it names of the archive there, to a draft."""
+    """Download what is at the file's address to a draft: the file itself, or the archive that has it as a member."""
     import pooch
 
     download = pooch.HTTPDownloader(timeout=TIMEOUT)
@@ -108,7 +108,7 @@ def _retrieve(file: File, draft: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Keep the first words of an error: those of the network run over several lines."""
+    """Shorten the message of an error: those of network libraries run over several lines."""
     text = str(error)
     return f"{type(error).__name__}: {text if len(text) < 100 else text[:97] + '...'}"
 

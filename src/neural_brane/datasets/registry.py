@@ -11,13 +11,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of a dataset: what it is for, its name, its hash and where it can be had."""
+    """A file of a dataset: what it holds (its role), its name, its hash and where to download it."""
 
     role: str
     name: str
     hash: str = ""
     address: str = ""
-    member: str = ""
+    member: str = ""  # the file's name inside the archive at the address, where there is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Dataset:
     edges: int | None = None
     attributes: int | None = None
     classes: int | None = None
-    label_separator: str = ""
+    label_separator: str = ""  # labels are cut off before it; registry.toml shows where that matters
 
 
 @cache

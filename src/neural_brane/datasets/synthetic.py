@@ -9,7 +9,7 @@ from neural_brane.errors import ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import assemble, compact
 
-ROUNDS = 8  # of drawing edges anew where some fell together; a small dense graph may stay short of a few
+ROUNDS = 8  # of drawing edges: each replaces those drawn twice; a small dense graph may still lack a few
 
 
 def synthetic(
@@ -22,14 +22,14 @@ def synthetic(
     mixing: float = 0.2,
     seed: int = 0,
 ) -> AttributedGraph:
-    """Make a graph whose nodes fall into classes that show in both links and attributes.
+    """Make a graph whose nodes belong to classes that show in both links and attributes.
 
-    nodes: how many; each belongs to one of `classes`, its label, drawn evenly.
+    nodes: their number; the label of each is one of `classes` classes, all equally likely.
     degree: mean number of neighbours, so there are nodes * degree / 2 edges (fewer where they do not fit).
-    attributes: how many there are, by default a tenth of the nodes, or more if the nodes are few; every node
-    has exactly `attributes_per_node`.
-    mixing: the share of links and of attributes drawn without regard to class: at 0 classes are apart, at 1
-    they do not show.
+    attributes: their number, by default a tenth of the nodes and at least attributes_per_node * classes; every
+    node has exactly `attributes_per_node`.
+    mixing: the share of links and of attributes drawn without regard to class: at 0 no link joins two classes,
+    at 1 classes do not show.
 
     >>> synthetic(1000)
     AttributedGraph('synthetic:1000': 1000 nodes, 10000 edges, 200 attributes, 10 classes)
@@ -53,7 +53,7 @@ def synthetic(
 
 
 def _check(nodes: int, degree: int, attributes: int, attributes_per_node: int, classes: int, mixing: float) -> None:
-    """Refuse sizes that no graph can have."""
+    """Refuse sizes that no such graph can have."""
     if nodes < 2:
         raise ParameterError(f"nodes is {nodes}; give at least 2")
     if degree < 1:
@@ -95,8 +95,8 @@ def _draw_attributes(
 ) -> sparse.csr_array:
     """Draw the same number of distinct attributes for every node.
 
-    The attributes are cut into as many ranges as a node has attributes, and one is drawn from each: so a
-    node's are distinct and sorted. Within a range, each class prefers a part of its own.
+    The attributes are cut into `each` ranges and a node draws one from every range, so its attributes are
+    distinct and sorted. Within a range, each class prefers a part of its own.
     """
     nodes = len(labels)
     columns = np.empty((nodes, each), dtype=np.int32)

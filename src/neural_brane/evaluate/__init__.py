@@ -1,11 +1,12 @@
-"""How good vectors are: classes predicted and found again, edges predicted, and a map to look at."""
+"""How good vectors are: they predict classes and edges, their clusters are compared with classes; and maps of them."""
 
 from neural_brane.evaluate.classify import Classification, Score, classify
 from neural_brane.evaluate.cluster import Clustering, cluster
 from neural_brane.evaluate.held_out import HeldOutEdges, hold_out_edges
-from neural_brane.evaluate.labelled import Labelled, match, read_truth
+from neural_brane.evaluate.labelled import Labelled, match
 from neural_brane.evaluate.link import LinkPrediction, predict_links
 from neural_brane.evaluate.map import map_2d
+from neural_brane.evaluate.repeats import Repeats
 from neural_brane.evaluate.splits import Splits, random_splits
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "HeldOutEdges",
     "Labelled",
     "LinkPrediction",
+    "Repeats",
     "Score",
     "Splits",
     "classify",
@@ -23,5 +25,4 @@ __all__ = [
     "match",
     "predict_links",
     "random_splits",
-    "read_truth",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,15 +11,13 @@ import numpy as np
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import prepare
+from neural_brane.evaluate.repeats import Repeats
 from neural_brane.evaluate.splits import Splits
-from neural_brane.evaluate.summary import counter, deviation, summarise
-from neural_brane.progress import Reporter
+from neural_brane.progress import Meter, Reporter
 
 MAX_ITERATIONS = 10_000  # a bound, not a setting: a fit stops when it has converged
 C_GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)  # what C="cv" chooses from
 FOLDS = 5
-
-Done = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,33 +25,13 @@ class Score:
     """F1 of each split at one training share."""
 
     train: float
-    macro: tuple[float, ...]
-    micro: tuple[float, ...]
-    C: tuple[float, ...] = ()  # the one in force in each split, chosen there or given
-
-    @property
-    def macro_mean(self) -> float:
-        """The mean Macro-F1: every class counts the same."""
-        return float(np.mean(self.macro))
-
-    @property
-    def macro_sd(self) -> float:
-        """The standard deviation of Macro-F1 from split to split (of the sample; 0 for one split)."""
-        return deviation(self.macro)
-
-    @property
-    def micro_mean(self) -> float:
-        """The mean Micro-F1: every node counts the same (here the same as accuracy)."""
-        return float(np.mean(self.micro))
-
-    @property
-    def micro_sd(self) -> float:
-        """The standard deviation of Micro-F1 from split to split (of the sample; 0 for one split)."""
-        return deviation(self.micro)
+    macro: Repeats  # Macro-F1: every class counts the same
+    micro: Repeats  # Micro-F1: every node counts the same (here it equals accuracy)
+    C: tuple[float, ...] = ()  # of the regression in each split: the one given, or chosen there
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain numbers, for JSON."""
-        macro, micro = summarise(self.macro, "splits"), summarise(self.micro, "splits")
+        macro, micro = self.macro.as_dict("splits"), self.micro.as_dict("splits")
         return {"train": self.train, "macro_f1": macro, "micro_f1": micro, "C": list(self.C)}
 
 
@@ -104,17 +82,20 @@ def classify(
 ) -> Classification:
     """Train logistic regression on part of the nodes, predict the rest, and score by F1.
 
+    vectors: one row per node, neither scaled nor centred before the regression.
+    labels: in the order of the vectors; nodes labelled "" are left out and counted.
+    train: the shares of the nodes to train on. splits: how many random divisions to average over, the same for
+    every method; or `Splits`, whose ids are the labelled nodes in the order of the vectors.
+    stratify: divide every class in the same proportion; the paper draws without regard to class.
+    C: the inverse of the penalty, a number; or "cv", the best of `C_GRID` by Macro-F1 in stratified five-fold
+    cross-validation inside each training part.
+
     The regression is scikit-learn's as it was when the paper was written: liblinear, one class against the rest.
-    Vectors are taken as they are, on random splits as in the paper, or on splits that divide every class alike
-    (`stratify`), the same for every method. `splits` may also be `Splits`, kept in
-    a file: rows of the labelled nodes. `labels` stand in the order of the vectors; nodes labelled "" are left
-    out and counted. `C` (the inverse of the penalty) is a number, or "cv": the best of `C_GRID` by Macro-F1 in
-    stratified five-fold cross-validation, inside each training part.
 
     >>> rng = np.random.default_rng(0)
     >>> labels = np.repeat(["net", "text"], 50)
     >>> vectors = rng.normal(size=(100, 4)) + 5 * (labels == "net")[:, None]
-    >>> classify(vectors, labels, train=[0.5]).at(0.5).macro_mean
+    >>> classify(vectors, labels, train=[0.5]).at(0.5).macro.mean
     1.0
     """
     from threadpoolctl import threadpool_limits
@@ -126,26 +107,29 @@ def classify(
     if not isinstance(splits, Splits):
         splits = Splits.draw(np.arange(len(table)), target, splits=splits, seed=seed, stratify=stratify)
     if len(splits.ids) != len(table):
-        raise EmbeddingError(f"splits of {len(splits.ids)} nodes, {len(table)} labelled vectors: they must be the same")
+        raise EmbeddingError(
+            f"splits of {len(splits.ids)} nodes, {len(table)} labelled vectors: draw splits of these nodes"
+        )
     fits = 1 + FOLDS * len(C_GRID) if C == "cv" else 1
-    done = counter(len(train) * len(splits) * fits, "regressions", progress)
+    meter = Meter(progress, len(train) * len(splits) * fits, "regressions")
     scores = []
     # BLAS on one thread: the order of sums, and so the last bits, would follow the number of threads.
     with threadpool_limits(1):
         for share in train:
-            results = [_score(table, target, *parts, C, done) for parts in splits.parts(share)]
-            scores.append(Score(share, *zip(*results, strict=True)))
+            results = [_score(table, target, *parts, C, meter) for parts in splits.parts(share)]
+            macro, micro, chosen = zip(*results, strict=True)
+            scores.append(Score(share, Repeats(macro), Repeats(micro), chosen))
     origin = (len(splits), splits.seed, splits.stratify)
     return Classification(tuple(scores), len(table), unlabelled, classes, *origin, C)
 
 
 def _score(
-    table: np.ndarray, target: np.ndarray, rows: np.ndarray, held_out: np.ndarray, C: float | str, done: Done
+    table: np.ndarray, target: np.ndarray, rows: np.ndarray, held_out: np.ndarray, C: float | str, meter: Meter
 ) -> tuple[float, float, float]:
-    """Macro-F1 and Micro-F1 of one split, and the C in force."""
-    chosen = _best_c(table[rows], target[rows], done) if C == "cv" else float(C)
+    """Macro-F1 and Micro-F1 of one split, and the regression's C."""
+    chosen = _best_c(table[rows], target[rows], meter) if C == "cv" else float(C)
     macro, micro = _fit(table, target, rows, held_out, chosen)
-    done()
+    meter.advance()
     return macro, micro, chosen
 
 
@@ -168,9 +152,9 @@ def _fit(
     return float(macro), float(micro)
 
 
-def _best_c(table: np.ndarray, target: np.ndarray, done: Done) -> float:
-    """The C of the grid with the best mean Macro-F1 over folds of a training part; the smallest of equals."""
-    # Rows come shuffled, so members of a class, dealt out in turn, make folds that are random and stratified.
+def _best_c(table: np.ndarray, target: np.ndarray, meter: Meter) -> float:
+    """The C of the grid with the best mean Macro-F1 over the folds of a training part; in a tie, the smallest."""
+    # Rows are shuffled already, so dealing out the members of each class in turn makes random, stratified folds.
     folds = np.empty(len(target), dtype=np.int64)
     folds[np.argsort(target, kind="stable")] = np.arange(len(target)) % FOLDS
     if len(target) < FOLDS:
@@ -181,12 +165,13 @@ def _best_c(table: np.ndarray, target: np.ndarray, done: Done) -> float:
         for fold in range(FOLDS):
             macro, _ = _fit(table, target, np.flatnonzero(folds != fold), np.flatnonzero(folds == fold), C)
             scores.append(macro)
-            done()
+            meter.advance()
         means.append(np.mean(scores))
     return C_GRID[int(np.argmax(means))]
 
 
 def _check_counts(target: np.ndarray, classes: tuple[str, ...]) -> None:
+    """Refuse a class of one node: it cannot be in the training part and in the test part."""
     counts = np.bincount(target)
     if counts.min() < 2:
         more = f" (and {(counts < 2).sum() - 1} other classes)" if (counts < 2).sum() > 1 else ""

@@ -1,4 +1,4 @@
-"""Find the nodes' classes again without looking at labels: k-means, as the paper does it."""
+"""Compare clusters of the vectors, found by k-means without the labels, with the nodes' classes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import prepare
-from neural_brane.evaluate.summary import counter, deviation, summarise
-from neural_brane.progress import Reporter
+from neural_brane.evaluate.repeats import Repeats
+from neural_brane.progress import Meter, Reporter
 
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
     """How well the clusters of each start of k-means agree with the classes."""
 
-    nmi: tuple[float, ...]
-    purity: tuple[float, ...]
-    ari: tuple[float, ...]
+    nmi: Repeats  # normalised mutual information (by the arithmetic mean of the two entropies)
+    purity: Repeats  # the share of nodes that belong to the commonest class of their cluster
+    ari: Repeats  # adjusted Rand index: 0 on average for clusters at random
     labelled: int
     unlabelled: int
     classes: tuple[str, ...]
@@ -30,37 +30,7 @@ class Clustering:
     @property
     def starts(self) -> int:
         """How many times k-means was started."""
-        return len(self.nmi)
-
-    @property
-    def nmi_mean(self) -> float:
-        """The mean normalised mutual information (by the arithmetic mean of the two entropies)."""
-        return float(np.mean(self.nmi))
-
-    @property
-    def nmi_sd(self) -> float:
-        """Its standard deviation from start to start (of the sample)."""
-        return deviation(self.nmi)
-
-    @property
-    def purity_mean(self) -> float:
-        """The mean share of nodes that belong to the commonest class of their cluster."""
-        return float(np.mean(self.purity))
-
-    @property
-    def purity_sd(self) -> float:
-        """Its standard deviation from start to start (of the sample)."""
-        return deviation(self.purity)
-
-    @property
-    def ari_mean(self) -> float:
-        """The mean adjusted Rand index: 0 for clusters at random."""
-        return float(np.mean(self.ari))
-
-    @property
-    def ari_sd(self) -> float:
-        """Its standard deviation from start to start (of the sample)."""
-        return deviation(self.ari)
+        return len(self.nmi.values)
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
@@ -70,9 +40,9 @@ class Clustering:
             "classes": list(self.classes),
             "starts": self.starts,
             "seed": self.seed,
-            "nmi": summarise(self.nmi, "starts"),
-            "purity": summarise(self.purity, "starts"),
-            "ari": summarise(self.ari, "starts"),
+            "nmi": self.nmi.as_dict("starts"),
+            "purity": self.purity.as_dict("starts"),
+            "ari": self.ari.as_dict("starts"),
         }
 
 
@@ -86,21 +56,23 @@ def cluster(
 ) -> Clustering:
     """Run k-means with as many clusters as there are classes, and compare the two.
 
-    Vectors are taken as they are. Every start is a run of its own (k-means++, one thread) and is scored; none
-    is chosen over another. `labels` stand in the order of the vectors; nodes labelled "" are left out.
+    Vectors are neither scaled nor centred. Every one of the `starts` runs of k-means (k-means++, one thread) is
+    scored; the best is not picked out. `labels` stand in the order of the vectors; nodes labelled "" are left out.
 
     >>> labels = np.repeat(["net", "text"], 50)
     >>> vectors = np.random.default_rng(0).normal(size=(100, 4)) + 9 * (labels == "net")[:, None]
-    >>> cluster(vectors, labels).nmi_mean
+    >>> cluster(vectors, labels).nmi.mean
     1.0
     """
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
     from threadpoolctl import threadpool_limits
 
     if starts < 1 or seed < 0:
-        raise ParameterError(f"starts={starts}, seed={seed}: at least one start, and a seed from 0, are needed")
+        raise ParameterError(
+            f"starts={starts}, seed={seed} make no sense; give at least one start, and a seed of 0 or more"
+        )
     table, target, classes, unlabelled = prepare(vectors, labels)
-    done = counter(starts, "starts", progress)
+    meter = Meter(progress, starts, "starts")
     scores = []
     with threadpool_limits(1):  # the order of sums, and so the last bits, would follow the number of threads
         for start in range(starts):
@@ -113,8 +85,8 @@ def cluster(
                     float(adjusted_rand_score(target, found)),
                 )
             )
-            done()
-    nmi, pure, ari = zip(*scores, strict=True)
+            meter.advance()
+    nmi, pure, ari = map(Repeats, zip(*scores, strict=True))
     return Clustering(nmi, pure, ari, len(table), unlabelled, classes, seed)
 
 
@@ -124,12 +96,13 @@ def purity(target: np.ndarray, found: np.ndarray) -> float:
     >>> purity(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1]))
     0.75
     """
-    table = np.zeros((found.max() + 1, target.max() + 1), dtype=np.int64)
-    np.add.at(table, (found, target), 1)
-    return float(table.max(axis=1).sum() / len(target))
+    from sklearn.metrics.cluster import contingency_matrix
+
+    return float(contingency_matrix(target, found).max(axis=0).sum() / len(target))
 
 
 def _partition(table: np.ndarray, clusters: int, seed: int) -> np.ndarray:
+    """The cluster of every row, by one run of k-means."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 

@@ -1,10 +1,10 @@
-"""Edges kept apart before training, to be predicted after it, and as many pairs that are no edges."""
+"""Edges taken out before training, to be predicted after it, and the same number of pairs without an edge."""
 
 from __future__ import annotations
 
 import json
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +13,8 @@ import numpy as np
 from neural_brane.errors import EmbeddingError, GraphError, ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import assemble
-from neural_brane.io.atomic import atomic
+from neural_brane.graph.build import attribute_matrix, node_ids
+from neural_brane.io.atomic import atomic, check_target
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +40,10 @@ class HeldOutEdges:
                 )
 
     def check_unseen(self, provenance: dict[str, Any]) -> bool:
-        """Refuse vectors that were learned from another graph; tell whether their provenance proves they were not."""
+        """Refuse vectors whose provenance names another graph than the training graph.
+
+        Returns whether it names the training graph: False where it names none, so that nothing is proved.
+        """
         data = provenance.get("data")
         digest = data.get("digest") if isinstance(data, dict) else None
         if digest is None or digest == self.training_digest:
@@ -55,8 +59,7 @@ class HeldOutEdges:
 
     def save(self, path: str | Path) -> None:
         """Write the pairs, and the edges that remain, to an .npz file; nodes are named by their ids."""
-        if Path(path).suffix != ".npz":
-            raise GraphError(f"{path}: held-out edges are written as .npz; give a name that ends in .npz")
+        path = check_pairs_target(path)
         about = {"training_digest": self.training_digest, "full_digest": self.full_digest}
         with atomic(path) as draft:
             np.savez(
@@ -79,7 +82,9 @@ class HeldOutEdges:
                 about = json.loads(archive["about"].item())
             low, high = training.T
             adjacency = assemble(low, high, np.ones(len(low), np.float32), len(ids))
-            graph = AttributedGraph.from_sparse(adjacency, ids=ids, name=Path(path).stem)
+            ids = node_ids(ids)
+            attributes, names = attribute_matrix(None, None, ids)
+            graph = AttributedGraph(adjacency, attributes, ids, names, name=Path(path).stem)
             return cls(graph, positives, negatives, about["training_digest"], about["full_digest"])
         except FileNotFoundError:
             raise GraphError(f"{path}: no such file; make one with 'brane split-edges GRAPH -o TRAIN'") from None
@@ -89,11 +94,16 @@ class HeldOutEdges:
             raise GraphError(f"{path}: {error}") from None
 
 
-def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0) -> HeldOutEdges:
-    """Take a share of a graph's edges out, at random, and draw as many pairs of nodes without an edge.
+def check_pairs_target(path: str | Path) -> Path:
+    """Refuse, before any work is done, a path that `HeldOutEdges.save` cannot write to."""
+    return check_target(path, (".npz",), ".npz, as pairs to predict are written", GraphError)
 
-    A node may lose all its edges, as it may in life. Self-loops are left alone. Negatives are distinct, and no
-    edges of the full graph.
+
+def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0) -> HeldOutEdges:
+    """Take a share of a graph's edges out, at random, and draw the same number of pairs of nodes without an edge.
+
+    A node may lose all its edges. Self-loops are never taken out. The pairs without an edge are distinct, and
+    none of them is an edge of the full graph.
 
     >>> from neural_brane import load
     >>> held_out = hold_out_edges(load("stdlib"), share=0.5)
@@ -108,11 +118,11 @@ def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0)
             "give a share between 0 and 1, as in 0.1"
         )
     if seed < 0:
-        raise ParameterError(f"seed={seed}: must be 0 or more")
+        raise ParameterError(f"seed={seed} makes no sense; give 0 or more")
     rng = np.random.default_rng((seed, 0))
     positives = pairs[np.sort(rng.choice(len(pairs), count, replace=False))]
     negatives = draw_non_edges(edge_keys(graph), len(graph), count, rng)
-    remaining = replace(graph, adjacency=_without(graph, positives))
+    remaining = graph.relinked(_without(graph, positives))
     return HeldOutEdges(remaining, positives, negatives, remaining.digest(), graph.digest())
 
 
@@ -123,7 +133,7 @@ def draw_non_edges(taken: np.ndarray, nodes: int, count: int, rng: np.random.Gen
         raise GraphError(
             f"{count:,} pairs without an edge are needed, and there are {free:,}; hold out a smaller share"
         )
-    if free < 4 * (len(taken) + count):  # a dense graph: list them all, which takes no more room than its edges
+    if free < 4 * (len(taken) + count):  # a dense graph: the list of all such pairs is about as long as its edges
         low, high = np.triu_indices(nodes, 1)
         keys = np.setdiff1d(low * nodes + high, taken)
         return np.stack(np.divmod(rng.choice(keys, count, replace=False), nodes), axis=1)
@@ -132,7 +142,8 @@ def draw_non_edges(taken: np.ndarray, nodes: int, count: int, rng: np.random.Gen
         ends = np.sort(rng.integers(nodes, size=(2 * count, 2)), axis=1)
         keys = keys_of(ends[ends[:, 0] < ends[:, 1]], nodes)
         both = np.concatenate([found, keys[~np.isin(keys, taken)]])
-        _, first = np.unique(both, return_index=True)  # in the order drawn, so that cutting at count favours none
+        # Kept in the order drawn, so that cutting at `count` favours no pair.
+        _, first = np.unique(both, return_index=True)
         found = both[np.sort(first)]
     return np.stack(np.divmod(found[:count], nodes), axis=1)
 
@@ -145,18 +156,18 @@ def edge_pairs(graph: AttributedGraph) -> np.ndarray:
 
 
 def edge_keys(graph: AttributedGraph) -> np.ndarray:
-    """One number per edge between two nodes."""
+    """One number per edge between two nodes, as `keys_of` makes it."""
     return keys_of(edge_pairs(graph), len(graph))
 
 
 def keys_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
-    """One number per pair, whichever way round it stands."""
+    """One number per pair of nodes, the same for (u, v) and (v, u)."""
     ends = np.sort(pairs.astype(np.int64), axis=1)
     return ends[:, 0] * nodes + ends[:, 1]
 
 
 def _without(graph: AttributedGraph, pairs: np.ndarray) -> Any:
-    """The adjacency less these edges, in both directions."""
+    """The adjacency without these edges, in both directions."""
     entries = graph.adjacency.tocoo()
     ends = np.stack([entries.row, entries.col], axis=1)
     kept = ~np.isin(keys_of(ends, len(graph)), keys_of(pairs, len(graph)))

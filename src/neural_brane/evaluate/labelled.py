@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from neural_brane.graph.ids import locate
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labelled:
-    """The vectors of the labelled nodes, in the order of the labels, and what was left out."""
+    """The vectors of the labelled nodes, in the order of the labels, and the ids of nodes that lack one of the two."""
 
     vectors: np.ndarray  # (labelled, dim)
     labels: np.ndarray  # (labelled,) str
@@ -75,7 +74,7 @@ def find_rows(embedding: Embedding, ids: np.ndarray, what: str, *, allow_missing
 
 
 def prepare(vectors: Embedding | np.ndarray, labels: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...], int]:
-    """The labelled rows in float64, their classes as numbers, the classes' names, and how many have no label."""
+    """The labelled rows in float64, their classes as numbers, the classes' names, and the number of rows left out."""
     table = vectors.vectors if isinstance(vectors, Embedding) else np.asarray(vectors)
     names = np.asarray(labels).astype(str)
     if table.ndim != 2 or names.shape != table.shape[:1]:
@@ -90,26 +89,10 @@ def prepare(vectors: Embedding | np.ndarray, labels: Any) -> tuple[np.ndarray, n
 
 
 def check_finite(table: np.ndarray) -> None:
-    """Refuse vectors that no score can be made of."""
+    """Refuse vectors that hold NaN or infinity."""
     bad = ~np.isfinite(table).all(axis=1)
     if bad.any():
         raise EmbeddingError(f"{bad.sum():,} of {len(table):,} vectors hold NaN or infinity; did training diverge?")
-
-
-def read_truth(source: str) -> tuple[np.ndarray, np.ndarray]:
-    """The ids and labels of a dataset (by name), of a graph file or of a label file.
-
-    A graph file is .npz or .content, which needs its .cites beside it; any other file is a label file.
-    """
-    from neural_brane import datasets, io
-
-    path = Path(source)
-    if path.is_file() and path.suffix not in (".npz", ".cites", ".content"):
-        return io.read_labels(path)
-    graph = datasets.read(str(path.with_suffix(".cites")) if path.suffix == ".content" else source)
-    if graph.labels is None:
-        raise EmbeddingError(f"{source}: this graph has no labels; give a label file with lines of 'node<TAB>label'")
-    return graph.ids, graph.labels
 
 
 def name_some(ids: np.ndarray) -> str:

@@ -12,11 +12,10 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.held_out import HeldOutEdges, draw_non_edges, edge_keys, edge_pairs, keys_of
 from neural_brane.evaluate.labelled import check_finite, find_rows
-from neural_brane.evaluate.summary import counter
-from neural_brane.progress import Reporter
+from neural_brane.progress import Meter, Reporter
 
 SIMILARITIES = ("cosine", "dot", "distance")
-TRAINING_EDGES = 50_000  # the regression learns from as many at most, and as many negatives
+TRAINING_EDGES = 50_000  # the regression learns from at most this many edges, and from the same number of negatives
 BLOCK_PAIRS = 65_536  # scored at a time
 MAX_ITERATIONS = 10_000
 
@@ -54,9 +53,9 @@ def predict_links(
 ) -> LinkPrediction:
     """Rank held-out edges above pairs without one: area under the ROC curve, and average precision.
 
-    Pairs are scored twice: by `similarity` ("dot", "cosine", or "distance": the nearer the likelier), and by
-    logistic regression on products of the two vectors, entry by entry (Hadamard; at unit variance, C = 1), that
-    learned from edges of the training graph and as many new pairs without an edge.
+    Pairs are scored twice: by `similarity` ("dot", "cosine", or "distance": the nearer, the higher), and by
+    logistic regression on the Hadamard product of the two vectors (at unit variance, C = 1). The regression
+    learns from edges of the training graph and the same number of new pairs without an edge.
 
     Vectors with ids are matched by them, and refused where their provenance says that they were trained on
     another graph than `held_out.graph`. An array stands in the order of the graph's nodes and cannot be checked.
@@ -76,19 +75,19 @@ def predict_links(
     check_finite(table)
     pairs = np.concatenate([held_out.positives, held_out.negatives])
     truth = np.repeat([1, 0], [len(held_out.positives), len(held_out.negatives)])
-    done = counter(2, "scorings", progress)
+    meter = Meter(progress, 2, "scorings")
     with threadpool_limits(1):  # the order of sums, and so the last bits, would follow the number of threads
         own = _rank(truth, np.concatenate([_similar(*ends, similarity) for ends in _ends(table, pairs)]))
-        done()
+        meter.advance()
         scores, learned = _regress(table, held_out, pairs, seed)
         regression = _rank(truth, scores)
-        done()
+        meter.advance()
     counts = (len(held_out.positives), len(held_out.negatives), learned, missing, extra)
     return LinkPrediction(similarity, *own, *regression, *counts, verified, seed)
 
 
 def _align(vectors: Embedding | np.ndarray, held_out: HeldOutEdges, allow_missing: bool) -> tuple[np.ndarray, int, int]:
-    """The vectors in the order of the graph's nodes; how many nodes have none, and how many are of no node."""
+    """The vectors in the order of the graph's nodes, the number of nodes without a vector, and of vectors left over."""
     nodes = len(held_out.graph)
     if not isinstance(vectors, Embedding):
         table = np.asarray(vectors, dtype=np.float32)
@@ -103,13 +102,14 @@ def _align(vectors: Embedding | np.ndarray, held_out: HeldOutEdges, allow_missin
 
 
 def _ends(table: np.ndarray, pairs: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The vectors of both ends of each pair, some at a time: all at once may not fit."""
+    """The vectors of both ends of each pair, in blocks of pairs: all at once may not fit in memory."""
     for at in range(0, len(pairs), BLOCK_PAIRS):
         low, high = pairs[at : at + BLOCK_PAIRS].T
         yield table[low].astype(np.float64), table[high].astype(np.float64)
 
 
 def _similar(left: np.ndarray, right: np.ndarray, similarity: str) -> np.ndarray:
+    """The similarity of two vectors, row by row."""
     if similarity == "distance":
         return -np.linalg.norm(left - right, axis=1)
     dots = np.einsum("ij,ij->i", left, right)
@@ -120,7 +120,7 @@ def _similar(left: np.ndarray, right: np.ndarray, similarity: str) -> np.ndarray
 
 
 def _regress(table: np.ndarray, held_out: HeldOutEdges, pairs: np.ndarray, seed: int) -> tuple[np.ndarray, int]:
-    """Score the pairs by a regression on products; tell how many edges it learned from."""
+    """Score the pairs by a regression on products; also return how many edges it learned from."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -135,7 +135,7 @@ def _regress(table: np.ndarray, held_out: HeldOutEdges, pairs: np.ndarray, seed:
     if count < 1:
         raise EmbeddingError("no pair without an edge is left for the regression to learn from; hold out fewer edges")
     learned = np.concatenate([edges, draw_non_edges(taken, nodes, count, rng)])
-    # Unit variance, because the products of short vectors are tiny and the penalty would flatten them.
+    # At unit variance, because the penalty would suppress the tiny products of short vectors.
     model = make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=MAX_ITERATIONS))
     products = np.concatenate([left * right for left, right in _ends(table, learned)])
     model.fit(products, np.repeat([1, 0], [len(edges), count]))

@@ -1,4 +1,4 @@
-"""Vectors laid out in the plane, to look at."""
+"""A map of vectors: their directions projected to the plane, to look at."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ How = Literal["tsne", "pca"]
 
 
 def map_2d(vectors: Embedding | np.ndarray, *, seed: int = 0, how: How = "tsne") -> np.ndarray:
-    """Lay vectors out by their directions: (nodes, dim) to (nodes, 2) float32.
+    """Project the directions of vectors to the plane: (nodes, dim) to (nodes, 2) float32.
 
-    "tsne" starts from the two main axes and takes seconds for a thousand nodes, minutes for ten thousand;
-    "pca" is the two main axes, at once. The same seed gives the same map, on any number of cores.
+    how: "tsne", which starts from the two principal axes and takes seconds for a thousand nodes, minutes for ten
+    thousand; or "pca", the two principal axes alone, at once. The same seed gives the same map, on any number of
+    cores.
 
     >>> map_2d(np.eye(6), how="pca").shape
     (6, 2)
@@ -36,7 +37,7 @@ def map_2d(vectors: Embedding | np.ndarray, *, seed: int = 0, how: How = "tsne")
     lengths = np.linalg.norm(table, axis=1, keepdims=True)
     directions = np.divide(table, lengths, out=np.zeros_like(table), where=lengths > 0)
     if not directions.std(axis=0).any():
-        return np.zeros((len(table), 2), dtype=np.float32)  # all at one place: there is nothing to lay out
+        return np.zeros((len(table), 2), dtype=np.float32)  # all directions are the same
     with threadpool_limits(1):
         if how == "pca":
             points = PCA(2, svd_solver="covariance_eigh").fit_transform(directions)

@@ -1,4 +1,4 @@
-"""Random divisions of the labelled nodes, the same for every method that is compared."""
+"""Random divisions of the labelled nodes into a training and a test part, the same for every method compared."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Self
 
 import numpy as np
 
-from neural_brane.embedding import tidy_ids
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import name_some
-from neural_brane.graph.ids import locate, repeated
+from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.io.atomic import atomic
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -26,9 +25,8 @@ def random_splits(
     """Yield `splits` pairs (rows to train on, rows to test on) of nodes whose classes (nodes,) are given.
 
     Nodes are drawn at random, whatever their class, as the paper does; with `stratify`, every class is
-    divided in the same proportion. They depend on the classes, `train`, `splits` and `seed` alone, so that
-    methods are scored on the same divisions. Split k shuffles the same way at every share: its 30 % part
-    lies within its 50 % part.
+    divided in the same proportion. The divisions depend on the arguments alone, so that all methods are scored
+    on the same ones. Split k uses one shuffle at every share: its 30 % part lies within its 50 % part.
 
     >>> [(len(a), len(b)) for a, b in random_splits(np.zeros(10), 0.3, splits=2)]
     [(3, 7), (3, 7)]
@@ -40,7 +38,7 @@ def random_splits(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Splits:
-    """Divisions that can be kept in a file, for other methods and other programs to be scored on.
+    """Divisions that can be kept in a file, to score other methods and other programs on.
 
     >>> splits = Splits.draw(np.array(["a", "b", "c", "d"]), np.zeros(4), splits=1)
     >>> [[len(part) for part in pair] for pair in splits.parts(0.5)]
@@ -48,7 +46,7 @@ class Splits:
     """
 
     ids: np.ndarray  # (nodes,) the labelled nodes
-    orders: np.ndarray  # (splits, nodes) int32: each split's shuffle of them, the first to be trained on
+    orders: np.ndarray  # (splits, nodes) int32: a shuffle of the nodes per split; its first part is trained on
     seed: int | None = None  # None where another program drew them
     stratify: bool = False
 
@@ -58,7 +56,7 @@ class Splits:
     ) -> Self:
         """The divisions that `random_splits` yields, of nodes by their ids."""
         orders = np.stack([order.astype(np.int32) for order in _orders(classes, splits, seed, stratify)])
-        return cls(tidy_ids(ids), orders, seed, stratify)
+        return cls(as_ids(ids, error=EmbeddingError), orders, seed, stratify)
 
     def __len__(self) -> int:
         return len(self.orders)
@@ -88,10 +86,10 @@ class Splits:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote, or another program in the same form; `ids` and `orders` are enough."""
+        """Read what `save` wrote; of another program's file, `ids` and `orders` are enough."""
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
-            ids, orders = tidy_ids(record["ids"]), np.array(record["orders"])
+            ids, orders = as_ids(record["ids"], error=EmbeddingError), np.array(record["orders"])
             seed, stratify = record.get("seed"), bool(record.get("stratify", False))
         except FileNotFoundError:
             raise EmbeddingError(f"{path}: no such file; write one with --save-splits") from None
@@ -106,7 +104,7 @@ class Splits:
 
 
 def _size(nodes: int, train: float) -> int:
-    """How many nodes a share is."""
+    """The number of nodes to train on."""
     if not 0 < train < 1:
         raise ParameterError(f"train={train}: the share to train on must lie between 0 and 1, as in 0.3")
     size = round(train * nodes)
@@ -116,11 +114,11 @@ def _size(nodes: int, train: float) -> int:
 
 
 def _orders(classes: np.ndarray, splits: int, seed: int, stratify: bool) -> Iterator[np.ndarray]:
-    """Shuffles of the nodes: those at the front of one are trained on, at every share."""
+    """Yield a shuffle of the nodes per split; the training part is its beginning, at every share."""
     if splits < 1:
-        raise ParameterError(f"splits={splits}: at least one is needed")
+        raise ParameterError(f"splits={splits} makes no sense; give at least one")
     if seed < 0:
-        raise ParameterError(f"seed={seed}: must be 0 or more")
+        raise ParameterError(f"seed={seed} makes no sense; give 0 or more")
     for split in range(splits):
         order = np.random.default_rng((seed, split)).permutation(len(classes))
         if stratify:
@@ -129,7 +127,7 @@ def _orders(classes: np.ndarray, splits: int, seed: int, stratify: bool) -> Iter
 
 
 def place_in_class(classes: np.ndarray) -> np.ndarray:
-    """How far through its own class each node stands, from 0 to 1: sorting by it interleaves the classes."""
+    """The place of each node within its own class, from 0 to 1: sorting by it interleaves the classes evenly."""
     _, codes, counts = np.unique(classes, return_inverse=True, return_counts=True)
     place = np.empty(len(codes))
     place[np.argsort(codes, kind="stable")] = np.concatenate([(np.arange(count) + 0.5) / count for count in counts])

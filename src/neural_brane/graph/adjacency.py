@@ -1,4 +1,4 @@
-"""Edges to a symmetric sparse matrix: how directions, repeats and self-loops are settled."""
+"""Edges to a symmetric sparse matrix: directions are dropped, repeats merged, self-loops kept or dropped."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from neural_brane.errors import ParameterError
 Duplicates = Literal["max", "sum"]
 SelfLoops = Literal["keep", "drop"]
 
-ENTRIES_PER_STRIP = 4_000_000  # bounds the temporary copies of is_symmetric to about 70 MB
+ENTRIES_PER_STRIP = 4_000_000  # keeps the temporary copies of is_symmetric to about 70 MB
 
 
 def check_rules(duplicates: str, self_loops: str) -> None:
-    """Refuse rules that do not exist."""
+    """Refuse a rule for repeated edges or self-loops that does not exist."""
     if duplicates not in ("max", "sum"):
         raise ParameterError(f"duplicates is {duplicates!r}; give 'max' (keep the heaviest) or 'sum'")
     if self_loops not in ("keep", "drop"):
@@ -33,9 +33,10 @@ def assemble(
     duplicates: Duplicates = "max",
     self_loops: SelfLoops = "keep",
 ) -> sparse.csr_array:
-    """Make the (nodes, nodes) symmetric matrix of edges given as positions, in any direction and order.
+    """Make the (nodes, nodes) symmetric matrix of edges, whose ends are given as positions of nodes.
 
-    An edge stated several times, in whichever direction, keeps its largest weight or the sum of them.
+    Edges may stand in any direction and order. One that is stated several times, in whichever direction, gets
+    the largest of its weights (duplicates="max") or their sum ("sum").
     """
     check_rules(duplicates, self_loops)
     low = np.minimum(rows, columns).astype(np.int64)
@@ -59,20 +60,20 @@ def assemble(
 
 
 def merge(keys: np.ndarray, weights: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct keys, sorted, each with the largest or the sum of its weights, as float32."""
+    """Return the distinct keys, sorted, each with the largest of its weights or their sum, as float32."""
     if len(keys) == 0:
         return keys, weights.astype(np.float32)
     order = np.argsort(keys, kind="stable")
     keys, weights = keys[order], weights[order]
     first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
     if len(first) < len(keys):
-        merge = np.maximum if duplicates == "max" else np.add
-        keys, weights = keys[first], merge.reduceat(weights, first, dtype=np.float64)
+        combine = np.maximum if duplicates == "max" else np.add
+        keys, weights = keys[first], combine.reduceat(weights, first, dtype=np.float64)
     return keys, weights.astype(np.float32)
 
 
 def compact(matrix: sparse.csr_array) -> sparse.csr_array:
-    """Store a CSR matrix as float32 with int32 indices where they fit; no copy when it already is so."""
+    """Store a CSR matrix as float32, with int32 indices where they fit; shares every array that needs no change."""
     small = max(matrix.nnz, *matrix.shape) <= np.iinfo(np.int32).max
     kind = np.int32 if small else np.int64
     parts = (
@@ -83,13 +84,13 @@ def compact(matrix: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array(parts, shape=matrix.shape)
 
 
-def is_symmetric(matrix: sparse.csr_array) -> bool:
+def is_symmetric(matrix: sparse.csr_array, *, entries_per_strip: int = ENTRIES_PER_STRIP) -> bool:
     """Tell whether a square CSR matrix, sorted and without repeats, equals its transpose.
 
-    Compares strips of rows with the same strip of columns, so the copies stay small for any matrix.
+    Each strip of rows is compared with the same strip of columns, so the copies stay small for any matrix.
     """
     nodes = matrix.shape[0]
-    strips = 1 + matrix.nnz // ENTRIES_PER_STRIP
+    strips = 1 + matrix.nnz // entries_per_strip
     cuts = np.linspace(0, nodes, strips + 1).astype(int)
     for start, stop in pairwise(cuts):
         first, last = matrix.indptr[start], matrix.indptr[stop]
@@ -101,3 +102,19 @@ def is_symmetric(matrix: sparse.csr_array) -> bool:
         ):
             return False
     return True
+
+
+def symmetrise(
+    matrix: sparse.csr_array, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep"
+) -> sparse.csr_array:
+    """Merge the two directions of every edge of a square CSR matrix, sorted and without repeats.
+
+    A matrix that is symmetric already, and has no self-loops to drop, is returned itself.
+    """
+    symmetric = is_symmetric(matrix)
+    if symmetric and (self_loops == "keep" or not matrix.diagonal().any()):
+        return matrix
+    entries = matrix.tocoo()
+    # A symmetric matrix states each edge twice, and the two must not be added up.
+    rule: Duplicates = "max" if symmetric else duplicates
+    return assemble(entries.row, entries.col, entries.data, matrix.shape[0], duplicates=rule, self_loops=self_loops)

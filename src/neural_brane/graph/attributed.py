@@ -1,28 +1,28 @@
-"""The graph every later stage works on, checked once when it is made and trusted after."""
+"""The graph that methods and evaluations work on: checked once, when it is made, and trusted after."""
 
 from __future__ import annotations
 
 import hashlib
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import GraphError
-from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble, check_rules, is_symmetric
+from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble, check_rules, symmetrise
 from neural_brane.graph.build import (
     attribute_matrix,
-    by,
-    canonical,
+    check_adjacency,
+    check_labels,
     check_matrix,
     check_names,
     edge_weights,
-    flat_pairs,
     node_ids,
     node_labels,
+    place_edges,
+    weight_matrix,
 )
-from neural_brane.graph.ids import encode, locate
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -30,13 +30,16 @@ class AttributedGraph:
     """An undirected graph whose nodes carry attributes.
 
     Make one with `from_edges`, `from_sparse`, `from_networkx` or `neural_brane.io.read_graph`: they bring
-    any input into the form below. The constructor itself expects that form. It checks all of it but the
-    symmetry of the adjacency.
+    any input into the form below. The constructor is for parts that are in this form already. It checks all
+    of it but the symmetry of the adjacency, which `neural_brane.graph.adjacency.assemble` guarantees.
 
     adjacency: (nodes, nodes) symmetric CSR, sorted, without repeats, float32 weights above zero.
     attributes: (nodes, attributes) CSR, sorted, without repeats or zeros, float32; may have no columns.
     ids, attribute_names: distinct integers (int64) or strings.
     labels: a string per node, "" where a node has none; or None.
+
+    `renamed`, `relabelled` and `relinked` make a graph that differs in one part. They check that part and
+    share the arrays of all others.
 
     >>> graph = AttributedGraph.from_edges([("ann", "bob"), ("bob", "cid")], attributes={"ann": ["chess"]})
     >>> graph
@@ -51,20 +54,12 @@ class AttributedGraph:
     name: str = "graph"
 
     def __post_init__(self) -> None:
-        nodes, attributes = len(self.ids), len(self.attribute_names)
-        check_matrix(self.adjacency, (nodes, nodes), "adjacency")
-        check_matrix(self.attributes, (nodes, attributes), "attributes")
+        nodes = len(self.ids)
+        check_adjacency(self.adjacency, nodes, self.name)
+        check_matrix(self.attributes, (nodes, len(self.attribute_names)), "attributes")
         check_names(self.ids, "ids")
         check_names(self.attribute_names, "attribute_names")
-        if self.adjacency.nnz == 0:
-            raise GraphError(f"graph '{self.name}' has {nodes} nodes and no edges; give at least one edge")
-        if not self.adjacency.data.min() > 0:
-            raise GraphError(f"edge weights reach down to {self.adjacency.data.min()}; all must be above 0")
-        if self.labels is not None and (self.labels.shape != (nodes,) or self.labels.dtype.kind != "U"):
-            raise GraphError(
-                f"labels are {self.labels.dtype} of shape {self.labels.shape}; give one string per node "
-                f"({nodes}), '' where there is none"
-            )
+        check_labels(self.labels, nodes)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -86,6 +81,26 @@ class AttributedGraph:
         """The distinct labels, sorted; nodes without a label do not count."""
         labels = np.unique(self.labels) if self.labels is not None else np.empty(0, dtype=str)
         return labels[labels != ""]
+
+    def renamed(self, name: str) -> Self:
+        """The same graph under another name."""
+        return self._changed(name=name)
+
+    def relabelled(self, labels: Any) -> Self:
+        """The same graph with other labels: one per node, a dict from an id to its label, or None."""
+        return self._changed(labels=node_labels(labels, self.ids))
+
+    def relinked(self, adjacency: sparse.csr_array) -> Self:
+        """The same nodes with other edges: an adjacency in the form that the constructor takes."""
+        check_adjacency(adjacency, len(self), self.name)
+        return self._changed(adjacency=adjacency)
+
+    def _changed(self, **parts: Any) -> Self:
+        """A copy that shares all arrays but these, which the caller has checked."""
+        graph = copy(self)  # does not run __post_init__: nothing is checked again
+        for part, value in parts.items():
+            object.__setattr__(graph, part, value)
+        return graph
 
     def digest(self) -> str:
         """Return 16 hexadecimal digits that change when anything but the graph's name does."""
@@ -117,33 +132,22 @@ class AttributedGraph:
         """Make a graph from pairs of ids, in any direction, with repeats.
 
         edges: (edges, 2) integers or strings; weights: one number above zero per edge, 1 if not given.
-        ids: the nodes in the order wanted, or `nodes` for 0, 1, ..., nodes - 1. Without either, the nodes are
-        those that occur: integers in increasing order, strings by first appearance.
+        ids: all nodes, in the order that rows shall have; or `nodes`, their number, for the ids 0 to nodes - 1.
+        Without either, the nodes are those that edges name: integers in increasing order, strings by first
+        appearance.
         attributes: a matrix with a row per node, or a dict from an id to its attributes' names (or from an id
         to a dict from name to value).
         labels: one per node, or a dict from an id to its label.
         duplicates: an edge stated twice, in whichever direction, keeps its largest weight ("max") or their
         sum ("sum"). self_loops: "keep" or "drop".
         """
-        ends = flat_pairs(edges)
         if ids is None and nodes is not None:
             ids = np.arange(nodes)
-        if ids is None:
-            positions, names = encode(ends)
-        else:
-            names = node_ids(ids)
-            positions = locate(names, ends)
-        unknown = np.flatnonzero(positions < 0)
-        if len(unknown):
-            at = int(unknown[0])
-            raise GraphError(
-                f"edge {at // 2} names node {ends[at].item()!r}, which is not among the {len(names)} ids; "
-                "add it there, or leave ids out to take the nodes from the edges"
-            )
+        ends, names = place_edges(edges, None if ids is None else node_ids(ids))
         adjacency = assemble(
-            positions[0::2],
-            positions[1::2],
-            edge_weights(weights, len(ends) // 2),
+            ends[:, 0],
+            ends[:, 1],
+            edge_weights(weights, len(ends)),
             len(names),
             duplicates=duplicates,
             self_loops=self_loops,
@@ -166,33 +170,12 @@ class AttributedGraph:
     ) -> AttributedGraph:
         """Make a graph from a square matrix of weights and, if there are any, a matrix of attributes.
 
-        A symmetric matrix is taken as it is, and its arrays are shared, not copied. In any other, the two
-        directions of an edge are merged: the larger weight ("max") or the sum of both ("sum"). Stored zeros
-        are no edges; repeated entries add up, as they do everywhere in scipy.
+        A symmetric matrix is used without a copy: its arrays are shared. In any other, the two directions of
+        an edge are merged: the larger weight ("max") or the sum of both ("sum"). A stored zero is no edge;
+        repeated entries add up, as they do everywhere in SciPy.
         """
         check_rules(duplicates, self_loops)
-        matrix = canonical(adjacency, "adjacency")
-        if matrix.shape[0] != matrix.shape[1]:
-            raise GraphError(f"adjacency is {by(matrix.shape)}; give a square matrix, one row per node")
-        if matrix.nnz and not matrix.data.min() > 0:
-            row, column = (int(where[np.argmin(matrix.data)]) for where in matrix.tocoo().coords)
-            raise GraphError(
-                f"adjacency[{row}, {column}] is {matrix.data.min()}; weights must be above 0: "
-                "shift or drop the negative ones"
-            )
-        symmetric = is_symmetric(matrix)
-        if not symmetric or (self_loops == "drop" and matrix.diagonal().any()):
-            entries = matrix.tocoo()
-            # A symmetric matrix states each edge twice: only one of the two counts.
-            rule: Duplicates = "max" if symmetric else duplicates
-            matrix = assemble(
-                entries.row,
-                entries.col,
-                entries.data,
-                matrix.shape[0],
-                duplicates=rule,
-                self_loops=self_loops,
-            )
+        matrix = symmetrise(weight_matrix(adjacency), duplicates=duplicates, self_loops=self_loops)
         names = np.arange(matrix.shape[0]) if ids is None else node_ids(ids)
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(matrix, bags, names, attribute_names, node_labels(labels, names), name)
@@ -211,8 +194,9 @@ class AttributedGraph:
     ) -> AttributedGraph:
         """Make a graph from a NetworkX graph of any kind, directed and multigraphs included.
 
-        weight, attributes, label: the keys under which an edge keeps its weight, and a node the names of its
-        attributes (a list, or a dict from name to value) and its label. All three may be absent.
+        weight: the key under which an edge has its weight. attributes: the key under which a node has the
+        names of its attributes (a list, or a dict from name to value). label: the key of its label. An edge
+        without a weight weighs 1; a node may have neither attributes nor a label.
         """
         place = {node: at for at, node in enumerate(graph)}
         stated = [(place[u], place[v], value) for u, v, value in graph.edges(data=weight, default=1.0)]

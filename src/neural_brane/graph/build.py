@@ -1,4 +1,4 @@
-"""What a caller gives, as the arrays a graph is made of: checked, converted, copied only where it must be."""
+"""Any input into the arrays of a graph: checked, converted, and copied only where it must change."""
 
 from __future__ import annotations
 
@@ -15,13 +15,33 @@ from neural_brane.graph.ids import as_ids, encode, locate, repeated
 Bags = Mapping[Any, Iterable[Any] | Mapping[Any, float]]
 
 
-def by(shape: tuple[int, ...]) -> str:
-    """Write a shape the way people do: 3 x 4."""
+def spell_shape(shape: tuple[int, ...]) -> str:
+    """Write a shape for a message: 3 x 4."""
     return " x ".join(map(str, shape))
 
 
-def flat_pairs(edges: Any) -> np.ndarray:
-    """Return the ends of all edges in one flat array: first edge, second edge, ..."""
+def place_edges(edges: Any, ids: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return edges (edges, 2) as positions of their ends among the ids, and the ids.
+
+    Without ids, the nodes are those that the edges name.
+    """
+    ends = _flat_ends(edges)
+    if ids is None:
+        positions, ids = encode(ends)
+    else:
+        positions = locate(ids, ends)
+    unknown = np.flatnonzero(positions < 0)
+    if len(unknown):
+        at = int(unknown[0])
+        raise GraphError(
+            f"edge {at // 2} names node {ends[at].item()!r}, which is not among the {len(ids)} ids; "
+            "add it there, or leave ids out to take the nodes from the edges"
+        )
+    return positions.reshape(-1, 2), ids
+
+
+def _flat_ends(edges: Any) -> np.ndarray:
+    """Return the ends of all edges in one flat array: two of the first edge, two of the second, ..."""
     try:
         array = np.asarray(edges)
     except ValueError as error:
@@ -34,7 +54,7 @@ def flat_pairs(edges: Any) -> np.ndarray:
 
 
 def node_ids(ids: Any) -> np.ndarray:
-    """Return ids as an array, each once."""
+    """Return ids as an array; refuse ids of which one occurs twice."""
     names = as_ids(ids)
     check_names(names, "ids")
     return names
@@ -58,8 +78,22 @@ def edge_weights(weights: Any, edges: int) -> np.ndarray:
     return single
 
 
+def weight_matrix(adjacency: Any) -> sparse.csr_array:
+    """Return a square matrix of weights above zero as sorted CSR without repeats or zeros."""
+    matrix = canonical(adjacency, "adjacency")
+    if matrix.shape[0] != matrix.shape[1]:
+        raise GraphError(f"adjacency is {spell_shape(matrix.shape)}; give a square matrix, one row per node")
+    if matrix.nnz and not matrix.data.min() > 0:
+        row, column = (int(where[np.argmin(matrix.data)]) for where in matrix.tocoo().coords)
+        raise GraphError(
+            f"adjacency[{row}, {column}] is {matrix.data.min()}; weights must be above 0: "
+            "shift or drop the negative ones"
+        )
+    return matrix
+
+
 def canonical(matrix: Any, what: str) -> sparse.csr_array:
-    """Return a matrix as sorted CSR without repeats, zeros or NaN; copies only what it must change."""
+    """Return a matrix as sorted float32 CSR without repeats, zeros or NaN; copies only what it must change."""
     try:
         csr = compact(sparse.csr_array(matrix))
     except (TypeError, ValueError) as error:
@@ -81,14 +115,14 @@ def attribute_matrix(attributes: Any, names: Any, ids: np.ndarray) -> tuple[spar
     if attributes is None:
         return sparse.csr_array((len(ids), 0), dtype=np.float32), as_ids([])
     if isinstance(attributes, Mapping):
-        return _matrix_of(attributes, ids)
+        return _matrix_of_bags(attributes, ids)
     matrix = canonical(attributes, "attributes")
     if matrix.shape[0] != len(ids):
-        raise GraphError(f"attributes are {by(matrix.shape)} for {len(ids)} nodes; give one row per node")
+        raise GraphError(f"attributes are {spell_shape(matrix.shape)} for {len(ids)} nodes; give one row per node")
     return matrix, np.arange(matrix.shape[1]) if names is None else as_ids(names, what="attribute_names")
 
 
-def _matrix_of(bags: Bags, ids: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
+def _matrix_of_bags(bags: Bags, ids: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
     """Turn a dict from id to attributes into a matrix and the names of its columns."""
     rows = locate(ids, as_ids(list(bags)))
     if (rows < 0).any():
@@ -126,12 +160,26 @@ def node_labels(labels: Any, ids: np.ndarray) -> np.ndarray | None:
     return array.astype(str)
 
 
+def check_adjacency(matrix: Any, nodes: int, name: str) -> None:
+    """Refuse an adjacency that is not in the form of a graph's; its symmetry is not checked."""
+    check_matrix(matrix, (nodes, nodes), "adjacency")
+    if matrix.nnz == 0:
+        raise GraphError(f"graph '{name}' has {nodes} nodes and no edges; give at least one edge")
+    if not matrix.data.min() > 0:
+        raise GraphError(f"edge weights reach down to {matrix.data.min()}; all must be above 0")
+
+
 def check_matrix(matrix: Any, shape: tuple[int, int], what: str) -> None:
-    """Refuse a matrix that is not float32 CSR in canonical form, finite, and of the shape expected."""
+    """Refuse a matrix that is not finite float32 CSR, sorted, without repeats or zeros, of the shape expected."""
     if not isinstance(matrix, sparse.csr_array) or matrix.dtype != np.float32:
-        raise GraphError(f"{what} is {type(matrix).__name__}; use AttributedGraph.from_sparse, which converts")
+        found = f"{type(matrix).__name__} of {getattr(matrix, 'dtype', 'no dtype')}"
+        raise GraphError(
+            f"{what} is {found}, not csr_array of float32; use AttributedGraph.from_sparse, which converts"
+        )
     if matrix.shape != shape:
-        raise GraphError(f"{what} is {by(matrix.shape)}, and its names say {by(shape)}; make them agree")
+        raise GraphError(
+            f"{what} is {spell_shape(matrix.shape)}, and its names say {spell_shape(shape)}; make them agree"
+        )
     if not matrix.has_canonical_format or (matrix.data == 0).any():
         raise GraphError(f"{what} is unsorted, repeats entries or stores zeros; use AttributedGraph.from_sparse")
     if matrix.nnz and not np.isfinite(matrix.data.sum(dtype=np.float64)):
@@ -144,3 +192,12 @@ def check_names(names: np.ndarray, what: str) -> None:
         raise GraphError(f"{what} are {names.dtype} of shape {names.shape}; give int64 or strings, one each")
     if (twice := repeated(names)) is not None:
         raise GraphError(f"{what} list {twice!r} twice; each must be distinct")
+
+
+def check_labels(labels: np.ndarray | None, nodes: int) -> None:
+    """Refuse labels that are not one string per node."""
+    if labels is not None and (labels.shape != (nodes,) or labels.dtype.kind != "U"):
+        raise GraphError(
+            f"labels are {labels.dtype} of shape {labels.shape}; give one string per node ({nodes}), "
+            "'' where there is none"
+        )

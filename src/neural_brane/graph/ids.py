@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neural_brane.errors import GraphError
+from neural_brane.errors import BraneError, GraphError
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-def as_ids(values: Any, *, what: str = "ids") -> np.ndarray:
-    """Turn any list of names into a flat int64 or string array.
+def as_ids(values: Any, *, what: str = "ids", error: type[BraneError] = GraphError) -> np.ndarray:
+    """Turn any list of names into a flat int64 or string array; raise `error` where that cannot be.
 
     >>> as_ids(["bob", "ann"])
     array(['bob', 'ann'], dtype='<U3')
@@ -25,7 +25,7 @@ def as_ids(values: Any, *, what: str = "ids") -> np.ndarray:
     if array.size == 0:
         array = array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iuUST":
-        raise GraphError(
+        raise error(
             f"{what} are an array of {array.dtype} with shape {array.shape}; give a flat list of integers or of strings"
         )
     return array.astype(np.int64 if array.dtype.kind in "iu" else str, copy=False)
@@ -55,16 +55,16 @@ def _encode_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if high - low > 4 * len(values):
         distinct, codes = np.unique(values, return_inverse=True)
         return codes, distinct
-    # Ids close together are numbered by looking them up, which is many times faster than sorting.
+    # Ids close together are numbered by table lookup, which is many times faster than sorting.
     present = np.zeros(high - low + 1, dtype=bool)
     present[values - low] = True
     return (np.cumsum(present) - 1)[values - low], np.flatnonzero(present) + low
 
 
 def locate(ids: np.ndarray, wanted: np.ndarray | pl.Series) -> np.ndarray:
-    """Find the position of each wanted id among ids, which are distinct; -1 where there is none.
+    """Find the position of each wanted id among ids, which are distinct; -1 where it is not among them.
 
-    Integers and strings are compared as they are written, so node 7 is found under "7".
+    An integer matches the string that spells it, so node 7 is found under "7".
 
     >>> locate(np.array(["a", "b"]), np.array(["b", "z"]))
     array([ 1, -1])

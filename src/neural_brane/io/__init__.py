@@ -1,4 +1,4 @@
-"""Files to graphs and vectors, and back: one module per format."""
+"""Files to graphs and to arrays of vectors, and back: one module per format."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
+from neural_brane.io.graph_npz import check_graph_target, read_graph_npz, write_graph
+from neural_brane.io.graph_text import read_graph_text
 from neural_brane.io.labels import read_labels
 from neural_brane.io.linqs import read_linqs
-from neural_brane.io.npz import read_npz, write_graph
-from neural_brane.io.published import read_published
-from neural_brane.io.vectors import read_vectors, write_vectors
+from neural_brane.io.vectors import VectorFile, read_vectors
 
-__all__ = ["read_graph", "read_labels", "read_vectors", "write_graph", "write_vectors"]
+__all__ = ["VectorFile", "check_graph_target", "read_graph", "read_labels", "read_vectors", "write_graph"]
 
 
 def read_graph(
@@ -27,9 +27,9 @@ def read_graph(
     """Read a graph from a file, in the format that its name says.
 
     `.npz`: a graph as `write_graph` writes it. `.cites`: LINQS citations, with the `.content` file beside it
-    or given as `attributes`. Any other name: the published text format, `u v` or `u v weight` per line, with
-    `attributes` (`node id:value ...`) and `labels` (`node<TAB>label`) in files of their own;
-    `neural_brane.io.published` has the details.
+    or given as `attributes`. Any other name: text, `u v` or `u v weight` per line, with `attributes`
+    (`node id:value ...`) and `labels` (`node<TAB>label`) in files of their own; `neural_brane.io.graph_text`
+    has the details.
 
     An edge stated twice, in whichever direction, keeps its largest weight (duplicates="max") or the sum
     ("sum"). Self-loops are kept, or left out with self_loops="drop".
@@ -41,12 +41,12 @@ def read_graph(
     if suffix == ".npz":
         _refuse(path, "attributes", attributes)
         _refuse(path, "labels", labels)
-        return read_npz(path, duplicates=duplicates, self_loops=self_loops)
+        return read_graph_npz(path, duplicates=duplicates, self_loops=self_loops)
     if suffix == ".cites":
         _refuse(path, "labels", labels)
         content = path.with_suffix(".content") if attributes is None else Path(attributes)
         return read_linqs(path, content, duplicates=duplicates, self_loops=self_loops)
-    return read_published(
+    return read_graph_text(
         path,
         attributes=None if attributes is None else Path(attributes),
         labels=None if labels is None else Path(labels),
@@ -56,6 +56,6 @@ def read_graph(
 
 
 def _refuse(path: Path, what: str, given: str | Path | None) -> None:
-    """Refuse a second file for what the first already holds."""
+    """Refuse a separate file of attributes or labels where the graph file holds them itself."""
     if given is not None:
         raise GraphError(f"{path}: {path.suffix} files hold their own {what}; leave out {given}")

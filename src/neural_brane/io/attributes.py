@@ -32,7 +32,7 @@ class Rows:
 
 
 def read_rows(path: Path) -> Rows:
-    """Read an attribute file, each word checked; which nodes there are is not known yet."""
+    """Read an attribute file and check every word; `to_matrix` checks that its nodes are in the graph."""
     import polars as pl
 
     words = read_words(read_text(path, "attribute file"))

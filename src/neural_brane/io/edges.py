@@ -1,4 +1,4 @@
-"""Graph files: one edge per line, with or without a header. `published` says what they look like."""
+"""Graph files as text: one edge per line, with or without a header. `graph_text` states the format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ EXPECTED = "write one edge per line, as 'u v' or 'u v weight'"
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """What a graph file says: edges as positions in ids, and how many nodes the header leaves unnamed."""
+    """What a graph file says: the ends of its edges as positions in ids, and their weights.
+
+    unnamed: how many nodes the header counts that the file does not name.
+    """
 
     ids: np.ndarray
     rows: np.ndarray
@@ -30,7 +33,7 @@ class Edges:
 
 
 def read_edges(path: Path) -> Edges:
-    """Read a graph file, each line checked."""
+    """Read a graph file and check every line."""
     import polars as pl
 
     table = read_table(read_text(path, "graph file"), ["u", "v", "weight", "more"])
@@ -71,7 +74,7 @@ def _numbers(table: pl.DataFrame) -> np.ndarray | None:
 
 
 def _header(path: Path, table: pl.DataFrame, numbers: np.ndarray | None) -> int | None:
-    """Return the number of nodes if the first line is a header, by the rule that `published` states."""
+    """Return the number of nodes if the first line is a header, by the rule that `graph_text` states."""
     line, *words = table.row(0)
     if not (words[0].isdecimal() and (words[1] or "").isdecimal() and words[2] is None):
         return None
@@ -100,7 +103,7 @@ def _first(table: pl.DataFrame) -> dict[str, Any] | None:
 
 
 def _check_columns(path: Path, table: pl.DataFrame) -> None:
-    """Refuse lines that are too long, edges some of which have weights, and files without edges."""
+    """Refuse lines that are too long, files where only some edges have weights, and files without edges."""
     import polars as pl
 
     if bad := _first(table.filter(pl.col("more").is_not_null())):

@@ -1,4 +1,4 @@
-"""Label files: one node per line, `node<TAB>label`; spaces or a comma will do for the tab."""
+"""Label files: one node per line, `node<TAB>label`; spaces or a comma may stand for the tab."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pairs:
 
 
 def read_pairs(path: Path) -> Pairs:
-    """Read a label file; which nodes there are is not known yet."""
+    """Read a label file and check every line; `to_array` checks that its nodes are in the graph."""
     import polars as pl
 
     table = read_lines(read_text(path, "label file"))
@@ -42,7 +42,7 @@ def read_pairs(path: Path) -> Pairs:
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
     """Read a label file: return the nodes' ids and, in the same order, their labels.
 
-    Ids are integers if all of them are; a label is all that follows the id, spaces included.
+    Ids are integers if all of them are; a label is the rest of the line after the id, spaces included.
     """
     pairs = read_pairs(Path(path))
     integers = all_integers(pairs.nodes)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 
 _SEPARATORS = bytes.maketrans(b"\t,", b"  ")
-_UNIT = "\x1f"  # splits columns where a space may be part of one; no text file holds it
+_UNIT = "\x1f"  # ASCII's unit separator: splits columns that may hold spaces; text files do not hold it
 
 
 def fail(path: Path, line: int, message: str) -> Never:
@@ -26,9 +26,9 @@ def fail(path: Path, line: int, message: str) -> Never:
 
 
 def read_text(path: Path, kind: str) -> bytes:
-    """Read a text file whole, with one kind of line ending and its comment lines blank.
+    """Read a whole text file; every line ends in a line feed, and comment lines are blank.
 
-    Refuses a file that is missing, empty or not text. `kind` says in the error what it should have been.
+    Refuses a file that is missing, empty or not text. `kind` names it in the message, as in "label file".
     """
     try:
         data = path.read_bytes()
@@ -79,7 +79,7 @@ def read_words(data: bytes) -> pl.DataFrame:
     kinds = raw[stops]
     ends = kinds != ord(":")
     first = np.concatenate([[True], kinds[ends][:-1] == ord("\n")])
-    # The last colon of a word is the one that a space or a line's end follows, though not at once.
+    # The last colon of a word: the next stop is the word's end, and at least one character stands before that.
     cuts = stops[:-1][~ends[:-1] & ends[1:] & (np.diff(stops) > 1)]
     raw[stops[ends]] = ord("\n")
     raw[cuts] = ord(_UNIT)
@@ -89,7 +89,7 @@ def read_words(data: bytes) -> pl.DataFrame:
 
 
 def read_lines(data: bytes) -> pl.DataFrame:
-    """Return lines as they are, in columns `line` and `text`; leaves out blank lines."""
+    """Return whole lines, in columns `line` (the number) and `text`; leaves out blank lines."""
     import polars as pl
 
     table = _read_columns(data, ["text"], _UNIT).with_row_index("line", offset=1)
@@ -117,7 +117,7 @@ def _read_columns(data: bytes, columns: list[str], separator: str) -> pl.DataFra
     """Split every line into named columns of strings."""
     import polars as pl
 
-    # A first line of our own fixes the number of columns, whatever the file begins with.
+    # The heading fixes the number of columns: without it, Polars would take the first line's.
     heading = separator.join(columns).encode() + b"\n"
     return pl.read_csv(
         heading + data, separator=separator, quote_char=None, infer_schema=False, truncate_ragged_lines=True

@@ -1,7 +1,7 @@
-"""The LINQS text format: citations in a .cites file, and words and labels of papers in a .content file.
+"""Graphs as LINQS text: citations in a .cites file, and the words and labels of papers in a .content file.
 
-`.content`: one paper per line, `id value value ... label`, with as many values on every line.
-`.cites`: one citation per line, `cited citing`. Both are separated by tabs; spaces will do.
+`.content`: one paper per line, `id value value ... label`, with the same number of values on every line.
+`.cites`: one citation per line, `cited citing`. Both are separated by tabs or by spaces.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble
+from neural_brane.graph.build import canonical
 from neural_brane.graph.ids import locate
 from neural_brane.io.lines import fail, read_table, read_text
 
@@ -31,7 +32,7 @@ def read_linqs(
     adjacency = assemble(ends[:, 0], ends[:, 1], weights, len(ids), duplicates=duplicates, self_loops=self_loops)
     if adjacency.nnz == 0:
         raise GraphError(f"{cites}: all citations are of a paper by itself; keep self-loops or add edges")
-    return AttributedGraph.from_sparse(adjacency, attributes, labels=labels, ids=ids, name=cites.stem)
+    return AttributedGraph(adjacency, attributes, ids, np.arange(attributes.shape[1]), labels, cites.stem)
 
 
 def _read_cites(path: Path, content: Path, ids: np.ndarray) -> np.ndarray:
@@ -80,7 +81,7 @@ def _read_content(path: Path) -> tuple[np.ndarray, sparse.csr_array, np.ndarray]
         starts.append(len(indices))
     parts = (np.array(values, dtype=np.float32), np.array(indices, dtype=np.int32), np.array(starts))
     matrix = sparse.csr_array(parts, shape=(len(papers), max(width - 2, 0)))
-    return np.array(list(papers)), matrix, np.array(labels)
+    return np.array(list(papers)), canonical(matrix, "attributes"), np.array(labels)
 
 
 def _number(path: Path, line: int, word: str) -> float:

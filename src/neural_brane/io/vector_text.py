@@ -1,81 +1,77 @@
-"""Vectors as text: word2vec's format, which many programs write, and tab-separated tables; word2vec's binary form."""
+"""Vectors as text: word2vec's format, which many programs write, and tables by tabs; also word2vec's binary form."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
-
-if TYPE_CHECKING:
-    import polars
+from neural_brane.io.vector_table import VectorTable, as_frames, column_names, parse_ids
 
 
-def write_word2vec(path: Path, ids: np.ndarray, blocks: Iterator[np.ndarray], dim: int, provenance: str) -> None:
-    """Write `nodes dim`, then a line `id v1 v2 …` per node."""
+def write_word2vec(path: Path, ids: np.ndarray, blocks: Iterable[np.ndarray], dim: int, provenance: str) -> None:
+    """Write `nodes dim`, then a line `id v1 v2 …` per node; the format has no place for the provenance."""
     with open(path, "wb") as file:
         file.write(f"{len(ids)} {dim}\n".encode())
-        for frame in frames(ids, blocks):
+        for frame in as_frames(ids, blocks):
             frame.write_csv(file, include_header=False, separator=" ", quote_style="never")
 
 
-def write_tsv(path: Path, ids: np.ndarray, blocks: Iterator[np.ndarray], dim: int, provenance: str) -> None:
-    """Write a header, then a line per node, by tabs."""
+def write_tsv(path: Path, ids: np.ndarray, blocks: Iterable[np.ndarray], dim: int, provenance: str) -> None:
+    """Write a header, then a line per node, by tabs; the format has no place for the provenance."""
     with open(path, "wb") as file:
-        file.write(("\t".join(["id", *columns(dim)]) + "\n").encode())
-        for frame in frames(ids, blocks):
+        file.write(("\t".join(["id", *column_names(dim)]) + "\n").encode())
+        for frame in as_frames(ids, blocks):
             frame.write_csv(file, include_header=False, separator="\t", quote_style="never")
 
 
-def read_word2vec(path: Path) -> Embedding:
+def read_word2vec(path: Path) -> VectorTable:
     """Read word2vec text, also gensim's, whose ids may hold spaces."""
     with open(path, encoding="utf-8") as file:
-        nodes, dim = _announced(path, file.readline())
-        rows = ((line, _fields(text, dim)) for line, text in enumerate(file, 2) if not text.isspace())
-        found = _parse(path, rows, dim)
-    if len(found) != nodes:
-        raise EmbeddingError(f"{path}: the first line announces {nodes} nodes, {len(found)} follow; is it cut off?")
-    return found
+        nodes, dim = _read_header(path, file.readline())
+        rows = ((line, _split_line(text, dim)) for line, text in enumerate(file, 2) if not text.isspace())
+        table = _parse(path, rows, dim)
+    if len(table.ids) != nodes:
+        raise _cut_off(path, nodes, len(table.ids))
+    return table
 
 
-def read_word2vec_binary(path: Path) -> Embedding:
+def read_word2vec_binary(path: Path) -> VectorTable:
     """Read word2vec's binary form: `nodes dim`, then an id, a space and the float32 numbers of each node."""
     data = path.read_bytes()
     at = data.find(b"\n") + 1
-    nodes, dim = _announced(path, data[:at].decode("utf-8", "replace"))
+    nodes, dim = _read_header(path, data[:at].decode("utf-8", "replace"))
     ids, vectors = [], np.empty((min(nodes, len(data)), dim), dtype=np.float32)
     for row in range(nodes):
         space = data.find(b" ", at)
         end = space + 1 + 4 * dim
         if space < 0 or end > len(data):
-            raise EmbeddingError(f"{path}: the first line announces {nodes} nodes, {row} follow; is it cut off?")
+            raise _cut_off(path, nodes, row)
         ids.append(data[at:space].decode().lstrip("\n"))  # the original program ends a vector with a new line
         vectors[row] = np.frombuffer(data, "<f4", dim, space + 1)
         at = end
-    return Embedding(vectors, typed(ids))
+    return VectorTable(vectors, parse_ids(ids), {})
 
 
-def read_tsv(path: Path) -> Embedding:
+def read_tsv(path: Path) -> VectorTable:
     """Read a table by tabs, with or without a header."""
     with open(path, encoding="utf-8") as file:
         first = file.readline().rstrip("\n").split("\t")
         if len(first) < 2:
             raise EmbeddingError(f"{path}:1: a line must be an id and its numbers, separated by tabs")
-        headed = first[0] in ("", "id") or not _numeric(first[1:])
-        if not headed:
+        has_header = first[0] in ("", "id") or not _are_numbers(first[1:])
+        if not has_header:
             file.seek(0)
-        lines = enumerate(file, 2 if headed else 1)
+        lines = enumerate(file, 2 if has_header else 1)
         rows = ((line, text.rstrip("\n").split("\t")) for line, text in lines if not text.isspace())
         return _parse(path, rows, len(first) - 1)
 
 
-def _announced(path: Path, first: str) -> tuple[int, int]:
-    """The number of nodes and the width that a first line promises."""
+def _read_header(path: Path, first: str) -> tuple[int, int]:
+    """The number of nodes and the width that a first line announces."""
     try:
         nodes, dim = map(int, first.split())
     except ValueError:
@@ -85,15 +81,20 @@ def _announced(path: Path, first: str) -> tuple[int, int]:
     return nodes, dim
 
 
-def _fields(text: str, dim: int) -> list[str]:
-    """The id and the numbers of a line; words between them that are no numbers belong to the id."""
+def _cut_off(path: Path, announced: int, found: int) -> EmbeddingError:
+    return EmbeddingError(f"{path}: the first line announces {announced} nodes, {found} follow; is it cut off?")
+
+
+def _split_line(text: str, dim: int) -> list[str]:
+    """The id of a line and its numbers; words between the two that are no numbers belong to the id."""
     fields = text.split()
-    if len(fields) <= dim + 1 or _numeric(fields[1:-dim]):
+    if len(fields) <= dim + 1 or _are_numbers(fields[1:-dim]):
         return fields
     return text.strip().rsplit(maxsplit=dim)
 
 
-def _parse(path: Path, rows: Iterable[tuple[int, list[str]]], dim: int) -> Embedding:
+def _parse(path: Path, rows: Iterable[tuple[int, list[str]]], dim: int) -> VectorTable:
+    """Turn lines, split into an id and numbers, into a table; an error names the line."""
     ids: list[str] = []
     values = array("f")
     for line, (node, *numbers) in rows:
@@ -106,38 +107,12 @@ def _parse(path: Path, rows: Iterable[tuple[int, list[str]]], dim: int) -> Embed
         except ValueError as error:
             raise EmbeddingError(f"{path}:{line}: {error}; a line is an id, then {dim} numbers") from None
         ids.append(node)
-    return Embedding(np.frombuffer(values, dtype=np.float32).reshape(len(ids), dim), typed(ids))
+    return VectorTable(np.frombuffer(values, dtype=np.float32).reshape(len(ids), dim), parse_ids(ids), {})
 
 
-def typed(ids: list[str]) -> np.ndarray:
-    """Integers where every id is one as Python would write it ('007' is not), else the strings."""
+def _are_numbers(words: list[str]) -> bool:
     try:
-        numbers = [int(node) for node in ids]
-        if all(str(number) == node for number, node in zip(numbers, ids, strict=True)):
-            return np.array(numbers, dtype=np.int64)
-    except (ValueError, OverflowError):
-        pass
-    return np.array(ids, dtype=str)
-
-
-def _numeric(fields: list[str]) -> bool:
-    try:
-        return all(isinstance(float(field), float) for field in fields)
+        list(map(float, words))
     except ValueError:
         return False
-
-
-def frames(ids: np.ndarray, blocks: Iterator[np.ndarray]) -> Iterator[polars.DataFrame]:
-    """Blocks of vectors as tables, with their ids."""
-    import polars
-
-    done = 0
-    for block in blocks:
-        names = polars.Series("id", ids[done : done + len(block)])
-        yield polars.DataFrame([names, *map(polars.Series, columns(block.shape[1]), block.T)])
-        done += len(block)
-
-
-def columns(dim: int) -> list[str]:
-    """The names of the numbers."""
-    return [f"d{i}" for i in range(dim)]
+    return True

@@ -122,9 +122,9 @@ def score(cell: Cell, vectors: np.ndarray, graph: AttributedGraph) -> Record:
     classes = classify(vectors, labels, train=SHARES, splits=wanted["splits"], seed=seed, C=wanted["C"])
     clusters = cluster(vectors, labels, starts=wanted["starts"], seed=seed)
     record: Record = {
-        "macro_f1": {f"{one.train:g}": _rounded(one.macro) for one in classes.scores},
-        "micro_f1": {f"{one.train:g}": _rounded(one.micro) for one in classes.scores},
-        **{name: _rounded(getattr(clusters, name)) for name in ("nmi", "purity", "ari")},
+        "macro_f1": {f"{one.train:g}": _rounded(one.macro.values) for one in classes.scores},
+        "micro_f1": {f"{one.train:g}": _rounded(one.micro.values) for one in classes.scores},
+        **{name: _rounded(getattr(clusters, name).values) for name in ("nmi", "purity", "ari")},
     }
     if cell.mapped:
         points = map_2d(vectors, seed=seed)

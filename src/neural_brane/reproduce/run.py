@@ -103,5 +103,5 @@ def _at_hand() -> str:
     """A graph of the paper if its files are here, or else the one that is part of the package."""
     from neural_brane import datasets
 
-    here = {record.name for record in datasets.describe() if record.state in ("here", "cached")}
+    here = {record.name for record in datasets.list_datasets() if record.state in ("here", "cached")}
     return "caltech36" if "caltech36" in here else "stdlib"

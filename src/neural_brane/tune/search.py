@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from signal import SIG_IGN, SIGINT, signal
@@ -67,7 +67,7 @@ def hide_test_labels(graph: AttributedGraph) -> AttributedGraph:
     labels[labelled[training]] = graph.labels[labelled[training]]
     names, counts = np.unique(labels, return_counts=True)
     labels[np.isin(labels, names[counts < 2])] = ""
-    return replace(graph, labels=labels)
+    return graph.relabelled(labels)
 
 
 def tune(
@@ -110,7 +110,7 @@ def score(method: str, graph: AttributedGraph, fixed: dict[str, Any], point: dic
         result = classify(vectors, graph.labels, train=[FITTED], splits=DIVISIONS, seed=SEED)
     except BraneError as error:
         return Candidate(point, (), round(time.perf_counter() - start, 2), str(error))
-    return Candidate(point, result.at(FITTED).macro, seconds)
+    return Candidate(point, result.at(FITTED).macro.values, seconds)
 
 
 def _run(

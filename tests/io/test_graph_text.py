@@ -3,17 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neural_brane.io import read_graph, read_labels
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(name: str, text: str):
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    return write
+from neural_brane.errors import GraphError
+from neural_brane.io import read_graph
 
 
 def edges_of(graph) -> set[tuple]:
@@ -95,32 +86,6 @@ def test_named_nodes_that_only_the_header_counted_come_from_the_other_files(writ
     assert graph.labels.tolist() == ["", "", "", "one", "two"]
 
 
-def test_names_of_attributes_may_hold_colons_where_a_value_follows(write):
-    graph = read_graph(
-        write("g.txt", "lib:x b\n"), attributes=write("a.txt", "# key: words\n\nlib:x GO:17:2 tea\nb tea:3\n")
-    )
-    assert graph.attribute_names.tolist() == ["GO:17", "tea"]
-    assert graph.attributes.toarray().tolist() == [[2, 1], [0, 3]]
-
-
-def test_an_attribute_listed_twice_keeps_its_largest_value(write):
-    graph = read_graph(write("g.txt", "a b\n"), attributes=write("a.txt", "a x:1 x:3 x:2\n"))
-    assert graph.attributes.toarray().tolist() == [[3], [0]]
-
-
-def test_attribute_names_are_names_if_any_is(write):
-    graph = read_graph(write("g.txt", "a b\n"), attributes=write("a.txt", "b 10 2\na tea 2\n"))
-    assert graph.attribute_names.tolist() == ["10", "2", "tea"]
-
-
-def test_read_labels(write):
-    ids, labels = read_labels(write("l.txt", "# node and label\n3\tred\n1 dark  green\n2,blue\n"))
-    assert ids.tolist() == [3, 1, 2]
-    assert labels.tolist() == ["red", "dark  green", "blue"]
-    ids, labels = read_labels(write("l.txt", "x\t1\n2\t2\n"))
-    assert ids.tolist() == ["x", "2"]
-
-
 def test_a_large_file_reads_as_it_was_written(write):
     random = np.random.default_rng(0)
     ends = random.integers(0, 3000, size=(20_000, 2))
@@ -133,3 +98,9 @@ def test_a_large_file_reads_as_it_was_written(write):
     entries = graph.attributes.tocoo()
     found = set(zip(entries.row.tolist(), graph.attribute_names[entries.col].tolist(), strict=True))
     assert found == {(node, name) for node, bag in enumerate(bags.tolist()) for name in bag}
+
+
+def test_edges_that_are_all_dropped(tmp_path):
+    (tmp_path / "g.txt").write_text("a a\n")
+    with pytest.raises(GraphError, match=r"g\.txt: all edges are self-loops; keep them"):
+        read_graph(tmp_path / "g.txt", self_loops="drop")

@@ -1,4 +1,4 @@
-"""The published text format: a graph file and, beside it, files of attributes and of labels.
+"""Graphs as text: a file of edges and, beside it, files of attributes and of labels.
 
 Graph file: one edge per line, `u v` or `u v weight`. A line with one id alone is a node without edges.
 Attribute file: one node per line, `node id:value id:value ...`; an `id` alone means `id:1`.
@@ -8,12 +8,13 @@ Words are separated by spaces, tabs or commas; blank lines and lines that begin 
 integers or names; if any is a name, all are read as names.
 
 A graph file may begin with a header, `nodes edges`. The first line is taken for one when it is two integers
-and the second is the number of edges that follow, except where this must be chance: where that many edges
-would not fit among that few nodes, as in the edge list `1 2`, `2 3`, `3 1`. It is an error when the first
-line looks like a header in every other way and only the count is wrong.
+and the second is the number of edges that follow, except where this must be chance: where the first number of
+nodes has no room for the second number of edges, as in the edge list `1 2`, `2 3`, `3 1`. It is an error when
+the first line looks like a header in every other way and only the count is wrong.
 
 With a header, nodes are either the integers 0 to nodes - 1, with edges or without, or names; names that have
-no edge may come from the attribute or the label file. Without one, they are those that the graph file names.
+no edge may come from the attribute or the label file. Without a header, the nodes are those that the graph
+file names.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ import numpy as np
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble
+from neural_brane.graph.build import attribute_matrix
 from neural_brane.io import attributes as attribute_file
 from neural_brane.io import labels as label_file
 from neural_brane.io.edges import Edges, read_edges
 
 
-def read_published(
+def read_graph_text(
     path: Path,
     *,
     attributes: Path | None = None,
@@ -43,24 +45,18 @@ def read_published(
     rows = None if attributes is None else attribute_file.read_rows(attributes)
     pairs = None if labels is None else label_file.read_pairs(labels)
     ids = _all_ids(path, edges, [part.nodes.to_list() for part in (rows, pairs) if part is not None])
-    matrix, names = (None, None) if rows is None else attribute_file.to_matrix(rows, ids)
+    matrix, names = attribute_matrix(None, None, ids) if rows is None else attribute_file.to_matrix(rows, ids)
     adjacency = assemble(
         edges.rows, edges.columns, edges.weights, len(ids), duplicates=duplicates, self_loops=self_loops
     )
     if adjacency.nnz == 0:
         raise GraphError(f"{path}: all edges are self-loops; keep them (self_loops='keep') or add edges")
-    return AttributedGraph.from_sparse(
-        adjacency,
-        matrix,
-        labels=None if pairs is None else label_file.to_array(pairs, ids),
-        ids=ids,
-        attribute_names=names,
-        name=path.stem,
-    )
+    found = None if pairs is None else label_file.to_array(pairs, ids)
+    return AttributedGraph(adjacency, matrix, ids, names, found, path.stem)
 
 
 def _all_ids(path: Path, edges: Edges, named: list[list[str]]) -> np.ndarray:
-    """Return the ids of all nodes: those of the edges, then named ones that only the header counted."""
+    """Return the ids of all nodes: those of the graph file, then those that only the other files name."""
     if edges.unnamed == 0:
         return edges.ids
     known = dict.fromkeys(edges.ids.tolist())

@@ -1,7 +1,7 @@
-"""The .npz format: a graph as NumPy arrays, quick to load and never larger in memory than it has to be.
+"""Graphs as .npz: NumPy arrays, the quickest format to load.
 
-Keys: `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four of `attr_`, the two matrices as
-scipy's CSR stores them; and, where there are any, `labels`, `ids` and `attribute_names`.
+Keys: `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four with `attr_`, the two matrices as
+SciPy's CSR stores them; and, where there are any, `labels`, `ids` and `attribute_names`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
-from neural_brane.io.atomic import atomic
+from neural_brane.io.atomic import atomic, check_target
 
 PARTS = ("data", "indices", "indptr", "shape")
 KEYS = "adj_data, adj_indices, adj_indptr, adj_shape, and the same four of attr_"
 
 
+def check_graph_target(path: str | Path) -> Path:
+    """Refuse, before any work is done, a path that `write_graph` cannot write to."""
+    return check_target(path, (".npz",), ".npz, as graphs are written", GraphError)
+
+
 def write_graph(graph: AttributedGraph, path: str | Path, *, compress: bool = False) -> None:
     """Write a graph to an .npz file, which `read_graph` reads back the same."""
-    path = Path(path)
-    if path.suffix != ".npz":
-        raise GraphError(f"{path}: graphs are written as .npz; give a name that ends in .npz")
+    path = check_graph_target(path)
     arrays: dict[str, np.ndarray] = {"ids": graph.ids, "attribute_names": graph.attribute_names}
     for prefix, matrix in (("adj", graph.adjacency), ("attr", graph.attributes)):
         arrays |= {f"{prefix}_{part}": np.asarray(getattr(matrix, part)) for part in PARTS}
@@ -37,7 +40,7 @@ def write_graph(graph: AttributedGraph, path: str | Path, *, compress: bool = Fa
         (np.savez_compressed if compress else np.savez)(draft, **arrays)  # type: ignore[arg-type]
 
 
-def read_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep") -> AttributedGraph:
+def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep") -> AttributedGraph:
     """Read a graph from an .npz file."""
     try:
         archive = np.load(path, allow_pickle=False)

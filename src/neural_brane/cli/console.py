@@ -1,4 +1,4 @@
-"""One look for every table that is printed."""
+"""Tables on the terminal, all in one style."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def show_table(
     right: Collection[str] = (),
     fold: bool = False,
 ) -> None:
-    """Print a table on stdout; `right` names the columns of numbers.
+    """Print a table on stdout; `right` names the columns to align right, those of numbers.
 
-    Where a terminal is too narrow the last column is cut, or folded if `fold`; a pipe gets all of it.
+    Where a terminal is too narrow, the last column is cut off, or folded if `fold`. Nothing is cut in a pipe.
     """
     from rich import box
     from rich.console import Console
@@ -25,8 +25,8 @@ def show_table(
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     for column in columns:
         table.add_column(column, justify="right" if column in right else "left", no_wrap=column != columns[-1])
-    for *cells, last in rows:
-        table.add_row(*cells, Text(last, no_wrap=not fold, overflow="fold" if fold else "ellipsis"))
+    for *texts, last in rows:
+        table.add_row(*texts, Text(last, no_wrap=not fold, overflow="fold" if fold else "ellipsis"))
     console = Console(markup=False, highlight=False)
     if not console.is_terminal:
         console = Console(markup=False, highlight=False, width=1000)

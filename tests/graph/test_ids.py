@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from neural_brane.errors import EmbeddingError, GraphError
+from neural_brane.graph.ids import as_ids, encode, locate, repeated
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([3, 1], np.array([3, 1])),
+        (np.array([3, 1], dtype=np.uint8), np.array([3, 1])),
+        (["b", 1], np.array(["b", "1"])),
+        (np.array([1, 2], dtype=object), np.array([1, 2])),
+        ([], np.array([], dtype=np.int64)),
+    ],
+)
+def test_names_become_int64_or_strings(values, expected):
+    found = as_ids(values)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype.kind == expected.dtype.kind
+    assert found.dtype.kind == "U" or found.dtype == np.int64
+
+
+def test_other_names_are_refused_with_the_error_asked_for():
+    with pytest.raises(GraphError, match=r"edges are an array of float64 with shape \(1,\); give a flat list"):
+        as_ids([0.5], what="edges")
+    with pytest.raises(EmbeddingError, match=r"with shape \(1, 1\)"):
+        as_ids([["a"]], error=EmbeddingError)
+
+
+@pytest.mark.parametrize(
+    ("values", "codes", "distinct"),
+    [
+        (np.array([9, 2, 9, 5]), [2, 0, 2, 1], [2, 5, 9]),
+        (np.array([10**15, -3, 10**15]), [1, 0, 1], [-3, 10**15]),
+        (np.array(["z", "b", "z"]), [0, 1, 0], ["z", "b"]),
+    ],
+)
+def test_values_are_numbered(values, codes, distinct):
+    found, names = encode(values)
+    assert found.tolist() == codes
+    assert names.tolist() == distinct
+
+
+def test_integers_are_found_under_the_strings_that_spell_them():
+    assert locate(np.array(["7", "x"]), np.array([7, 8])).tolist() == [0, -1]
+    assert locate(np.array([7, 8]), np.array(["8", "08"])).tolist() == [1, -1]
+
+
+def test_an_id_that_occurs_twice_is_named():
+    assert repeated(np.array([1, 2, 3])) is None
+    assert repeated(np.array([3, 1, 3])) == 3
+    assert repeated(np.array(["a", "b", "b"])) == "b"
+    assert repeated(np.array([], dtype=np.int64)) is None
