@@ -55,6 +55,8 @@ def test_what_cannot_be_drawn_is_described(clouds, tmp_path):
         plot.plot(Embedding(np.full((9, 2), np.nan), range(9)), tmp_path / "p.png")
     with pytest.raises(EmbeddingError, match="one label per vector"):
         plot.plot(clouds, tmp_path / "p.png", labels=np.array(["a"]))
+    with pytest.raises(EmbeddingError, match=r"p\.jpg: cannot tell its format; name a file ending in \.png"):
+        plot.plot(clouds, tmp_path / "p.jpg")
     with pytest.raises(EmbeddingError, match="no node 'nobody' here"):
         plot.plot(clouds, tmp_path / "p.png", names=["nobody"])
     assert list(tmp_path.iterdir()) == []

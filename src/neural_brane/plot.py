@@ -11,7 +11,7 @@ import numpy as np
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
 from neural_brane.evaluate.map import map_2d
-from neural_brane.io.atomic import atomic
+from neural_brane.io.atomic import atomic, check_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,6 +40,7 @@ def plot(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
+    check_target(path, (".png",), ".png, as pictures are written", EmbeddingError)
     classes = np.full(len(embedding), "") if labels is None else np.asarray(labels).astype(str)
     if classes.shape != (len(embedding),):
         raise EmbeddingError(f"{len(embedding)} vectors and labels of shape {classes.shape}: give one label per vector")

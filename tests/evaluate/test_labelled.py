@@ -18,7 +18,7 @@ def test_nodes_are_matched_by_id_in_the_order_of_the_labels():
         found = match(embedding(order), IDS, LABELS)
         assert found.vectors.ravel().tolist() == [3, 1, 2]
         assert found.labels.tolist() == ["c", "a", "b"]
-        assert (found.unlabelled, found.missing) == (0, 0)
+        assert (found.unlabelled.tolist(), found.missing.tolist()) == ([], [])
 
 
 def test_integers_match_the_strings_that_spell_them():
@@ -31,7 +31,7 @@ def test_integers_match_the_strings_that_spell_them():
 def test_nodes_without_a_label_are_left_out_and_counted():
     found = match(embedding([9, 1, 2, 3]), IDS, np.array(["c", "", "b"]))
     assert found.vectors.ravel().tolist() == [3, 2]
-    assert found.unlabelled == 2
+    assert found.unlabelled.tolist() == [9, 1]
 
 
 def test_labels_without_a_vector_stop_unless_allowed():
@@ -39,7 +39,7 @@ def test_labels_without_a_vector_stop_unless_allowed():
         match(embedding([1, 2]), IDS, LABELS)
     found = match(embedding([1, 2]), IDS, LABELS, allow_missing=True)
     assert found.vectors.ravel().tolist() == [1, 2]
-    assert found.missing == 1
+    assert found.missing.tolist() == [3]
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_a_file_gives_back_the_same_divisions_of_the_same_nodes_in_any_order(ids
     splits.save(tmp_path / "splits.json")
     again = Splits.load(tmp_path / "splits.json")
     assert (len(again), again.seed, again.stratify) == (2, 1, True)
-    turned = again.of(ids[::-1])
+    turned = again.in_order_of(ids[::-1])
     for (train, _), (other, _) in zip(splits.parts(0.5), turned.parts(0.5), strict=True):
         assert ids[train].tolist() == ids[::-1][other].tolist()
 
@@ -89,9 +89,9 @@ def test_a_file_of_another_program_needs_ids_and_orders_alone(tmp_path):
 def test_splits_of_other_nodes_are_refused():
     splits = Splits.draw(IDS, CLASSES)
     with pytest.raises(EmbeddingError, match="1 nodes of the splits have no label and vector, such as 'hal'"):
-        splits.of(IDS[:-1])
+        splits.in_order_of(IDS[:-1])
     with pytest.raises(EmbeddingError, match="2 nodes are in no split, such as 'ian', 'joy'; draw splits"):
-        splits.of(np.append(IDS, ["ian", "joy"]))
+        splits.in_order_of(np.append(IDS, ["ian", "joy"]))
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def choose_splits(known: Labelled, path: Path | None, splits: int | None, seed: 
         raise ParameterError(
             f"{path} says how many divisions there are and how they were drawn; leave out --splits and --stratify"
         )
-    return Splits.load(path).of(known.ids)
+    return Splits.load(path).in_order_of(known.ids)
 
 
 def own_similarity(embedding: Embedding) -> str:
@@ -168,7 +168,7 @@ def as_record(embedding: Embedding, known: Labelled | None, results: dict[str, A
     """The vectors' shape, the nodes that did not match (with examples) and the scores, for JSON."""
     record: dict[str, Any] = {"nodes": len(embedding), "dim": embedding.dim}
     if known is not None:
-        for name, ids in (("unlabelled", known.extra), ("missing", known.absent)):
+        for name, ids in (("unlabelled", known.unlabelled), ("missing", known.missing)):
             record[name] = {"count": len(ids), "examples": ids[:3].tolist()}
     scored = {name: result.as_dict() for name, result in results.items()}
     return record | scored | {"provenance": embedding.provenance}

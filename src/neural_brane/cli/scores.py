@@ -17,7 +17,7 @@ def show(results: dict[str, Any], known: Labelled | None, title: str, *, numbere
     for name, result in results.items():
         _SHOWN[name](result, title)
     if known is not None:
-        for ids, what in ((known.extra, "a vector and no label"), (known.absent, "a label and no vector")):
+        for ids, what in ((known.unlabelled, "a vector and no label"), (known.missing, "a label and no vector")):
             if len(ids):
                 some = ", ".join(map(str, ids[:3].tolist()))
                 echo(f"left out: {len(ids):,} nodes that have {what}, such as {some}")

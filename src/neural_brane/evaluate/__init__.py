@@ -1,4 +1,4 @@
-"""How good vectors are: they predict classes and edges, their clusters are compared with classes; and maps of them."""
+"""How good vectors are: classification, clustering and link prediction; and a map to look at."""
 
 from neural_brane.evaluate.classify import Classification, Score, classify
 from neural_brane.evaluate.cluster import Clustering, cluster

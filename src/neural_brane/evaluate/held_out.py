@@ -13,7 +13,8 @@ import numpy as np
 from neural_brane.errors import EmbeddingError, GraphError, ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import assemble
-from neural_brane.graph.build import attribute_matrix, node_ids
+from neural_brane.graph.build import attribute_matrix
+from neural_brane.graph.ids import as_ids
 from neural_brane.io.atomic import atomic, check_target
 
 
@@ -82,7 +83,7 @@ class HeldOutEdges:
                 about = json.loads(archive["about"].item())
             low, high = training.T
             adjacency = assemble(low, high, np.ones(len(low), np.float32), len(ids))
-            ids = node_ids(ids)
+            ids = as_ids(ids)
             attributes, names = attribute_matrix(None, None, ids)
             graph = AttributedGraph(adjacency, attributes, ids, names, name=Path(path).stem)
             return cls(graph, positives, negatives, about["training_digest"], about["full_digest"])

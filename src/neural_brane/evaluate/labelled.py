@@ -19,18 +19,8 @@ class Labelled:
     vectors: np.ndarray  # (labelled, dim)
     labels: np.ndarray  # (labelled,) str
     ids: np.ndarray  # (labelled,)
-    extra: np.ndarray  # ids that have a vector and no label
-    absent: np.ndarray  # ids that have a label and no vector
-
-    @property
-    def unlabelled(self) -> int:
-        """The number of nodes with a vector and no label."""
-        return len(self.extra)
-
-    @property
-    def missing(self) -> int:
-        """The number of nodes with a label and no vector."""
-        return len(self.absent)
+    unlabelled: np.ndarray  # ids that have a vector and no label
+    missing: np.ndarray  # ids that have a label and no vector
 
 
 def match(embedding: Embedding, ids: np.ndarray, labels: np.ndarray, *, allow_missing: bool = False) -> Labelled:
@@ -52,23 +42,23 @@ def match(embedding: Embedding, ids: np.ndarray, labels: np.ndarray, *, allow_mi
     used = rows[found]
     if len(np.unique(used)) != len(used):
         raise EmbeddingError("a node has several labels; give one label per node")
-    extra = np.delete(embedding.ids, used)
-    return Labelled(embedding.vectors[used], labels[found], ids[found], extra, ids[~found])
+    unlabelled = np.delete(embedding.ids, used)
+    return Labelled(embedding.vectors[used], labels[found], ids[found], unlabelled, ids[~found])
 
 
 def find_rows(embedding: Embedding, ids: np.ndarray, what: str, *, allow_missing: bool = False) -> np.ndarray:
-    """The row of the vector of each id, -1 where there is none, which is an error unless `allow_missing`."""
+    """The row of each id's vector; with `allow_missing`, -1 where there is none, else that is an error."""
     rows = locate(embedding.ids, ids)
     missing = ids[rows < 0]
     if len(missing) == len(ids):
         raise EmbeddingError(
             f"no id in common: vectors have {name_some(embedding.ids)}, {what} have {name_some(ids)}; "
-            "give vectors and truth of the same graph (a bare .npy needs its ids: --ids)"
+            "give vectors of the same graph (a bare .npy needs its ids: --ids)"
         )
     if len(missing) and not allow_missing:
         raise EmbeddingError(
             f"{len(missing):,} of {len(ids):,} {what} have no vector, such as {name_some(missing)}; "
-            "give those of the same graph, or allow missing nodes (--allow-missing)"
+            "give vectors of the same graph, or allow missing nodes (--allow-missing)"
         )
     return rows
 
@@ -78,7 +68,7 @@ def prepare(vectors: Embedding | np.ndarray, labels: Any) -> tuple[np.ndarray, n
     table = vectors.vectors if isinstance(vectors, Embedding) else np.asarray(vectors)
     names = np.asarray(labels).astype(str)
     if table.ndim != 2 or names.shape != table.shape[:1]:
-        raise EmbeddingError(f"vectors {table.shape} and labels {names.shape}: one row and one label per node")
+        raise EmbeddingError(f"vectors {table.shape} and labels {names.shape}: give one row and one label per node")
     kept = names != ""
     classes, target = np.unique(names[kept], return_inverse=True)
     if len(classes) < 2:

@@ -16,8 +16,8 @@ from neural_brane.progress import Meter, Reporter
 
 SIMILARITIES = ("cosine", "dot", "distance")
 TRAINING_EDGES = 50_000  # the regression learns from at most this many edges, and from the same number of negatives
-BLOCK_PAIRS = 65_536  # scored at a time
-MAX_ITERATIONS = 10_000
+BLOCK_PAIRS = 65_536  # pairs scored at a time
+MAX_ITERATIONS = 10_000  # a bound, not a setting: the regression stops when it has converged
 
 
 @dataclass(frozen=True, slots=True)

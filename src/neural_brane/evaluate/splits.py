@@ -67,8 +67,8 @@ class Splits:
         for order in self.orders:
             yield order[:size], order[size:]
 
-    def of(self, ids: np.ndarray) -> Splits:
-        """The same divisions, with rows counted in the order of `ids`, which must be the same nodes."""
+    def in_order_of(self, ids: np.ndarray) -> Splits:
+        """The same divisions, as rows of `ids`, which must be the same nodes in any order."""
         rows = locate(ids, self.ids)
         extra = ids[np.setdiff1d(np.arange(len(ids)), rows)]
         for found, what in ((self.ids[rows < 0], "of the splits have no label and vector"), (extra, "are in no split")):

@@ -12,7 +12,7 @@ from neural_brane.errors import GraphError
 from neural_brane.graph.adjacency import compact
 from neural_brane.graph.ids import as_ids, encode, locate, repeated
 
-Bags = Mapping[Any, Iterable[Any] | Mapping[Any, float]]
+Bags = Mapping[Any, Iterable[Any] | Mapping[Any, float]]  # from an id to its attributes, as names or name: value
 
 
 def spell_shape(shape: tuple[int, ...]) -> str:
