@@ -30,7 +30,6 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane evaluate gensim.txt --labels classes.txt --task all
   brane methods                                other ways to learn the vectors
   brane reproduce                              the paper's experiments, again
-  brane reproduce                              the paper's experiments, again
 
 \b
 [bold]Files a graph is read from[/bold]
