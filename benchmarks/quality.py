@@ -57,7 +57,7 @@ def compute(kind: str, dataset: str, name: str, seed: int, parameters: dict) -> 
 def settings(kind: str, name: str, dataset: str, untuned: bool) -> dict:
     """The parameters a cell is computed with, besides the seed: of a recipe all that it stands for."""
     from neural_brane import NeuralBrane
-    from neural_brane.tune.kept import tuned
+    from neural_brane.tune.tuned import tuned
 
     if kind == "recipe":
         values = NeuralBrane(recipe=name).parameters_in_force()

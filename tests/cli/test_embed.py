@@ -14,7 +14,7 @@ from neural_brane.cli.parameters import gather
 from neural_brane.embedding import Embedding
 from neural_brane.errors import ParameterError
 from neural_brane.methods import METHODS
-from neural_brane.tune.kept import Tuned
+from neural_brane.tune.tuned import Tuned
 
 SHORT = ["--epochs", "2", "--batches-per-epoch", "5", "--dim", "8", "--seed", "1"]
 
@@ -129,7 +129,7 @@ def test_any_parameter_can_be_set_by_name(files):
 
 def test_tuned_values_are_used_and_yield_to_what_is_typed(monkeypatch):
     kept = {"stdlib": {"neural-brane": Tuned({"dim": 10, "l2": 0.5, "epochs": 7}, 0.9, 12)}}
-    monkeypatch.setattr("neural_brane.tune.kept.tuned", lambda: kept)
+    monkeypatch.setattr("neural_brane.tune.tuned.tuned", lambda: kept)
     typed = gather("neural-brane", {"dim": 4, "hidden": None}, ["l2=0.25"], tuned_for="stdlib")
     assert typed == {"dim": 4, "l2": 0.25, "epochs": 7}
     with pytest.raises(ParameterError, match="'neural-brane' are kept for 'cora', only for stdlib"):

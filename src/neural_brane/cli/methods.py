@@ -39,7 +39,7 @@ def show(method: type[Embedder]) -> None:
     """Print what a method is, its parameters, and the values tuned for each dataset."""
     from neural_brane.cli.tables import show_table
     from neural_brane.methods.parameters import parameters, summary
-    from neural_brane.tune.kept import tuned
+    from neural_brane.tune.tuned import tuned
 
     found = parameters(method)
     echo(f"{method.title}: {summary(method)}\n")

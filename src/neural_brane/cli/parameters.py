@@ -28,7 +28,7 @@ def gather(
 ) -> dict[str, Any]:
     """All parameters given: those tuned for a dataset, under the options and the name=value settings typed."""
     from neural_brane.methods.parameters import parse_settings
-    from neural_brane.tune.kept import tuned_parameters
+    from neural_brane.tune.tuned import tuned_parameters
 
     kind = find_method(method)
     typed = {name: value for name, value in options.items() if value is not None}
