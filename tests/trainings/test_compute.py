@@ -1,9 +1,13 @@
 import json
+import operator
 
+import numpy as np
 import pytest
 
 from neural_brane import load
-from neural_brane.trainings.compute import compute, compute_missing
+from neural_brane.errors import BraneError
+from neural_brane.trainings.compute import compute, compute_all, compute_missing, peak_memory
+from neural_brane.trainings.pool import run
 from neural_brane.trainings.store import Store
 
 
@@ -66,3 +70,21 @@ def test_processes_and_this_process_compute_the_same(training, graph, tmp_path):
     for store, isolated in ((here, False), (there, True)):
         assert [one.failure for one in compute_missing(wanted, store, graph=graph, isolated=isolated)] == [""]
     assert here.get(wanted[0])["macro_f1"] == there.get(wanted[0])["macro_f1"]
+
+
+def test_all_records_in_the_order_asked_for_or_what_failed(training, tmp_path):
+    store, reports = Store(tmp_path), []
+    wanted = [training(), training(seed=1), training()]
+    store.put(wanted[0], {"kept": True})
+    records = compute_all(wanted, store, progress=reports.append)
+    assert records[0] == records[2] == {"kept": True}
+    assert records[1]["macro_f1"]
+    assert (reports[-1].done, reports[-1].total) == (1, 1)
+    with pytest.raises(BraneError, match="1 of 1 trainings failed; the first: attributes on stdlib, seed 2: dim=-1"):
+        compute_all([*wanted, training(dim=-1, seed=2)], store)
+
+
+def test_peak_memory_is_of_this_process_and_not_of_the_one_that_started_it():
+    here = np.ones(75_000_000)
+    (ended,) = run(operator.call, [peak_memory], jobs=1)
+    assert 10 < ended.result < here.nbytes / 1e6 < peak_memory()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from neural_brane.errors import ParameterError
-from neural_brane.trainings.pool import Process, run
+from neural_brane.trainings.pool import OUT_OF_TIME, Process, run
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +71,11 @@ def test_a_caller_that_stops_ends_the_processes(monkeypatch):
 
 def interrupt(connections):
     raise KeyboardInterrupt
+
+
+def test_a_call_that_takes_too_long_is_ended():
+    (ended,) = run(wait_for_nothing, [1], jobs=1, timeout=0.01)
+    assert ended.failure == OUT_OF_TIME
 
 
 def test_no_jobs_is_a_mistake():

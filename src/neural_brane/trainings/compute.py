@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import resource
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from neural_brane import datasets
+from neural_brane.errors import BraneError
 from neural_brane.evaluate import hold_out_edges
 from neural_brane.graph import AttributedGraph
 from neural_brane.machine import describe_machine
 from neural_brane.methods.devices import gpu_name
+from neural_brane.progress import Meter, Reporter
 from neural_brane.trainings.pool import Ended, run
 from neural_brane.trainings.score import rounded, score
 from neural_brane.trainings.store import Store
@@ -43,6 +45,24 @@ def compute_missing(
         yield ended
 
 
+def compute_all(
+    trainings: Sequence[Training], store: Store, *, jobs: int = 1, progress: Reporter | None = None
+) -> list[Record]:
+    """The records of all trainings; those that the store lacks are computed first, and all of them must succeed.
+
+    progress: told how many trainings are done.
+    """
+    missing, failures = store.missing(trainings), []
+    meter = Meter(progress, len(missing), "trainings")
+    for ended in compute_missing(missing, store, jobs=jobs):
+        if ended.failure:
+            failures.append(f"{ended.task.method} on {ended.task.dataset}, seed {ended.task.seed}: {ended.failure}")
+        meter.advance()
+    if failures:
+        raise BraneError(f"{len(failures)} of {len(missing)} trainings failed; the first: {failures[0]}")
+    return [record for training in trainings if (record := store.get(training)) is not None]
+
+
 def compute(training: Training, graph: AttributedGraph | None = None, threads: int | None = 1) -> Record:
     """Train once and score the vectors; `peak_mb` is the most memory of this process so far."""
     graph = datasets.load(training.dataset) if graph is None else graph
@@ -65,9 +85,15 @@ def compute(training: Training, graph: AttributedGraph | None = None, threads: i
 
 
 def peak_memory() -> float:
-    """The most memory this process has had resident so far, in MB."""
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(most / (2**20 if sys.platform == "darwin" else 2**10), 1)
+    """The most memory this process has had resident so far, in MB of 10⁶ bytes.
+
+    On Linux getrusage would also count the process that started this one, so the kernel's own file is read there.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return round(int(line.split()[1]) * 1024 / 1e6, 1)
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 1)  # bytes, on macOS
 
 
 def data_facts(graph: AttributedGraph) -> Record:

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from neural_brane.errors import BraneError, ParameterError
 
 T = TypeVar("T")
+OUT_OF_TIME = "took longer than the time it had"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,9 @@ class Ended(Generic[T]):
     failure: str = ""
 
 
-def run(function: Callable[[T], Any], tasks: Sequence[T], *, jobs: int, isolated: bool = True) -> Iterator[Ended[T]]:
+def run(
+    function: Callable[[T], Any], tasks: Sequence[T], *, jobs: int, isolated: bool = True, timeout: float | None = None
+) -> Iterator[Ended[T]]:
     """Call `function` with each task, `jobs` at a time, and yield each call as it ends.
 
     Every call has a process that was started for it. One that raises an error, or is killed, is yielded with its
@@ -34,6 +37,7 @@ def run(function: Callable[[T], Any], tasks: Sequence[T], *, jobs: int, isolated
     when the caller itself is killed, they end by themselves.
 
     isolated: with False, and one job, functions are called in this process; starting one takes a second or two.
+    timeout: seconds that a process may take; one that takes longer fails with OUT_OF_TIME.
     """
     if jobs < 1:
         raise ParameterError(f"jobs={jobs}: at least one is needed")
@@ -44,7 +48,7 @@ def run(function: Callable[[T], Any], tasks: Sequence[T], *, jobs: int, isolated
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                process = Process(function, waiting.pop())
+                process = Process(function, waiting.pop(), timeout)
                 running[process.answer] = process
             for answer in wait(list(running)):
                 yield running.pop(answer).end()
@@ -64,12 +68,12 @@ def _call(function: Callable[[T], Any], task: T) -> Ended[T]:
 class Process(Generic[T]):
     """A process that makes one call and sends back what came of it."""
 
-    def __init__(self, function: Callable[[T], Any], task: T):
+    def __init__(self, function: Callable[[T], Any], task: T, timeout: float | None = None):
         # Processes start afresh: a forked one would inherit this one's memory, and locks that its threads hold.
         context = get_context("spawn")
         self.task = task
         self.answer, sender = context.Pipe(duplex=False)
-        self._process = context.Process(target=_work, args=(function, task, sender))
+        self._process = context.Process(target=_work, args=(function, task, sender, timeout))
         self._process.start()
         sender.close()
 
@@ -84,9 +88,7 @@ class Process(Generic[T]):
             result, failure = self.answer.recv()
         except EOFError:  # the process ended before it could send anything
             self._process.join()
-            code = self._process.exitcode or 0
-            how = f"was killed by signal {-code} (too little memory?)" if code < 0 else f"ended with code {code}"
-            result, failure = None, f"its process {how}"
+            result, failure = None, _why(self._process.exitcode or 0)
         self._process.join()
         self.answer.close()
         return Ended(self.task, result, failure)
@@ -97,9 +99,19 @@ class Process(Generic[T]):
         self._process.join()
 
 
-def _work(function: Callable[[T], Any], task: T, answer: Connection) -> None:
+def _why(code: int) -> str:
+    """Why a process ended before it could send anything, by its exit code."""
+    if code == -signal.SIGALRM:
+        return OUT_OF_TIME
+    return "its process " + (
+        f"was killed by signal {-code} (too little memory?)" if code < 0 else f"ended with code {code}"
+    )
+
+
+def _work(function: Callable[[T], Any], task: T, answer: Connection, timeout: float | None) -> None:
     """Make the call in the process started for it, and send what came of it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which then ends this process
+    signal.setitimer(signal.ITIMER_REAL, timeout or 0)  # nobody handles this signal, so it ends the process
     threading.Thread(target=_follow_parent, daemon=True).start()
     try:
         ended = _call(function, task)
