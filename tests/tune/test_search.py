@@ -106,6 +106,8 @@ def test_only_what_is_new_is_trained(graph, tmp_path, trained):
     assert len(trained) == 2  # the number of threads changes no vector
     tune("attributes", graph, {"dim": [2]}, folder=tmp_path, seed=1)
     assert len(trained) == 3
+    tune("attributes", graph, {"dim": [2], "seed": [0, 1, 2]}, folder=tmp_path)
+    assert len(trained) == 4
 
 
 def test_progress_counts_what_was_kept(graph, tmp_path):

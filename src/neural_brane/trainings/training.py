@@ -18,19 +18,17 @@ class Training:
     """A method with its parameters and seed, on a dataset, and the scores that are wanted of its vectors."""
 
     method: str
-    parameters: dict[str, Any]  # those that are set; the others have the method's defaults
+    parameters: dict[str, Any]  # those that are set, without the seed; the others have the method's defaults
     dataset: str
     seed: int
     scoring: Record  # see `score`
 
     def model(self, threads: int | None = 1) -> Embedder:
-        """The method, ready to be trained; the number of threads changes no vector."""
-        model = METHODS[self.method](**self.parameters)
-        run = {"seed": self.seed, "threads": threads}
-        return model.set_params(**{name: value for name, value in run.items() if name in model.get_params()})
+        """The method, ready to be trained, on `threads` unless its parameters say how many."""
+        return METHODS[self.method](**{"threads": threads} | self.parameters | {"seed": self.seed})
 
     def deciding_parameters(self) -> Record:
-        """The parameters in force that decide the vectors, as JSON holds them."""
+        """The parameters in force that decide the vectors, besides the seed, as JSON holds them."""
         parameters: Record = json.loads(json.dumps(self.model().deciding_parameters(), default=str))
         return parameters
 

@@ -80,14 +80,14 @@ def tune(
 
     Of candidates with the same score, the one that `candidates` lists first comes first.
 
-    fixed: parameters with the same value in every training. seed: of every training.
+    fixed: parameters with the same value in every training. seed: of every training, unless fixed or searched.
     jobs: trainings at a time. One runs in this process on all threads; more run in processes, on one thread each.
     folder: keeps every finished training, so that a stopped search goes on; with None nothing is kept.
     progress: told how many trainings are done.
     """
     hidden = hide_test_labels(graph)
     digest, points = hidden.digest(), candidates(grid)
-    trainings = [Training(method, (fixed or {}) | point, graph.name, seed, SCORING) for point in points]
+    trainings = [_training(method, {"seed": seed} | (fixed or {}) | point, graph.name) for point in points]
     with nullcontext(folder) if folder else TemporaryDirectory() as place:
         store = Store(place, digest=lambda dataset: digest)
         missing, failures = store.missing(trainings), {}
@@ -100,6 +100,11 @@ def tune(
             for point, training in zip(points, trainings, strict=True)
         ]
     return sorted(found, key=lambda one: -one.score)
+
+
+def _training(method: str, parameters: dict[str, Any], dataset: str) -> Training:
+    others = {name: value for name, value in parameters.items() if name != "seed"}
+    return Training(method, others, dataset, parameters["seed"], SCORING)
 
 
 def _candidate(point: dict[str, Any], record: Record | None, failure: str) -> Candidate:
