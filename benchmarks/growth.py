@@ -1,47 +1,52 @@
 """How time and memory grow with the graph: each method's default run on 1,000, 10,000 and all 95,277 nodes.
 
     python benchmarks/growth.py [--methods all|NAME…] [--sizes 1000 10000 95277] [--timeout 1800] [--json]
+    python benchmarks/growth.py --show                                print what FILE holds and measure nothing
 
 The graphs are parts of debian-packages: the nodes that a breadth-first search from its first one meets first, with the
 edges among them. That keeps the density (10.1, 13.5 and 11.2 neighbours a node), which a random choice of nodes does
 not (0.1 at 1,000). Each run is a process of its own; seconds are of `fit` and the vectors, memory is the process's peak
-(ru_maxrss: Python, Numba and the graph count too). The first run of a method compiles, so the smallest graph is run
-twice and the second run counts.
+(Python, Numba and the graph count too). The first run of a method compiles, so the smallest graph is run twice and the
+second run counts. A method that met the timeout is not run on larger graphs.
 
 The exponent is the slope of log seconds over log nodes, fitted to all sizes; `late` is the slope between the two
-largest, where fixed costs weigh least; `memory` is that slope of the peak. Runs are kept in results/growth.json, and
-the table in results/growth.md, as they end, so a benchmark that was stopped goes on where it was; a run that met the
-timeout is tried again with a longer one only. Methods on torch are measured when named, or with 'all', on the CPU.
+largest, where fixed costs weigh least; `memory` is that slope of the peak. Runs are written to FILE
+(results/growth.json), and the table to results/growth.md, as they end, in place of earlier runs of the same method and
+size: to go on after a stop, name the methods that are left. Methods on torch are measured when named, or with 'all', on
+the CPU.
 """
 
 import argparse
 import json
 import math
-import resource
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from neural_brane.io.atomic import atomic
 from neural_brane.machine import describe_machine
+from neural_brane.methods import METHODS
+from neural_brane.trainings.compute import peak_memory
+from neural_brane.trainings.pool import OUT_OF_TIME, Ended, run
 
 RESULTS = Path(__file__).parent / "results" / "growth.json"
 DATASET, SIZES = "debian-packages", (1_000, 10_000, 95_277)
 
 
-def make(nodes: int, path: Path) -> None:
-    """Write a part of the graph: run in a process of its own, whose memory does not count."""
+def make(task: tuple[int, Path]) -> None:
+    """Write a part of the graph, (nodes, path): in a process of its own, whose memory does not count."""
     import numpy as np
     from scipy.sparse.csgraph import breadth_first_order
 
     from neural_brane import AttributedGraph, load
     from neural_brane.io import write_graph
 
+    nodes, path = task
     graph = load(DATASET)
     if nodes < len(graph):
         met = breadth_first_order(graph.adjacency, 0, directed=False, return_predecessors=False)
@@ -50,10 +55,11 @@ def make(nodes: int, path: Path) -> None:
     write_graph(graph, path)
 
 
-def measure(method: str, path: Path) -> None:
-    """One default run; prints its figures as JSON."""
-    from neural_brane import METHODS, read
+def measure(task: tuple[str, Path]) -> dict[str, object]:
+    """The figures of one default run, (method, path of the graph)."""
+    from neural_brane import read
 
+    method, path = task
     graph = read(path)
     model = METHODS[method](seed=0)
     if "device" in model.get_params():
@@ -61,53 +67,58 @@ def measure(method: str, path: Path) -> None:
     start = time.perf_counter()
     vectors = model.fit_transform(graph).vectors
     seconds = time.perf_counter() - start
-    figures = {
+    return {
         "edges": graph.edges,
         "attribute_entries": int(graph.attributes.nnz),
         "finite": bool(abs(vectors).max() < math.inf),
         "seconds": round(seconds, 2),
-        "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6),
+        "peak_mb": round(peak_memory()),
     }
-    print(json.dumps(figures))
 
 
-def run(method: str, nodes: int, path: Path, timeout: float) -> dict[str, object]:
-    """A default run in a fresh process: its figures, the timeout it met, or why it failed."""
+def alone(function: Any, task: tuple, timeout: float | None = None) -> Ended:
+    """Call a function in a process of its own."""
+    return next(run(function, [task], jobs=1, timeout=timeout))
+
+
+def as_cell(method: str, nodes: int, ended: Ended, timeout: float) -> dict[str, object]:
+    """A run as FILE holds it: its figures, the timeout it met, or why it failed."""
     cell: dict[str, object] = {"method": method, "nodes": nodes}
-    command = [sys.executable, __file__, "--measure", method, str(path)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
-    except subprocess.TimeoutExpired:
+    if ended.failure == OUT_OF_TIME:
         return cell | {"timeout": timeout}
-    if done.returncode:
-        return cell | {"failure": (done.stderr.splitlines() or [f"exit code {done.returncode}"])[-1]}
-    return cell | json.loads(done.stdout.splitlines()[-1])
+    return cell | ({"failure": ended.failure} if ended.failure else ended.result)
 
 
 def fill(cells: list[dict], methods: list[str], sizes: list[int], timeout: float, output: Path) -> list[dict]:
-    """Measure what is missing, keeping every finished run; a method that met the timeout is not run on more nodes."""
-    cells = [cell for cell in cells if "failure" not in cell and cell.get("timeout", timeout) >= timeout]
-    done = {(cell["method"], cell["nodes"]): cell for cell in cells}
+    """Measure the methods at every size, smallest first, until one does not succeed; write every run as it ends."""
     with tempfile.TemporaryDirectory() as folder:
         for method in methods:
-            missing = [nodes for nodes in sizes if (method, nodes) not in done]
-            for nodes in missing:
+            for nodes in sizes:
                 path = Path(folder, f"{nodes}.npz")
-                if not path.exists():
-                    subprocess.run([sys.executable, __file__, "--make", str(nodes), str(path)], check=True)
-                if nodes == missing[0]:
-                    run(method, nodes, path, timeout)
-                cell = run(method, nodes, path, timeout)
+                if not path.exists() and (failure := alone(make, (nodes, path)).failure):
+                    raise SystemExit(f"the graph of {nodes:,} nodes: {failure}")
+                if nodes == sizes[0]:
+                    alone(measure, (method, path), timeout)
+                cell = as_cell(method, nodes, alone(measure, (method, path), timeout), timeout)
                 print(json.dumps(cell), file=sys.stderr)
-                cells.append(cell)
-                with atomic(output) as draft:
-                    record = {"machine": describe_machine(), "growth": summarise(cells), "cells": cells}
-                    draft.write_text(json.dumps(record, indent=1) + "\n")
-                with atomic(output.with_suffix(".md")) as draft:
-                    draft.write_text(markdown(cells, sizes), encoding="utf-8")
+                cells = [one for one in cells if (one["method"], one["nodes"]) != (method, nodes)] + [cell]
+                write(cells, sizes, output)
                 if "seconds" not in cell:
                     break
     return cells
+
+
+def write(cells: list[dict], sizes: list[int], output: Path) -> None:
+    """Write the runs and their exponents, and the table beside them."""
+    with atomic(output) as draft:
+        draft.write_text(json.dumps(as_record(cells), indent=1) + "\n")
+    with atomic(output.with_suffix(".md")) as draft:
+        draft.write_text(markdown(cells, sizes), encoding="utf-8")
+
+
+def as_record(cells: list[dict]) -> dict:
+    """The content of FILE."""
+    return {"machine": describe_machine(), "growth": summarise(cells), "cells": cells}
 
 
 def summarise(cells: list[dict]) -> list[dict]:
@@ -134,8 +145,8 @@ def slope(sizes: list[float], values: list[float]) -> float:
     """The slope of the least-squares line through the logarithms; a hundredth of a second is the least that counts."""
     xs, ys = [math.log(size) for size in sizes], [math.log(max(value, 0.01)) for value in values]
     x, y = sum(xs) / len(xs), sum(ys) / len(ys)
-    spread = sum((a - x) ** 2 for a in xs)
-    return round(sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True)) / spread, 2)
+    squares = sum((a - x) ** 2 for a in xs)
+    return round(sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True)) / squares, 2)
 
 
 def table(cells: list[dict], sizes: list[int]) -> list[list[str]]:
@@ -144,7 +155,7 @@ def table(cells: list[dict], sizes: list[int]) -> list[list[str]]:
     slopes = {row["method"]: row for row in summarise(cells)}
     rows = [["method", *(f"{nodes:,} nodes" for nodes in sizes), "exponent", "late", "memory"]]
     for method in dict.fromkeys(cell["method"] for cell in cells):
-        texts = [describe(found.get((method, nodes))) for nodes in sizes]
+        texts = [brief(found.get((method, nodes))) for nodes in sizes]
         last = [f"{slopes[method][name]:.2f}" if method in slopes else "" for name in rows[0][-3:]]
         rows.append([method, *texts, *last])
     return rows
@@ -169,7 +180,7 @@ def show(cells: list[dict], sizes: list[int]) -> None:
     Console(width=140).print(shown)
 
 
-def describe(cell: dict | None) -> str:
+def brief(cell: dict | None) -> str:
     """A run in a few words."""
     if cell is None:
         return ""
@@ -179,33 +190,27 @@ def describe(cell: dict | None) -> str:
 
 
 def main() -> None:
-    """Measure and print, or play the part of one of the processes."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", help="'all' or names (default those that need no torch)")
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--timeout", type=float, default=1800, help="seconds that a run may take")
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--show", action="store_true", help="print what the file holds and measure nothing")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--make", nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.make:
-        return make(int(options.make[0]), Path(options.make[1]))
-    if options.measure:
-        return measure(options.measure[0], Path(options.measure[1]))
-    from neural_brane.methods import METHODS
-
     methods = options.methods or [name for name, kind in METHODS.items() if kind.extra is None]
     methods = list(METHODS) if methods == ["all"] else methods
     if unknown := [name for name in methods if name not in METHODS]:
         parser.error(f"no method '{unknown[0]}'; choose 'all' or some of {', '.join(METHODS)}")
+    sizes = sorted(options.sizes)
     cells = json.loads(options.output.read_text())["cells"] if options.output.exists() else []
-    cells = fill(cells, methods, sorted(options.sizes), options.timeout, options.output)
+    if not options.show:
+        cells = fill(cells, methods, sizes, options.timeout, options.output)
     if options.json:
-        print(json.dumps({"machine": describe_machine(), "growth": summarise(cells), "cells": cells}, indent=1))
+        print(json.dumps(as_record(cells), indent=1))
     else:
-        show(cells, sorted(options.sizes))
-    return None
+        show(cells, sizes)
 
 
 if __name__ == "__main__":

@@ -1,106 +1,111 @@
-"""Macro-F1 of Neural-Brane's recipes, or of every method, beside the paper's figures, over many seeds.
+"""Macro-F1 of Neural-Brane's recipes, or of every method, beside the paper's numbers, over many seeds.
 
     python benchmarks/quality.py [--seeds 10] [--recipes released default] [--json] [--output FILE]
     python benchmarks/quality.py --methods all|NAME… [--datasets …] [--seeds 3] [--untuned]
+    python benchmarks/quality.py --show [--markdown] [--methods all]      print what FILE holds and train nothing
 
-A cell is one training with one seed, scored on ten random splits of its own (as the paper), the same for all that
-are compared, at 30, 50 and 70 % training nodes: logistic regression (liblinear), C = 1, vectors as they are. Methods
-run with the parameters tuned for the dataset where methods/tuned.toml has some, and with their defaults where not or
-with --untuned. Cells are kept in FILE as they are finished (quality.json, methods_quality.json or methods_defaults.json
-under results/), so a run that was stopped goes on where it was; a cell whose parameters have changed is computed again.
-Trainings run side by side, one thread each; the number of threads changes no vector.
+Each training has one seed and is scored on ten random splits of its own, as in the paper, the same for all that are
+compared, at 30, 50 and 70 % training nodes: logistic regression (liblinear), C = 1, vectors as they are. Methods run
+with the parameters tuned for the dataset where tune/tuned.toml has some; otherwise, or with --untuned, with their
+defaults. Trainings run side by side, one thread each; the number of threads changes no vector.
+
+Finished trainings are kept in results/trainings/, so that a stopped run goes on. The scores are written to FILE
+(quality.json, methods_quality.json or methods_defaults.json under results/), in place of earlier ones of the same
+dataset, name and seed.
 """
 
 import argparse
 import json
 import os
-import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from pathlib import Path
+from statistics import fmean
 
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
+from neural_brane.cli.progress import counting
 from neural_brane.io.atomic import atomic
 from neural_brane.machine import describe_machine
+from neural_brane.methods import METHODS
 from neural_brane.reproduce.paper import macro_f1
+from neural_brane.trainings.compute import compute_all
+from neural_brane.trainings.store import Store
+from neural_brane.trainings.training import Training
+from neural_brane.tune.tuned import tuned
 
 RESULTS = Path(__file__).parent / "results"
 SHARES = (0.3, 0.5, 0.7)
+SCORING = {"classes": {"train": list(SHARES), "splits": 10, "C": 1.0}}
 DATASETS = ("citeseer", "caltech36", "reed98", "arnetminer")
-# None for arnetminer: the paper's figures are of another version of this graph, with 15,753 nodes.
+# None for arnetminer: the paper's numbers are of another version of this graph, with 15,753 nodes.
 PAPER = {dataset: macro_f1("neural-brane", dataset) for dataset in DATASETS}
 TOLERANCE = 0.03  # how far below the paper's cell at 70 % a method may stay
 
 
-def compute(kind: str, dataset: str, name: str, seed: int, parameters: dict) -> dict[str, object]:
-    """Train once and score: one cell, of a recipe or of a method."""
-    from neural_brane import METHODS, classify, load
-
-    graph = load(dataset)
-    method = METHODS["neural-brane" if kind == "recipe" else name](seed=seed, **parameters)
-    if "threads" in method.get_params():
-        method.set_params(threads=1)
-    start = time.perf_counter()
-    vectors = method.fit_transform(graph).vectors
-    seconds = time.perf_counter() - start
-    cell = {"dataset": dataset, kind: name, "seed": seed}
-    scores = classify(vectors, graph.labels, train=SHARES, seed=seed).scores
-    cell["macro_f1"] = [score.macro.mean for score in scores]
-    if kind == "recipe":
-        cell["losses"] = [round(loss, 5) for loss in method.loss_history_]
-    return cell | {"parameters": parameters, "seconds": round(seconds, 1), "digest": graph.digest()}
+def plan(options: argparse.Namespace) -> list[Training]:
+    """The trainings that are wanted: of recipes, or of methods."""
+    return [
+        Training(
+            "neural-brane" if options.kind == "recipe" else name,
+            {"recipe": name} if options.kind == "recipe" else tuned_or_default(name, dataset, options.untuned),
+            dataset,
+            seed,
+            SCORING,
+        )
+        for seed in range(options.seeds)
+        for dataset in options.datasets
+        for name in options.names
+    ]
 
 
-def settings(kind: str, name: str, dataset: str, untuned: bool) -> dict:
-    """The parameters a cell is computed with, besides the seed: of a recipe all that it stands for."""
-    from neural_brane import NeuralBrane
-    from neural_brane.tune.kept import tuned
-
-    if kind == "recipe":
-        values = NeuralBrane(recipe=name).parameters_in_force()
-        return {parameter: value for parameter, value in values.items() if value is not None}
-    chosen = None if untuned else tuned().get(dataset, {}).get(name)
+def tuned_or_default(method: str, dataset: str, untuned: bool) -> dict:
+    """The parameters that a method is given: those tuned for the dataset, or none."""
+    chosen = None if untuned else tuned().get(dataset, {}).get(method)
     return dict(chosen.parameters) if chosen else {}
 
 
-def fill(cells: list[dict], kind: str, wanted: dict[tuple[str, str, int], dict], output: Path, jobs: int) -> list[dict]:
-    """Compute what is missing or was computed with other parameters, keeping every finished cell."""
-    cells = [cell for cell in cells if not stale(cell, wanted.get(identity(cell, kind)))]
-    done = {identity(cell, kind) for cell in cells}
-    missing = {key: parameters for key, parameters in wanted.items() if key not in done}
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        futures = [pool.submit(compute, kind, *key, parameters) for key, parameters in missing.items()]
-        for future in track(as_completed(futures), "training", total=len(futures), console=Console(stderr=True)):
-            cells.append(future.result())
-            with atomic(output) as draft:
-                draft.write_text(json.dumps({"machine": describe_machine(), "cells": cells}, indent=1) + "\n")
-    return cells
+def as_cell(training: Training, record: dict, kind: str) -> dict:
+    """The scores of a finished training as FILE holds them."""
+    name, parameters = training.method, training.parameters
+    scores = {"macro_f1": [fmean(record["macro_f1"][f"{share:g}"]) for share in SHARES]}
+    if kind == "recipe":
+        name = parameters["recipe"]
+        scores["losses"] = [round(loss, 5) for loss in record["loss"]]
+        parameters = {name: value for name, value in training.deciding_parameters().items() if value is not None}
+    return {
+        "dataset": training.dataset,
+        kind: name,
+        "seed": training.seed,
+        **scores,
+        "parameters": parameters,
+        "seconds": round(record["seconds"], 1),
+        "digest": record["data"]["digest"],
+    }
 
 
-def identity(cell: dict, kind: str) -> tuple[str, str, int]:
-    """What a cell is of."""
-    return cell["dataset"], cell[kind], cell["seed"]
+def merge(cells: list[dict], new: list[dict], kind: str) -> list[dict]:
+    """The cells with new ones in place of those of the same dataset, name and seed."""
+    found = {(cell["dataset"], cell[kind], cell["seed"]): cell for cell in [*cells, *new]}
+    return list(found.values())
 
 
-def stale(cell: dict, parameters: dict | None) -> bool:
-    """Whether a cell is wanted, but with other parameters than it was computed with."""
-    as_kept = json.loads(json.dumps(parameters))
-    return parameters is not None and cell.get("parameters", as_kept) != as_kept
+def read(path: Path) -> list[dict]:
+    """The cells of a file of scores, if there is one."""
+    return json.loads(path.read_text())["cells"] if path.exists() else []
 
 
 def summarise(cells: list[dict], datasets: list[str], names: list[str], kind: str = "recipe") -> list[dict]:
-    """The mean over seeds and splits of every dataset and recipe or method."""
+    """The mean over seeds and splits of every recipe or method that was trained on a dataset."""
     rows = []
     for dataset in datasets:
         for name in names:
             chosen = [cell for cell in cells if (cell["dataset"], cell[kind]) == (dataset, name)]
-            means = [sum(cell["macro_f1"][k] for cell in chosen) / len(chosen) for k in range(len(SHARES))]
+            if not chosen:
+                continue
+            means = [fmean(cell["macro_f1"][k] for cell in chosen) for k in range(len(SHARES))]
             row = {"dataset": dataset, kind: name, "seeds": len(chosen), "macro_f1": means}
             row["paper"] = PAPER[dataset] if kind == "recipe" else macro_f1(name, dataset)
-            row["seconds"] = sum(cell["seconds"] for cell in chosen) / len(chosen)
+            row["seconds"] = fmean(cell["seconds"] for cell in chosen)
             if kind == "method":
                 row["parameters"] = chosen[-1]["parameters"]
                 row["difference"] = row["paper"] and [a - b for a, b in zip(means, row["paper"], strict=True)]
@@ -136,7 +141,7 @@ def _numbers(values: list[float] | None, form: str) -> str:
 
 
 def markdown(rows: list[dict]) -> str:
-    """The README's table: the paper's figures beside ours at 30 / 50 / 70 %, random splits."""
+    """The README's table: the paper's numbers beside ours at 30 / 50 / 70 %, random splits."""
     by_recipe = {(row["dataset"], row["recipe"]): row["macro_f1"] for row in rows}
     seeds = {row["dataset"]: row["seeds"] for row in rows}
     lines = ["| | paper | released recipe | default | seeds |", "| --- | --- | --- | --- | --- |"]
@@ -167,20 +172,19 @@ def _brief(values: list[float] | None) -> str:
 def parse() -> argparse.Namespace:
     """The options, with what follows from --methods."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, help="trainings per cell (default 10 for recipes, 3 for methods)")
+    parser.add_argument("--seeds", type=int, help="trainings of each (default 10 of a recipe, 3 of a method)")
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), choices=DATASETS)
     parser.add_argument("--recipes", nargs="+", default=["released", "default"])
     parser.add_argument("--methods", nargs="+", help="'all' or names, instead of recipes")
     parser.add_argument("--untuned", action="store_true", help="methods with their defaults")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--output", type=Path, help="where cells are kept")
+    parser.add_argument("--output", type=Path, help="file of the scores")
+    parser.add_argument("--show", action="store_true", help="print what the file holds and train nothing")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     parser.add_argument("--markdown", action="store_true", help="print the README's table")
     options = parser.parse_args()
     options.kind, options.names = "recipe", options.recipes
     if options.methods:
-        from neural_brane.methods import METHODS
-
         options.kind = "method"
         options.names = list(METHODS) if options.methods == ["all"] else options.methods
         if unknown := [name for name in options.names if name not in METHODS]:
@@ -193,16 +197,17 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Fill the cells and print their summary."""
+    """Compute the scores that are missing, write all of them, and print their summary."""
     options = parse()
-    cells = json.loads(options.output.read_text())["cells"] if options.output.exists() else []
-    wanted = {
-        (dataset, name, seed): settings(options.kind, name, dataset, options.untuned)
-        for seed in range(options.seeds)
-        for dataset in options.datasets
-        for name in options.names
-    }
-    cells = fill(cells, options.kind, wanted, options.output, options.jobs)
+    cells = read(options.output)
+    if not options.show:
+        trainings = plan(options)
+        with counting("benchmark") as progress:
+            records = compute_all(trainings, Store(RESULTS / "trainings"), jobs=options.jobs, progress=progress)
+        new = [as_cell(training, record, options.kind) for training, record in zip(trainings, records, strict=True)]
+        cells = merge(cells, new, options.kind)
+        with atomic(options.output) as draft:
+            draft.write_text(json.dumps({"machine": describe_machine(), "cells": cells}, indent=1) + "\n")
     rows = summarise(cells, options.datasets, options.names, options.kind)
     if options.json:
         print(json.dumps(rows, indent=1))

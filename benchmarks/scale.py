@@ -15,83 +15,77 @@ and peak_mb against its bound of 1.6 × bytes_mb + 300, and step_us against smal
 
 import argparse
 import json
-import resource
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 from neural_brane.machine import describe_machine
+from neural_brane.trainings.compute import peak_memory
+from neural_brane.trainings.pool import run
 
 SMALL = 10_000
 
 
-def make(nodes: int, path: Path) -> None:
-    """Write a synthetic graph: run in a process of its own, whose memory does not count."""
+def make(task: tuple[int, Path]) -> None:
+    """Write a synthetic graph, (nodes, path): in a process of its own, whose memory does not count."""
     from neural_brane import synthetic
     from neural_brane.io import write_graph
 
+    nodes, path = task
     write_graph(synthetic(nodes), path)
 
 
-def embed(graph_file: Path, output: Path) -> None:
-    """Read, train for one epoch, write; print the figures as JSON."""
+def embed(task: tuple[Path, Path]) -> dict[str, float]:
+    """Read the graph, train for one epoch, write the vectors, (graph's path, vectors' path); the figures of it."""
     from neural_brane import NeuralBrane, read
-    from neural_brane.io import VectorFile
+    from neural_brane.io.vectors import write_vectors
 
-    graph = read(graph_file)
+    source, output = task
+    graph = read(source)
     times: list[tuple[int, float]] = []
     method = NeuralBrane(epochs=1, seed=0, progress=lambda report: times.append((report.done, time.perf_counter())))
     method.fit(graph)
-    VectorFile(output).write(graph.ids, method.blocks(), dim=method.dim, provenance=method.provenance())
-    arrays = [part for matrix in (graph.adjacency, graph.attributes) for part in _parts(matrix)]
-    widths = method.settings_["attribute_dim"], graph.attributes.shape[1]
-    tables = 4 * (widths[0] * widths[1] + (method.dim - widths[0]) * len(graph)) + sum(
-        x.nbytes for x in method.model_[2:]
-    )
+    write_vectors(output, graph.ids, method.blocks(), dim=method.dim, provenance=method.provenance())
+    values = method.parameters_in_force()
     (first, begun), (last, ended) = times[0], times[-1]
-    batch = method.settings_["batch_size"]
-    figures = {
+    return {
         "nodes": len(graph),
         "edges": graph.edges,
         "attribute_entries": int(graph.attributes.nnz),
-        "bytes_mb": (tables + sum(part.nbytes for part in arrays)) / 1e6,
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
-        "step_us": (ended - begun) / (last - first) * batch * 1e6,
+        "bytes_mb": needed_bytes(graph, values) / 1e6,
+        "peak_mb": peak_memory(),
+        "step_us": (ended - begun) / (last - first) * values["batch_size"] * 1e6,
     }
-    print(json.dumps(figures))
 
 
-def _parts(matrix) -> tuple:
-    return matrix.data, matrix.indices, matrix.indptr
+def needed_bytes(graph, values: dict) -> int:
+    """The bytes of the tables, the hidden layer and the graph."""
+    dim, attribute_dim, hidden = values["dim"], values["attribute_dim"], values["hidden"]
+    tables = attribute_dim * graph.attributes.shape[1] + (dim - attribute_dim) * len(graph)
+    matrices = (graph.adjacency, graph.attributes)
+    arrays = sum(part.nbytes for matrix in matrices for part in (matrix.data, matrix.indices, matrix.indptr))
+    return 4 * (tables + hidden * (dim + 1)) + arrays
 
 
-def run(folder: Path, nodes: int) -> dict[str, float]:
-    """Make a graph and embed it, each in a fresh process."""
+def measure(folder: Path, nodes: int) -> dict[str, float]:
+    """Make a graph and embed it, each in a process of its own."""
     graph, vectors = folder / f"{nodes}.npz", folder / f"{nodes}-vectors.npz"
-    subprocess.run([sys.executable, __file__, "--make", str(nodes), str(graph)], check=True)
-    command = [sys.executable, __file__, "--embed", str(graph), str(vectors)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    for function, task in ((make, (nodes, graph)), (embed, (graph, vectors))):
+        (ended,) = run(function, [task], jobs=1)
+        if ended.failure:
+            raise SystemExit(f"{function.__name__}, {nodes:,} nodes: {ended.failure}")
+    return ended.result
 
 
 def main() -> None:
-    """Measure and print, or play the part of one of the processes."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--make", nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--embed", nargs=2, type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.make:
-        make(int(options.make[0]), Path(options.make[1]))
-        return
-    if options.embed:
-        embed(*options.embed)
-        return
     with tempfile.TemporaryDirectory() as folder:
-        run(Path(folder), SMALL)  # compiles, so that the figures below are of a second run
-        small, large = (run(Path(folder), nodes) for nodes in (SMALL, options.nodes))
+        measure(Path(folder), SMALL)  # compiles, so that the figures below are of a second run
+        small, large = (measure(Path(folder), nodes) for nodes in (SMALL, options.nodes))
     bound = 1.6 * large["bytes_mb"] + 300
     result = {name: round(value, 1) for name, value in large.items()} | {
         "small_us": round(small["step_us"], 1),

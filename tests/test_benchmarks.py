@@ -3,9 +3,14 @@
 import importlib
 import json
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
+
+from neural_brane.trainings.pool import Ended
+from neural_brane.trainings.training import Training
+from neural_brane.tune.tuned import Tuned
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
@@ -15,7 +20,7 @@ def script(monkeypatch):
     """A function that gives a script of benchmarks/ as a module."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module
-    for name in ("quality", "growth"):
+    for name in ("quality", "growth", "settings"):
         sys.modules.pop(name, None)
 
 
@@ -45,20 +50,58 @@ def test_methods_are_set_beside_the_papers_cell(script):
     ]
 
 
-def test_a_cell_of_other_parameters_is_computed_again(script, tmp_path):
+def test_recipes_and_methods_are_trained_with_their_seeds_and_settings(script, monkeypatch):
     quality = script("quality")
-    path = tmp_path / "cells.json"
-    kept = [cell("attributes", "stdlib", [0, 0, 0], dim=150), cell("attributes", "stdlib", [7, 7, 7], seed=1)]
-    wanted = {("stdlib", "attributes", 0): {"dim": 4}, ("stdlib", "attributes", 1): {}}
-    cells = quality.fill(kept, "method", wanted, path, 1)
-    assert [one["seed"] for one in cells] == [1, 0]
-    assert cells[0]["macro_f1"] == [7, 7, 7]
-    assert cells[1]["parameters"] == {"dim": 4}
-    assert 0 < min(cells[1]["macro_f1"]) < 1
-    assert json.loads(path.read_text())["cells"] == cells
-    path.unlink()
-    assert quality.fill(cells, "method", wanted, path, 1) == cells
-    assert not path.exists()
+    monkeypatch.setattr(quality, "tuned", lambda: {"cora": {"tadw": Tuned({"l2": 0.5}, 0.6, 3)}})
+    options = Namespace(kind="method", seeds=2, datasets=["cora", "stdlib"], names=["tadw"], untuned=False)
+    found = [(one.method, one.dataset, one.seed, one.parameters) for one in quality.plan(options)]
+    assert found[:2] == [("tadw", "cora", 0, {"l2": 0.5}), ("tadw", "stdlib", 0, {})]
+    assert [seed for _, _, seed, _ in found] == [0, 0, 1, 1]
+    options.untuned = True
+    assert {str(one.parameters) for one in quality.plan(options)} == {"{}"}
+    options.kind, options.names = "recipe", ["released"]
+    assert {(one.method, one.parameters["recipe"]) for one in quality.plan(options)} == {("neural-brane", "released")}
+
+
+def test_a_finished_training_becomes_a_cell(script):
+    quality = script("quality")
+    record = {
+        "macro_f1": {"0.3": [0.1, 0.3], "0.5": [0.4], "0.7": [0.5]}, "loss": [0.7, 0.123456], "seconds": 1.26,
+        "data": {"digest": "ff"},
+    }  # fmt: skip
+    tadw = quality.as_cell(Training("tadw", {"l2": 0.5}, "cora", 3, {}), record, "method")
+    assert tadw == {
+        "dataset": "cora", "method": "tadw", "seed": 3, "macro_f1": [0.2, 0.4, 0.5], "parameters": {"l2": 0.5},
+        "seconds": 1.3, "digest": "ff",
+    }  # fmt: skip
+    ours = quality.as_cell(Training("neural-brane", {"recipe": "paper"}, "cora", 3, {}), record, "recipe")
+    assert (ours["recipe"], ours["losses"]) == ("paper", [0.7, 0.12346])
+    assert ours["parameters"]["dim"] == 150
+    assert None not in ours["parameters"].values()
+
+
+def test_new_scores_replace_those_of_the_same_training_and_no_others(script):
+    quality = script("quality")
+    old = [cell("tadw", "cora", [1, 1, 1]), cell("tadw", "cora", [1, 1, 1], seed=1), cell("aane", "cora", [1, 1, 1])]
+    new = cell("tadw", "cora", [2, 2, 2], seed=1)
+    assert quality.merge(old, [new], "method") == [old[0], new, old[2]]
+
+
+def test_settings_are_means_over_seeds_and_only_of_the_same_recipe(script, tmp_path, monkeypatch):
+    settings = script("settings")
+    wanted = list(settings.plan("dim", [8], 2))
+    assert {(task, seed) for task, _, _, _, seed in wanted} == {
+        (task, seed) for task in ("classes", "links") for seed in (100, 101)
+    }
+    links = [("links", "cora", "dim", 8, seed) for seed in (100, 101)]
+    records = [{"auc": auc, "auc_of_cosines": 0.5} for auc in (0.5, 1.0)]
+    cells = {key: settings.scores("links", record) for key, record in zip(links, records, strict=True)}
+    path = tmp_path / "settings.json"
+    settings.write(cells, path)
+    assert settings.read(path) == cells
+    assert settings.summarise(cells, links) == [{"dataset": "cora", "dim": 8, "AUC": 0.75, "AUC of cosines": 0.5}]
+    monkeypatch.setattr(settings, "recipe", lambda: {"epochs": 1})
+    assert settings.read(path) == {}
 
 
 def test_growth_is_a_slope_of_logarithms(script):
@@ -70,24 +113,25 @@ def test_growth_is_a_slope_of_logarithms(script):
     assert growth.summarise(cells) == [{"method": "a", "exponent": 1.0, "late": 2.0, "memory": 0.0}]
 
 
-def test_finished_runs_are_not_repeated_and_a_timeout_only_with_more_time(script, tmp_path, monkeypatch):
+def test_a_method_is_measured_until_it_meets_the_timeout_and_earlier_runs_are_replaced(script, tmp_path, monkeypatch):
     growth = script("growth")
     ran = []
 
-    def run(method, nodes, path, timeout):
-        ran.append((method, nodes))
-        base = {"method": method, "nodes": nodes}
-        return base | ({"timeout": timeout} if nodes > 10 else {"seconds": 1.0, "peak_mb": 1})
+    def alone(function, task, timeout=None):
+        ran.append((function.__name__, task[0] if function is growth.make else int(task[1].stem)))
+        late = function is growth.measure and int(task[1].stem) > 10
+        return Ended(task, {"seconds": 1.0, "peak_mb": 1}, growth.OUT_OF_TIME if late else "")
 
-    monkeypatch.setattr(growth, "run", run)
-    monkeypatch.setattr(growth.subprocess, "run", lambda *arguments, **rest: None)
+    monkeypatch.setattr(growth, "alone", alone)
     path = tmp_path / "growth.json"
-    cells = growth.fill([], ["a"], [10, 20, 30], 5.0, path)
-    assert ran == [("a", 10), ("a", 10), ("a", 20)]  # the first compiles; nothing larger than what did not end
-    ran.clear()
-    assert growth.fill(json.loads(path.read_text())["cells"], ["a"], [10, 20], 5.0, path) == cells
-    assert ran == []
-    growth.fill(cells, ["a"], [10, 20], 6.0, path)
-    assert ran == [("a", 20), ("a", 20)]
-    assert growth.describe(cells[-1]) == "> 5 s"
-    assert "| a | 1.0 s, 1 MB | > 6 s |" in path.with_suffix(".md").read_text()
+    earlier = [{"method": name, "nodes": 10, "seconds": 9.0, "peak_mb": 9} for name in "ab"]
+    cells = growth.fill(earlier, ["a"], [10, 20, 30], 5.0, path)
+    # The first run compiles, and nothing larger is run than what did not end.
+    assert ran == [("make", 10), ("measure", 10), ("measure", 10), ("make", 20), ("measure", 20)]
+    assert cells == [
+        earlier[1],
+        {"method": "a", "nodes": 10, "seconds": 1.0, "peak_mb": 1},
+        {"method": "a", "nodes": 20, "timeout": 5.0},
+    ]
+    assert json.loads(path.read_text())["cells"] == cells
+    assert "| a | 1.0 s, 1 MB | > 5 s |" in path.with_suffix(".md").read_text()

@@ -5,7 +5,9 @@ from typer.testing import CliRunner
 
 from neural_brane.cli.app import app
 from neural_brane.cli.reproduce import progress_table
+from neural_brane.reproduce.plan import quick
 from neural_brane.reproduce.run import prepare
+from neural_brane.trainings.pool import Ended
 
 
 def reproduce(*arguments):
@@ -17,12 +19,12 @@ def test_lines_tell_what_was_computed_and_a_second_run_computes_nothing(tmp_path
     first = reproduce(*order, "-o", str(tmp_path))
     assert first.exit_code == 0, first.stderr
     lines = first.stderr.splitlines()
-    assert lines[0] == f"trainings: 1, of which 0 are kept in {tmp_path / 'cells'}"
+    assert lines[0] == f"trainings: 1, of which 0 are kept in {tmp_path / 'trainings'}"
     assert lines[1].startswith("1/1 attributes on stdlib, run 0: ")
     assert "Macro-F1 0." in lines[1]
     assert f"wrote {tmp_path / 'report.html'}" in first.stdout
     again = reproduce(*order, "-o", str(tmp_path))
-    assert again.stderr.splitlines() == [f"trainings: 1, of which 1 are kept in {tmp_path / 'cells'}"]
+    assert again.stderr.splitlines() == [f"trainings: 1, of which 1 are kept in {tmp_path / 'trainings'}"]
 
 
 def test_mistakes_are_told(tmp_path):
@@ -32,13 +34,11 @@ def test_mistakes_are_told(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_the_live_table_counts_cells_by_method_and_dataset(tmp_path):
-    work = prepare(
-        tmp_path, outputs=["classification"], methods=["attributes", "tadw"], datasets=["stdlib"], small=True
-    )
-    done = [(work.cells[0], ""), (work.cells[1], "out of memory")]
+def test_the_live_table_counts_trainings_by_method_and_dataset(tmp_path):
+    work = prepare(tmp_path, quick("stdlib"), outputs=["classification"], methods=["attributes", "tadw"])
+    tadw = [training for training in work.trainings if training.method == "tadw"]
     console = Console(file=io.StringIO(), width=100)
-    console.print(progress_table(work, done))
+    console.print(progress_table(work, [Ended(tadw[0]), Ended(tadw[1], failure="out of memory")]))
     text = console.file.getvalue()
     assert "2 of 4 trainings" in text
     rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if "/" in line}

@@ -13,23 +13,22 @@ def test_a_search_prints_a_table_and_the_lines_to_keep_and_can_be_repeated(tmp_p
     monkeypatch.chdir(tmp_path)
     first = tune("attributes", "stdlib", "--grid", "dim=2,8")
     assert first.exit_code == 0, first.stderr
-    table, _, lines = first.stdout.partition("To keep in methods/tuned.toml:")
+    table, _, lines = first.stdout.partition("To keep in tune/tuned.toml:")
     assert "validation Macro-F1" in table
     entry = tomllib.loads(lines)["stdlib"]["attributes"]
     assert entry["parameters"] == {"dim": 8}
     assert entry["candidates"] == 2
     assert f"{entry['validation']:.4f} ±" in table
-    assert first.stderr.splitlines()[-1].startswith("2/2 done, best 0.")
-    again = tune("attributes", "stdlib", "--grid", "dim=2,8")
-    assert again.stdout == first.stdout
-    assert "0/2" not in again.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["tune-attributes-stdlib.json"]
+    assert first.stderr.splitlines()[0] == "attributes on stdlib: 2 settings, kept in tune-attributes-stdlib"
+    assert [path.name for path in tmp_path.iterdir()] == ["tune-attributes-stdlib"]
+    assert len(list(tmp_path.glob("tune-attributes-stdlib/stdlib-attributes-0-*.json"))) == 2
+    assert tune("attributes", "stdlib", "--grid", "dim=2,8").stdout == first.stdout
 
 
 def test_a_parameter_that_is_set_is_not_searched(tmp_path):
     result = tune(
         "neural-brane", "stdlib", "--grid", "l2=5e-5", "--set", "learning_rate=0.5", "--set", "epochs=1",
-        "--set", "batches_per_epoch=20", "--set", "dim=4", "-o", str(tmp_path / "found.json"),
+        "--set", "batches_per_epoch=20", "--set", "dim=4", "-o", str(tmp_path),
     )  # fmt: skip
     assert result.exit_code == 0, result.stderr
     expected = {"learning_rate": 0.5, "epochs": 1, "batches_per_epoch": 20, "dim": 4, "l2": 5e-5}

@@ -1,7 +1,15 @@
+import json
+from dataclasses import asdict
+from pathlib import Path
+
 import numpy as np
 
 from neural_brane.reproduce.claims import FAILS, HOLDS, PARTLY, claims
+from neural_brane.reproduce.duels import duels
 from neural_brane.reproduce.plan import choose_columns
+from neural_brane.reproduce.results import Cell, Results
+
+KEPT = Path(__file__).parents[2] / "docs" / "results" / "results.json"
 
 
 def said(results, words):
@@ -13,15 +21,15 @@ def said(results, words):
 def lower(dataset, by, recipe="released"):
     """A change that takes something off Neural-Brane's scores on a dataset."""
 
-    def change(cell, record):
-        if cell.parameters.get("recipe") == recipe and cell.dataset == dataset:
+    def change(training, record):
+        if training.parameters.get("recipe") == recipe and training.dataset == dataset:
             record["macro_f1"] = {share: (np.array(v) - by).tolist() for share, v in record["macro_f1"].items()}
         return record
 
     return change
 
 
-def lower_all(cell, record):
+def lower_all(training, record):
     """A change that takes a tenth off all scores of every method."""
     record["macro_f1"] = {share: (np.array(v) - 0.1).tolist() for share, v in record["macro_f1"].items()}
     return record
@@ -45,8 +53,8 @@ def test_cells_below_the_papers_are_named_with_how_far(fill):
     claim = said(results, "minus 0.02")
     assert claim.verdict == PARTLY
     assert "3 of 6 cells do" in claim.evidence
-    entry = results.find("classification", "macro_f1", dataset="reed98", column="neural-brane", train=0.7)[0]
-    assert f"reed98 at 70 %: {entry.mean:.4f} against 0.9033, {0.9033 - entry.mean:.4f} below" in claim.evidence
+    cell = results.find("classification", "macro_f1", dataset="reed98", column="neural-brane", train=0.7)[0]
+    assert f"reed98 at 70 %: {cell.mean:.4f} against 0.9033, {0.9033 - cell.mean:.4f} below" in claim.evidence
 
 
 def test_the_recipe_nearest_to_the_paper_is_named(fill):
@@ -73,7 +81,7 @@ def test_arnetminer_is_said_to_be_another_version(fill):
 
 
 def test_convergence_and_pooling_are_judged(fill):
-    def slow(cell, record):
+    def slow(training, record):
         if record["loss"]:
             record["loss"] = np.linspace(0.7, 0.1, 30).tolist()
         return record
@@ -86,3 +94,11 @@ def test_convergence_and_pooling_are_judged(fill):
 
 def test_nothing_is_said_of_what_was_not_measured(fill):
     assert claims(fill(["map"], ["reed98"])) == []
+
+
+def test_the_sentences_and_tests_of_the_kept_results_are_those_made_of_their_numbers():
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    cells = [Cell(**one) for one in kept["cells"]]
+    results = Results(kept["scale"], cells, kept["data"], maps={}, failures=kept["failures"])
+    assert [asdict(claim) for claim in claims(results)] == kept["claims"]
+    assert [duel.as_dict() for duel in duels(results)] == kept["tests"]

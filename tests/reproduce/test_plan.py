@@ -4,54 +4,48 @@ import pytest
 
 from neural_brane.errors import ParameterError
 from neural_brane.methods import METHODS
-from neural_brane.reproduce.cells import Store
 from neural_brane.reproduce.plan import COLUMNS, FULL, OUTPUTS, choose_columns, choose_datasets, plan, quick
+from neural_brane.tune.tuned import Tuned
 
 
-def cells_of(series):
-    return [cell for one in series for cell in one.cells]
+def trainings_of(series):
+    return [training for one in series for training in one.trainings]
 
 
 def test_every_method_has_a_column():
     assert {column.method for column in COLUMNS} == set(METHODS)
 
 
-def test_the_whole_of_it_trains_each_cell_once(data, tmp_path):
+def test_a_training_that_serves_several_outputs_is_computed_once(store):
     series = plan(OUTPUTS, COLUMNS, FULL.datasets, FULL, runs=10)
-    cells = Store(tmp_path).distinct(cells_of(series))
-    table, few, sweep, pooling = (
-        14 * 10,
-        2 * 3,
-        5 * 10,
-        10,
-    )  # per dataset; the sweep's 150 and max pooling are the table's
-    assert len(cells) == 4 * (table + few + sweep + pooling)
-    assert len(cells) < len(cells_of(series))
+    distinct = store.distinct(trainings_of(series))
+    # Of each dataset; the dimension 150 and max pooling are the table's.
+    table, few, dimension, pooling = 14 * 10, 2 * 3, 5 * 10, 10
+    assert len(distinct) == 4 * (table + few + dimension + pooling)
+    assert len(distinct) < len(trainings_of(series))
 
 
-def test_the_six_maps_are_of_the_first_run(data):
+def test_the_six_maps_are_of_the_first_run():
     series = plan(["map"], COLUMNS, FULL.datasets, FULL, runs=10)
     assert [(one.column.method, one.dataset) for one in series] == [
         (method, dataset) for dataset in ("caltech36", "reed98") for method in ("tadw", "aane", "neural-brane")
     ]
-    assert all(cell.mapped and cell.seed == 0 for cell in cells_of(series))
+    assert all(one.scoring["map"] and one.seed == 0 for one in trainings_of(series))
 
 
-def test_a_cell_is_mapped_whatever_is_asked_for(data):
+def test_a_training_is_mapped_whatever_is_asked_for():
     tadw = choose_columns(["tadw"])
     (table,) = plan(["classification"], tadw, ["reed98"], FULL, runs=2)
     (picture,) = plan(["map"], tadw, ["reed98"], FULL, runs=2)
-    assert table.cells[0] == picture.cells[0]
-    assert not table.cells[1].mapped
+    assert table.trainings[0] == picture.trainings[0]
+    assert not table.trainings[1].scoring["map"]
 
 
 def test_tuned_parameters_are_used_and_recipes_are_not_tuned(monkeypatch):
-    from neural_brane.tune import kept as tuning
-
-    found = {"citeseer": {name: tuning.Tuned({"l2": 0.5}, 0.6, 3) for name in ("tadw", "neural-brane")}}
-    monkeypatch.setattr(tuning, "tuned", lambda: found)
+    found = {"citeseer": {name: Tuned({"l2": 0.5}, 0.6, 3) for name in ("tadw", "neural-brane")}}
+    monkeypatch.setattr("neural_brane.reproduce.plan.tuned", lambda: found)
     series = plan(["classification"], choose_columns(["tadw", "neural-brane"]), ["citeseer"], FULL, runs=1)
-    parameters = [one.cells[0].parameters for one in series]
+    parameters = [one.trainings[0].parameters for one in series]
     assert parameters[0] == {"dim": 150, "l2": 0.5}
     assert [one["recipe"] for one in parameters[1:]] == ["released", "default", "paper"]
     assert not any("l2" in one for one in parameters[1:])
@@ -61,7 +55,8 @@ def test_a_quick_plan_is_small_and_has_every_output_and_method():
     scale = quick("stdlib")
     series = plan(OUTPUTS, COLUMNS, scale.datasets, scale, runs=scale.runs)
     assert {one.output for one in series} == set(OUTPUTS)
-    assert all(cell.parameters["dim"] <= 16 and cell.scoring["splits"] == 2 for cell in cells_of(series))
+    assert all(one.parameters["dim"] <= 16 for one in trainings_of(series))
+    assert all(one.scoring["classes"]["splits"] == 2 for one in trainings_of(series))
 
 
 def test_names_that_are_not_known():
@@ -79,6 +74,6 @@ def test_one_recipe_can_be_chosen():
 def test_a_gpu_is_for_the_methods_that_have_a_device():
     (gpu,) = plan(["classification"], choose_columns(["graphsage"]), ["stdlib"], replace(FULL, device="cuda"), runs=1)
     (cpu,) = plan(["classification"], choose_columns(["graphsage"]), ["stdlib"], FULL, runs=1)
-    assert (gpu.cells[0].parameters["device"], cpu.cells[0].parameters["device"]) == ("cuda", "cpu")
+    assert (gpu.trainings[0].parameters["device"], cpu.trainings[0].parameters["device"]) == ("cuda", "cpu")
     (without,) = plan(["classification"], choose_columns(["tadw"]), ["stdlib"], replace(FULL, device="cuda"), runs=1)
-    assert "device" not in without.cells[0].parameters
+    assert "device" not in without.trainings[0].parameters

@@ -21,7 +21,7 @@ def script():
 
 def test_a_row_for_each_method_and_a_column_for_each_dataset(script, fill):
     results = fill(["classification"], ["citeseer", "arnetminer"])
-    table = script.markdown({"data": results.data, "cells": [asdict(one) for one in results.entries]})
+    table = script.markdown({"data": results.data, "cells": [asdict(one) for one in results.cells]})
     lines = table.splitlines()
     assert lines[0] == "| Macro-F1, 70 % | citeseer (3,312 nodes) | arnetminer (5,509 nodes) |"
     assert len(lines) == 2 + 16

@@ -7,20 +7,20 @@ from neural_brane.reproduce.plan import choose_columns
 from neural_brane.reproduce.results import write_csv, write_json
 
 
-def test_an_entry_is_the_mean_over_runs_beside_the_published_figure(fill):
-    def steady(cell, record):
-        record["macro_f1"]["0.7"] = [0.60 + 0.02 * cell.seed] * 10
+def test_a_cell_is_the_mean_over_runs_beside_the_published_figure(fill):
+    def steady(training, record):
+        record["macro_f1"]["0.7"] = [0.60 + 0.02 * training.seed] * 10
         return record
 
     results = fill(["classification"], ["citeseer"], choose_columns(["tadw"]), runs=3, change=steady)
-    (entry,) = results.find("classification", "macro_f1", train=0.7)
-    assert entry.values == [0.60, 0.62, 0.64]
-    assert (entry.mean, entry.sd, entry.runs) == (0.62, 0.02, 3)
-    assert (entry.published, entry.published_on) == (0.6106, "citeseer")
-    assert entry.difference == pytest.approx(0.0094)
-    assert entry.comparable
-    assert entry.digest == entry.digest.strip() != ""
-    assert entry.parameters["dim"] == 150
+    (cell,) = results.find("classification", "macro_f1", train=0.7)
+    assert cell.values == [0.60, 0.62, 0.64]
+    assert (cell.mean, cell.sd, cell.runs) == (0.62, 0.02, 3)
+    assert (cell.published, cell.published_on) == (0.6106, "citeseer")
+    assert cell.difference == pytest.approx(0.0094)
+    assert cell.comparable
+    assert cell.digest == cell.digest.strip() != ""
+    assert cell.parameters["dim"] == 150
 
 
 def test_arnetminers_published_figures_are_of_another_graph(fill):
@@ -33,28 +33,28 @@ def test_arnetminers_published_figures_are_of_another_graph(fill):
 def test_a_run_that_is_missing_is_left_out(fill):
     results = fill(
         ["classification"], ["reed98"], choose_columns(["tadw", "aane"]), runs=3,
-        change=lambda cell, record: None if cell.method == "aane" or cell.seed == 1 else record,
+        change=lambda training, record: None if training.method == "aane" or training.seed == 1 else record,
     )  # fmt: skip
-    assert {(one.column, one.runs) for one in results.entries} == {("tadw", 2)}
+    assert {(one.column, one.runs) for one in results.cells} == {("tadw", 2)}
 
 
 def test_a_curve_is_as_long_as_its_shortest_run(fill):
-    def shorten(cell, record):
-        record["loss"] = record["loss"][: 20 + cell.seed]
+    def shorten(training, record):
+        record["loss"] = record["loss"][: 20 + training.seed]
         return record
 
-    (entry,) = fill(["convergence"], ["reed98"], runs=2, change=shorten).entries
-    assert len(entry.curve) == 20
+    (cell,) = fill(["convergence"], ["reed98"], runs=2, change=shorten).cells
+    assert len(cell.curve) == 20
 
 
-def test_files_hold_every_entry(fill, tmp_path):
+def test_files_hold_every_cell(fill, tmp_path):
     results = fill(["clustering", "pooling"], ["citeseer"], choose_columns(["pte", "neural-brane"]))
     write_json(results, tmp_path / "r.json", claims=[])
     write_csv(results, tmp_path / "r.csv")
     record = json.loads((tmp_path / "r.json").read_text())
     with (tmp_path / "r.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == len(record["cells"]) == len(results.entries)
+    assert len(rows) == len(record["cells"]) == len(results.cells)
     needed = {
         "mean", "sd", "runs", "seconds", "peak_mb", "published", "difference", "digest", "parameters", "versions",
         "machine",

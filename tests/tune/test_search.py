@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -6,8 +5,8 @@ import pytest
 
 from neural_brane import load
 from neural_brane.errors import GraphError, ParameterError
-from neural_brane.tune import search as module
-from neural_brane.tune.search import hide_test_labels, tune
+from neural_brane.trainings import compute as computing
+from neural_brane.tune.search import SPLITS, candidates, hide_test_labels, tune
 
 GRID = {"dim": [2, 8]}
 
@@ -15,6 +14,25 @@ GRID = {"dim": [2, 8]}
 @pytest.fixture(scope="module")
 def graph():
     return load("stdlib")
+
+
+@pytest.fixture(scope="module")
+def found(graph):
+    """The whole search on the grid, best first."""
+    return timeless(tune("attributes", graph, GRID))
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """The parameters of every training that is computed from now on."""
+    seen, compute = [], computing.compute
+
+    def note(training, graph, threads):
+        seen.append(training.parameters)
+        return compute(training, graph, threads)
+
+    monkeypatch.setattr(computing, "compute", note)
+    return seen
 
 
 def timeless(results):
@@ -26,67 +44,81 @@ def test_every_point_is_scored_and_the_best_comes_first(graph):
     assert [one.parameters for one in results] == [{"dim": 8}, {"dim": 4}, {"dim": 2}]
     scores = [one.score for one in results]
     assert scores == sorted(scores, reverse=True)
-    assert all(len(one.macro) == module.DIVISIONS and 0 < one.score < 1 for one in results)
+    assert all(len(one.macro) == SPLITS and 0 < one.score < 1 for one in results)
 
 
-def test_labels_of_the_test_part_change_nothing(graph):
+def test_of_equal_scores_the_first_of_the_grid_comes_first(graph):
+    grid = {"dim": [4], "weights": [(3.0, 3.0, 3.0), (1.0, 1.0, 1.0), (3.0, 3.0, 3.0)]}
+    results = tune("propagated-attributes", graph, grid)
+    assert len(results) == 3
+    equal = [one.parameters for one in results if one.score == results[0].score]
+    assert len(equal) > 1
+    assert equal == [point for point in candidates(grid) if point in equal]
+
+
+def test_labels_of_the_test_part_change_nothing(graph, found):
     hidden = hide_test_labels(graph)
     test = (hidden.labels == "") & (graph.labels != "")
     assert test.sum() == round(0.3 * (graph.labels != "").sum())
     labels = graph.labels.copy()
     labels[test] = np.random.default_rng(0).permutation(labels[test])
     assert (labels != graph.labels).any()
-    permuted = replace(graph, labels=labels)
-    assert timeless(tune("attributes", permuted, GRID)) == timeless(tune("attributes", graph, GRID))
+    assert timeless(tune("attributes", graph.relabelled(labels), GRID)) == found
 
 
-def test_labels_of_the_training_part_do_change_scores(graph):
+def test_labels_of_the_training_part_do_change_scores(graph, found):
     shown = hide_test_labels(graph).labels != ""
     labels = graph.labels.copy()
     labels[shown] = np.random.default_rng(0).permutation(labels[shown])
-    shuffled = tune("attributes", replace(graph, labels=labels), GRID)
-    assert shuffled[0].score < tune("attributes", graph, GRID)[0].score
+    assert tune("attributes", graph.relabelled(labels), GRID)[0].score < found[0].score
 
 
 def test_a_class_with_one_training_node_is_left_out(graph):
     labels = graph.labels.copy()
     labels[np.flatnonzero(hide_test_labels(graph).labels != "")[0]] = "lonely"
-    hidden = hide_test_labels(replace(graph, labels=labels))
+    hidden = hide_test_labels(graph.relabelled(labels))
     assert "lonely" not in hidden.labels
-    assert tune("attributes", replace(graph, labels=labels), {"dim": [4]})[0].macro
+    assert tune("attributes", graph.relabelled(labels), {"dim": [4]})[0].macro
 
 
-def test_a_stopped_search_goes_on_and_ends_the_same(graph, tmp_path, monkeypatch):
-    path = tmp_path / "found.json"
-    whole = tune("attributes", graph, GRID)
+def test_a_stopped_search_goes_on_and_ends_the_same(graph, found, tmp_path, monkeypatch, trained):
+    note = computing.compute
 
-    def stop(results):
-        if len(results) == 1:
+    def stop(training, graph, threads):
+        if training.parameters == {"dim": 8}:
             raise KeyboardInterrupt
+        return note(training, graph, threads)
 
-    with pytest.raises(KeyboardInterrupt):
-        tune("attributes", graph, GRID, path=path, found=stop)
-    trained = []
-    score = module.score
-    monkeypatch.setattr(module, "score", lambda *arguments: trained.append(arguments[-1]) or score(*arguments))
-    assert timeless(tune("attributes", graph, GRID, path=path)) == timeless(whole)
-    assert trained == [{"dim": 8}]
-    assert timeless(tune("attributes", graph, {"dim": [8]}, path=path)) == timeless(whole[:1])
-    assert len(trained) == 1
-
-
-def test_processes_find_the_same(graph):
-    assert timeless(tune("attributes", graph, GRID, jobs=2)) == timeless(tune("attributes", graph, GRID))
+    with monkeypatch.context() as patch:
+        patch.setattr(computing, "compute", stop)
+        with pytest.raises(KeyboardInterrupt):
+            tune("attributes", graph, GRID, folder=tmp_path)
+    assert trained == [{"dim": 2}]
+    assert timeless(tune("attributes", graph, GRID, folder=tmp_path)) == found
+    assert trained == [{"dim": 2}, {"dim": 8}]
 
 
-def test_a_file_of_another_search_is_refused(graph, tmp_path):
-    path = tmp_path / "found.json"
-    tune("attributes", graph, {"dim": [2]}, path=path)
-    with pytest.raises(ParameterError, match=r"found.json is of another search \(seed was 0, now 1\); remove it"):
-        tune("attributes", graph, {"dim": [2]}, path=path, seed=1)
-    path.write_text(json.dumps({"identity": {}}))
-    with pytest.raises(ParameterError, match=r"found.json holds no finished candidates \('candidates'\)"):
-        tune("attributes", graph, {"dim": [2]}, path=path)
+def test_only_what_is_new_is_trained(graph, tmp_path, trained):
+    tune("attributes", graph, {"dim": [2]}, folder=tmp_path)
+    tune("attributes", graph, GRID, folder=tmp_path)
+    assert trained == [{"dim": 2}, {"dim": 8}]
+    tune("attributes", graph, GRID, folder=tmp_path, fixed={"threads": 1})
+    assert len(trained) == 2  # the number of threads changes no vector
+    tune("attributes", graph, {"dim": [2]}, folder=tmp_path, seed=1)
+    assert len(trained) == 3
+    tune("attributes", graph, {"dim": [2], "seed": [0, 1, 2]}, folder=tmp_path)
+    assert len(trained) == 4
+
+
+def test_progress_counts_what_was_kept(graph, tmp_path):
+    reports = []
+    tune("attributes", graph, {"dim": [2]}, folder=tmp_path)
+    tune("attributes", graph, GRID, folder=tmp_path, progress=reports.append)
+    assert (reports[-1].done, reports[-1].total, reports[-1].unit) == (2, 2, "trainings")
+
+
+def test_processes_find_the_same(graph, found):
+    assert timeless(tune("attributes", graph, GRID, jobs=2)) == found
 
 
 def test_a_setting_that_fails_is_last_and_says_why(graph):
@@ -98,6 +130,6 @@ def test_a_setting_that_fails_is_last_and_says_why(graph):
 
 def test_what_cannot_be_tuned(graph):
     with pytest.raises(GraphError, match="'stdlib' has no labels to tune on"):
-        tune("attributes", replace(graph, labels=None), GRID)
+        tune("attributes", graph.relabelled(None), GRID)
     with pytest.raises(ParameterError, match="jobs=0"):
         tune("attributes", graph, GRID, jobs=0)

@@ -60,7 +60,7 @@ def show(method: type[Embedder]) -> None:
 
 def _show_tuned(method: str) -> None:
     from neural_brane.cli.console import show_table
-    from neural_brane.tune.kept import tuned
+    from neural_brane.tune.tuned import tuned
 
     kept = [
         (dataset, f"{chosen[method].validation:.4f}", _line(chosen[method].parameters))

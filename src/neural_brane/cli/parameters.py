@@ -61,6 +61,6 @@ def split_setting(method: type[Embedder], text: str) -> tuple[Parameter, str]:
 
 def tuned_settings(method: str, dataset: str) -> dict[str, Any]:
     """The parameters that were tuned for a method on a dataset."""
-    from neural_brane.tune.kept import tuned_parameters
+    from neural_brane.tune.tuned import tuned_parameters
 
     return tuned_parameters(method, dataset)

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,9 +16,11 @@ from typer import Exit, Option, echo
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from neural_brane.reproduce.plan import Cell
-    from neural_brane.reproduce.pool import Finished
     from neural_brane.reproduce.run import Work
+    from neural_brane.trainings.pool import Ended
+    from neural_brane.trainings.training import Training
+
+    Watch = Callable[[Ended[Training]], None]
 
 
 class Figure(StrEnum):
@@ -46,14 +49,14 @@ def reproduce(
         int | None, Option(help="Trainings of each method (default 10; GraphSAGE and Graph2Gauss have 3 at most).")
     ] = None,
     jobs: Annotated[
-        int | None, Option(help="Trainings side by side, one core each (default the number of cores).")
+        int | None, Option(help="Trainings at a time, one core each (default the number of cores).")
     ] = None,
     device: Annotated[
         Literal["cpu", "cuda"],
-        Option(help="Where Neural-Brane, GraphSAGE and Graph2Gauss train; their cells are kept apart."),
+        Option(help="Where Neural-Brane, GraphSAGE and Graph2Gauss train; trainings of the two are kept apart."),
     ] = "cpu",
     quick: Annotated[bool, Option("--quick", help="Tiny trainings on one graph, to try everything offline.")] = False,
-    output: Annotated[Path, Option("--output", "-o", help="Folder of the results, and of finished cells.")] = Path(
+    output: Annotated[Path, Option("--output", "-o", help="Folder of the results, and of finished trainings.")] = Path(
         "reproduction"
     ),
 ) -> None:
@@ -67,16 +70,18 @@ def reproduce(
     brane reproduce --table classification --methods tadw,neural-brane --datasets citeseer --runs 3
     brane reproduce --all --runs 10 --jobs 8 --device cuda -o results
     """
-    from neural_brane.reproduce.plan import OUTPUTS
+    from neural_brane.reproduce.plan import FULL, OUTPUTS
+    from neural_brane.reproduce.plan import quick as quick_scale
     from neural_brane.reproduce.run import prepare
     from neural_brane.reproduce.run import reproduce as run
 
     chosen: list[str] = [*([table] if table else []), *(figure or [])]
     wanted = [name for name in OUTPUTS if everything or not chosen or name in chosen]
-    names = {"methods": _split(methods), "datasets": _split(datasets)}
-    work = prepare(output, outputs=wanted, runs=runs, small=quick, device=device, **names)
-    kept = len(work.cells) - len(work.missing)
-    echo(f"trainings: {len(work.cells)}, of which {kept} are kept in {work.store.folder}", err=True)
+    names = _split(datasets)
+    scale = replace(quick_scale(*names) if quick else FULL, device=device)
+    work = prepare(output, scale, outputs=wanted, methods=_split(methods), datasets=names, runs=runs)
+    kept = len(work.trainings) - len(work.missing)
+    echo(f"trainings: {len(work.trainings)}, of which {kept} are kept in {work.store.folder}", err=True)
     with _watching(work) as watch:
         results = run(work, jobs=jobs or os.cpu_count() or 1, watch=watch)
     echo(f"wrote {output / 'report.html'}, results.json, results.csv and figures/")
@@ -91,62 +96,66 @@ def _split(names: list[str] | None) -> list[str]:
 
 
 @contextmanager
-def _watching(work: Work) -> Iterator[Callable[[Finished], None]]:
-    """A function that shows each cell as it ends: in a table on a terminal, as lines elsewhere."""
-    missing = {id(cell) for cell in work.missing}
-    done: list[tuple[Cell, str]] = [(cell, "") for cell in work.cells if id(cell) not in missing]
+def _watching(work: Work) -> Iterator[Watch]:
+    """A function that shows each training as it ends: in a table on a terminal, as a line elsewhere."""
+    ended: list[Ended[Training]] = []
     if not sys.stderr.isatty():
 
-        def line(finished: Finished) -> None:
-            done.append((finished.cell, finished.failure))
-            echo(f"{len(done)}/{len(work.cells)} {describe(work, finished)}", err=True)
+        def line(one: Ended[Training]) -> None:
+            ended.append(one)
+            done = len(work.trainings) - len(work.missing) + len(ended)
+            echo(f"{done}/{len(work.trainings)} {in_a_line(one)}", err=True)
 
         yield line
         return
     from rich.console import Console
     from rich.live import Live
 
-    with Live(progress_table(work, done), console=Console(stderr=True), refresh_per_second=4) as live:
+    with Live(progress_table(work, ended), console=Console(stderr=True), refresh_per_second=4) as live:
 
-        def fill(finished: Finished) -> None:
-            done.append((finished.cell, finished.failure))
-            live.update(progress_table(work, done))
+        def fill(one: Ended[Training]) -> None:
+            ended.append(one)
+            live.update(progress_table(work, ended))
 
         yield fill
 
 
-def describe(work: Work, finished: Finished) -> str:
-    """A finished cell in a line."""
-    cell = finished.cell
-    name = f"{cell.method} on {cell.dataset}, run {cell.seed}"
-    record = None if finished.failure else work.store.get(cell)
-    if record is None:
-        return f"{name}: FAILED: {finished.failure}"
+def in_a_line(ended: Ended[Training]) -> str:
+    """A training that has ended, in a line."""
+    training, record = ended.task, ended.result
+    name = f"{training.method} on {training.dataset}, run {training.seed}"
+    if ended.failure:
+        return f"{name}: FAILED: {ended.failure}"
     share, scores = list(record["macro_f1"].items())[-1]
     mean = sum(scores) / len(scores)
     return f"{name}: {record['seconds']:.1f} s, {record['peak_mb']:.0f} MB, Macro-F1 {mean:.4f} at {float(share):.0%}"
 
 
-def progress_table(work: Work, done: list[tuple[Cell, str]]) -> Table:
+def progress_table(work: Work, ended: list[Ended[Training]]) -> Table:
     """Methods down, datasets across: how many of their trainings are done, and how many failed."""
     from rich import box
     from rich.table import Table
 
-    datasets = list(dict.fromkeys(cell.dataset for cell in work.cells))
-    shown = Table(box=box.SIMPLE_HEAD, title=f"{len(done)} of {len(work.cells)} trainings", title_justify="left")
+    datasets = list(dict.fromkeys(training.dataset for training in work.trainings))
+    done = len(work.trainings) - len(work.missing) + len(ended)
+    shown = Table(box=box.SIMPLE_HEAD, title=f"{done} of {len(work.trainings)} trainings", title_justify="left")
     shown.add_column("method")
     for dataset in datasets:
         shown.add_column(dataset, justify="right")
-    for method in dict.fromkeys(cell.method for cell in work.cells):
-        shown.add_row(method, *(_count(work, done, method, dataset) for dataset in datasets))
+    for method in dict.fromkeys(training.method for training in work.trainings):
+        shown.add_row(method, *(_count(work, ended, method, dataset) for dataset in datasets))
     return shown
 
 
-def _count(work: Work, done: list[tuple[Cell, str]], method: str, dataset: str) -> str:
-    here = [failure for cell, failure in done if (cell.method, cell.dataset) == (method, dataset)]
-    total = sum((cell.method, cell.dataset) == (method, dataset) for cell in work.cells)
+def _count(work: Work, ended: list[Ended[Training]], method: str, dataset: str) -> str:
+    """The trainings of a method on a dataset: how many are done, of how many."""
+
+    def here(trainings: list[Training]) -> int:
+        return sum((one.method, one.dataset) == (method, dataset) for one in trainings)
+
+    total, failed = here(work.trainings), here([one.task for one in ended if one.failure])
+    done = total - here(work.missing) + here([one.task for one in ended])
     if not total:
         return ""
-    failed = sum(map(bool, here))
-    look = "green" if len(here) == total else "yellow" if here else "dim"
-    return f"[{look}]{len(here)}/{total}[/{look}]" + (f" [red]{failed} failed[/red]" if failed else "")
+    look = "green" if done == total else "yellow" if done else "dim"
+    return f"[{look}]{done}/{total}[/{look}]" + (f" [red]{failed} failed[/red]" if failed else "")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +12,7 @@ from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
-    from neural_brane.tune.search import Candidate, Found
+    from neural_brane.tune.search import Candidate
 
 
 def tune(
@@ -23,7 +20,7 @@ def tune(
     dataset: Annotated[str, Argument(help="A dataset's name or a graph file that has labels.")],
     settings: Annotated[
         list[str] | None,
-        Option("--set", metavar="<name=value>", help="A parameter that is the same for all; may be repeated."),
+        Option("--set", metavar="<name=value>", help="A parameter's value in every training; may be repeated."),
     ] = None,
     grid: Annotated[
         list[str] | None,
@@ -33,18 +30,18 @@ def tune(
     ] = None,
     seed: Annotated[int, Option(help="Of every training.")] = 0,
     jobs: Annotated[
-        int | None, Option(help="Trainings side by side, one thread each (default the number of cores).")
+        int | None, Option(help="Trainings at a time, one thread each (default the number of cores).")
     ] = None,
     output: Annotated[
         Path | None,
-        Option("--output", "-o", help="File that keeps finished trainings (default tune-METHOD-DATASET.json)."),
+        Option("--output", "-o", help="Folder that keeps finished trainings (default tune-METHOD-DATASET)."),
     ] = None,
 ) -> None:
     """Search for a method's best parameters on a dataset, and print the lines to keep.
 
     Every point of the grid is trained once. Its vectors are scored by Macro-F1 within the training labels
     (70 % of them, 80 % of those to fit and 20 % to validate, five times); the other labels are never looked at.
-    A search that was stopped goes on where it was.
+    Finished trainings are kept, so a search that was stopped goes on, and a wider one trains what is new.
 
     \b
     brane tune deepwalk citeseer
@@ -52,28 +49,30 @@ def tune(
     """
     from neural_brane import datasets
     from neural_brane.cli.parameters import find_method
-    from neural_brane.tune.kept import Tuned
+    from neural_brane.cli.progress import counting
     from neural_brane.tune.search import candidates
     from neural_brane.tune.search import tune as search
+    from neural_brane.tune.tuned import Tuned
 
     fixed, points = space(find_method(method), settings or [], grid or [])
     graph = datasets.read(dataset)
-    path = output or Path(f"tune-{method}-{graph.name}.json")
+    folder = output or Path(f"tune-{method}-{graph.name}")
     total, jobs = len(candidates(points)), jobs or os.cpu_count() or 1
-    with _bar(f"{method} on {graph.name}: {total} settings, kept in {path}", total) as found:
-        results = search(method, graph, points, fixed=fixed, seed=seed, jobs=jobs, path=path, found=found)
+    echo(f"{method} on {graph.name}: {total} settings, kept in {folder}", err=True)
+    with counting("search") as progress:
+        results = search(method, graph, points, fixed=fixed, seed=seed, jobs=jobs, folder=folder, progress=progress)
     show(results)
     best = results[0]
     if not best.macro:
         raise ParameterError(f"no setting could be trained; the first says: {best.failure}")
-    echo("To keep in methods/tuned.toml:\n")
+    echo("To keep in tune/tuned.toml:\n")
     echo(Tuned(fixed | best.parameters, best.score, total).as_toml(method, graph.name))
 
 
 def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
-    """The parameters that are the same for all, and the values to try of the others."""
+    """The parameters that have one value in every training, and the values to try of the others."""
     from neural_brane.cli.parameters import parse_grid, parse_settings
-    from neural_brane.tune.kept import grid as usual
+    from neural_brane.tune.grids import grid as usual
 
     fixed, named = parse_settings(method, settings), parse_grid(method, grid)
     if both := sorted(fixed.keys() & named.keys()):
@@ -89,46 +88,15 @@ def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple
 def show(results: list[Candidate]) -> None:
     """Print the candidates, best first."""
     from neural_brane.cli.console import show_table
+    from neural_brane.evaluate.repeats import Repeats
 
     names = tuple(results[0].parameters)
     rows = [
         (
             *(f"{one.parameters[name]}" for name in names),
-            f"{one.seconds:.1f}",
-            f"{one.score:.4f} ± {_spread(one):.4f}" if one.macro else one.failure,
+            f"{one.seconds:.1f}" if one.macro else "",
+            f"{one.score:.4f} ± {Repeats(one.macro).sd:.4f}" if one.macro else one.failure,
         )
         for one in results
     ]
     show_table((*names, "seconds", "validation Macro-F1"), rows, right=(*names, "seconds"))
-
-
-def _spread(one: Candidate) -> float:
-    from statistics import stdev
-
-    return stdev(one.macro)
-
-
-@contextmanager
-def _bar(title: str, total: int) -> Iterator[Found]:
-    """A function that shows how many settings are done and the best so far: a bar, or lines off a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    console.print(title, highlight=False, soft_wrap=True)
-    if not sys.stderr.isatty():
-        yield lambda results: print(f"{len(results)}/{total} done, {describe(results)}", file=sys.stderr)
-        return
-    columns = (BarColumn(bar_width=20), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("training", total=total)
-        yield lambda results: bar.update(task, completed=len(results), description=describe(results))
-
-
-def describe(results: list[Candidate]) -> str:
-    """The best so far, in a line."""
-    scored = [one for one in results if one.macro]
-    if not scored:
-        return "none scored yet"
-    best = max(scored, key=lambda one: one.score)
-    return f"best {best.score:.4f} at " + " ".join(f"{name}={value}" for name, value in best.parameters.items())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from neural_brane.reproduce import paper as published
-from neural_brane.reproduce.compare import CHANCE, Duel, best, duels
+from neural_brane.reproduce import paper
+from neural_brane.reproduce.duels import CHANCE, Duel, best, duels
 from neural_brane.reproduce.plan import ATTRIBUTES, DEFAULT, OURS, RECIPES, RELEASED
-from neural_brane.reproduce.results import Entry, Results
+from neural_brane.reproduce.results import Cell, Results
 
 HOLDS, PARTLY, FAILS, NOTE = "holds here", "holds in part", "does not hold here", "note"
 SLACK = 0.02  # how far below the published figure a cell may stay without being named
@@ -61,11 +61,11 @@ def _baselines(results: Results) -> Iterator[Claim]:
 def _recipes(results: Results) -> Iterator[Claim]:
     distance = {}
     for column in RECIPES:
-        entries = _comparable(results, column)
-        if entries:
-            near = sum(abs(one.difference or 0.0) <= SLACK for one in entries)
-            mean = sum(abs(one.difference or 0.0) for one in entries) / len(entries)
-            distance[entries[0].heading] = (mean, near, len(entries))
+        cells = _comparable(results, column)
+        if cells:
+            near = sum(abs(one.difference or 0.0) <= SLACK for one in cells)
+            mean = sum(abs(one.difference or 0.0) for one in cells) / len(cells)
+            distance[cells[0].heading] = (mean, near, len(cells))
     if len(distance) > 1:
         closest = min(distance, key=lambda name: distance[name])
         told = "; ".join(f"{name}: {mean:.4f}, {near} of {n}" for name, (mean, near, n) in distance.items())
@@ -81,17 +81,17 @@ def _recipes(results: Results) -> Iterator[Claim]:
 
 
 def _shortfalls(results: Results) -> Iterator[Claim]:
-    entries = _comparable(results, RELEASED)
-    if entries:
-        low = [one for one in entries if (one.difference or 0.0) < -SLACK]
+    cells = _comparable(results, RELEASED)
+    if cells:
+        low = [one for one in cells if (one.difference or 0.0) < -SLACK]
         told = "; ".join(
             f"{_row(one)}: {one.mean:.4f} against {one.published:.4f}, {-(one.difference or 0.0):.4f} below"
             for one in low
         )
         yield Claim(
             f"Neural-Brane's own cells (released recipe) come out no lower than the paper's minus {SLACK}.",
-            _verdict(len(entries) - len(low), len(entries)),
-            f"{len(entries) - len(low)} of {len(entries)} cells do." + (f" Below: {told}." if low else ""),
+            _verdict(len(cells) - len(low), len(cells)),
+            f"{len(cells) - len(low)} of {len(cells)} cells do." + (f" Below: {told}." if low else ""),
         )
 
 
@@ -130,14 +130,14 @@ def _pairs(results: Results) -> Iterator[Claim]:
 
 def _clustering(results: Results) -> Iterator[Claim]:
     for dataset in results.datasets("clustering"):
-        entries = results.find("clustering", "nmi", dataset=dataset)
-        ours = [one for one in entries if one.column == RELEASED]
-        rivals = [one for one in entries if one.group not in (OURS, ATTRIBUTES)]
-        baselines = [one for one in entries if one.group == ATTRIBUTES]
+        cells = results.find("clustering", "nmi", dataset=dataset)
+        ours = [one for one in cells if one.column == RELEASED]
+        rivals = [one for one in cells if one.group not in (OURS, ATTRIBUTES)]
+        baselines = [one for one in cells if one.group == ATTRIBUTES]
         if not ours or not rivals:
             continue
         first, rival = ours[0], best(rivals)
-        also = "".join(f" With the default recipe: {one.mean:.4f}." for one in entries if one.column == DEFAULT)
+        also = "".join(f" With the default recipe: {one.mean:.4f}." for one in cells if one.column == DEFAULT)
         if baselines and best(baselines).mean > first.mean:
             also += f" The attribute baseline {best(baselines).heading} has {best(baselines).mean:.4f}."
         paper = f" (published: {first.published:.4f})" if first.published is not None and first.comparable else ""
@@ -171,13 +171,13 @@ def _dimension(results: Results) -> Iterator[Claim]:
 
 def _convergence(results: Results) -> Iterator[Claim]:
     told, held = [], 0
-    for entry in results.find("convergence", "loss"):
-        curve = [mean for mean, _ in entry.curve]
+    for cell in results.find("convergence", "loss"):
+        curve = [mean for mean, _ in cell.curve]
         if len(curve) <= 10:
             continue
         share = (curve[0] - curve[9]) / (curve[0] - min(curve)) if curve[0] > min(curve) else 1.0
         held += share >= 0.9
-        told.append(f"{entry.dataset}: {share:.0%} of the whole fall, loss {curve[9]:.3f} then {curve[-1]:.3f}")
+        told.append(f"{cell.dataset}: {share:.0%} of the whole fall, loss {curve[9]:.3f} then {curve[-1]:.3f}")
     if told:
         yield Claim(
             "The loss converges within about 10 epochs.",
@@ -204,7 +204,7 @@ def _pooling(results: Results) -> Iterator[Claim]:
 
 def _versions(results: Results) -> Iterator[Claim]:
     for dataset, facts in results.data.items():
-        other = published.counterpart(dataset)
+        other = paper.counterpart(dataset)
         if other != dataset:
             nodes = int(other.rsplit("-", 1)[1])
             yield Claim(
@@ -218,9 +218,9 @@ def _versions(results: Results) -> Iterator[Claim]:
 
 def _time(results: Results) -> Iterator[Claim]:
     sage = results.find("classification", "macro_f1", column="graphsage", train=0.7)
-    unfinished = [one for one in sage if published.macro_f1("graphsage", published.counterpart(one.dataset)) is None]
+    unfinished = [one for one in sage if paper.macro_f1("graphsage", paper.counterpart(one.dataset)) is None]
     for one in unfinished:
-        if published.counterpart(one.dataset) != one.dataset:
+        if paper.counterpart(one.dataset) != one.dataset:
             yield Claim(
                 f"GraphSAGE does not finish on {one.dataset} in two days on 64 cores.",
                 FAILS,
@@ -229,7 +229,7 @@ def _time(results: Results) -> Iterator[Claim]:
             )
 
 
-def _comparable(results: Results, column: str) -> list[Entry]:
+def _comparable(results: Results, column: str) -> list[Cell]:
     return [one for one in results.find("classification", "macro_f1", column=column) if one.comparable]
 
 
@@ -258,7 +258,7 @@ def _default(results: Results, rivals: str) -> str:
     return f" With the default recipe: first in {len(_split(rows)[0])} of {len(rows)}." if rows else ""
 
 
-def _row(one: Entry) -> str:
+def _row(one: Cell) -> str:
     return f"{one.dataset} at {100 * (one.train or 0):g} %"
 
 

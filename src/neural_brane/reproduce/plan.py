@@ -1,4 +1,4 @@
-"""What the paper's table and figures are made of, as data: which trainings, with which settings, on which graphs."""
+"""The trainings behind the paper's table and figures, as data: which methods, with which settings, on which graphs."""
 
 from __future__ import annotations
 
@@ -7,24 +7,30 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from neural_brane import datasets as known_datasets
+from neural_brane.datasets.registry import registry
 from neural_brane.errors import ParameterError
+from neural_brane.methods import METHODS
+from neural_brane.trainings.fingerprint import SMALL
+from neural_brane.trainings.training import Training
+from neural_brane.tune.tuned import tuned
 
 OUTPUTS = ("classification", "clustering", "map", "dimension", "convergence", "pooling")
 SHARES = (0.3, 0.5, 0.7)
 DIM = 150
-EVERY_RUN = 1_000
+NO_LIMIT = 1_000  # runs: more than anybody asks for
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A method as the tables show it: with its settings, its heading and the company it keeps."""
+    """A method as the tables show it: its settings, its heading, and the group of methods it stands in."""
 
     name: str
     method: str
     heading: str
     group: str
     settings: dict[str, Any] = field(default_factory=dict)
-    most_runs: int = EVERY_RUN
+    most_runs: int = NO_LIMIT
 
 
 LINKS, BOTH, OURS, ATTRIBUTES = "links alone", "links and attributes", "Neural-Brane", "attribute baselines"
@@ -55,7 +61,7 @@ CLUSTERED = ("citeseer", "arnetminer")  # the datasets of the paper's clustering
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is computed: the whole of it, or little of everything."""
+    """How much is computed: all of it, or little of everything."""
 
     name: str
     datasets: tuple[str, ...]
@@ -65,12 +71,16 @@ class Scale:
     starts: int = 10
     dim: int = DIM
     dims: tuple[int, ...] = (50, 100, 150, 200, 250, 300)
-    small: dict[str, Any] = field(default_factory=dict)  # settings that replace a method's own
+    sizes: dict[str, Any] = field(default_factory=dict)  # parameters that replace a method's own
     device: str = "cpu"  # of the methods that can train on a GPU
 
-    def scoring(self) -> dict[str, Any]:
-        """What the scores of a run are made of; a change makes another cell."""
-        return {"train": list(SHARES), "splits": self.splits, "starts": self.starts, "C": 1.0}
+    def scoring(self, *, mapped: bool) -> dict[str, Any]:
+        """The scores of a training; `mapped` also lays its vectors out in the plane."""
+        return {
+            "classes": {"train": list(SHARES), "splits": self.splits, "C": 1.0},
+            "clusters": {"starts": self.starts},
+            "map": mapped,
+        }
 
 
 FULL = Scale(
@@ -78,55 +88,41 @@ FULL = Scale(
     datasets=("citeseer", "arnetminer", "caltech36", "reed98"),
     mapped=("caltech36", "reed98"),
 )
-SMALL = {
-    "epochs": 2, "nnmf_epochs": 2, "batches_per_epoch": 100, "walks_per_node": 1, "walk_length": 10, "samples": 20_000,
-}  # fmt: skip
 
 
 def quick(*datasets: str) -> Scale:
-    """Little of everything, on a graph or some."""
-    return Scale("quick", datasets, mapped=datasets, runs=2, splits=2, starts=2, dim=16, dims=(8, 16), small=SMALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One training and its scores."""
-
-    method: str
-    parameters: dict[str, Any]  # those that are set; the rest are the method's defaults
-    dataset: str
-    seed: int
-    scoring: dict[str, Any]
-    mapped: bool  # whether its vectors are also laid out in the plane
+    """Little of everything: on the datasets named, or on caltech36 if its files are here, or else on stdlib."""
+    if not datasets:
+        here = {record.name for record in known_datasets.list_datasets() if record.state in ("here", "cached")}
+        datasets = ("caltech36" if "caltech36" in here else "stdlib",)
+    return Scale("quick", datasets, mapped=datasets, runs=2, splits=2, starts=2, dim=16, dims=(8, 16), sizes=SMALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The runs of one setting on one dataset: a table's entry or a figure's point is their mean."""
+    """The runs of one setting on one dataset: their mean is a cell of the table or a point of a figure."""
 
     output: str
     column: Column
     dataset: str
-    cells: tuple[Cell, ...]
-    setting: dict[str, Any] = field(default_factory=dict)  # what a figure varies
+    trainings: tuple[Training, ...]
+    setting: dict[str, Any] = field(default_factory=dict)  # the parameters that a figure varies
 
 
 def plan(
     outputs: Iterable[str], columns: Sequence[Column], datasets: Iterable[str], scale: Scale, *, runs: int
 ) -> list[Series]:
-    """All series that some outputs need; a cell that serves several of them is equal in each."""
+    """All series that some outputs need; a training that serves several of them is equal in each."""
     by_name = {column.name: column for column in columns}
-    wanted: list[tuple[str, Column, str, dict[str, Any]]] = []
-    for output in outputs:
-        for dataset in datasets:
-            for column, setting in _entries(output, by_name, dataset, scale):
-                wanted.append((output, column, dataset, setting))
-    return [_series(*entry, scale, runs) for entry in wanted]
+    return [
+        _series(output, column, dataset, setting, scale, runs)
+        for output in outputs
+        for dataset in datasets
+        for column, setting in _shown(output, by_name, dataset, scale)
+    ]
 
 
-def _entries(
-    output: str, columns: dict[str, Column], dataset: str, scale: Scale
-) -> list[tuple[Column, dict[str, Any]]]:
+def _shown(output: str, columns: dict[str, Column], dataset: str, scale: Scale) -> list[tuple[Column, dict[str, Any]]]:
     """The columns that an output shows of a dataset, with the settings that it varies."""
     if output in ("classification", "clustering"):
         return [(column, {}) for column in columns.values()]
@@ -146,22 +142,20 @@ def _series(output: str, column: Column, dataset: str, setting: dict[str, Any], 
     count = 1 if output == "map" else min(runs, column.most_runs)
     parameters = _parameters(column, dataset, scale) | setting
     mapped = dataset in scale.mapped and column.name in MAPS
-    cells = tuple(
-        Cell(column.method, parameters, dataset, seed, scale.scoring(), mapped and seed == 0) for seed in range(count)
+    trainings = tuple(
+        Training(column.method, parameters, dataset, seed, scale.scoring(mapped=mapped and seed == 0))
+        for seed in range(count)
     )
-    return Series(output, column, dataset, cells, setting)
+    return Series(output, column, dataset, trainings, setting)
 
 
 def _parameters(column: Column, dataset: str, scale: Scale) -> dict[str, Any]:
-    """What a column sets on a dataset: its own settings, or those tuned for the dataset, at the scale's width."""
-    from neural_brane.methods import METHODS
-    from neural_brane.tune.kept import tuned
-
+    """The parameters of a column: its own settings, or those tuned for the dataset, at the scale's size."""
     found = tuned().get(dataset, {}).get(column.method)
     chosen = column.settings or (found.parameters if found else {})
     known = METHODS[column.method]().get_params()
-    ours = scale.small | {"device": scale.device}
-    return {"dim": scale.dim} | chosen | {name: value for name, value in ours.items() if name in known}
+    replaced = scale.sizes | {"device": scale.device}
+    return {"dim": scale.dim} | chosen | {name: value for name, value in replaced.items() if name in known}
 
 
 def choose_columns(names: Sequence[str]) -> list[Column]:
@@ -172,8 +166,6 @@ def choose_columns(names: Sequence[str]) -> list[Column]:
 
 def choose_datasets(names: Sequence[str], scale: Scale) -> list[str]:
     """The datasets named; the scale's when none is."""
-    from neural_brane.datasets.registry import registry
-
     _check(names, list(registry()), "dataset")
     return list(dict.fromkeys(names)) or list(scale.datasets)
 

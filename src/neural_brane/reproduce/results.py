@@ -1,4 +1,4 @@
-"""Finished cells made into results: means over runs beside the published figures, as records, JSON and CSV."""
+"""Finished trainings made into results: means over runs beside the paper's numbers, as records, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from typing import Any
 
 import numpy as np
 
+from neural_brane.evaluate.repeats import Repeats
 from neural_brane.io.atomic import atomic
-from neural_brane.reproduce import paper as published
-from neural_brane.reproduce.cells import Record, Store
-from neural_brane.reproduce.plan import SHARES, Series
+from neural_brane.reproduce import paper
+from neural_brane.reproduce.plan import OURS, SHARES, Series
+from neural_brane.trainings.store import Store
+from neural_brane.trainings.training import Record
 
 CLUSTERING = ("nmi", "purity", "ari")
 Values = Callable[[Record], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A number of a table or figure: the mean over runs, what it took, and the paper's number beside it."""
+class Cell:
+    """A number of a table or figure: the mean over runs, the time and memory, and the paper's number beside it."""
 
     output: str
     dataset: str
@@ -64,17 +66,17 @@ class Results:
     """Everything that was measured, ready to be written, drawn and put in words."""
 
     scale: str
-    entries: list[Entry]
+    cells: list[Cell]
     data: dict[str, Record]
     maps: dict[tuple[str, str], Record]  # by dataset and column
     failures: list[dict[str, Any]]
 
-    def find(self, output: str, measure: str, *, dataset: str = "", column: str = "", **setting: Any) -> list[Entry]:
-        """The entries of an output; `train` and what a figure varies may be given too."""
+    def find(self, output: str, measure: str, *, dataset: str = "", column: str = "", **setting: Any) -> list[Cell]:
+        """The cells of an output; `train` and what a figure varies may be given too."""
         train = setting.pop("train", None)
         return [
             one
-            for one in self.entries
+            for one in self.cells
             if (one.output, one.measure) == (output, measure)
             and dataset in ("", one.dataset)
             and column in ("", one.column)
@@ -83,24 +85,24 @@ class Results:
         ]
 
     def datasets(self, output: str) -> list[str]:
-        """The datasets that an output has entries of, in order."""
-        return list(dict.fromkeys(one.dataset for one in self.entries if one.output == output))
+        """The datasets that an output has cells of, in order."""
+        return list(dict.fromkeys(one.dataset for one in self.cells if one.output == output))
 
 
 def summarise(series: Sequence[Series], store: Store, *, scale: str, failures: Sequence[dict[str, Any]]) -> Results:
     """The results of all series; a run that failed is left out of the means."""
-    entries: list[Entry] = []
+    cells: list[Cell] = []
     data: dict[str, Record] = {}
     maps: dict[tuple[str, str], Record] = {}
     for one in series:
-        records = [record for cell in one.cells if (record := store.get(cell)) is not None]
+        records = [record for training in one.trainings if (record := store.get(training)) is not None]
         if not records:
             continue
         data[one.dataset] = records[0]["data"]
         if one.output == "map":
             maps[one.dataset, one.column.name] = records[0]["map"]
-        entries += [_entry(one, records, *measure) for measure in _measures(one.output)]
-    return Results(scale, entries, data, maps, list(failures))
+        cells += [_cell(one, records, *measure) for measure in _measures(one.output)]
+    return Results(scale, cells, data, maps, list(failures))
 
 
 def _measures(output: str) -> Iterator[tuple[str, float | None, Values]]:
@@ -118,31 +120,31 @@ def _measures(output: str) -> Iterator[tuple[str, float | None, Values]]:
                 yield name, share, lambda record, name=name, text=text: float(np.mean(record[name][text]))  # type: ignore[misc]
 
 
-def _entry(series: Series, records: list[Record], measure: str, train: float | None, take: Values) -> Entry:
+def _cell(series: Series, records: list[Record], measure: str, train: float | None, take: Values) -> Cell:
     values = [take(record) for record in records]
     reference = _published(series, measure, train)
     mean, column = float(np.mean(values)), series.column
-    return Entry(
+    return Cell(
         output=series.output,
         dataset=series.dataset,
         column=column.name,
         method=column.method,
-        heading=column.heading if column.group != "Neural-Brane" else f"Neural-Brane ({column.heading})",
+        heading=column.heading if column.group != OURS else f"{OURS} ({column.heading})",
         group=column.group,
         measure=measure,
         train=train,
         setting=series.setting,
         mean=round(mean, 6),
-        sd=round(spread(values), 6),
+        sd=round(Repeats(tuple(values)).sd, 6),
         runs=len(values),
         values=[round(value, 6) for value in values],
         seconds=round(float(np.mean([record["seconds"] for record in records])), 3),
         peak_mb=max(record["peak_mb"] for record in records),
         published=reference,
-        published_on=published.counterpart(series.dataset) if reference is not None else "",
+        published_on=paper.counterpart(series.dataset) if reference is not None else "",
         difference=None if reference is None else round(mean - reference, 6),
-        digest=records[0]["identity"]["digest"],
-        parameters=records[0]["identity"]["parameters"],
+        digest=records[0]["data"]["digest"],
+        parameters=series.trainings[0].deciding_parameters(),
         versions=records[0]["machine"]["packages"] | {"python": records[0]["machine"]["python"]},
         machine="; ".join(dict.fromkeys(machine_name(record["machine"]) for record in records)),
         curve=_curve(records) if series.output == "convergence" else [],
@@ -151,22 +153,17 @@ def _entry(series: Series, records: list[Record], measure: str, train: float | N
 
 def _published(series: Series, measure: str, train: float | None) -> float | None:
     """The paper's number for what a series shows; it has none for what a figure varies."""
-    method, dataset = series.column.method, published.counterpart(series.dataset)
+    method, dataset = series.column.method, paper.counterpart(series.dataset)
     if series.output == "classification" and measure == "macro_f1" and train is not None:
-        row = published.macro_f1(method, dataset)
+        row = paper.macro_f1(method, dataset)
         return None if row is None else row[SHARES.index(train)]
-    return published.nmi(method, dataset) if (series.output, measure) == ("clustering", "nmi") else None
+    return paper.nmi(method, dataset) if (series.output, measure) == ("clustering", "nmi") else None
 
 
 def _curve(records: list[Record]) -> list[list[float]]:
     epochs = min(len(record["loss"]) for record in records)
     table = np.array([record["loss"][:epochs] for record in records])
-    return [[round(float(column.mean()), 6), round(spread(column), 6)] for column in table.T]
-
-
-def spread(values: Sequence[float] | np.ndarray) -> float:
-    """The standard deviation of the sample; 0 for one value."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return [[round(float(column.mean()), 6), round(Repeats(tuple(column)).sd, 6)] for column in table.T]
 
 
 def machine_name(machine: Record) -> str:
@@ -178,16 +175,16 @@ def machine_name(machine: Record) -> str:
 def write_json(results: Results, path: Path, **more: Any) -> None:
     """Write results.json."""
     record = {"scale": results.scale, "data": results.data, "failures": results.failures, **more}
-    record["cells"] = [asdict(entry) for entry in results.entries]
+    record["cells"] = [asdict(cell) for cell in results.cells]
     with atomic(path) as draft:
         draft.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def write_csv(results: Results, path: Path) -> None:
-    """Write results.csv: a line per entry, nested values as JSON."""
+    """Write results.csv: a line per cell, nested values as JSON."""
     rows = [
-        {name: _flat(value) for name, value in asdict(entry).items() if name not in ("values", "curve")}
-        for entry in results.entries
+        {name: _flat(value) for name, value in asdict(cell).items() if name not in ("values", "curve")}
+        for cell in results.cells
     ]
     with atomic(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]) if rows else ["output"])

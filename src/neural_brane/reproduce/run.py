@@ -1,82 +1,79 @@
-"""From what is asked for to the folder of results: plan, compute what is missing, sum up, draw, write."""
+"""From an order to the folder of results: plan, compute what is missing, summarise, draw, write."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from neural_brane.errors import BraneError, ParameterError
+from neural_brane import datasets as known_datasets
+from neural_brane.errors import BraneError, GraphError, ParameterError
 from neural_brane.methods.devices import resolve
-from neural_brane.reproduce.cells import Store
 from neural_brane.reproduce.claims import claims
-from neural_brane.reproduce.compare import duels
-from neural_brane.reproduce.plan import FULL, OUTPUTS, Cell, Scale, Series, choose_columns, choose_datasets, plan, quick
-from neural_brane.reproduce.pool import Finished, compute_all
+from neural_brane.reproduce.duels import duels
+from neural_brane.reproduce.plan import FULL, OUTPUTS, Scale, Series, choose_columns, choose_datasets, plan
 from neural_brane.reproduce.results import Results, summarise, write_csv, write_json
+from neural_brane.trainings.compute import compute_missing
+from neural_brane.trainings.pool import Ended
+from neural_brane.trainings.store import Store
+from neural_brane.trainings.training import Training
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be done: all cells, and those of them that are not finished."""
+    """What an order comes to: all trainings, and those of them that are not finished."""
 
     series: list[Series]
-    cells: list[Cell]
-    missing: list[Cell]
+    trainings: list[Training]
+    missing: list[Training]
     store: Store
     scale: Scale
 
 
 def prepare(
     folder: str | Path,
+    scale: Scale = FULL,
     *,
     outputs: Sequence[str] = OUTPUTS,
     methods: Sequence[str] = (),
     datasets: Sequence[str] = (),
     runs: int | None = None,
-    small: bool = False,
-    device: str = "cpu",
 ) -> Work:
     """Find out what an order comes to; nothing is computed yet.
 
-    outputs: some of OUTPUTS. methods, datasets: all of the scale's when none is named. runs: trainings of each
-    method, with seeds 0, 1, …. small: little of everything, on caltech36 where it is at hand, or else on stdlib.
-    device: "cpu" or "cuda", for the methods that have one; cells of the one are not those of the other.
+    scale: how much is computed, FULL or `quick()`, and on which device. outputs: some of OUTPUTS. methods, datasets:
+    all of the scale's when none is named. runs: trainings of each method, with seeds 0, 1, ….
     """
     if runs is not None and runs < 1:
         raise ParameterError(f"runs={runs}: at least one is needed")
-    scale = quick(_at_hand()) if small else FULL
     chosen = choose_datasets(datasets, scale)
-    if small and datasets:
-        scale = quick(*chosen)
-    scale = replace(scale, device=device)
     series = plan(outputs, choose_columns(methods), chosen, scale, runs=runs or scale.runs)
-    store = Store(Path(folder) / "cells")
-    cells = store.distinct(cell for one in series for cell in one.cells)
-    if not cells:
+    store = Store(Path(folder) / "trainings", digest=_labelled_digest)
+    trainings = store.distinct(training for one in series for training in one.trainings)
+    if not trainings:
         raise ParameterError("nothing to compute: the methods and datasets chosen have no part in what is asked for")
-    return Work(series, cells, [cell for cell in cells if store.get(cell) is None], store, scale)
+    return Work(series, trainings, store.missing(trainings), store, scale)
 
 
-def reproduce(work: Work, *, jobs: int = 1, watch: Callable[[Finished], None] = lambda finished: None) -> Results:
-    """Compute the missing cells, `jobs` at a time, and write everything beside the folder of cells.
+def reproduce(work: Work, *, jobs: int = 1, watch: Callable[[Ended[Training]], None] = lambda ended: None) -> Results:
+    """Compute the missing trainings, `jobs` at a time, and write everything beside the folder of trainings.
 
-    `watch` is called with each cell as it ends. A cell that fails is left out and told in the results.
+    `watch` is called with each training as it ends. One that fails is left out of the means, and the results name it.
     """
-    if any(cell.parameters.get("device") == "cuda" for cell in work.missing):
-        resolve("cuda")  # says what is missing once, not cell by cell
+    if any(training.parameters.get("device") == "cuda" for training in work.missing):
+        resolve("cuda")  # where there is no GPU, say so once and not for each training
     failures = []
-    for finished in compute_all(work.missing, work.store, jobs=jobs):
-        watch(finished)
-        if finished.failure:
-            failures.append(finished)
-    order = {id(cell): place for place, cell in enumerate(work.cells)}
-    failures.sort(key=lambda one: order[id(one.cell)])
-    results = summarise(work.series, work.store, scale=work.scale.name, failures=[_told(one) for one in failures])
-    if not results.entries:
-        raise BraneError(f"no cell could be computed; the first says: {failures[0].failure}")
-    _write(results, work.store.folder.parent, trainings=len(work.cells) - len(failures))
+    for ended in compute_missing(work.missing, work.store, jobs=jobs):
+        watch(ended)
+        if ended.failure:
+            failures.append(ended)
+    failures.sort(key=lambda ended: work.missing.index(ended.task))
+    results = summarise(work.series, work.store, scale=work.scale.name, failures=[_failure(one) for one in failures])
+    if not results.cells:
+        raise BraneError(f"no training succeeded; the first says: {failures[0].failure}")
+    _write(results, work.store.folder.parent, trainings=len(work.trainings) - len(failures))
     return results
 
 
@@ -84,24 +81,25 @@ def _write(results: Results, folder: Path, *, trainings: int) -> None:
     from neural_brane.reproduce.report.figures import draw_all
     from neural_brane.reproduce.report.page import write_report
 
-    said = [{"claim": one.claim, "verdict": one.verdict, "evidence": one.evidence} for one in claims(results)]
-    write_json(results, folder / "results.json", claims=said, tests=[duel.as_dict() for duel in duels(results)])
+    said, tests = [asdict(claim) for claim in claims(results)], [duel.as_dict() for duel in duels(results)]
+    write_json(results, folder / "results.json", claims=said, tests=tests)
     write_csv(results, folder / "results.csv")
     drawn = draw_all(results, folder / "figures")
     write_report(results, drawn, folder / "report.html", trainings=trainings)
 
 
-def _told(finished: Finished) -> dict[str, Any]:
-    cell = finished.cell
+def _failure(ended: Ended[Training]) -> dict[str, Any]:
+    training = ended.task
     return {
-        "method": cell.method, "dataset": cell.dataset, "seed": cell.seed, "parameters": cell.parameters,
-        "failure": finished.failure,
+        "method": training.method, "dataset": training.dataset, "seed": training.seed,
+        "parameters": training.parameters, "failure": ended.failure,
     }  # fmt: skip
 
 
-def _at_hand() -> str:
-    """A graph of the paper if its files are here, or else the one that is part of the package."""
-    from neural_brane import datasets
-
-    here = {record.name for record in datasets.list_datasets() if record.state in ("here", "cached")}
-    return "caltech36" if "caltech36" in here else "stdlib"
+@cache
+def _labelled_digest(dataset: str) -> str:
+    """The digest of a dataset, which must have labels."""
+    graph = known_datasets.load(dataset)
+    if graph.labels is None:
+        raise GraphError(f"dataset '{dataset}' has no labels to score by; choose one that has")
+    return graph.digest()

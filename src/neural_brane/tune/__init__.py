@@ -1,1 +1,1 @@
-"""A method's parameters by grid search, and those that were found."""
+"""A method's parameters by grid search: the search, the grids, and what was found."""

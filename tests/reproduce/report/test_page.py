@@ -4,18 +4,16 @@ from html.parser import HTMLParser
 
 import pytest
 
-from neural_brane.reproduce.report.figures import draw_all
 from neural_brane.reproduce.report.page import write_report
 
 FIGURES = ("clustering", "map", "dimension", "convergence", "pooling")
 
 
-@pytest.fixture
-def report(fill, tmp_path):
+@pytest.fixture(scope="module")
+def report(everything, drawn, tmp_path_factory):
     """The report of made-up results."""
-    results = fill(runs=4)
-    path = tmp_path / "report.html"
-    write_report(results, draw_all(results, tmp_path / "figures"), path, trainings=640)
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(everything, drawn, path, trainings=640)
     return path
 
 

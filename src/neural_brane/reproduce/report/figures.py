@@ -11,7 +11,7 @@ import numpy as np
 from neural_brane.io.atomic import atomic
 from neural_brane.plot import COLOURS, MARKERS
 from neural_brane.reproduce.plan import ATTRIBUTES, BOTH, CLUSTERED, COLUMNS, LINKS, MAPS, OURS
-from neural_brane.reproduce.results import Entry, Results
+from neural_brane.reproduce.results import Cell, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ def draw_all(results: Results, folder: Path) -> dict[str, Path]:
     }  # fmt: skip
     drawn = {}
     for name, draw in drawers.items():
-        if any(one.output == name for one in results.entries):
+        if any(one.output == name for one in results.cells):
             drawn[name] = _save(draw, results, folder / f"{name}.svg")
     return drawn
 
@@ -48,26 +48,26 @@ def clustering(results: Results) -> Figure:
     figure, grid = _panels(len(datasets), 2, width=5.2, height=4.6)
     for row, dataset in zip(grid, datasets, strict=True):
         for axes, measure in zip(row, ("nmi", "purity"), strict=True):
-            entries = results.find("clustering", measure, dataset=dataset)
-            _method_bars(axes, entries)
+            cells = results.find("clustering", measure, dataset=dataset)
+            _method_bars(axes, cells)
             axes.set(title=dataset, xlabel="NMI" if measure == "nmi" else "Purity")
-    _group_legend(figure, [one.group for one in results.entries if one.output == "clustering"])
+    _group_legend(figure, [one.group for one in results.cells if one.output == "clustering"])
     return figure
 
 
-def _method_bars(axes: Axes, entries: Sequence[Entry]) -> None:
-    places = np.arange(len(entries))
+def _method_bars(axes: Axes, cells: Sequence[Cell]) -> None:
+    places = np.arange(len(cells))
     axes.barh(
         places,
-        [one.mean for one in entries],
-        xerr=[one.sd for one in entries],
-        color=[GROUPS[one.group] for one in entries],
-        hatch=[HATCHES[one.group] for one in entries],
+        [one.mean for one in cells],
+        xerr=[one.sd for one in cells],
+        color=[GROUPS[one.group] for one in cells],
+        hatch=[HATCHES[one.group] for one in cells],
         edgecolor="white",
         linewidth=0,
         error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 2},
     )
-    for place, one in zip(places, entries, strict=True):
+    for place, one in zip(places, cells, strict=True):
         end = one.mean + one.sd
         if one.comparable and one.published is not None:
             axes.plot([one.published] * 2, [place - 0.42, place + 0.42], color=INK, linewidth=2)
@@ -75,7 +75,7 @@ def _method_bars(axes: Axes, entries: Sequence[Entry]) -> None:
         axes.annotate(
             f"{one.mean:.3f}", (end, float(place)), (4, 0), va="center", fontsize=9, textcoords="offset points"
         )
-    axes.set_yticks(places, [one.heading for one in entries], fontsize=10)
+    axes.set_yticks(places, [one.heading for one in cells], fontsize=10)
     axes.invert_yaxis()
     axes.margins(x=0.16)
     axes.set_xlim(left=0)
@@ -102,7 +102,7 @@ def dimension(results: Results) -> Figure:
         points = results.find("dimension", "macro_f1", dataset=dataset, train=0.7)
         _band(grid[0][0], k, dataset, [one.setting["dim"] for one in points], [(one.mean, one.sd) for one in points])
     grid[0][0].set(xlabel="dimension", ylabel="Macro-F1 (train 70 %)")
-    grid[0][0].set_xticks(sorted({one.setting["dim"] for one in results.entries if one.output == "dimension"}))
+    grid[0][0].set_xticks(sorted({one.setting["dim"] for one in results.cells if one.output == "dimension"}))
     _side_legend(grid[0][0])
     return figure
 
@@ -112,9 +112,9 @@ def convergence(results: Results) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     figure, grid = _panels(1, 1, width=7.5, height=4.4)
-    for k, entry in enumerate(results.find("convergence", "loss")):
-        epochs = range(1, len(entry.curve) + 1)
-        _band(grid[0][0], k, entry.dataset, list(epochs), [(mean, sd) for mean, sd in entry.curve])
+    for k, cell in enumerate(results.find("convergence", "loss")):
+        epochs = range(1, len(cell.curve) + 1)
+        _band(grid[0][0], k, cell.dataset, list(epochs), [(mean, sd) for mean, sd in cell.curve])
     grid[0][0].set(xlabel="epoch", ylabel="loss (mean of −ln σ)")
     grid[0][0].xaxis.set_major_locator(MaxNLocator(integer=True))
     _side_legend(grid[0][0])

@@ -12,7 +12,7 @@ from string import Template
 from neural_brane import __version__
 from neural_brane.io.atomic import atomic
 from neural_brane.reproduce.claims import FAILS, HOLDS, NOTE, PARTLY, SLACK, claims
-from neural_brane.reproduce.compare import duels
+from neural_brane.reproduce.duels import duels
 from neural_brane.reproduce.paper import counterpart
 from neural_brane.reproduce.plan import DEFAULT, RELEASED
 from neural_brane.reproduce.report import tables
@@ -111,7 +111,7 @@ def inline(path: Path) -> str:
 
 
 def _lead(results: Results) -> str:
-    runs = max((one.runs for one in results.entries), default=0)
+    runs = max((one.runs for one in results.cells), default=0)
     return (
         f"Every figure here was computed by <code>brane reproduce</code>, version {__version__}: up to {runs} runs of "
         f"each method on {', '.join(results.data)}, a run being one training scored on its own random splits. "
@@ -138,7 +138,7 @@ def _tiles(results: Results, trainings: int) -> list[tuple[str, str]]:
         for one in results.find("clustering", "nmi", column=column)
         if one.comparable and one.published is not None
     ]
-    spans = {(one.dataset, one.heading, str(one.setting)): one.seconds * one.runs for one in results.entries}
+    spans = {(one.dataset, one.heading, str(one.setting)): one.seconds * one.runs for one in results.cells}
     seconds = sum(spans.values())
     spent = f"{seconds / 3600:,.1f} h" if seconds >= 3600 else f"{seconds / 60:,.1f} min"
     return [*found, (f"{trainings:,}", f"trainings, {spent} in all")]
@@ -196,7 +196,7 @@ def _costs(results: Results) -> str:
 
 def _on_gpus(results: Results) -> str:
     """Which methods were not trained on one core."""
-    names = dict.fromkeys(one.method for one in results.entries if one.on_gpu)
+    names = dict.fromkeys(one.method for one in results.cells if one.on_gpu)
     return f" ({', '.join(names)}: on a GPU that several trainings shared)" if names else ""
 
 
@@ -211,7 +211,7 @@ def _failures(results: Results) -> str:
 def _method(results: Results) -> str:
     machines = dict.fromkeys(
         f"{one.machine} ({', '.join(f'{name} {version}' for name, version in one.versions.items())})"
-        for one in results.entries
+        for one in results.cells
     )
     return (
         "<p>Run k of every method has seed k and the same random splits. A method runs with the parameters that a grid "
@@ -219,5 +219,5 @@ def _method(results: Results) -> str:
         "defaults elsewhere; Neural-Brane's recipes are not tuned. Labels are never used in training.</p>"
         f"<p>{'<br>'.join(map(escape, machines))}</p>"
         f"<details><summary>Parameters of every method</summary>{tables.parameters(results)}</details>"
-        f"<details><summary>All {len(results.entries):,} figures</summary>{tables.everything(results)}</details>"
+        f"<details><summary>All {len(results.cells):,} figures</summary>{tables.everything(results)}</details>"
     )

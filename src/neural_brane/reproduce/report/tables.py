@@ -8,9 +8,9 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from neural_brane.reproduce.compare import Duel, best
+from neural_brane.reproduce.duels import Duel, best
 from neural_brane.reproduce.plan import COLUMNS, Column
-from neural_brane.reproduce.results import Entry, Results
+from neural_brane.reproduce.results import Cell, Results
 
 NONE = "-"
 
@@ -25,7 +25,7 @@ class Head:
 
 
 def table(heads: Sequence[Head], rows: Iterable[Sequence[str]], *, look: str = "", groups: str = "") -> str:
-    """A sortable table of cells that are HTML already."""
+    """A table that can be sorted; `rows` hold its <td> elements."""
     top = "".join(
         f'<th scope="col" data-sort="{head.kind}" class="{head.kind} {head.look}">{head.html}</th>' for head in heads
     )
@@ -35,12 +35,12 @@ def table(heads: Sequence[Head], rows: Iterable[Sequence[str]], *, look: str = "
 
 
 def text(value: Any, look: str = "") -> str:
-    """A cell of text."""
+    """A <td> of text."""
     return f'<td class="text {look}">{escape(str(value))}</td>'
 
 
 def number(value: float | None, shown: str, look: str = "") -> str:
-    """A cell of a number, which is sorted by its value and not by how it is shown."""
+    """A <td> of a number, which is sorted by its value and not by how it is shown."""
     plain = "" if value is None else f"{value:.10g}"
     return f'<td data-value="{plain}" class="{look}">{shown}</td>'
 
@@ -58,23 +58,22 @@ def signed(value: float) -> str:
 
 def classification(results: Results, dataset: str) -> str:
     """The paper's table for one dataset: a row for each share, a column for each method, the best in bold."""
-    entries = results.find("classification", "macro_f1", dataset=dataset)
-    there = {one.column for one in entries}
+    cells = results.find("classification", "macro_f1", dataset=dataset)
+    there = {one.column for one in cells}
     columns = [column for column in COLUMNS if column.name in there]
     firsts = {next(group).name for _, group in groupby(columns, key=lambda column: column.group)}
-    runs = {one.column: one.runs for one in entries}
+    runs = {one.column: one.runs for one in cells}
     usual = max(runs.values())
     heads = [Head("train", look="first")]
     for column in columns:
         few = f"<small>{runs[column.name]} runs</small>" if runs[column.name] < usual else ""
         heads.append(Head(escape(column.heading) + few, look="first" if column.name in firsts else ""))
     rows = []
-    for share in sorted({one.train for one in entries if one.train is not None}):
-        row = {one.column: one for one in entries if one.train == share}
+    for share in sorted({one.train for one in cells if one.train is not None}):
+        row = {one.column: one for one in cells if one.train == share}
         first = best(list(row.values()))
-        cells = [number(share, f"{100 * share:g} %")]
-        cells += [_score(row.get(column.name), first, column.name in firsts) for column in columns]
-        rows.append(cells)
+        shown = [_score(row.get(column.name), first, column.name in firsts) for column in columns]
+        rows.append([number(share, f"{100 * share:g} %"), *shown])
     return table(heads, rows, look="scores", groups=_groups(columns))
 
 
@@ -86,7 +85,7 @@ def _groups(columns: Sequence[Column]) -> str:
     return f'<tr class="groups"><th></th>{heads}</tr>'
 
 
-def _score(one: Entry | None, first: Entry, starts_group: bool) -> str:
+def _score(one: Cell | None, first: Cell, starts_group: bool) -> str:
     look = "first " if starts_group else ""
     if one is None:
         return number(None, "failed", look)
@@ -127,16 +126,16 @@ def _duel_row(duel: Duel) -> list[str]:
 
 def costs(results: Results) -> str:
     """Seconds of a training and the most memory of its process, by method and dataset."""
-    entries = results.find("classification", "macro_f1", train=0.7) or results.find("clustering", "nmi")
-    datasets = list(dict.fromkeys(one.dataset for one in entries))
+    cells = results.find("classification", "macro_f1", train=0.7) or results.find("clustering", "nmi")
+    datasets = list(dict.fromkeys(one.dataset for one in cells))
     heads = [Head("method", "text")]
     for dataset in datasets:
         heads += [Head(f"{escape(dataset)}<small>seconds</small>", look="first"), Head("<br><small>MB</small>")]
     rows = []
-    for name in dict.fromkeys(one.heading for one in entries):
+    for name in dict.fromkeys(one.heading for one in cells):
         row = [text(name)]
         for dataset in datasets:
-            found = [one for one in entries if (one.heading, one.dataset) == (name, dataset)]
+            found = [one for one in cells if (one.heading, one.dataset) == (name, dataset)]
             row.append(
                 number(found[0].seconds, f"{found[0].seconds:,.1f}", "first") if found else number(None, NONE, "first")
             )
@@ -146,7 +145,7 @@ def costs(results: Results) -> str:
 
 
 def data(results: Results) -> str:
-    """What each dataset holds, and its hash."""
+    """The sizes of each dataset, and its digest."""
     names = ("name", "nodes", "edges", "attributes", "classes", "digest")
     heads = [Head(name, "text" if name in ("name", "digest") else "number") for name in names]
     rows = [
@@ -159,7 +158,7 @@ def data(results: Results) -> str:
 def parameters(results: Results) -> str:
     """The parameters that were in force, by method and dataset."""
     heads = [Head("method", "text"), Head("dataset", "text"), Head("parameters", "text")]
-    seen: dict[tuple[str, str], Entry] = {}
+    seen: dict[tuple[str, str], Cell] = {}
     for one in results.find("classification", "macro_f1") + results.find("clustering", "nmi"):
         seen.setdefault((one.heading, one.dataset), one)
     rows = [
@@ -190,6 +189,6 @@ def everything(results: Results) -> str:
             number(one.difference, "" if one.difference is None else f"{one.difference:+.4f}"),
             number(one.seconds, f"{one.seconds:,.1f}"), number(one.peak_mb, f"{one.peak_mb:,.0f}"),
         ]
-        for one in results.entries
+        for one in results.cells
     ]  # fmt: skip
     return table(heads, rows)

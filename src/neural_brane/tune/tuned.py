@@ -1,4 +1,4 @@
-"""The tuned parameters kept for each dataset, and the grids they are searched on: data, read from TOML."""
+"""The parameters that the search found for each dataset, read from tuned.toml."""
 
 import json
 import tomllib
@@ -8,7 +8,6 @@ from importlib import resources
 from typing import Any
 
 from neural_brane.errors import ParameterError
-from neural_brane.methods.base import Embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +19,15 @@ class Tuned:
     candidates: int  # how many settings were tried
 
     def as_toml(self, method: str, dataset: str) -> str:
-        """The lines to keep in tuned.toml."""
+        """The lines to keep in tuned.toml.
+
+        >>> print(Tuned({"l2": 0.1}, 0.5, 3).as_toml("tadw", "cora"))
+        [cora.tadw]
+        parameters = { l2 = 0.1 }
+        validation = 0.5000
+        candidates = 3
+        <BLANKLINE>
+        """
         values = ", ".join(f"{name} = {_toml(value)}" for name, value in self.parameters.items() if value is not None)
         return (
             f"[{_key(dataset)}.{_key(method)}]\nparameters = {{ {values} }}\n"
@@ -31,43 +38,26 @@ class Tuned:
 @cache
 def tuned() -> dict[str, dict[str, Tuned]]:
     """All tuned parameters, by dataset and then by method."""
+    return parse(resources.files("neural_brane.tune").joinpath("tuned.toml").read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> dict[str, dict[str, Tuned]]:
+    """Tuned parameters by dataset and then by method, from TOML; an array is a tuple."""
     return {
         dataset: {method: _tuned(entry) for method, entry in methods.items()}
-        for dataset, methods in _read("tuned.toml").items()
+        for dataset, methods in tomllib.loads(text).items()
     }
-
-
-def tuned_datasets(method: str) -> list[str]:
-    """The datasets that a method has tuned parameters for."""
-    return [dataset for dataset, methods in tuned().items() if method in methods]
 
 
 def tuned_parameters(method: str, dataset: str) -> dict[str, Any]:
-    """The tuned parameters of a method for a dataset; an error where none are kept."""
+    """The tuned parameters of a method for a dataset; an error where there are none."""
     if method in tuned().get(dataset, {}):
         return dict(tuned()[dataset][method].parameters)
-    there = ", ".join(tuned_datasets(method))
+    others = ", ".join(name for name, methods in tuned().items() if method in methods)
     raise ParameterError(
         f"no tuned parameters of '{method}' are kept for '{dataset}'"
-        + (f", only for {there}" if there else f", nor for any other dataset; find some with 'brane tune {method}'")
+        + (f", only for {others}" if others else f", nor for any other dataset; find some with 'brane tune {method}'")
     )
-
-
-def grid(method: type[Embedder]) -> dict[str, list[Any]]:
-    """The values to try of each parameter that a method has and the paper searches; its own default is among them."""
-    table = _read("grids.toml")
-    lists = table["every"] | table["method"].get(method.title, {})
-    defaults = method().get_params()
-    return {
-        name: values if defaults[name] is None or defaults[name] in values else [*values, defaults[name]]
-        for name, values in lists.items()
-        if name in defaults
-    }
-
-
-@cache
-def _read(name: str) -> dict[str, Any]:
-    return tomllib.loads(resources.files("neural_brane.tune").joinpath(name).read_text(encoding="utf-8"))
 
 
 def _tuned(entry: dict[str, Any]) -> Tuned:
@@ -80,4 +70,5 @@ def _toml(value: Any) -> str:
 
 
 def _key(name: str) -> str:
+    """A name as a key of TOML, in quotes where it needs them."""
     return name if name.replace("-", "").replace("_", "").isalnum() else json.dumps(name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neural_brane.reproduce.plan import ATTRIBUTES, OURS, RELEASED
-from neural_brane.reproduce.results import Entry, Results
+from neural_brane.reproduce.results import Cell, Results
 
 CHANCE = 0.01  # the paper's level
 
@@ -20,8 +20,8 @@ class Duel:
     dataset: str
     train: float
     rivals: str  # "methods of the paper" or "attribute baselines"
-    ours: Entry
-    rival: Entry
+    ours: Cell
+    rival: Cell
     t: float | None  # of the paired test over the runs both have; None where they are too few
     p: float | None
 
@@ -53,14 +53,16 @@ def duels(results: Results, column: str = RELEASED) -> list[Duel]:
         baselines = [one for one in row if one.group == ATTRIBUTES]
         for name, rivals in (("methods of the paper", paper), ("attribute baselines", baselines)):
             if rivals and ours.train is not None:
-                rival = max(rivals, key=lambda one: one.mean)
+                rival = best(rivals)
                 t, p = paired(ours.values, rival.values)
                 found.append(Duel(ours.dataset, ours.train, name, ours, rival, t, p))
     return found
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float | None, float | None]:
-    """Student's t of the paired differences and its two-sided p; run k of both has the same splits.
+    """Student's paired t-test, two-sided: t and p, over the runs that both have; run k of both has the same splits.
+
+    Both are None where there are fewer than two pairs, or where all differences are equal.
 
     >>> paired([0.6, 0.7, 0.8], [0.5, 0.5, 0.5])
     (3.4641, 0.0741799)
@@ -68,13 +70,12 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float | None
     from scipy import stats
 
     runs = min(len(ours), len(theirs))
-    differences = np.subtract(ours[:runs], theirs[:runs])
-    if runs < 2 or np.ptp(differences) < 1e-12:
+    if runs < 2 or np.ptp(np.subtract(ours[:runs], theirs[:runs])) < 1e-12:
         return None, None
-    t = float(differences.mean() / (differences.std(ddof=1) / np.sqrt(runs)))
-    return float(f"{t:.6g}"), float(f"{2 * stats.t.sf(abs(t), runs - 1):.6g}")
+    found = stats.ttest_rel(ours[:runs], theirs[:runs])
+    return float(f"{found.statistic:.6g}"), float(f"{found.pvalue:.6g}")
 
 
-def best(entries: Sequence[Entry]) -> Entry:
-    """The entry with the highest mean."""
-    return max(entries, key=lambda one: one.mean)
+def best(cells: Sequence[Cell]) -> Cell:
+    """The cell with the highest mean."""
+    return max(cells, key=lambda one: one.mean)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neural_brane.reproduce.compare import duels, paired
+from neural_brane.reproduce.duels import duels, paired
 
 
 def test_the_paired_test_is_scipys():

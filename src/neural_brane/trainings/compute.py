@@ -1,0 +1,114 @@
+"""Trainings computed: one in this process, or those that a store lacks, side by side."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from neural_brane import datasets
+from neural_brane.errors import BraneError
+from neural_brane.evaluate import hold_out_edges
+from neural_brane.graph import AttributedGraph
+from neural_brane.machine import describe_machine
+from neural_brane.methods.devices import gpu_name
+from neural_brane.progress import Meter, Reporter
+from neural_brane.trainings.pool import Ended, run
+from neural_brane.trainings.score import rounded, score
+from neural_brane.trainings.store import Store
+from neural_brane.trainings.training import Record, Training
+
+
+def compute_missing(
+    trainings: Sequence[Training],
+    store: Store,
+    *,
+    graph: AttributedGraph | None = None,
+    jobs: int = 1,
+    isolated: bool = True,
+) -> Iterator[Ended[Training]]:
+    """Compute the trainings that the store lacks, `jobs` at a time, keep each, and yield it as it ends.
+
+    graph: what all of them learn from; with None each loads its dataset. isolated: as in `pool.run`; trainings that
+    have processes of their own also have one thread each.
+    """
+    threads = 1 if isolated or jobs > 1 else None
+    work = partial(compute, graph=graph, threads=threads)
+    for ended in run(work, store.missing(trainings), jobs=jobs, isolated=isolated):
+        if not ended.failure:
+            store.put(ended.task, ended.result)
+        yield ended
+
+
+def compute_all(
+    trainings: Sequence[Training], store: Store, *, jobs: int = 1, progress: Reporter | None = None
+) -> list[Record]:
+    """The records of all trainings; those that the store lacks are computed first, and all of them must succeed.
+
+    progress: told how many trainings are done.
+    """
+    missing, failures = store.missing(trainings), []
+    meter = Meter(progress, len(missing), "trainings")
+    for ended in compute_missing(missing, store, jobs=jobs):
+        if ended.failure:
+            failures.append(f"{ended.task.method} on {ended.task.dataset}, seed {ended.task.seed}: {ended.failure}")
+        meter.advance()
+    if failures:
+        raise BraneError(f"{len(failures)} of {len(missing)} trainings failed; the first: {failures[0]}")
+    return [record for training in trainings if (record := store.get(training)) is not None]
+
+
+def compute(training: Training, graph: AttributedGraph | None = None, threads: int | None = 1) -> Record:
+    """Train once and score the vectors; `peak_mb` is the most memory of this process so far."""
+    graph = datasets.load(training.dataset) if graph is None else graph
+    seed, scoring = training.seed, training.scoring
+    held_out = hold_out_edges(graph, **{"seed": seed} | scoring["links"]) if "links" in scoring else None
+    model = training.model(threads)
+    with threadpool_limits(threads):
+        start = time.perf_counter()
+        embedding = model.fit_transform(graph if held_out is None else held_out.graph)
+        seconds, peak = time.perf_counter() - start, peak_memory()
+        scores = score(embedding, graph, scoring, seed=seed, held_out=held_out)
+    return {
+        "data": data_facts(graph),
+        **scores,
+        "loss": rounded(getattr(model, "loss_history_", None) or []),
+        "seconds": round(seconds, 3),
+        "peak_mb": peak,
+        "machine": describe_machine() | _gpu(model),
+    }
+
+
+def peak_memory() -> float:
+    """The most memory this process has had resident so far, in MB of 10⁶ bytes.
+
+    On Linux getrusage would also count the process that started this one, so the kernel's own file is read there.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return round(int(line.split()[1]) * 1024 / 1e6, 1)
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 1)  # bytes, on macOS
+
+
+def data_facts(graph: AttributedGraph) -> Record:
+    """The name, sizes and digest of a graph."""
+    classes = set() if graph.labels is None else set(graph.labels.tolist()) - {""}
+    return {
+        "name": graph.name,
+        "nodes": len(graph),
+        "edges": graph.edges,
+        "attributes": graph.attributes.shape[1],
+        "classes": len(classes),
+        "digest": graph.digest(),
+    }
+
+
+def _gpu(model: Any) -> Record:
+    """The GPU that a model was trained on, if it was."""
+    return {"gpu": gpu_name()} if model.get_params().get("device") == "cuda" else {}

@@ -1,0 +1,52 @@
+"""A method's fingerprint: the digest of the vectors of one small training, which changes when its code computes
+something else and stays when files are moved or renamed."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from neural_brane.datasets import synthetic
+from neural_brane.errors import BraneError
+from neural_brane.methods import METHODS
+
+# Sizes of a training that takes a fraction of a second, by parameter, for the methods that have it.
+SMALL = {
+    "epochs": 2, "nnmf_epochs": 2, "batches_per_epoch": 100, "walks_per_node": 1, "walk_length": 10, "samples": 20_000,
+}  # fmt: skip
+NODES, DIM = 200, 8
+RUN = ("device", "deterministic")  # choices of the machine that trains
+
+
+def fingerprint(method: str, parameters: dict[str, Any]) -> str:
+    """Sixteen hexadecimal digits of the vectors that a method learns from a small synthetic graph.
+
+    Words and truth values among the parameters choose which code runs, so they are taken over. Numbers decide how
+    much of it runs, so the fingerprint's training has small ones. It runs on the CPU, on one thread: a change in
+    the GPU's kernels alone is not noticed. The last bits of a sum may differ between kinds of processors and between
+    versions of the numeric libraries; what another machine has finished then counts as another training.
+
+    A method that cannot be trained here, because a package is missing or a parameter makes no sense, has the
+    fingerprint "": nothing that was finished has it.
+
+    >>> fingerprint("attributes", {"dim": 150}) == fingerprint("attributes", {"dim": 32})
+    True
+    """
+    choices = {name: value for name, value in parameters.items() if isinstance(value, bool | str) and name not in RUN}
+    return _fingerprint(method, tuple(sorted(choices.items())))
+
+
+@cache
+def _fingerprint(method: str, choices: tuple[tuple[str, Any], ...]) -> str:
+    fixed = SMALL | {"dim": DIM, "seed": 0, "threads": 1, "device": "cpu"}
+    try:
+        model = METHODS[method](**dict(choices))
+        model.set_params(**{name: value for name, value in fixed.items() if name in model.get_params()})
+        with threadpool_limits(1):
+            vectors = model.fit_transform(synthetic(NODES)).vectors
+    except BraneError:
+        return ""
+    return hashlib.sha256(vectors.tobytes()).hexdigest()[:16]

@@ -1,0 +1,53 @@
+"""The scores of one training's vectors, as the training's `scoring` asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from neural_brane.embedding import Embedding
+from neural_brane.evaluate import classify, cluster, map_2d, predict_links
+from neural_brane.evaluate.held_out import HeldOutEdges
+from neural_brane.graph import AttributedGraph
+from neural_brane.trainings.training import Record
+
+DIGITS = 6  # kept of a score
+
+
+def score(
+    embedding: Embedding, graph: AttributedGraph, scoring: Record, *, seed: int, held_out: HeldOutEdges | None = None
+) -> Record:
+    """Macro- and Micro-F1, agreement of clusters, the map, AUC of links: those that `scoring` names, with its options.
+
+    classes: options of `classify`. clusters: options of `cluster`. map: true for the nodes in the plane. links: the
+    options of `hold_out_edges`, whose result is `held_out`. Each is scored with the training's seed, unless its
+    options have one: so run k of every method has the same splits.
+    """
+    record: Record = {}
+    if "classes" in scoring:
+        record |= _classes(embedding.vectors, graph.labels, {"seed": seed} | scoring["classes"])
+    if "clusters" in scoring:
+        found = cluster(embedding.vectors, graph.labels, **{"seed": seed} | scoring["clusters"])
+        record |= {name: rounded(getattr(found, name).values) for name in ("nmi", "purity", "ari")}
+    if scoring.get("map"):
+        points = map_2d(embedding.vectors, seed=seed)
+        labels = np.asarray(graph.labels).tolist()
+        record["map"] = {"points": np.round(points.astype(float), 2).tolist(), "labels": labels}
+    if held_out is not None:
+        links = predict_links(embedding, held_out, similarity="cosine", seed=seed)
+        record |= {"auc": round(links.regression_auc, DIGITS), "auc_of_cosines": round(links.auc, DIGITS)}
+    return record
+
+
+def _classes(vectors: np.ndarray, labels: np.ndarray | None, options: Record) -> Record:
+    found = classify(vectors, labels, **options)
+    return {
+        "macro_f1": {f"{one.train:g}": rounded(one.macro.values) for one in found.scores},
+        "micro_f1": {f"{one.train:g}": rounded(one.micro.values) for one in found.scores},
+    }
+
+
+def rounded(values: Iterable[float]) -> list[float]:
+    """Numbers with the digits that a record keeps."""
+    return [round(float(value), DIGITS) for value in values]
