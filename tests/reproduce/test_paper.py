@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from neural_brane.reproduce.paper import _tables, macro_f1
+from neural_brane.reproduce.paper import _numbers, macro_f1
 
 SYSTEMS = {
     "deepwalk", "line", "node2vec", "nnmf", "deepwalk+nnmf", "graphsage", "pte", "tadw", "aane", "graph2gauss",
@@ -10,7 +10,7 @@ SYSTEMS = {
 
 
 def test_every_cell_of_the_table_is_there():
-    table = dict(_tables()["macro_f1"])
+    table = dict(_numbers()["macro_f1"])
     assert table.pop("train") == [0.3, 0.5, 0.7]
     assert set(table) == {"citeseer", "caltech36", "reed98", "arnetminer-15753"}
     for dataset, rows in table.items():

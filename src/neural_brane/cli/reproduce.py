@@ -60,7 +60,7 @@ def reproduce(
         "reproduction"
     ),
 ) -> None:
-    """Run the paper's experiments again and set them beside its figures.
+    """Run the paper's experiments again and set the results beside its numbers.
 
     Every training is kept in OUTPUT as it ends; a run that was stopped, even killed, goes on where it was.
     OUTPUT gets report.html, results.json, results.csv and the figures as PNG and SVG.

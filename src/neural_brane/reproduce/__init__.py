@@ -1,1 +1,1 @@
-"""What the paper reports, to set beside what is measured here."""
+"""The paper's experiments run again: plan, trainings, results beside the paper's numbers, and a report."""

@@ -1,4 +1,4 @@
-"""What the paper claims, held against these results, in words: every number and verdict is computed."""
+"""The paper's claims, judged by these results: every number and verdict in the sentences is computed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from neural_brane.reproduce.plan import ATTRIBUTES, DEFAULT, OURS, RECIPES, RELE
 from neural_brane.reproduce.results import Cell, Results
 
 HOLDS, PARTLY, FAILS, NOTE = "holds here", "holds in part", "does not hold here", "note"
-SLACK = 0.02  # how far below the published figure a cell may stay without being named
+SLACK = 0.02  # a cell that is lower than the paper's by no more than this counts as reproduced
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement, whether it holds here, and the numbers that say so."""
+    """A statement, whether it holds here, and the numbers that show it."""
 
     claim: str
     verdict: str
@@ -24,7 +24,7 @@ class Claim:
 
 
 def claims(results: Results) -> list[Claim]:
-    """All that can be said of these results; what was not measured is not spoken of."""
+    """Every claim that these results can judge, in the order of the report."""
     parts = (
         _ranking, _baselines, _recipes, _shortfalls, _chance, _pairs, _clustering, _dimension, _convergence, _pooling,
         _versions, _time,
@@ -238,7 +238,7 @@ def _split(rows: Sequence[Duel]) -> tuple[list[Duel], list[Duel]]:
 
 
 def _losses(lost: Sequence[Duel]) -> str:
-    """Where it is not first, by dataset: who is, and by how much."""
+    """A sentence on the rows where Neural-Brane is not first: by dataset, who is ahead and by how much."""
     if not lost:
         return ""
     told = []
@@ -253,7 +253,7 @@ def _losses(lost: Sequence[Duel]) -> str:
 
 
 def _default(results: Results, rivals: str) -> str:
-    """How our default recipe does where the released one was judged."""
+    """A sentence on the default recipe, against the same rivals as the released one."""
     rows = [duel for duel in duels(results, DEFAULT) if duel.rivals == rivals]
     return f" With the default recipe: first in {len(_split(rows)[0])} of {len(rows)}." if rows else ""
 

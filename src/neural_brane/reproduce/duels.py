@@ -1,4 +1,4 @@
-"""Neural-Brane against its rivals: who is best in a row of the table, and whether the difference could be chance."""
+"""Neural-Brane against the best of its rivals, row by row of the table, and whether the difference could be chance."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from neural_brane.reproduce.plan import ATTRIBUTES, OURS, RELEASED
 from neural_brane.reproduce.results import Cell, Results
 
-CHANCE = 0.01  # the paper's level
+CHANCE = 0.01  # the paper's level of significance
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Duel:
     rivals: str  # "methods of the paper" or "attribute baselines"
     ours: Cell
     rival: Cell
-    t: float | None  # of the paired test over the runs both have; None where they are too few
+    t: float | None  # of the paired test over the runs that both have; None where there is no test
     p: float | None
 
     @property
@@ -32,7 +32,7 @@ class Duel:
 
     @property
     def significant(self) -> bool:
-        """Whether chance alone would seldom make such a difference."""
+        """Whether chance alone would make such a difference in fewer than one case in a hundred."""
         return self.p is not None and self.p < CHANCE
 
     def as_dict(self) -> dict[str, object]:
@@ -45,7 +45,7 @@ class Duel:
 
 
 def duels(results: Results, column: str = RELEASED) -> list[Duel]:
-    """Every row of the classification table: against the paper's competitors, then against attribute baselines."""
+    """A recipe in every row of the classification table: against the paper's methods, then against the baselines."""
     found = []
     for ours in results.find("classification", "macro_f1", column=column):
         row = results.find("classification", "macro_f1", dataset=ours.dataset, train=ours.train)

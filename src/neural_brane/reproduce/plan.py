@@ -18,7 +18,7 @@ from neural_brane.tune.tuned import tuned
 OUTPUTS = ("classification", "clustering", "map", "dimension", "convergence", "pooling")
 SHARES = (0.3, 0.5, 0.7)
 DIM = 150
-NO_LIMIT = 1_000  # runs: more than anybody asks for
+NO_LIMIT = 1_000  # a number of runs that nobody asks for
 
 
 @dataclass(frozen=True, slots=True)

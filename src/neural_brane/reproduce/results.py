@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from neural_brane.trainings.store import Store
 from neural_brane.trainings.training import Record
 
 CLUSTERING = ("nmi", "purity", "ari")
-Values = Callable[[Record], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Cell:
     runs: int
     values: list[float]  # one per run: the mean over its splits or starts
     seconds: float  # of a training, the mean over runs
-    peak_mb: float  # of the process that trained, the most over runs
+    peak_mb: float  # the most memory of a process that trained, the largest over runs
     published: float | None
     published_on: str  # the dataset that the published number is of
     difference: float | None
@@ -72,7 +71,7 @@ class Results:
     failures: list[dict[str, Any]]
 
     def find(self, output: str, measure: str, *, dataset: str = "", column: str = "", **setting: Any) -> list[Cell]:
-        """The cells of an output; `train` and what a figure varies may be given too."""
+        """The cells of an output that match; `setting` holds `train` and the parameters that a figure varies."""
         train = setting.pop("train", None)
         return [
             one
@@ -105,23 +104,25 @@ def summarise(series: Sequence[Series], store: Store, *, scale: str, failures: S
     return Results(scale, cells, data, maps, list(failures))
 
 
-def _measures(output: str) -> Iterator[tuple[str, float | None, Values]]:
-    """What an output shows of each run: a measure, a training share, and how to take it from a record."""
+def _measures(output: str) -> list[tuple[str, float | None]]:
+    """The measures that an output shows, each with its training share where it has one."""
     if output in ("clustering", "map"):
-        for name in CLUSTERING:
-            yield name, None, lambda record, name=name: float(np.mean(record[name]))  # type: ignore[misc]
-    elif output == "convergence":
-        yield "loss", None, lambda record: float(record["loss"][-1])
-    else:
-        measures = ("macro_f1", "micro_f1") if output == "classification" else ("macro_f1",)
-        for name in measures:
-            for share in SHARES:
-                text = f"{share:g}"
-                yield name, share, lambda record, name=name, text=text: float(np.mean(record[name][text]))  # type: ignore[misc]
+        return [(name, None) for name in CLUSTERING]
+    if output == "convergence":
+        return [("loss", None)]
+    names = ("macro_f1", "micro_f1") if output == "classification" else ("macro_f1",)
+    return [(name, share) for name in names for share in SHARES]
 
 
-def _cell(series: Series, records: list[Record], measure: str, train: float | None, take: Values) -> Cell:
-    values = [take(record) for record in records]
+def _value(record: Record, measure: str, train: float | None) -> float:
+    """A measure of one run: the last loss, or the mean over its splits or starts."""
+    if measure == "loss":
+        return float(record["loss"][-1])
+    return float(np.mean(record[measure] if train is None else record[measure][f"{train:g}"]))
+
+
+def _cell(series: Series, records: list[Record], measure: str, train: float | None) -> Cell:
+    values = [_value(record, measure, train) for record in records]
     reference = _published(series, measure, train)
     mean, column = float(np.mean(values)), series.column
     return Cell(
@@ -152,7 +153,7 @@ def _cell(series: Series, records: list[Record], measure: str, train: float | No
 
 
 def _published(series: Series, measure: str, train: float | None) -> float | None:
-    """The paper's number for what a series shows; it has none for what a figure varies."""
+    """The paper's number beside a series; its other figures have no numbers."""
     method, dataset = series.column.method, paper.counterpart(series.dataset)
     if series.output == "classification" and measure == "macro_f1" and train is not None:
         row = paper.macro_f1(method, dataset)
@@ -167,7 +168,7 @@ def _curve(records: list[Record]) -> list[list[float]]:
 
 
 def machine_name(machine: Record) -> str:
-    """A machine in a few words."""
+    """A machine in one line: processor, cores, memory, GPU."""
     gpu = f", {machine['gpu']}" if "gpu" in machine else ""
     return f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB{gpu}"
 

@@ -1,4 +1,4 @@
-"""Trainings computed: one in this process, or those that a store lacks, side by side."""
+"""Compute one training in this process, or those that a store lacks, several at a time."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def compute_missing(
 ) -> Iterator[Ended[Training]]:
     """Compute the trainings that the store lacks, `jobs` at a time, keep each, and yield it as it ends.
 
-    graph: what all of them learn from; with None each loads its dataset. isolated: as in `pool.run`; trainings that
-    have processes of their own also have one thread each.
+    graph: the graph that all of them learn from; with None each loads its dataset. isolated: as in `pool.run`; a
+    training in a process of its own has one thread.
     """
     threads = 1 if isolated or jobs > 1 else None
     work = partial(compute, graph=graph, threads=threads)
@@ -87,7 +87,7 @@ def compute(training: Training, graph: AttributedGraph | None = None, threads: i
 def peak_memory() -> float:
     """The most memory this process has had resident so far, in MB of 10⁶ bytes.
 
-    On Linux getrusage would also count the process that started this one, so the kernel's own file is read there.
+    On Linux getrusage starts from the memory of the process that started this one, so /proc is read there instead.
     """
     status = Path("/proc/self/status")
     if status.exists():

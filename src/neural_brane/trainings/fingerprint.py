@@ -1,5 +1,7 @@
-"""A method's fingerprint: the digest of the vectors of one small training, which changes when its code computes
-something else and stays when files are moved or renamed."""
+"""A method's fingerprint: the digest of the vectors of one small training.
+
+It changes when the method's code computes something else, and stays when files are moved or renamed.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,19 @@ SMALL = {
     "epochs": 2, "nnmf_epochs": 2, "batches_per_epoch": 100, "walks_per_node": 1, "walk_length": 10, "samples": 20_000,
 }  # fmt: skip
 NODES, DIM = 200, 8
-RUN = ("device", "deterministic")  # choices of the machine that trains
+RUN = ("device", "deterministic")  # choices of where to train, which the fingerprint does not follow
 
 
 def fingerprint(method: str, parameters: dict[str, Any]) -> str:
     """Sixteen hexadecimal digits of the vectors that a method learns from a small synthetic graph.
 
-    Words and truth values among the parameters choose which code runs, so they are taken over. Numbers decide how
-    much of it runs, so the fingerprint's training has small ones. It runs on the CPU, on one thread: a change in
-    the GPU's kernels alone is not noticed. The last bits of a sum may differ between kinds of processors and between
-    versions of the numeric libraries; what another machine has finished then counts as another training.
+    Words and truth values among the parameters choose which code runs, so they are taken from `parameters`. Numbers
+    decide how much of it runs, so they have small fixed values. The training runs on the CPU, on one thread: a change
+    in the GPU's kernels alone is not noticed. The last bits of a sum may differ between kinds of processors and between
+    versions of the numeric libraries; trainings finished on such another machine then count as others.
 
     A method that cannot be trained here, because a package is missing or a parameter makes no sense, has the
-    fingerprint "": nothing that was finished has it.
+    fingerprint "".
 
     >>> fingerprint("attributes", {"dim": 150}) == fingerprint("attributes", {"dim": 32})
     True

@@ -1,5 +1,4 @@
-"""A function called side by side, each call in a process of its own: its memory can be told, and its end ends no
-other."""
+"""A pool of processes, one for each call: so its peak memory can be measured, and its crash leaves the others alone."""
 
 from __future__ import annotations
 
@@ -32,11 +31,11 @@ def run(
 ) -> Iterator[Ended[T]]:
     """Call `function` with each task, `jobs` at a time, and yield each call as it ends.
 
-    Every call has a process that was started for it. One that raises an error, or is killed, is yielded with its
+    A process is started for every call. A call that raises an error, or whose process is killed, is yielded with its
     failure, and the others go on. When the caller stops, by Ctrl-C for instance, processes that still run are killed;
     when the caller itself is killed, they end by themselves.
 
-    isolated: with False, and one job, functions are called in this process; starting one takes a second or two.
+    isolated: False calls the function in this process if jobs is 1, which saves the time that a process takes to start.
     timeout: seconds that a process may take; one that takes longer fails with OUT_OF_TIME.
     """
     if jobs < 1:
@@ -58,7 +57,7 @@ def run(
 
 
 def _call(function: Callable[[T], Any], task: T) -> Ended[T]:
-    """Call the function here; an error that was raised on purpose is its failure."""
+    """Call the function in this process; an error that this package raises on purpose becomes its failure."""
     try:
         return Ended(task, function(task))
     except BraneError as error:
@@ -66,7 +65,7 @@ def _call(function: Callable[[T], Any], task: T) -> Ended[T]:
 
 
 class Process(Generic[T]):
-    """A process that makes one call and sends back what came of it."""
+    """A process that makes one call and sends back its result or its failure."""
 
     def __init__(self, function: Callable[[T], Any], task: T, timeout: float | None = None):
         # Processes start afresh: a forked one would inherit this one's memory, and locks that its threads hold.
@@ -77,13 +76,8 @@ class Process(Generic[T]):
         self._process.start()
         sender.close()
 
-    @property
-    def pid(self) -> int | None:
-        """The number of the process."""
-        return self._process.pid
-
     def end(self) -> Ended[T]:
-        """What came of the call, once it has ended."""
+        """Wait for the call to end; its result or its failure."""
         try:
             result, failure = self.answer.recv()
         except EOFError:  # the process ended before it could send anything
@@ -109,7 +103,7 @@ def _why(code: int) -> str:
 
 
 def _work(function: Callable[[T], Any], task: T, answer: Connection, timeout: float | None) -> None:
-    """Make the call in the process started for it, and send what came of it."""
+    """Make the call, in the process that was started for it, and send its result or its failure."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent too, which then ends this process
     signal.setitimer(signal.ITIMER_REAL, timeout or 0)  # nobody handles this signal, so it ends the process
     threading.Thread(target=_follow_parent, daemon=True).start()

@@ -1,4 +1,4 @@
-"""The scores of one training's vectors, as the training's `scoring` asks for them."""
+"""Score the vectors of a training in the ways that its `scoring` names."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from neural_brane.evaluate.held_out import HeldOutEdges
 from neural_brane.graph import AttributedGraph
 from neural_brane.trainings.training import Record
 
-DIGITS = 6  # kept of a score
+DIGITS = 6  # decimal places of a score in a record
 
 
 def score(
     embedding: Embedding, graph: AttributedGraph, scoring: Record, *, seed: int, held_out: HeldOutEdges | None = None
 ) -> Record:
-    """Macro- and Micro-F1, agreement of clusters, the map, AUC of links: those that `scoring` names, with its options.
+    """The scores that `scoring` names, with their options:
 
-    classes: options of `classify`. clusters: options of `cluster`. map: true for the nodes in the plane. links: the
-    options of `hold_out_edges`, whose result is `held_out`. Each is scored with the training's seed, unless its
-    options have one: so run k of every method has the same splits.
+    classes: Macro- and Micro-F1; options of `classify`. clusters: NMI, purity and ARI; options of `cluster`.
+    map: whether to lay the nodes out in the plane. links: AUC; options of `hold_out_edges`, whose result is `held_out`.
+    Splits and starts are drawn with the training's seed, unless the options have one: so run k of every method has the
+    same splits.
     """
     record: Record = {}
     if "classes" in scoring:

@@ -1,4 +1,4 @@
-"""The folder of finished trainings: what is in it need not be computed again."""
+"""The store of finished trainings: a folder, so that no training is computed twice."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Store:
     A file is found by what decides its training's result: the method's name, its parameters, the seed, the data, the
     scores wanted, and the method's fingerprint. Where one of them has changed, the training counts as not finished.
 
-    digest: from a dataset's name to its data's digest. fingerprint: from a method and its parameters to what its code
-    computes. Both may be replaced: `tune` reads graphs from files, and tests make trainings up.
+    digest: gives a dataset's digest by its name. fingerprint: gives a method's fingerprint by its name and parameters.
+    `tune` replaces the first, as its graphs may come from files; tests replace both.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Store:
             draft.write_text(json.dumps(content, separators=(",", ":")) + "\n", encoding="utf-8")
 
     def distinct(self, trainings: Iterable[Training]) -> list[Training]:
-        """The trainings without those that are the same one with its defaults spelt out, or under another name."""
+        """The trainings without repetitions; one that spells out a default is the same as one that does not."""
         return list({self.path(one): one for one in trainings}.values())
 
     def missing(self, trainings: Iterable[Training]) -> list[Training]:

@@ -171,7 +171,7 @@ def maps(results: Results) -> Figure:
 
 
 def _classes(labels: Sequence[str]) -> list[str]:
-    """Classes, the largest first, so that small ones are drawn on top."""
+    """The classes, the largest first, so that small ones are drawn on top."""
     names, counts = np.unique([label for label in labels if label], return_counts=True)
     return names[np.argsort(-counts, kind="stable")].tolist()
 

@@ -55,7 +55,7 @@ class Section:
     body: str
 
     def html(self) -> str:
-        """As it stands in the page."""
+        """The section as HTML."""
         return f'<section id="{self.anchor}"><h2>{escape(self.title)}</h2>{self.body}</section>'
 
 
@@ -98,7 +98,7 @@ def _sections(results: Results, figures: dict[str, Path]) -> list[Section]:
 
 
 def inline(path: Path) -> str:
-    """An SVG file as part of a page: it takes the page's width and its colour of text."""
+    """An SVG file as an element of the page, with the page's width and colour of text."""
     svg = path.read_text(encoding="utf-8")
     svg = svg[svg.index("<svg") :].replace(INK, "currentColor")
     svg = re.sub(
@@ -195,7 +195,7 @@ def _costs(results: Results) -> str:
 
 
 def _on_gpus(results: Results) -> str:
-    """Which methods were not trained on one core."""
+    """A remark on the methods that were trained on a GPU and not on one core."""
     names = dict.fromkeys(one.method for one in results.cells if one.on_gpu)
     return f" ({', '.join(names)}: on a GPU that several trainings shared)" if names else ""
 

@@ -1,4 +1,4 @@
-"""The report's tables: results to HTML."""
+"""The tables of the report, as HTML."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def f1(value: float) -> str:
 
 
 def signed(value: float) -> str:
-    """A difference, its sign always there."""
+    """A difference with its sign."""
     sign = "" if abs(value) < 5e-5 else "−" if value < 0 else "+"
     return sign + f1(abs(value))
 
