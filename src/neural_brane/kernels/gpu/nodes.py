@@ -17,19 +17,19 @@ WARPS = 1
 
 
 class NodeSlots(NamedTuple):
-    """A step's slots sorted by node and cut into pieces of one node each.
-
-    Piece p is the slots order[pieces[p]:pieces[p + 1]]; node v has the pieces bounds[v] to bounds[v + 1].
-    """
+    """A step's slots sorted by node and cut into pieces of one node each: piece p is order[pieces[p]:pieces[p + 1]]."""
 
     nodes: Array  # (slots,) int32: the node of each slot
     order: Array  # (slots,) int32: slots
     pieces: Array  # (pieces + 1,) int32
-    bounds: Array  # (nodes + 1,) int32
 
 
 class NodePlan(Plan):
-    """A plan with one vector per node of the graph; a node that a step does not meet has empty bags there."""
+    """A plan with one vector per node of the graph; a node that a step does not meet has empty bags there.
+
+    nodes (steps, slots), order (steps, slots) and pieces (steps, pieces) int32 are those of `NodeSlots`; node v has the
+    pieces bounds[v] to bounds[v + 1] of bounds (steps, nodes + 1) int32.
+    """
 
     def __init__(
         self, bags: tuple[Bags, Bags], table_rows: tuple[int, int], steps: int, slots: int, piece: int
@@ -46,7 +46,7 @@ class NodePlan(Plan):
 
     def slots_by_node(self, step: int) -> NodeSlots:
         """A step's slots by node."""
-        return NodeSlots(self.nodes[step], self.order[step], self.pieces[step], self.bounds[step])
+        return NodeSlots(self.nodes[step], self.order[step], self.pieces[step])
 
     def nodes_of_vectors(self, triplets: torch.Tensor) -> torch.Tensor:
         """The nodes whose vectors the steps of triplets compute: all."""
@@ -103,21 +103,22 @@ class NodeLayer(LargeLayer):
         bias, slots = self.arrays.bias, self.plan.slots_by_node(step)
         tiles = self.tiles._replace(rows=TOGETHER)
         score[self.losses.shape[1],](
-            self.product, bias, slots, self.pulls, self.losses[step], self.batch, self.slope, TILES=self.tiles
+            self.product, bias, slots.nodes, self.pulls, self.losses[step], self.batch, self.slope, TILES=self.tiles
         )
         add_pulls[self.plan.most_pieces,](
             self.product, bias, slots, self.pulls, self.sums, TILES=tiles, num_warps=WARPS
         )  # fmt: skip
         slope_of_nodes[self.vectors,](
-            self.product, bias, slots, self.sums, self.dz, self.slope, TILES=tiles, num_warps=WARPS
-        )
+            self.product, bias, slots.pieces, self.plan.bounds[step], self.sums, self.dz, self.slope,
+            TILES=tiles, num_warps=WARPS,
+        )  # fmt: skip
 
 
 @triton.jit
-def score(product, bias, slots, pulls, losses, batch, slope, TILES: tl.constexpr):
+def score(product, bias, nodes, pulls, losses, batch, slope, TILES: tl.constexpr):
     """Write each triplet's slope of the loss by its margin to pulls (batch,), and sums of −ln σ to losses.
 
-    product (nodes, hidden) is W f; a program has TILES.rows triplets.
+    product (nodes, hidden) is W f, nodes (slots,) int32 are the triplets'; a program has TILES.rows triplets.
     """
     HIDDEN: tl.constexpr = TILES.hidden
     triplet = tl.program_id(0) * TILES.rows + tl.arange(0, TILES.rows)
@@ -125,9 +126,9 @@ def score(product, bias, slots, pulls, losses, batch, slope, TILES: tl.constexpr
     known = triplet < batch
     inside = known[:, None] & (unit < HIDDEN)
     b = tl.load(bias + unit, mask=unit < HIDDEN, other=0.0)
-    u = load_hidden(product, tl.load(slots.nodes + 3 * triplet, mask=known, other=0), unit, b, inside, HIDDEN)
-    i = load_hidden(product, tl.load(slots.nodes + 3 * triplet + 1, mask=known, other=0), unit, b, inside, HIDDEN)
-    j = load_hidden(product, tl.load(slots.nodes + 3 * triplet + 2, mask=known, other=0), unit, b, inside, HIDDEN)
+    u = load_hidden(product, tl.load(nodes + 3 * triplet, mask=known, other=0), unit, b, inside, HIDDEN)
+    i = load_hidden(product, tl.load(nodes + 3 * triplet + 1, mask=known, other=0), unit, b, inside, HIDDEN)
+    j = load_hidden(product, tl.load(nodes + 3 * triplet + 2, mask=known, other=0), unit, b, inside, HIDDEN)
     tl.store(pulls + triplet, score_triplets(u, i, j, known, slope.triplet_scale, losses), mask=known)
 
 
@@ -164,20 +165,23 @@ def add_pulls(product, bias, slots, pulls, sums, TILES: tl.constexpr):
 
 
 @triton.jit
-def slope_of_nodes(product, bias, slots, sums, dz, slope, TILES: tl.constexpr):
-    """dz (Split; nodes, hidden) = dL/dz of each node, from the sums of its pieces: one program per node."""
+def slope_of_nodes(product, bias, pieces, bounds, sums, dz, slope, TILES: tl.constexpr):
+    """dz (Split; nodes, hidden) = dL/dz of each node, from the sums of its pieces: one program per node.
+
+    Node v has the pieces bounds[v] to bounds[v + 1].
+    """
     HIDDEN: tl.constexpr = TILES.hidden
     PIECES: tl.constexpr = TILES.rows
     UNITS: tl.constexpr = TILES.units
     node = tl.program_id(0)
-    start, last = tl.load(slots.bounds + node), tl.load(slots.bounds + node + 1)
+    start, last = tl.load(bounds + node), tl.load(bounds + node + 1)
     unit = tl.arange(0, UNITS)[None, :]
     inside = unit < HIDDEN
     total = tl.zeros([PIECES, UNITS], tl.float32)
     for first in range(start, last, PIECES):
         piece = first + tl.arange(0, PIECES)[:, None]
         total += tl.load(sums + piece.to(tl.int64) * HIDDEN + unit, mask=(piece < last) & inside, other=0.0)
-    count = tl.load(slots.pieces + last) - tl.load(slots.pieces + start)
+    count = tl.load(pieces + last) - tl.load(pieces + start)
     at = node.to(tl.int64) * HIDDEN + unit
     b = tl.load(bias + unit, mask=inside, other=0.0)
     h = tl.maximum(tl.load(product + at, mask=inside, other=0.0) + b, 0.0)

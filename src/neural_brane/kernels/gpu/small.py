@@ -68,6 +68,7 @@ class SmallLayer(Layer):
         self.scratch = Scratch(self.pooled, self.winner, hidden, margins, self.gradient, self.vectors)
         self.tiles = SmallTiles(shape.width, shape.hidden, strips, context.scatter, settings.train_bias, ahead)
         self.slope = Slope(settings.triplet_scale, 2 * settings.hidden_l2)
+        self.work_ahead = self.work._replace(ahead=ahead)
 
     def pool(self, step: int, spans: Spans, hubs: HubMaxima | None, scale: float) -> None:
         """Launch the pooling: a group's first behind all launches before it, the others beside the update of W."""
@@ -75,11 +76,10 @@ class SmallLayer(Layer):
             super().pool(step, spans, hubs, scale)
             return
         strips = self.work.strips() + triton.cdiv(self.descent_programs(), self.vectors)
-        ahead = self.tiles.ahead
         pool_and_descend[self.vectors, strips](
             self.context.tables, spans, hubs, self.pooled, self.winner, scale, self.arrays,
-            WORK=self.work._replace(ahead=ahead), DESCENT=self.descent,
-            num_warps=self.pool_tiles.warps, launch_pdl=ahead,
+            WORK=self.work_ahead, DESCENT=self.descent,
+            num_warps=self.pool_tiles.warps, launch_pdl=self.tiles.ahead,
         )  # fmt: skip
 
     def step(self, step: int, rate: float) -> None:
