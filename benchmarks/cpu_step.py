@@ -11,7 +11,7 @@ One step is a batch of 100 triplets at dim 150, hidden 150. Per dataset it print
     sample_us   drawing the step's triplets
 
 and their ratios over_floor, faster_than_torch and sampling_share. The contenders take turns, and
-each is judged by the best of many windows of one length, so that a machine's other work weighs on all alike.
+each is judged by its best of many equally long windows, so that other work on the machine affects all alike.
 """
 
 import argparse
@@ -33,18 +33,18 @@ STEPS = 50
 BATCH = 100
 READ_TASKS = 4
 WINDOW = 0.03  # seconds: how long a contender is timed at once, the same for all
-WINDOWS = 15  # in a row, so that all but the first few find warm caches and threads awake
+WINDOWS = 15  # in a row: all but the first few find warm caches and running threads
 PAUSE = 0.02  # seconds: the threads of one contender stop spinning before the next begins
 
 
 @numba.njit
 def read_rows(bags, table, node, largest):
-    """Only read one node's rows: the largest entry of each dimension, no winners."""
+    """Read one node's rows and keep only the largest entry of each dimension."""
     width = table.shape[1]
     for c in range(width):
         largest[c] = -np.inf
     start, stop = bags.indptr[node], bags.indptr[node + 1]
-    for k in range(start, stop, 2):  # two rows a turn, as the kernel does
+    for k in range(start, stop, 2):  # two rows at a time, as the kernel does
         row, next_row = bags.indices[k], bags.indices[min(k + 1, stop - 1)]
         for c in range(width):
             value = table[next_row, c] if table[next_row, c] > table[row, c] else table[row, c]
@@ -53,7 +53,7 @@ def read_rows(bags, table, node, largest):
 
 @numba.njit(parallel=True)
 def read_batches(attribute_bags, attribute_table, neighbour_bags, neighbour_table, nodes, largest):
-    """Read both tables' rows of nodes (steps, tasks, k), the tasks of a step side by side."""
+    """Read both tables' rows of nodes (steps, tasks, k), the tasks of a step in parallel."""
     for step in range(len(nodes)):
         for task in prange(nodes.shape[1]):
             own = largest[task]
@@ -119,7 +119,7 @@ def torch_step(method: NeuralBrane, bags: list[Bags], triplets: np.ndarray) -> C
 
 
 def _flat_bags(bags: Bags, nodes: np.ndarray):
-    """The rows of some nodes in one tensor, and where each node's begin."""
+    """The rows of some nodes in one tensor, and where each node's rows begin."""
     import torch
 
     rows = [bags.indices[bags.indptr[node] : bags.indptr[node + 1]] for node in nodes]
@@ -165,7 +165,7 @@ def _seconds(run: Callable[[], object], repeats: int) -> float:
 
 
 def _repeats(run: Callable[[], object]) -> int:
-    """How many calls fill a window, so that no contender is judged by a luckier moment than another."""
+    """How many calls fill a window, so that all contenders are timed over equally long windows."""
     run()
     return max(1, round(WINDOW / _seconds(run, 1)))
 

@@ -2,8 +2,9 @@
 
     python benchmarks/gpu.py [--only [schedule large hubs huge quality torch]] [--json] [--output FILE]
 
-It needs numpy, scipy, torch and triton; scikit-learn to score. The packages that only the CPU path or the command
-line use are barred from being imported. Datasets are .npz files under NEURAL_BRANE_DATA (written by `write_graph`).
+It needs numpy, scipy, torch and triton, and scikit-learn to score. Packages that only the CPU or the command line use
+are barred from being imported. Datasets are files NAME.npz in the folder NEURAL_BRANE_DATA, written by `write_graph`.
+To compare two versions of the code, run `--only schedule large` on both, each with its own `--output`.
 """
 
 import argparse
@@ -13,10 +14,9 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from multiprocessing import get_context
 from pathlib import Path
-from unittest import mock
+from typing import Any
 
 if __name__ == "__main__":
     for package in ("numba", "polars", "typer", "rich", "pooch"):
@@ -26,12 +26,10 @@ import gpu_rivals
 import numpy as np
 import torch
 from gpu_cases import Case
-from neural_brane.io.npz import read_npz
 
 from neural_brane import AttributedGraph, NeuralBrane, synthetic
-from neural_brane.kernels.gpu import hubs as gpu_long
-from neural_brane.kernels.gpu import large as gpu_large
-from neural_brane.kernels.gpu import step as gpu
+from neural_brane.io.graph_npz import read_graph_npz
+from neural_brane.kernels import gpu
 from neural_brane.machine import describe_machine
 from neural_brane.sampling.triplets_gpu import TripletSampler
 
@@ -43,11 +41,11 @@ LARGE_BATCH = 65_536
 
 def dataset(name: str) -> AttributedGraph:
     """One of the published graphs."""
-    return read_npz(Path(os.environ.get("NEURAL_BRANE_DATA", "."), f"{name}.npz"))
+    return read_graph_npz(Path(os.environ.get("NEURAL_BRANE_DATA", "."), f"{name}.npz"))
 
 
 def clock(task: Callable[[], object]) -> float:
-    """Seconds a task takes on the GPU, all of it."""
+    """Seconds until all that a task has launched on the GPU has ended."""
     torch.cuda.synchronize()
     start = time.perf_counter()
     task()
@@ -56,7 +54,7 @@ def clock(task: Callable[[], object]) -> float:
 
 
 def schedule() -> dict[str, dict]:
-    """The paper's schedule, 30,000 batches of 100, from a graph to a trained model: `fit`, kernels warm."""
+    """Seconds of `fit` by the paper's schedule, 30,000 batches of 100, with kernels already compiled."""
     rows = {}
     for name in DATASETS:
         graph = dataset(name)
@@ -73,15 +71,15 @@ def schedule() -> dict[str, dict]:
 
 
 def bandwidth() -> float:
-    """Bytes per second of a large copy on the device, read and written."""
+    """Bytes per second, read and written, of a large copy within the GPU's memory."""
     source = torch.rand(2**30, device="cuda")
     target = torch.empty_like(source)
     target.copy_(source)
     return 2 * source.nbytes * 5 / clock(lambda: [target.copy_(source) for _ in range(5)])
 
 
-def throughput(case: Case, batch: int, **options: bool) -> dict:
-    """Triplets per second, drawn and trained, and the bytes that pooling must read for a step."""
+def throughput(case: Case, batch: int, **options: Any) -> dict:
+    """Triplets per second, drawn and trained, and the bytes that pooling must read in a step; options of `Trainer`."""
     trainer = gpu.Trainer(case.model, *case.bags, case.kernel_settings(batch), batch, **options)
     steps = 2 * trainer.group
 
@@ -97,11 +95,11 @@ def throughput(case: Case, batch: int, **options: bool) -> dict:
 
 
 def large() -> dict:
-    """A million nodes at large batches, against the bytes that pooling must read, and against PyTorch."""
+    """A million nodes at large batches, against the time to read what pooling must read, and against PyTorch."""
     graph = synthetic(1_000_000)
     speed = bandwidth()
     rows = []
-    for recipe in ("default", "released"):  # which divide a vector otherwise between attributes and neighbours
+    for recipe in ("default", "released"):  # they divide a vector differently between attributes and neighbours
         case = Case.of(graph, recipe)
         found = [throughput(case, batch) for batch in (16_384, LARGE_BATCH, 262_144)]
         found.append(throughput(case, LARGE_BATCH, deterministic=True) | {"deterministic": True})
@@ -113,27 +111,24 @@ def large() -> dict:
 
 
 def hubs() -> dict:
-    """Real links, some nodes with thousands: triplets per second, with the care for such nodes and without."""
+    """Triplets per second on a graph with hubs: bags in pieces and sums within tiles, pieces alone, neither."""
     graph = dataset("debian-packages")
     case = Case.of(graph)
     never = 2**40
-    no_sums = mock.patch.object(gpu_large, "CROWD", never)
-    no_pieces = mock.patch.multiple(gpu_long, LONG=never, LONG_AT_LARGE_BATCHES=never)
+    pieces_alone = gpu.Limits(crowded_slots=never)
+    neither = pieces_alone._replace(hub_rows=never, hub_rows_at_large_batches=never)
     rows = []
     for batch in (100, LARGE_BATCH):
         row: dict[str, object] = {"batch": batch}
-        for kind, patches in (("both", []), ("pieces_alone", [no_sums]), ("neither", [no_sums, no_pieces])):
-            with ExitStack() as stack:
-                for patch in patches:
-                    stack.enter_context(patch)
-                row[kind] = throughput(case, batch)["triplets_per_second"]
+        for kind, limits in (("both", gpu.Limits()), ("pieces_alone", pieces_alone), ("neither", neither)):
+            row[kind] = throughput(case, batch, limits=limits)["triplets_per_second"]
         row["deterministic"] = throughput(case, batch, deterministic=True)["triplets_per_second"]
         rows.append(row)
     return {"graph": repr(graph), "longest": int(case.bags[1].indptr.diff().max()), "triplets_per_second": rows}
 
 
 def plain_torch() -> dict:
-    """Idiomatic PyTorch at batch 100, and beside it at large batches."""
+    """Seconds of a step in PyTorch at batch 100, and how many times faster the kernels are at large batches."""
     rows: dict[str, dict] = {}
     for name in REAL:
         case = Case.of(dataset(name))
@@ -144,7 +139,7 @@ def plain_torch() -> dict:
 
 
 def huge() -> dict:
-    """Fifty million nodes with ten neighbours and ten attributes each: memory against tables and graph."""
+    """Fifty million nodes with ten neighbours and ten attributes each: peak memory against that of tables and graph."""
     nodes, attributes = 50_000_000, 5_000_000
     start = time.perf_counter()
     attribute_bags, neighbour_bags, adjacency = gpu_rivals.block_model(nodes, attributes, degree=10, each=10)
@@ -190,7 +185,7 @@ def quality(seeds: int = 10) -> dict[str, dict]:
 
 
 def on_cpu(name: str, seeds: int) -> dict[str, object]:
-    """The same of the CPU, as `quality.py` found it."""
+    """The same figures for the CPU, from the results of `quality.py`."""
     cells = json.loads((RESULTS / "quality.json").read_text())["cells"]
     mine = [c for c in cells if (c["dataset"], c["recipe"]) == (name, "default") and c["seed"] < seeds]
     curve = np.mean([cell["losses"] for cell in mine], 0)
@@ -233,13 +228,17 @@ def show(results: dict) -> None:
 
 
 def main() -> None:
-    """Measure the sections asked for; keep the others as they were."""
+    """Measure the chosen sections and keep the results of the others."""
     sections = {
         "schedule": schedule, "torch": plain_torch, "large": large, "hubs": hubs, "huge": huge, "quality": quality,
     }  # fmt: skip
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--only", nargs="*", choices=sections, default=list(sections), help="some sections; none: judge what is kept"
+        "--only",
+        nargs="*",
+        choices=sections,
+        default=list(sections),
+        help="sections to measure; with none, only judge the results kept",
     )
     parser.add_argument("--output", type=Path, default=RESULTS / "gpu.json")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")

@@ -1,4 +1,4 @@
-"""What `gpu.py` trains: a graph in the GPU's memory and a model of the size that a recipe gives it."""
+"""The cases that `gpu.py` trains: a graph in the GPU's memory and a model of a recipe's size."""
 
 from typing import NamedTuple, Self
 
@@ -7,14 +7,14 @@ import numpy as np
 import torch
 
 from neural_brane import AttributedGraph, NeuralBrane
-from neural_brane.kernels.gpu import step as gpu
+from neural_brane.kernels import gpu
 from neural_brane.kernels.model import Bags, Model, Settings, padded
 from neural_brane.methods.neural_brane.model import kernel_settings
 from neural_brane.sampling.triplets_gpu import TripletSampler
 
 
 class Case(NamedTuple):
-    """A graph in the GPU's memory, and a model of it that is yet to be trained."""
+    """A graph in the GPU's memory, and an untrained model of it."""
 
     bags: list[Bags]
     sampler: TripletSampler
@@ -23,13 +23,13 @@ class Case(NamedTuple):
 
     @classmethod
     def of(cls, graph: AttributedGraph, recipe: str = "default") -> Self:
-        """Have a graph ready to be trained on by a recipe."""
+        """Place a graph in the GPU's memory and make a model for it."""
         bags = [_place(graph.attributes), _place(graph.adjacency)]
         return cls.made(bags, TripletSampler(graph.adjacency, placed=bags[1]), graph.attributes.shape[1], recipe)
 
     @classmethod
     def made(cls, bags: list[Bags], sampler: TripletSampler, attributes: int, recipe: str = "default") -> Self:
-        """The same, of a graph that is there already."""
+        """The same for a graph whose bags are in the GPU's memory already."""
         settings = NeuralBrane(recipe=recipe).parameters_in_force()
         d1, dim, hidden = (settings[name] for name in ("attribute_dim", "dim", "hidden"))
         tables = [_table(attributes, d1, settings), _table(len(bags[1].indptr) - 1, dim - d1, settings)]
@@ -37,11 +37,11 @@ class Case(NamedTuple):
         return cls(bags, sampler, Model(*tables, weight, torch.zeros(hidden, device="cuda")), settings)
 
     def kernel_settings(self, batch: int) -> Settings:
-        """The recipe's numbers at another batch."""
+        """The recipe's settings at another batch size."""
         return kernel_settings(self.settings | {"batch_size": batch})
 
     def floor_bytes(self, rows: list[float]) -> float:
-        """Bytes of so many rows of both tables, and of their numbers: what pooling must read."""
+        """Bytes that pooling must read: `rows` rows of each table, and the rows' indices."""
         d1 = self.settings["attribute_dim"]
         return sum(4 * count * (width + 1) for count, width in zip(rows, (d1, self.settings["dim"] - d1), strict=True))
 

@@ -1,4 +1,4 @@
-"""What `gpu.py` measures against: the model in idiomatic PyTorch, and a graph of any size made on the GPU."""
+"""What `gpu.py` compares with: the model in idiomatic PyTorch; and graphs of any size, generated on the GPU."""
 
 import numpy as np
 import torch
@@ -10,12 +10,12 @@ from neural_brane.kernels.model import Bags, Model, Settings
 
 
 def triton_version() -> str:
-    """For the record."""
+    """Triton's version, for the record."""
     return str(triton.__version__)
 
 
 class PlainModel(nn.Module):
-    """Neural-Brane as one writes it in PyTorch: EmbeddingBag with max, a linear layer, autograd."""
+    """Neural-Brane as a PyTorch user would write it: EmbeddingBag with max, a linear layer, autograd."""
 
     def __init__(self, model: Model, bags: list[Bags], settings: Settings):
         super().__init__()
@@ -44,7 +44,7 @@ class PlainModel(nn.Module):
 
 
 def step_seconds(model: Model, bags: list[Bags], triplets: torch.Tensor, settings: Settings) -> float:
-    """Seconds per step of SGD over triplets (steps, batch, 3), the first two left out."""
+    """Seconds per step of SGD over triplets (steps, batch, 3), not counting the first two."""
     plain = PlainModel(model, bags, settings)
     optimizer = torch.optim.SGD(plain.parameters(), lr=settings.learning_rate)
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -79,7 +79,7 @@ def block_model(
     indptr = indptr.cumsum(0)
     indices = torch.cat([(part % nodes).int() for part in keys.split(2**27)])
     del keys
-    data = np.broadcast_to(np.float32(1), len(indices))  # one number for all: links weigh the same
+    data = np.broadcast_to(np.float32(1), len(indices))  # one number for all entries: links have equal weights
     adjacency = sparse.csr_array((nodes, nodes), dtype=np.float32)
     adjacency.data, adjacency.indices, adjacency.indptr = data, indices.cpu().numpy(), indptr.cpu().numpy()
     own = torch.arange(0, nodes * each + 1, each, device="cuda")

@@ -3,7 +3,14 @@ import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from neural_brane.linalg import by_slabs, inverse_frequency, leading, leading_steps, transition, weigh
+from neural_brane.linalg import (
+    by_slabs,
+    eigenvector_reports,
+    inverse_frequency,
+    leading_eigenvectors,
+    transition,
+    weigh,
+)
 
 
 @pytest.fixture
@@ -36,7 +43,7 @@ def test_rows_of_a_transition_sum_to_one(small_graph):
 
 
 def test_leading_directions_are_those_of_the_exact_svd(matrix):
-    values, vectors = leading(squares(matrix), 90, 20, seed=0)
+    values, vectors = leading_eigenvectors(squares(matrix), 90, 20, seed=0)
     left, exact, _ = np.linalg.svd(matrix.toarray())
     np.testing.assert_allclose(np.sqrt(values), exact[:20], rtol=0.005)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(20), atol=1e-10)
@@ -46,22 +53,22 @@ def test_leading_directions_are_those_of_the_exact_svd(matrix):
 
 def test_directions_beyond_the_rank_are_zero(matrix):
     low = matrix[:, :5]
-    values, vectors = leading(squares(low), 90, 12, seed=0)
+    values, vectors = leading_eigenvectors(squares(low), 90, 12, seed=0)
     np.testing.assert_allclose((vectors * values) @ vectors.T, (low @ low.T).toarray(), atol=1e-10)
     assert not vectors[:, 5:].any()
     assert not values[5:].any()
-    _, wide = leading(squares(matrix[:3]), 3, 7, seed=0)
+    _, wide = leading_eigenvectors(squares(matrix[:3]), 3, 7, seed=0)
     assert wide.shape == (3, 7)
-    assert not leading(squares(matrix * 0), 90, 4, seed=0)[1].any()
+    assert not leading_eigenvectors(squares(matrix * 0), 90, 4, seed=0)[1].any()
 
 
 def test_threads_change_no_bit_and_every_slab_reports(matrix):
     counts = []
     one, two = (
-        leading(squares(matrix), 90, 60, seed=3, threads=threads, report=lambda: counts.append(1))[1]
+        leading_eigenvectors(squares(matrix), 90, 60, seed=3, threads=threads, report=lambda: counts.append(1))[1]
         for threads in (1, 2)
     )
     np.testing.assert_array_equal(one, two)
-    assert len(counts) == 2 * leading_steps(90, 60)
+    assert len(counts) == 2 * eigenvector_reports(90, 60)
     table = np.random.default_rng(1).random((70, 75))
     np.testing.assert_allclose(by_slabs(lambda part: matrix @ part, table, threads=2), matrix @ table, rtol=1e-12)

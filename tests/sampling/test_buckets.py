@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from neural_brane.kernels import cpu
-from neural_brane.sampling.buckets import CellSorter, count_buckets
+from neural_brane.sampling.buckets import TileSorter, count_buckets
 
 
 @pytest.fixture
@@ -17,44 +17,44 @@ def pairs():
 
 
 @pytest.mark.parametrize("one_table", [False, True])
-def test_cells_of_a_round_share_no_row_and_every_pair_is_in_one(frequency, pairs, one_table):
-    sorter = CellSorter(frequency, frequency, one_table=one_table, seed=2)
-    cells = sorter.sort(pairs, 0)
+def test_tiles_of_a_round_share_no_row_and_every_pair_is_in_one(frequency, pairs, one_table):
+    sorter = TileSorter(frequency, frequency, one_table=one_table, seed=2)
+    tiles = sorter.sort(pairs, 0)
     assert sorter.buckets == 4
-    assert sorted(cells.schedule.ravel()) == list(range(16))
-    for cells_of_round in cells.schedule:
-        touched = [_rows(cells, cell) for cell in cells_of_round]
+    assert sorted(tiles.schedule.ravel()) == list(range(16))
+    for tiles_of_round in tiles.schedule:
+        touched = [_rows(tiles, tile) for tile in tiles_of_round]
         for sources, targets in touched:
             others = [rows for rows in touched if rows[0] is not sources]
             assert not any(sources & other[0] or targets & other[1] for other in others)
             if one_table:
                 assert not any(sources & other[1] for other in others)
     placed = np.column_stack([sorter.sources.place[pairs[:, 0]], sorter.targets.place[pairs[:, 1]]])
-    kept, pushed = cells.items[cells.items[:, 1] >= 0], cells.items[cells.items[:, 1] < 0]
+    kept, pushed = tiles.items[tiles.items[:, 1] >= 0], tiles.items[tiles.items[:, 1] < 0]
     pushed = np.column_stack([pushed[:, 0], ~pushed[:, 1]])
     for found in (kept, pushed):
         np.testing.assert_array_equal(found[np.lexsort(found.T)], placed[np.lexsort(placed.T)])
 
 
-def _rows(cells, cell) -> tuple[set[int], set[int]]:
-    some = slice(cells.starts[cell], cells.starts[cell + 1])
-    targets = set(cells.items[some, 1]) | set(cells.negatives[some].ravel())
-    return set(cells.items[some, 0]), {target for target in targets if target >= 0}
+def _rows(tiles, tile) -> tuple[set[int], set[int]]:
+    some = slice(tiles.starts[tile], tiles.starts[tile + 1])
+    targets = set(tiles.items[some, 1]) | set(tiles.negatives[some].ravel())
+    return set(tiles.items[some, 0]), {target for target in targets if target >= 0}
 
 
-def test_pairs_keep_their_order_within_a_cell(frequency):
+def test_pairs_keep_their_order_within_a_tile(frequency):
     pairs = np.column_stack([np.zeros(5000), np.random.default_rng(1).integers(0, 600, 5000)]).astype(np.int32)
-    sorter = CellSorter(frequency, frequency)
-    cells = sorter.sort(pairs, 0)
+    sorter = TileSorter(frequency, frequency)
+    tiles = sorter.sort(pairs, 0)
     for bucket in range(sorter.buckets):
-        cell = sorter.sources.bucket[0] * sorter.buckets + bucket
+        tile = sorter.sources.bucket[0] * sorter.buckets + bucket
         expected = sorter.targets.place[pairs[sorter.targets.bucket[pairs[:, 1]] == bucket, 1]]
-        targets = cells.items[cells.starts[cell] : cells.starts[cell + 1], 1]
+        targets = tiles.items[tiles.starts[tile] : tiles.starts[tile + 1], 1]
         np.testing.assert_array_equal(targets[targets >= 0], expected)
 
 
 def test_negatives_follow_the_power_of_the_frequency_among_all_targets(frequency):
-    sorter = CellSorter(frequency, frequency, negatives=1, seed=3)
+    sorter = TileSorter(frequency, frequency, negatives=1, seed=3)
     target = 7
     negatives = sorter.sort(np.full((60_000, 2), target, np.int32), 0).negatives
     counts = np.bincount(negatives[negatives >= 0], minlength=600)[sorter.targets.place]
@@ -65,16 +65,16 @@ def test_negatives_follow_the_power_of_the_frequency_among_all_targets(frequency
 
 
 def test_every_pair_has_its_negatives_and_none_is_its_own(frequency, pairs):
-    cells = CellSorter(frequency, frequency, one_table=True, seed=4).sort(pairs, 0)
-    pushed = cells.items[:, 1] < 0
-    assert (cells.negatives[~pushed] == -1).all()
-    assert (cells.negatives[pushed] >= 0).mean() > 0.95
-    assert not (cells.negatives[pushed] == ~cells.items[pushed][:, [1]]).any()
-    assert not (cells.negatives[pushed] == cells.items[pushed][:, [0]]).any()
+    tiles = TileSorter(frequency, frequency, one_table=True, seed=4).sort(pairs, 0)
+    pushed = tiles.items[:, 1] < 0
+    assert (tiles.negatives[~pushed] == -1).all()
+    assert (tiles.negatives[pushed] >= 0).mean() > 0.95
+    assert not (tiles.negatives[pushed] == ~tiles.items[pushed][:, [1]]).any()
+    assert not (tiles.negatives[pushed] == tiles.items[pushed][:, [0]]).any()
 
 
 def test_threads_do_not_matter(frequency, pairs):
-    sorter = CellSorter(frequency, frequency, seed=5)
+    sorter = TileSorter(frequency, frequency, seed=5)
     with cpu.threads(1):
         one = sorter.sort(pairs, 10)
     for first, second in zip(one, sorter.sort(pairs, 10), strict=True):

@@ -1,1 +1,1 @@
-"""The arithmetic of training: arrays in, arrays out, one module per backend with the same functions."""
+"""The arithmetic of training, arrays in and arrays out. `reference`, `cpu` and `gpu` have the same functions."""

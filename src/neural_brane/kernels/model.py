@@ -1,12 +1,12 @@
-"""What every backend's kernels take: bags of rows, the model's parameters, the settings of a step."""
+"""The arguments of every backend's kernels: bags of rows, the model's parameters, the settings of a step."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-LANE = 16  # float32 numbers in a cache line, and in four of a GPU's widest loads: the unit of a table's columns
+LANE = 16  # float32 numbers in a cache line: tables' columns are padded to a multiple of it
 MAX, SUM, MEAN = 0, 1, 2
-Array = Any  # of NumPy, or of PyTorch where kernels run on a GPU
+Array = Any  # a NumPy array or, in the GPU's memory, a PyTorch tensor
 POOLING = {"max": MAX, "sum": SUM, "mean": MEAN}
 
 
@@ -27,7 +27,7 @@ class Model(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """One step of mini-batch SGD, in numbers a kernel can read."""
+    """The numbers of one step of mini-batch SGD."""
 
     attribute_dim: int  # d1; the neighbours' share d2 is what is left of W's width
     pooling: int  # MAX, SUM or MEAN
@@ -40,7 +40,7 @@ class Settings(NamedTuple):
 
 
 def padded(width: int) -> int:
-    """The row length that keeps every row of a table on whole cache lines."""
+    """The row length, in numbers, that starts every row of a table on a cache line."""
     return -(-width // LANE) * LANE
 
 

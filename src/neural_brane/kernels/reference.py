@@ -1,4 +1,4 @@
-"""The definition of Neural-Brane in plain NumPy: slow, short, and what every fast kernel is tested against."""
+"""The definition of Neural-Brane in plain NumPy: slow and short. Every fast kernel is tested against it."""
 
 import numpy as np
 
@@ -70,8 +70,8 @@ def gradients(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets
 
     gradient = Model(*(2 * settings.parameter_l2 * theta for theta in model))
     d1 = settings.attribute_dim
-    _spread(gradient.attribute_table, attribute_bags, nodes, attribute_winner, df[:, :d1], settings.pooling)
-    _spread(gradient.neighbour_table, neighbour_bags, nodes, neighbour_winner, df[:, d1:], settings.pooling)
+    _scatter(gradient.attribute_table, attribute_bags, nodes, attribute_winner, df[:, :d1], settings.pooling)
+    _scatter(gradient.neighbour_table, neighbour_bags, nodes, neighbour_winner, df[:, d1:], settings.pooling)
     gradient.weight[:] += dz.T @ f
     gradient.bias[:] += dz.sum(axis=0)
     return gradient, np.logaddexp(0, -margin).mean()
@@ -105,8 +105,8 @@ def _pool_both(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: 
     ]
 
 
-def _spread(gradient, bags: Bags, nodes: np.ndarray, winner: np.ndarray, df: np.ndarray, pooling: int):
-    """Add each slot's gradient to the rows it pooled: the winner of each dimension, or all of them."""
+def _scatter(gradient, bags: Bags, nodes: np.ndarray, winner: np.ndarray, df: np.ndarray, pooling: int):
+    """Add each slot's gradient to the rows it pooled: to the winner of each dimension, or to all of them."""
     columns = np.arange(df.shape[1])
     for slot, node in enumerate(nodes):
         if pooling == MAX:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.linalg import one_order
+from neural_brane.linalg import one_blas_thread
 from neural_brane.methods.base import Embedder
 
 
@@ -14,7 +14,7 @@ class Factorisation(Embedder):
     """A method whose vectors are factors of matrices, solved for in double precision."""
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Any:
-        with one_order():
+        with one_blas_thread():
             factors = self._factorise(graph, seed)
         return factors._replace(vectors=factors.vectors.astype(np.float32))
 

@@ -15,12 +15,12 @@ from neural_brane.kernels.sgns import cpu as sgns
 from neural_brane.methods.base import Embedder, Vectors
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
-from neural_brane.sampling.buckets import CellSorter
+from neural_brane.sampling.buckets import TileSorter
 from neural_brane.sampling.pairs import EdgeSampler
 
-CHUNK_PAIRS = 500_000  # drawn, sorted and trained at a time: enough for many in each cell, little to keep
-PAIRS_PER_ROW = 16  # in a chunk, where there are cells: with more, a row would see one bucket for too long
-MIXED_PAIRS = 2_000_000  # of walks, drawn at a time and spread over chunks
+CHUNK_PAIRS = 500_000  # drawn, sorted and trained at a time: enough for many in each tile, little to keep
+PAIRS_PER_ROW = 16  # in a chunk, where there are tiles: with more, a row would see one bucket for too long
+MIXED_PAIRS = 2_000_000  # of walks, drawn at a time and dealt to chunks
 BLOCK_ROWS = 65_536  # filled with random numbers at a time
 
 
@@ -59,7 +59,7 @@ class SkipGram:
         first, second = two_seeds(seed)
         self.dim = dim
         self.drawn = 0
-        self.sorter = CellSorter(
+        self.sorter = TileSorter(
             sources.astype(np.float64),
             targets.astype(np.float64),
             negatives=negatives,
@@ -83,15 +83,15 @@ class SkipGram:
     def train(self, pairs: np.ndarray, first_rate: float, last_rate: float) -> None:
         """One step per pair, at a rate that falls evenly; chunk by chunk, neighbouring pairs in different chunks.
 
-        A walk has many pairs of the same few nodes. Sorted into cells all at once, they would pull a vector to
+        A walk has many pairs of the same few nodes. Sorted into tiles all at once, they would pull a vector to
         and fro.
         """
         chunks = max(1, -(-len(pairs) // self.chunk))
         rates = np.linspace(first_rate, last_rate, chunks + 1)
         for chunk in range(chunks):
             some = np.ascontiguousarray(pairs[chunk::chunks])
-            cells = self.sorter.sort(some, self.drawn)
-            sgns.train(self.source, self.target, *cells, rates[chunk], rates[chunk + 1])
+            tiles = self.sorter.sort(some, self.drawn)
+            sgns.train(self.source, self.target, *tiles, rates[chunk], rates[chunk + 1])
             self.drawn += len(some)
 
     @property

@@ -9,7 +9,14 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.linalg import by_slabs, inverse_frequency, leading, leading_steps, transition, weigh
+from neural_brane.linalg import (
+    by_slabs,
+    eigenvector_reports,
+    inverse_frequency,
+    leading_eigenvectors,
+    transition,
+    weigh,
+)
 from neural_brane.methods._factorisation import Factorisation
 from neural_brane.methods.base import Fitted, InductiveEmbedder
 from neural_brane.progress import Meter
@@ -28,11 +35,11 @@ class Hops:
 
     def across(self, other: "Hops", table: np.ndarray) -> np.ndarray:
         """M(Nᵀ table), where N is the same matrix of another graph, or of this one."""
-        spread = [table]
+        propagated = [table]
         for _ in self.weights[1:]:
-            spread.append(other.averages.T @ spread[-1])
+            propagated.append(other.averages.T @ propagated[-1])
         total = np.zeros((self.attributes.shape[0], table.shape[1]))
-        for weight, part in zip(reversed(self.weights), reversed(spread), strict=True):
+        for weight, part in zip(reversed(self.weights), reversed(propagated), strict=True):
             total = self.averages @ total
             if weight:
                 total += weight**2 * (self.attributes @ (other.attributes.T @ part))
@@ -56,8 +63,8 @@ class Spectral(Factorisation, InductiveEmbedder):
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Decomposition:
         hops = self._hops(graph, graph.attributes, graph.attributes)
-        meter = Meter(self.progress, leading_steps(len(graph), self.dim), "steps")
-        values, vectors = leading(
+        meter = Meter(self.progress, eigenvector_reports(len(graph), self.dim), "steps")
+        values, vectors = leading_eigenvectors(
             lambda table: hops.across(hops, table),
             len(graph), self.dim, seed=seed, threads=self.threads, report=meter.advance,
         )  # fmt: skip

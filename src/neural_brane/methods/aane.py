@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.linalg import by_slabs, leading, leading_steps, spread, weigh
+from neural_brane.linalg import by_slabs, eigenvector_reports, leading_eigenvectors, map_threads, weigh
 from neural_brane.methods._factorisation import Factorisation
 from neural_brane.methods.base import Vectors
 from neural_brane.methods.parameters import number, shared
@@ -52,8 +52,10 @@ class AANE(Factorisation):
     def _factorise(self, graph: AttributedGraph, seed: int) -> Vectors:
         nodes = len(graph)
         data = Data(weigh(graph.attributes, np.ones(graph.attributes.shape[1])), graph.adjacency.astype(np.float64))
-        meter = Meter(self.progress, leading_steps(nodes, self.dim) + 2 * self.epochs, "steps")
-        values, start = leading(data.affinity, nodes, self.dim, seed=seed, threads=self.threads, report=meter.advance)
+        meter = Meter(self.progress, eigenvector_reports(nodes, self.dim) + 2 * self.epochs, "steps")
+        values, start = leading_eigenvectors(
+            data.affinity, nodes, self.dim, seed=seed, threads=self.threads, report=meter.advance
+        )
         start *= np.sqrt(values)  # the best HHᵀ without links: a few turns settle from here, from U alone hundreds
         vectors, copy, gap = start, start, np.zeros_like(start)
         for _ in range(self.epochs):
@@ -85,7 +87,7 @@ class AANE(Factorisation):
         def measure(block: slice) -> None:
             apart[block] = np.linalg.norm(moving[entries.row[block]] - fixed[entries.col[block]], axis=1)
 
-        list(spread(measure, blocks, self.threads))
+        list(map_threads(measure, blocks, self.threads))
         pulls = (apart > 0) & (entries.row != entries.col)
         weights = np.divide(self.l2 * entries.data, apart, out=np.zeros_like(apart), where=pulls)
         return sparse.csr_array((weights, links.indices, links.indptr), links.shape)

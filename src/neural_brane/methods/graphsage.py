@@ -15,7 +15,7 @@ from neural_brane.methods import _torch as backend
 from neural_brane.methods.base import Fitted, InductiveEmbedder
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
-from neural_brane.sampling.neighbourhoods import number, sample_neighbours
+from neural_brane.sampling.neighbours import renumber, sample_neighbours
 from neural_brane.sampling.walks import WalkSampler
 
 NEGATIVE_POWER = 0.75
@@ -159,11 +159,11 @@ class GraphSAGE(InductiveEmbedder):
     ) -> Batch:
         """What it takes to embed the nodes of a batch: each node once, with its samples."""
         nodes = adjacency.shape[0]
-        targets, (pairs, negatives) = number([pairs, negatives], nodes)
+        targets, (pairs, negatives) = renumber([pairs, negatives], nodes)
         indptr_2, near = sample_neighbours(adjacency, targets, self.second_samples, rng)
-        hop_1, (own, near) = number([targets, near], nodes)
+        hop_1, (own, near) = renumber([targets, near], nodes)
         indptr_1, far = sample_neighbours(adjacency, hop_1, self.first_samples, rng)
-        hop_2, (far,) = number([far], nodes)
+        hop_2, (far,) = renumber([far], nodes)
         around_2 = _means(indptr_2, near, len(hop_1))
         around_1 = _means(indptr_1, far, len(hop_2))
         return Batch(pairs, negatives, own, around_2, attributes[hop_1], around_1, attributes[hop_2])

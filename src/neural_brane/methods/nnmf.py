@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.linalg import inverse_frequency, spread, weigh
+from neural_brane.linalg import inverse_frequency, map_threads, weigh
 from neural_brane.methods._factorisation import Factorisation
 from neural_brane.methods.parameters import shared
 from neural_brane.progress import Meter
@@ -101,4 +101,4 @@ def _update(factor: np.ndarray, other: np.ndarray, blocks: Blocks, threads: int 
         updated = factor[place] * ((matrix @ other) / given)
         factor[place] = np.where(updated < FADED, 0, updated)
 
-    list(spread(update, blocks, threads))
+    list(map_threads(update, blocks, threads))

@@ -8,9 +8,9 @@ from scipy import sparse
 from neural_brane.graph import AttributedGraph
 from neural_brane.linalg import (
     by_slabs,
+    eigenvector_reports,
     inverse_frequency,
-    leading,
-    leading_steps,
+    leading_eigenvectors,
     transition,
     unit_rows,
     weigh,
@@ -54,7 +54,7 @@ class TADW(Factorisation):
     epochs: int = shared("epochs", default=20, about="How many times W and H are solved for.")
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Factors:
-        meter = Meter(self.progress, leading_steps(len(graph), self.text_dim) + self.epochs, "steps")
+        meter = Meter(self.progress, eigenvector_reports(len(graph), self.text_dim) + self.epochs, "steps")
         text = self._text(graph, seed, meter)
         nodes, directions = self._alternate(text, transition(graph.adjacency), seed, meter)
         vectors = np.hstack([unit_rows(nodes), unit_rows(text @ directions)])[:, : self.dim]
@@ -63,7 +63,7 @@ class TADW(Factorisation):
     def _text(self, graph: AttributedGraph, seed: int, meter: Meter) -> np.ndarray:
         """Tᵀ (nodes, text_dim): the attributes in few directions."""
         words = weigh(graph.attributes, inverse_frequency(graph.attributes))
-        values, vectors = leading(
+        values, vectors = leading_eigenvectors(
             lambda table: words @ (words.T @ table),
             len(graph), self.text_dim, seed=seed, threads=self.threads, report=meter.advance,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""For each node, others drawn at an exact number of hops from it, and one farther than all of these."""
+"""For each node, one node drawn at each number of hops from it, and one that is farther away."""
 
 import numba
 import numpy as np
@@ -7,19 +7,20 @@ from scipy import sparse
 
 from neural_brane.sampling.random import advance, stream, uniform
 
-LIMIT = 256  # nodes kept of a hop beyond the first, and links followed from one node: a hub costs no more
-PATIENCE = 64  # draws before a node is taken to have all others within its hops
-BLOCKS = 16  # of nodes explored side by side, whatever the threads
+LIMIT = 256  # nodes kept of each hop beyond the first, and links followed from a node: bounds the cost of hubs
+PATIENCE = 64  # draws of a node that is farther away before giving up
+BLOCKS = 16  # of nodes, explored in parallel; fixed, so that threads change nothing
 
 
 class HopSampler:
     """Draws, for every node, one node uniformly at each hop 1 … hops and one beyond; the same for a seed and a round.
 
-    The first hop is exact. Of each later one at most LIMIT nodes are kept, a random part where there are more, so
-    memory grows with nodes + edges. A node is at the least hop by which it can be reached; a self-loop is no hop.
+    The first hop is exact. Of each later one at most LIMIT nodes are kept, chosen at random where there are more, so
+    that memory grows with nodes + edges. A node counts at the smallest hop by which it can be reached; a self-loop is
+    no hop.
 
-    sizes: (nodes, hops + 1) float64, how many nodes there are at each hop and beyond; of a hop that was cut, how
-    many were found.
+    sizes: (nodes, hops + 1) float64, how many nodes there are at each hop and beyond; where a hop was cut, how many
+    were found.
     """
 
     def __init__(self, adjacency: sparse.csr_array, *, hops: int, seed: int):
@@ -44,11 +45,11 @@ class HopSampler:
 
 @numba.njit(cache=True, parallel=True)
 def _explore(links, seed, kept, sizes, indptr, out):
-    """Search around every node, breadth first. Writes kept and sizes and, where indptr is given, the sets in out."""
+    """Search around every node, breadth first. Writes kept and sizes and, unless indptr is empty, the sets to out."""
     nodes, hops = kept.shape
     widest = max(LIMIT, np.diff(links[0]).max())
     for block in prange(BLOCKS):
-        seen = np.zeros(nodes, np.int64)  # the last node, plus one, in whose search it was met
+        seen = np.zeros(nodes, np.int64)  # 1 + the node whose search met this one last
         found = np.empty((hops + 1, widest), np.int64)
         for i in range(block, nodes, BLOCKS):
             state = stream(seed, i)
@@ -67,7 +68,7 @@ def _explore(links, seed, kept, sizes, indptr, out):
 
 @numba.njit(cache=True)
 def _expand(links, frontier, reached, seen, stamp, state):
-    """Keep in reached a uniform part of the unseen neighbours of a frontier. Returns the state and their number."""
+    """Write a uniform sample of a frontier's unseen neighbours to reached. Returns the state and how many there are."""
     indptr, indices = links
     count = 0
     for node in frontier:
@@ -113,7 +114,7 @@ def _draw(indptr, indices, sizes, seed, turn, drawn):
 
 @numba.njit(cache=True)
 def _within(indptr, indices, i, hops, j):
-    """Whether j is in one of the sets kept of i: a binary search in each."""
+    """Whether j is in one of the sets kept for i: a binary search in each."""
     for row in range(i * hops, (i + 1) * hops):
         members = indices[indptr[row] : indptr[row + 1]]
         at = np.searchsorted(members, j)

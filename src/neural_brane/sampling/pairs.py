@@ -5,13 +5,13 @@ import numpy as np
 from numba import prange
 from scipy import sparse
 
-from neural_brane.sampling.alias import draw_alias
+from neural_brane.sampling.alias import alias_table
+from neural_brane.sampling.draws import draw_alias
 from neural_brane.sampling.random import stream, uniform
-from neural_brane.sampling.tables import alias_table
 
 
 class EdgeSampler:
-    """Draws entry number 0, 1, 2, … of a seed from a sparse matrix, in proportion to its value."""
+    """Draws entries of a sparse matrix in proportion to their values: draws number 0, 1, 2, … of a seed."""
 
     def __init__(self, matrix: sparse.csr_array, *, seed: int = 0):
         self.seed = seed
@@ -27,10 +27,10 @@ class EdgeSampler:
 
 
 def window_pairs(walks: np.ndarray, *, window: int, seed: int, first: int) -> np.ndarray:
-    """Every node of walks (k, length) with those at most r places from it, r drawn from 1 … window for each place.
+    """Pair every node of walks (k, length) with the nodes at most r places away; r is drawn anew from 1 … window.
 
-    As word2vec does, so that near nodes count more. `first` numbers the first walk: it fixes what is drawn.
-    Returns (pairs, 2) int32, walk by walk.
+    This is word2vec's window: near nodes are paired more often. `first` is the number of the first walk, which fixes
+    what is drawn. Returns (pairs, 2) int32, walk by walk.
     """
     counts = np.empty(len(walks), np.int64)
     _count_pairs(walks, window, np.uint64(seed), first, counts)
@@ -50,7 +50,7 @@ def _draw_edges(sources, targets, alias, seed, first, pairs):
 
 @numba.njit(cache=True)
 def _reach(walks, w, place, window, seed, first):
-    """The first and last place of a window: inside the walk, and as far as this place's draw allows."""
+    """The first and last place of a window: inside the walk, at most the drawn radius from `place`."""
     chance = uniform(stream(seed, (first + w) * walks.shape[1] + place))
     radius = 1 + np.int64(chance * window)
     last = min(place + radius, walks.shape[1] - 1)

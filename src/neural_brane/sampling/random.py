@@ -1,4 +1,4 @@
-"""Counter-based random numbers: the draw of a place in a stream, whatever was drawn before and by which thread."""
+"""Counter-based random numbers: each depends on a seed and a counter alone, not on earlier draws or on threads."""
 
 import numba
 import numpy as np

@@ -5,16 +5,15 @@ import numpy as np
 from numba import prange
 from scipy import sparse
 
-from neural_brane.sampling.alias import draw_alias
-from neural_brane.sampling.neighbours import draw_neighbour, is_neighbour
+from neural_brane.sampling.draws import draw_alias, draw_neighbour, is_neighbour
 from neural_brane.sampling.random import advance, stream, uniform
-from neural_brane.sampling.tables import triplet_tables
+from neural_brane.sampling.triplet_tables import triplet_tables
 
-PATIENCE = 64  # rejections before the exact search, which takes a pass over all nodes
+PATIENCE = 64  # rejected draws before the exact draw, which passes over all nodes
 
 
 class TripletSampler:
-    """Draws triplet number 0, 1, 2, … of a seed; any range of them can be asked for, in any order.
+    """Draws triplets number 0, 1, 2, … of a seed; any range of them can be drawn, in any order.
 
     u is uniform over the nodes that have a neighbour and a non-neighbour, i is drawn in proportion to the
     edge's weight, j in proportion to (number of neighbours) ** negative_power among the nodes that are not
@@ -55,7 +54,7 @@ def _draw(tables, alias, allow_self, seed, first, triplets):
 
 @numba.njit(cache=True)
 def _draw_other(tables, alias, u, allow_self, state):
-    """Reject neighbours of u; for a node linked to almost all, draw from what is left, exactly."""
+    """Draw j, rejecting neighbours of u; where u is linked to almost all nodes, draw from the others alone."""
     for _ in range(PATIENCE):
         state = advance(state)
         j = draw_alias(alias, uniform(state))

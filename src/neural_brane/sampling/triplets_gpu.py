@@ -1,6 +1,6 @@
-"""Triplets drawn on the GPU: the same stream of the same seed as `triplets`, number by number."""
+"""Triplets drawn on the GPU: the same as those of `triplets` for the same seed, bit for bit."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -8,17 +8,25 @@ import triton
 import triton.language as tl
 from scipy import sparse
 
-from neural_brane.sampling.tables import triplet_tables
+from neural_brane.sampling.triplet_tables import triplet_tables
 
 PATIENCE = tl.constexpr(64)  # as in `triplets`
 BLOCK = 128
 _STEP = tl.constexpr(0x9E3779B97F4A7C15)
 
 
-class TripletSampler:
-    """Draws triplet number 0, 1, 2, … of a seed, as `triplets.TripletSampler` does, into the GPU's memory.
+class Counts(NamedTuple):
+    """How many there are of what the kernel draws and draws from."""
 
-    `placed` are the graph's bags of neighbours where they are there already: the two then share them.
+    triplets: int
+    anchors: int
+    nodes: int
+
+
+class TripletSampler:
+    """Draws triplets number 0, 1, 2, … of a seed, as `triplets.TripletSampler` does, into the GPU's memory.
+
+    placed: the graph's bags of neighbours, if they are in the GPU's memory already; the sampler then shares them.
     """
 
     def __init__(
@@ -45,9 +53,9 @@ class TripletSampler:
         """Triplets first … first + count - 1 of the stream, as (count, 3) int32."""
         tables, alias = self._tables, self._alias
         triplets = torch.empty((count, 3), dtype=torch.int32, device=tables.indptr.device)
-        # A fused multiply-add rounds once where the CPU rounds twice, and would draw another node now and then.
+        # A fused multiply-add rounds once where the CPU rounds twice, and would sometimes draw another node.
         _draw[triton.cdiv(count, BLOCK),](
-            *tables, *alias, triplets, self.seed, first, count, len(tables.anchors), len(tables.weights),
+            tables, alias, triplets, self.seed, first, Counts(count, len(tables.anchors), len(tables.weights)),
             WEIGHTED=len(tables.cumulative) > 0, ALLOW_SELF=self.allow_self_negative, BLOCK=BLOCK,
             enable_fp_fusion=False,
         )  # fmt: skip
@@ -60,39 +68,40 @@ def _place(array: np.ndarray, device: str) -> Any:
 
 @triton.jit(do_not_specialize=["seed", "first"])
 def _draw(
-    indptr, indices, cumulative, anchors, weights, keep, other, triplets, seed, first, count, anchor_count, nodes,
+    tables, alias, triplets, seed, first, counts,
     WEIGHTED: tl.constexpr, ALLOW_SELF: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
+    """Write triplets (counts.triplets, 3) int32, number first and on; tables is TripletTables, alias AliasTable."""
     t = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    live = t < count
+    live = t < counts.triplets
     state = _mix(seed.to(tl.uint64) ^ _mix((first + t).to(tl.uint64) + _STEP))
-    u = tl.load(anchors + (_uniform(state) * anchor_count).to(tl.int64), mask=live, other=0).to(tl.int64)
+    u = tl.load(tables.anchors + (_uniform(state) * counts.anchors).to(tl.int64), mask=live, other=0).to(tl.int64)
     state += _STEP
-    start, stop = tl.load(indptr + u), tl.load(indptr + u + 1)
+    start, stop = tl.load(tables.indptr + u), tl.load(tables.indptr + u + 1)
 
     if WEIGHTED:
-        target = _uniform(state) * tl.load(cumulative + stop - 1, mask=live, other=0)
-        low = _search(cumulative, start, stop - 1, target, STRICT=True)
+        target = _uniform(state) * tl.load(tables.cumulative + stop - 1, mask=live, other=0)
+        low = _search(tables.cumulative, start, stop - 1, target, STRICT=True)
     else:
         low = start + (_uniform(state) * (stop - start)).to(tl.int64)
-    i = tl.load(indices + low, mask=live, other=0)
+    i = tl.load(tables.indices + low, mask=live, other=0)
 
     j = tl.zeros([BLOCK], tl.int64)
     pending = live
     tries = 0
     while (tries < PATIENCE) & (tl.max(pending.to(tl.int32), 0) > 0):
         state += _STEP
-        position = _uniform(state) * nodes
+        position = _uniform(state) * counts.nodes
         k = position.to(tl.int64)
-        stay = position - k < tl.load(keep + k)
-        drawn = tl.where(stay, k, tl.load(other + k))
+        stay = position - k < tl.load(alias.keep + k)
+        drawn = tl.where(stay, k, tl.load(alias.other + k))
         j = tl.where(pending, drawn, j)
-        pending &= _excluded(indices, start, stop, u, drawn, ALLOW_SELF)
+        pending &= _excluded(tables.indices, start, stop, u, drawn, ALLOW_SELF)
         tries += 1
     if tl.max(pending.to(tl.int32), 0) > 0:
-        _, total = _walk(indices, weights, start, stop, u, nodes, float("inf"), ALLOW_SELF, BLOCK)
+        _, total = _walk(tables, start, stop, u, counts.nodes, float("inf"), ALLOW_SELF, BLOCK)
         target = _uniform(state + _STEP) * total
-        exact, _ = _walk(indices, weights, start, stop, u, nodes, target, ALLOW_SELF, BLOCK)
+        exact, _ = _walk(tables, start, stop, u, counts.nodes, target, ALLOW_SELF, BLOCK)
         j = tl.where(pending, exact, j)
     tl.store(triplets + 3 * t, u, mask=live)
     tl.store(triplets + 3 * t + 1, i, mask=live)
@@ -114,7 +123,7 @@ def _uniform(state):
 
 @triton.jit
 def _search(values, low, high, target, STRICT: tl.constexpr):
-    """The first place from low to high whose value is ≥ target, or > target if STRICT; high if there is none."""
+    """The first place in low … high - 1 whose value is ≥ target, or > target if STRICT; high if there is none."""
     while tl.max(high - low, 0) > 0:
         open_ = low < high
         middle = (low + high) // 2
@@ -127,21 +136,21 @@ def _search(values, low, high, target, STRICT: tl.constexpr):
 
 @triton.jit
 def _excluded(indices, start, stop, u, node, ALLOW_SELF: tl.constexpr):
-    """Whether a node may not be u's j: a neighbour in its sorted row, or itself."""
+    """Whether a node must not be drawn as j: it is a neighbour of u, or u itself unless ALLOW_SELF."""
     place = _search(indices, start, stop, node, STRICT=False)
     found = tl.load(indices + place, mask=place < stop, other=-1) == node
     return found if ALLOW_SELF else found | (node == u)
 
 
 @triton.jit
-def _walk(indices, weights, start, stop, u, nodes, target, ALLOW_SELF: tl.constexpr, BLOCK: tl.constexpr):
-    """Add up the weights of u's non-neighbours until they pass target: the last one added and the sum."""
+def _walk(tables, start, stop, u, nodes, target, ALLOW_SELF: tl.constexpr, BLOCK: tl.constexpr):
+    """Add up the weights of u's non-neighbours until they exceed target. Returns the last one added and the sum."""
     total = tl.zeros([BLOCK], tl.float64)
     last = tl.full([BLOCK], -1, tl.int64)
     for k in range(nodes):
         node = tl.full([BLOCK], k, tl.int64)
-        weight = tl.load(weights + node)
-        adding = (total <= target) & (weight > 0) & ~_excluded(indices, start, stop, u, node, ALLOW_SELF)
+        weight = tl.load(tables.weights + node)
+        adding = (total <= target) & (weight > 0) & ~_excluded(tables.indices, start, stop, u, node, ALLOW_SELF)
         last = tl.where(adding, node, last)
         total += tl.where(adding, weight, 0.0)
     return last, total

@@ -1,22 +1,22 @@
-"""Random walks: walk number k of a seed, whoever asks for it, of first order or of node2vec's second order."""
+"""Random walks of first order, or of node2vec's second order. Walk k of a seed is the same on any number of threads."""
 
 import numba
 import numpy as np
 from numba import prange
 from scipy import sparse
 
-from neural_brane.sampling.neighbours import draw_neighbour, is_neighbour
+from neural_brane.sampling.draws import draw_neighbour, is_neighbour
+from neural_brane.sampling.neighbours import neighbour_table
 from neural_brane.sampling.random import advance, stream, uniform
-from neural_brane.sampling.tables import neighbours
 
 
 class WalkSampler:
-    """Draws walk number 0, 1, 2, … of a seed; any range of them can be asked for, in any order.
+    """Draws walks number 0, 1, 2, … of a seed; any range of them can be drawn, in any order.
 
     Every n walks in a row start once at each of the n nodes. A step is drawn in proportion to the edge's weight
     and, where p or q is not 1, to node2vec's bias: 1/p back to the node before, 1 to a neighbour of that node,
-    1/q farther away. The bias is kept exactly, by rejection: no table but the graph's own. A self-loop is an edge
-    as any other; a walk that reaches a node without neighbours ends.
+    1/q farther away. Rejection makes the bias exact without any table but the graph's own. A self-loop is an edge
+    like any other; a walk that reaches a node without neighbours ends.
     """
 
     def __init__(self, adjacency: sparse.csr_array, *, length: int, p: float = 1.0, q: float = 1.0, seed: int = 0):
@@ -24,11 +24,11 @@ class WalkSampler:
         self.p = p
         self.q = q
         self.seed = seed
-        self._neighbours = neighbours(adjacency)
+        self._neighbours = neighbour_table(adjacency)
         self._starts = np.random.default_rng(seed).permutation(adjacency.shape[0]).astype(np.int32)
 
     def draw(self, first: int, count: int) -> np.ndarray:
-        """Walks first … first + count - 1, as (count, length) int32; -1 follows the end of one that ends early."""
+        """Walks first … first + count - 1, as (count, length) int32, padded with -1 where a walk ends early."""
         walks = np.empty((count, self.length), np.int32)
         _draw(self._neighbours, self._starts, 1 / self.p, 1 / self.q, np.uint64(self.seed), first, walks)
         return walks
@@ -55,7 +55,7 @@ def _draw(tables, starts, back, away, seed, first, walks):
 
 @numba.njit(cache=True)
 def _second_order(tables, before, node, back, away, state):
-    """Draw by weight until a draw is kept, which happens in proportion to its bias. Returns the state and the node."""
+    """Draw by weight and accept in proportion to the bias, until one is accepted. Returns the state and the node."""
     highest = max(1.0, back, away)
     lowest = min(1.0, back, away)
     while True:
@@ -63,7 +63,7 @@ def _second_order(tables, before, node, back, away, state):
         following = np.int64(draw_neighbour(tables, node, uniform(state)))
         state = advance(state)
         chance = uniform(state) * highest
-        if chance < lowest:  # kept whatever its bias: no need to look it up
+        if chance < lowest:  # accepted whatever its bias: no need to look it up
             return state, following
         if chance < (back if following == before else 1.0 if is_neighbour(tables, before, following) else away):
             return state, following

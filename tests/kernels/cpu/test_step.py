@@ -3,7 +3,8 @@ import pytest
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import cpu, reference
-from neural_brane.kernels.model import MAX, MEAN, SUM, Bags, Model, padded, zeros
+from neural_brane.kernels.cpu.step import TWIN_ROWS
+from neural_brane.kernels.model import MAX, MEAN, SUM, Bags, Model
 
 
 def assert_follows_the_reference(case, settings) -> None:
@@ -11,7 +12,7 @@ def assert_follows_the_reference(case, settings) -> None:
     slow = case._replace(model=Model(*(theta.astype(np.float64) for theta in case.model)))
     np.testing.assert_allclose(cpu.train(*case, settings), reference.train(*slow, settings), rtol=1e-4)
     for name, found, expected in zip(Model._fields, case.model, slow.model, strict=True):
-        # An entry near zero is judged by the size of its table: its own digits are those of a difference.
+        # An entry near zero is the difference of larger numbers: it is judged by the size of its table.
         size = np.abs(expected).mean() if expected.size else 0
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * size, err_msg=name)
 
@@ -40,19 +41,19 @@ def test_any_widths_follow_the_reference(make_case, settings, d1, d2):
 
 
 @pytest.mark.parametrize("pooling", [MAX, SUM])
-def test_hubs_that_come_again_follow_the_reference(make_case, settings, pooling):
+def test_repeated_hubs_follow_the_reference(make_case, settings, pooling):
     """A long bag is pooled once for all of a block's slots that have it."""
     case, hub = make_case(steps=20), 1
     lists = np.split(case.neighbour_bags.indices, case.neighbour_bags.indptr[1:-1])
     lists[hub] = np.arange(len(lists), dtype=np.int32)
-    assert len(lists[hub]) >= cpu.TWIN_ROWS
+    assert len(lists[hub]) >= TWIN_ROWS
     bags = Bags(np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
     case.triplets[:, ::3, 1] = case.triplets[:, 1::5, 2] = hub
     assert_follows_the_reference(case._replace(neighbour_bags=bags), settings._replace(pooling=pooling))
 
 
 def test_strong_decay_over_many_steps_keeps_the_tables_exact(make_case, settings):
-    """The common factor of the tables passes its smallest value and is folded in on the way."""
+    """The tables' common factor falls below its smallest value and is multiplied into the tables."""
     assert_follows_the_reference(make_case(steps=100), settings._replace(parameter_l2=0.2))
 
 
@@ -89,8 +90,3 @@ def test_an_impossible_number_of_threads_is_refused():
         cpu.threads(1_000_000),
     ):
         pass
-
-
-def test_tables_start_on_a_cache_line():
-    assert zeros(3, 16).ctypes.data % 64 == 0
-    assert [padded(width) for width in (0, 1, 16, 75)] == [0, 16, 16, 80]

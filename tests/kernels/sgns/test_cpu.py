@@ -5,11 +5,11 @@ from neural_brane.kernels import cpu
 from neural_brane.kernels.model import padded, zeros
 from neural_brane.kernels.sgns import cpu as sgns
 from neural_brane.kernels.sgns import reference as reference_sgns
-from neural_brane.sampling.buckets import CellSorter
+from neural_brane.sampling.buckets import TileSorter
 
 
 def make_case(rows=300, width=20, count=2000, *, one_table=False, buckets=None, negatives=5):
-    """Tables and pairs in cells; with one table no pair joins a row with itself."""
+    """Tables and pairs in tiles; with one table no pair joins a row with itself."""
     rng = np.random.default_rng(0)
     frequency = rng.random(rows) + 0.1
     source = zeros(rows, padded(width))
@@ -20,19 +20,19 @@ def make_case(rows=300, width=20, count=2000, *, one_table=False, buckets=None, 
         target[:, :width] = rng.normal(scale=0.3, size=(rows, width))
     pairs = rng.integers(0, rows, (count, 2)).astype(np.int32)
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    sorter = CellSorter(frequency, frequency, one_table=one_table, buckets=buckets, negatives=negatives, seed=1)
+    sorter = TileSorter(frequency, frequency, one_table=one_table, buckets=buckets, negatives=negatives, seed=1)
     return source, target, sorter.sort(pairs, 0)
 
 
 @pytest.mark.parametrize("one_table", [False, True])
 @pytest.mark.parametrize("buckets", [1, 2, 4])
 def test_training_follows_the_reference(one_table, buckets):
-    source, target, cells = make_case(one_table=one_table, buckets=buckets)
+    source, target, tiles = make_case(one_table=one_table, buckets=buckets)
     slow_source = source.astype(np.float64)
     slow_target = slow_source if one_table else target.astype(np.float64)
-    reference_sgns.train(slow_source, slow_target, *cells, 0.2, 0.05)
+    reference_sgns.train(slow_source, slow_target, *tiles, 0.2, 0.05)
     before = source.copy()
-    sgns.train(source, target, *cells, 0.2, 0.05)
+    sgns.train(source, target, *tiles, 0.2, 0.05)
     assert np.abs(source - before).max() > 0.1
     np.testing.assert_allclose(source, slow_source, atol=2e-5)
     np.testing.assert_allclose(target, slow_target, atol=2e-5)
@@ -40,10 +40,10 @@ def test_training_follows_the_reference(one_table, buckets):
 
 @pytest.mark.parametrize(("width", "negatives"), [(1, 1), (16, 20), (150, 5)])
 def test_any_width_and_number_of_negatives_follow_the_reference(width, negatives):
-    source, target, cells = make_case(rows=50, width=width, count=300, negatives=negatives)
+    source, target, tiles = make_case(rows=50, width=width, count=300, negatives=negatives)
     slow = source.astype(np.float64), target.astype(np.float64)
-    reference_sgns.train(*slow, *cells, 0.1, 0.0)
-    sgns.train(source, target, *cells, 0.1, 0.0)
+    reference_sgns.train(*slow, *tiles, 0.1, 0.0)
+    sgns.train(source, target, *tiles, 0.1, 0.0)
     np.testing.assert_allclose(source, slow[0], atol=2e-5)
     np.testing.assert_allclose(target, slow[1], atol=2e-5)
     assert not source[:, width:].any()

@@ -1,7 +1,7 @@
-"""Sixteen float32 numbers of a table's row as one value, for kernels whose loops Numba does not vectorise.
+"""Whole registers in Numba: a lane is LANE float32 numbers of a table's row as one value.
 
-Where rows of one table are read and written in turn, the compiler must suspect that they overlap; and what it keeps
-from row to row it keeps in memory. These say what to do with whole registers instead.
+Numba does not vectorise loops that read and write rows of one table in turn: it cannot exclude that they overlap, and
+it keeps running results in memory. These functions work on whole registers instead. `prefetch` asks for a cache line.
 """
 
 from llvmlite import ir
@@ -12,10 +12,11 @@ from neural_brane.kernels.model import LANE
 
 _FLOAT, _NUMBER = ir.FloatType(), ir.IntType(32)
 VECTOR = ir.VectorType(_FLOAT, LANE)
+_READ, _KEEP, _DATA = 0, 3, 1  # prefetch for reading; keep in every cache; data, not instructions
 
 
 class Lane(types.Type):
-    """Numba's name for such a value."""
+    """Numba's type of a lane."""
 
     def __init__(self):
         super().__init__("Lane")
@@ -37,12 +38,12 @@ def place_of(context, builder, kind, table, row, column):
 
 
 def lane_of(context, builder, kind, table, row, column):
-    """Where table[row, column] stands, as the address of a lane."""
+    """The address of the lane table[row, column : column + LANE]."""
     return builder.bitcast(place_of(context, builder, kind, table, row, column), VECTOR.as_pointer())
 
 
-def spread(builder, number):
-    """A vector of one number."""
+def broadcast(builder, number):
+    """A vector that repeats one number."""
     single = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, _NUMBER(0))
     return builder.shuffle_vector(single, single, ir.Constant(ir.VectorType(_NUMBER, LANE), [0] * LANE))
 
@@ -76,20 +77,20 @@ def store(typing_context, value, table, row, column):
 
 @intrinsic
 def fill(typing_context, number):
-    """A lane of one number."""
+    """A lane that repeats one number."""
 
     def generate(context, builder, signature, arguments):
-        return spread(builder, arguments[0])
+        return broadcast(builder, arguments[0])
 
     return lane(types.float32), generate
 
 
 @intrinsic
 def label(typing_context, number):
-    """A lane of one int32 number: to be chosen and stored, not to reckon with."""
+    """A lane that repeats one int32 number: to be selected and stored; arithmetic on it is meaningless."""
 
     def generate(context, builder, signature, arguments):
-        return spread(builder, builder.bitcast(arguments[0], _FLOAT))
+        return broadcast(builder, builder.bitcast(arguments[0], _FLOAT))
 
     return lane(types.int32), generate
 
@@ -107,7 +108,7 @@ def if_greater(typing_context, a, b, then, otherwise):
 
 @intrinsic
 def multiply_add(typing_context, a, b, c):
-    """a × b + c, rounded once where the processor can."""
+    """a × b + c, rounded once where the processor has such an instruction."""
 
     def generate(context, builder, signature, arguments):
         return fused(builder, *arguments)
@@ -117,7 +118,7 @@ def multiply_add(typing_context, a, b, c):
 
 @intrinsic
 def total(typing_context, value):
-    """The sum of a lane's numbers, halves added to halves."""
+    """The sum of a lane's numbers, always in the same order: one half is added to the other, again and again."""
 
     def generate(context, builder, signature, arguments):
         part, width = arguments[0], LANE
@@ -128,3 +129,19 @@ def total(typing_context, value):
         return builder.extract_element(part, _NUMBER(0))
 
     return types.float32(lane), generate
+
+
+@intrinsic
+def prefetch(typing_context, table, row, column):
+    """Ask for the cache line of table[row, column]: a later read of it takes less time, nothing else changes."""
+
+    def generate(context, builder, signature, arguments):
+        place = place_of(context, builder, signature.args[0], *arguments)
+        byte = ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, _NUMBER, _NUMBER, _NUMBER])
+        instruction = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        hints = [ir.Constant(_NUMBER, hint) for hint in (_READ, _KEEP, _DATA)]
+        builder.call(instruction, [builder.bitcast(place, byte), *hints])
+        return context.get_dummy_value()
+
+    return types.none(table, types.int64, types.int64), generate

@@ -1,16 +1,15 @@
-"""Pool the rows of one node's bag, a lane of columns in registers at a time.
+"""Pool the rows of one node's bag, one lane of columns at a time, in registers.
 
-The first lane fetches the rows; the others find them in the cache.
+The pass over the first lane brings the rows into the cache, where the other lanes find them.
 """
 
 import numba
 import numpy as np
 
-from neural_brane.kernels.cpu.lanes import fill, if_greater, label, load, multiply_add, store
-from neural_brane.kernels.cpu.prefetch import prefetch
+from neural_brane.kernels.cpu.lanes import fill, if_greater, label, load, multiply_add, prefetch, store
 from neural_brane.kernels.model import LANE, MAX, MEAN
 
-PREFETCH = 4  # rows between the one being pooled and the one asked for: a read from memory takes about as long
+PREFETCH = 4  # rows ahead of the one being pooled: pooling so many takes about as long as a read from memory
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -29,7 +28,7 @@ def pool(bags, table, node, settings, pooled, winner, slot):
 
 @numba.njit(cache=True, error_model="numpy")
 def prefetch_bag(bags, table, node):
-    """Ask for the first rows of the node that comes next; `pool` asks for those that follow."""
+    """Prefetch the first rows of the next node; `pool` prefetches the rest."""
     start = bags.indptr[node]
     for k in range(start, min(start + PREFETCH, bags.indptr[node + 1])):
         _prefetch_row(table, bags.indices[k])
@@ -52,7 +51,7 @@ def _largest(bags, table, start, stop, column, zero_floor, pooled, winner, slot)
             for ahead in range(k + PREFETCH, min(k + PREFETCH + 2, stop)):
                 _prefetch_row(table, bags.indices[ahead])
         value, next_value = load(table, row, column), load(table, next_row, column)
-        # Two rows are compared with each other first: the wait is for one comparison with the best, not two.
+        # Two rows are compared with each other first, so that each pair waits for the best only once.
         larger = if_greater(next_value, value, next_value, value)
         mark = if_greater(next_value, value, label(next_row), label(row))
         which = if_greater(larger, best, mark, which)

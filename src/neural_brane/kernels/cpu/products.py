@@ -1,6 +1,6 @@
-"""Products of small matrices on one core, without BLAS: what these take, its packing and calls would take again.
+"""Products of small matrices on one core. For these, the packing and the calls of BLAS would double the time.
 
-A tile of the result stays in registers while the depth is walked, and every number of it is one sum in one order:
+A tile of the result stays in registers over the whole inner dimension, and every number of it is one sum in one order:
 the tiles' shape changes no bit.
 """
 
@@ -10,12 +10,12 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from neural_brane.kernels.cpu.lanes import VECTOR, fused, lane_of, place_of, spread
+from neural_brane.kernels.cpu.lanes import VECTOR, broadcast, fused, lane_of, place_of
 from neural_brane.kernels.model import LANE
 
 ROWS = 5
-LANES = 5 if llvm.get_host_cpu_features().get("avx512f") else 1  # with 32 long registers a tile has 25 of them
-DEPTH = 80  # so much of a tile's columns stays in the nearest cache while the rows take turns
+LANES = 5 if llvm.get_host_cpu_features().get("avx512f") else 1  # AVX-512 has 32 registers, of which a tile takes 25
+DEPTH = 80  # of the inner dimension at a time: that much of b stays in the first cache for all rows of a
 _INDEX = ir.IntType(64)
 
 
@@ -33,7 +33,7 @@ def multiply(a, b, c):
 
 @numba.njit(cache=True, error_model="numpy")
 def _multiply_columns(a, b, c, column, wide, first, last):
-    """LANES lanes of c where there is room for a wide tile, else one."""
+    """Compute LANES lanes of c's columns if wide, else one lane."""
     whole = len(a) // ROWS * ROWS
     for row in range(0, whole, ROWS):
         if wide:
@@ -48,7 +48,7 @@ def _multiply_columns(a, b, c, column, wide, first, last):
 
 
 def _tile_of(rows: int, lanes: int):
-    """A function that multiplies a tile: rows × lanes registers, or twice or four times so many shorter ones."""
+    """A function that computes a tile of rows × lanes vectors; shorter registers hold a vector in two or four."""
 
     @intrinsic
     def tile(typing_context, a, b, c, row, column, first, last):
@@ -79,7 +79,7 @@ def _walk_depth(builder, places, rows, lanes, row, column, first, last):
     builder.position_at_end(loop)
     k, sums = builder.phi(_INDEX), [builder.phi(VECTOR) for _ in results]
     columns = [builder.load(b(k, j), align=4) for j in across]
-    numbers = [spread(builder, builder.load(a(i, k))) for i in down]
+    numbers = [broadcast(builder, builder.load(a(i, k))) for i in down]
     pairs = [(number, lane) for number in numbers for lane in columns]
     after = [fused(builder, *pair, total) for pair, total in zip(pairs, sums, strict=True)]
     k_next = builder.add(k, _INDEX(1))

@@ -1,23 +1,24 @@
-"""Neural-Brane on the CPU, in Numba: the kernels of `reference`, fast, and the same bit for bit on any threads.
+"""Neural-Brane on the CPU, in Numba: the functions of `reference`, with the same bits on any number of threads.
 
-A batch is cut into blocks whose number does not depend on the threads. One parallel pass takes the blocks: each
-pools its rows, runs its own small matrix products, and keeps its share of W's gradient. A second pass owns
-columns: each task walks all slots in order and writes only its own columns of a table, or its own rows of W.
-So no two threads write one number, and every sum has one order.
+A batch is cut into blocks whose number does not depend on the threads. A first parallel pass runs over the blocks: each
+pools its rows, computes its own small matrix products, and keeps its share of W's gradient. A second parallel pass runs
+over columns: each task goes through all slots in order and writes only its own columns of a table, or its own rows of
+W. So no two threads write the same number, and every sum has one order.
 """
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Threads meet twice a step. Left alone, OpenMP's spin for milliseconds there, which starves whatever else the
-# machine runs and, through it, themselves. It is read when Numba first starts its threads.
+# Threads wait for each other twice a step. By default OpenMP's threads spin for milliseconds there, which takes time
+# from other processes and from each other. OpenMP reads this variable when Numba first starts its threads.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 import numba
 import numpy as np
 from numba import prange
+from threadpoolctl import threadpool_limits
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
@@ -25,11 +26,10 @@ from neural_brane.kernels.cpu.pooling import pool, prefetch_bag
 from neural_brane.kernels.cpu.products import multiply
 from neural_brane.kernels.cpu.workspace import make_workspace
 from neural_brane.kernels.model import LANE, MAX, MEAN, Bags, Model, Settings
-from neural_brane.linalg import one_order
 
-WEIGHT_TASKS = 4
-TWIN_ROWS = 32  # from so many on, a bag that was pooled before is looked for
-SMALLEST_SCALE = 0.25
+WEIGHT_TASKS = 4  # that share the rows of W
+TWIN_ROWS = 32  # rows: for a longer bag, an earlier slot of the same node is looked for
+SMALLEST_SCALE = 0.25  # of the tables' common factor
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.nd
 
 def hide(model: Model, pooled: np.ndarray):
     """h(u) = ReLU(W f(u) + b). Returns (k, hidden)."""
-    with one_order():
+    with threadpool_limits(1, "blas"):  # on more threads the order of its sums, and so their last bits, may change
         return reference.hide(model, pooled)
 
 
@@ -77,16 +77,16 @@ def hide(model: Model, pooled: np.ndarray):
 def _train(model, attribute_bags, neighbour_bags, triplets, settings, work, losses):
     """The loop of `train`: per step one pass over blocks, then one over columns.
 
-    L2 on the parameters shrinks every row of both tables at every step. A common factor does it in no time:
-    the tables hold P / scale, and pooling commutes with a positive factor.
+    L2 on the parameters shrinks every row of both tables at every step. One common factor does that without touching
+    the rows: the tables hold P / scale, and pooling commutes with a positive factor.
     """
     tasks = (model.attribute_table.shape[1] + model.neighbour_table.shape[1]) // LANE + WEIGHT_TASKS
     decay = np.float32(1 - 2 * settings.learning_rate * settings.parameter_l2)
     scale = np.float32(1)
     for step in range(len(triplets)):
         batch = triplets[step]
-        # Numba compiles a function anew for every type of its arguments, and the index of prange changes its type on
-        # the way: the casts, here and below, save seconds at the first run.
+        # Numba compiles a function once per type of its arguments, and prange's index changes its type during
+        # compilation: the casts, here and below, save seconds at the first run.
         for block in prange(work.pooled.shape[0]):
             _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, np.int64(block))
         losses[step] = _mean(work.loss_share, len(batch))
@@ -101,7 +101,7 @@ def _train(model, attribute_bags, neighbour_bags, triplets, settings, work, loss
 
 @numba.njit(cache=True, error_model="numpy")
 def _mean(shares, count):
-    """The shares added up in order, over a count."""
+    """The sum of the shares, in order, divided by count."""
     total = 0.0
     for share in shares:
         total += share
@@ -139,7 +139,7 @@ def _block(model, attribute_bags, neighbour_bags, batch, settings, scale, work, 
 
 @numba.njit(cache=True, error_model="numpy")
 def _pool_all(bags, table, triplets, settings, scale, best, winner, pooled, first, last):
-    """Pool one table for all u, then all i, then all j: into columns first to last of pooled, and winner."""
+    """Pool one table for all u, then all i, then all j; writes columns first to last of pooled, and winner."""
     count = len(triplets)
     for role in range(3):
         for t in range(count):
@@ -157,9 +157,9 @@ def _pool_all(bags, table, triplets, settings, scale, best, winner, pooled, firs
 
 @numba.njit(cache=True, error_model="numpy")
 def _twin(bags, triplets, role, t):
-    """An earlier slot of the same node, or -1; a short bag is sooner pooled again than looked for.
+    """An earlier slot of the same node, or -1. A short bag has none: pooling it again is faster than looking.
 
-    In a graph with hubs they are in every batch, often, and their bags are most of what there is to read.
+    Hubs occur many times in every batch, and their bags are most of what a batch reads.
     """
     node = triplets[t, role]
     if bags.indptr[node + 1] - bags.indptr[node] < TWIN_ROWS:
@@ -173,7 +173,7 @@ def _twin(bags, triplets, role, t):
 
 @numba.njit(cache=True, error_model="numpy", fastmath=True)
 def _score(hidden, bias, settings, count):
-    """Turn Wf of a block's u, i and j rows into dL/dz in place; returns the block's sum of −ln σ."""
+    """Replace W f of a block's u, i and j rows by dL/dz, in place; returns the block's sum of −ln σ."""
     total = 0.0
     zero = np.float32(0)
     shrink = np.float32(2 * settings.hidden_l2)
@@ -218,12 +218,12 @@ def _update(model, attribute_bags, neighbour_bags, batch, settings, scale, decay
 
 @numba.njit(cache=True, error_model="numpy")
 def _update_table(table, bags, triplets, settings, scale, winner, slope, column, first, last):
-    """Walk all slots of the batch in order; subtract their gradients from LANE columns of one table.
+    """Subtract the gradients of all slots, in order, from LANE columns of one table.
 
     The table's gradients are columns first to last of slope (blocks, rows, dim).
     """
     columns = min(LANE, last - first - column)
-    # Unsigned: Numba tests other indices for -1, -2, …
+    # Unsigned, because Numba tests signed indices for negative values.
     at, column = np.uint64(first + column), np.uint64(column)
     rate = np.float32(settings.learning_rate / scale)
     blocks, batch = slope.shape[0], len(triplets)
@@ -248,7 +248,7 @@ def _update_table(table, bags, triplets, settings, scale, winner, slope, column,
 
 @numba.njit(cache=True, error_model="numpy")
 def _update_weight(model, settings, decay, work, task):
-    """Add up the blocks' shares in order and take the step on this task's rows of W and b."""
+    """Add up the blocks' shares in order and update this task's rows of W and b."""
     hidden, dim = model.weight.shape
     rate = np.float32(settings.learning_rate)
     for k in range(task * hidden // WEIGHT_TASKS, (task + 1) * hidden // WEIGHT_TASKS):

@@ -1,4 +1,4 @@
-"""The memory that the CPU's steps work in, made once and used by every step."""
+"""The scratch memory of the CPU's steps, allocated once per call of `train`."""
 
 from typing import NamedTuple
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from neural_brane.kernels.model import Model, padded, zeros
 
-BLOCK_TRIPLETS = 25  # smaller blocks spread over more threads, larger ones make faster matrix products
+BLOCK_TRIPLETS = 25  # smaller blocks keep more threads busy, larger ones make faster matrix products
 MAX_BLOCKS = 64
 
 
 class Workspace(NamedTuple):
-    """Scratch of one batch, a block at a time. Rows are padded to whole lanes."""
+    """The arrays of one batch, with a slice for each block of triplets. Rows are padded to whole lanes."""
 
     pooled: np.ndarray  # f (blocks, rows, dim)
     hidden: np.ndarray  # h, then dL/dz (blocks, rows, hidden)
@@ -28,7 +28,7 @@ class Workspace(NamedTuple):
 
 
 def make_workspace(model: Model, batch: int) -> Workspace:
-    """Room for batches of so many triplets, with W in it."""
+    """A workspace for batches of `batch` triplets, with a copy of W in it."""
     blocks = min(MAX_BLOCKS, -(-batch // BLOCK_TRIPLETS))
     rows = 3 * -(-batch // blocks)
     hidden, dim = model.weight.shape

@@ -1,112 +1,217 @@
-"""The layer's launches at large batches, where memory and the matrix units are what counts."""
+"""Large batches: every launch runs over all vectors, and memory and the matrix units are the limits."""
+
+from typing import NamedTuple
 
 import torch
 import triton
+import triton.language as tl
 
-from neural_brane.kernels.gpu import split as gpu_split
-from neural_brane.kernels.gpu import tables as gpu_tables
-from neural_brane.kernels.gpu.layer import HALF, Layer
-from neural_brane.kernels.gpu.plan import Plan, most_often
-from neural_brane.kernels.gpu.shapes import DEPTH, INTERPRETED, LARGE_POOL, Frame, empty
-from neural_brane.kernels.model import Model, Settings
+from neural_brane.kernels.gpu.bundles import Slope, Split
+from neural_brane.kernels.gpu.device import HALF, INTERPRETED
+from neural_brane.kernels.gpu.layer import Context, Layer
+from neural_brane.kernels.gpu.loss import losses_of, slopes_of
+from neural_brane.kernels.gpu.pool import LARGE_POOL
+from neural_brane.kernels.gpu.shapes import DEPTH
+from neural_brane.kernels.gpu.split import add_product, load_split, store_split
+from neural_brane.kernels.gpu.tables import Scatter
 
-ROWS, COLUMNS, TAIL, WARPS = 128, 128, 32, 4  # of a product
-TRIPLETS = 4  # whose slopes a program finds
-STAGES = 3  # of loads ahead of products
+ROWS, COLUMNS, TAIL, WARPS, STAGES = 128, 128, 32, 4, 3  # of a product; STAGES of loads are ahead of it
+TRIPLETS = 4  # whose slopes a program computes
 WEIGHT_UNITS, WEIGHT_COLUMNS, WEIGHT_WARPS, WEIGHT_STAGES = 64, 64, 4, 4
-SPLITS = 2 if INTERPRETED else 44  # of the slots, in W's gradient
-SCATTER_ROWS, SCATTER_COLUMNS = 4, 32
-CROWD, CROWDED_ROWS = 4096, 64  # bags with a row in common, from which on a tile adds up first; slots of such a tile
-FREQUENT, SAMPLE, LEAST = 4, 256, 3  # rows of a column that a tile adds up, and how they are found
-STRIP_CACHE, PART_CACHE = 2**24, 3 * 2**24  # bytes of a strip of columns, and of a part of the rows, kept in the cache
-MOST_PARTS = 6  # of a table's rows: every one reads all winners
-OFTEN = 32  # rows to a slot: with more, few are met again
+SHARES = 2 if INTERPRETED else 44  # of W's gradient
+
+
+class Factor(NamedTuple):
+    """The right factor of a product: W or, by its strides, W transposed."""
+
+    split: Split
+    depth_stride: int
+    column_stride: int
+
+
+class ProductTiles(NamedTuple):
+    """How a product is cut into programs, known when the kernel is compiled."""
+
+    depths: int  # inner dimension
+    width: int  # columns of the result
+    rows: int
+    columns: int
+    tail: int  # columns that a program computes besides
+    depth: int  # of the inner dimension at a time
+
+
+class TripletTiles(NamedTuple):
+    """How the loss and its slopes are cut into programs, known when the kernels are compiled."""
+
+    hidden: int
+    units: int  # hidden, rounded up to a power of two
+    rows: int  # triplets, slots or pieces that a program takes at a time
+
+
+class WeightTiles(NamedTuple):
+    """How W's gradient is cut into programs, known when the kernel is compiled."""
+
+    width: int
+    hidden: int
+    bias: bool
+    shares: int
+    units: int = WEIGHT_UNITS
+    columns: int = WEIGHT_COLUMNS
+    depth: int = DEPTH
 
 
 class LargeLayer(Layer):
-    """The launches behind the pooling, each over all slots."""
+    """The launches of a step at large batches."""
 
     pool_tiles = LARGE_POOL
 
-    def __init__(self, frame: Frame, settings: Settings, model: Model, plan: Plan, scatter: bool):
-        super().__init__(frame, settings, model, plan, scatter, shares=SPLITS)
-        self.units = triton.next_power_of_2(frame.hidden)
-        self.crowded = [scatter and most_often(bags, self.rows) > CROWD for bags in plan.bags]
-        self.frequent = empty(FREQUENT, frame.width, dtype=torch.int32)  # rows that win most often
-        self.product = empty(self.rows, frame.hidden)  # W f
-        self.slope = empty(2, self.rows, frame.hidden, dtype=HALF)  # dL/dz, split
-        self.losses = empty(plan.steps, triton.cdiv(self.batch, TRIPLETS))  # sums of −ln σ
+    def __init__(self, context: Context):
+        super().__init__(context, shares=SHARES)
+        shape, settings, empty = context.shape, context.settings, context.allocate
+        self.tiles = TripletTiles(shape.hidden, triton.next_power_of_2(shape.hidden), TRIPLETS)
+        self.product = empty(self.vectors, shape.hidden)  # W f
+        self.dz = Split.of(empty(2, self.vectors, shape.hidden, dtype=HALF))  # dL/dz
+        self.losses = empty(context.plan.steps, triton.cdiv(self.batch, TRIPLETS))
+        self.slope = Slope(settings.triplet_scale, 2 * settings.hidden_l2)
+        self.scatter = Scatter(context) if context.scatter else None
 
-    def step(self, step: int, tables: tuple, rate: float) -> None:
-        """Launch the ReLU layer and the slopes of its units; then the step of the tables, and of W and b."""
-        width = self.frame.width
-        self._multiply(self.pooled, self.product, depth_stride=1, column_stride=width)
+    def step(self, step: int, rate: float) -> None:
+        """Launch the hidden layer and its slopes, the gradients and update of W and b, then those of the tables."""
+        width = self.context.shape.width
+        self._multiply(self.pooled, Factor(self.arrays.split, depth_stride=1, column_stride=width), self.product)
         self._differentiate(step)
         self._add_gradients()
-        self._multiply(self.slope, self.gradient, depth_stride=width, column_stride=1)
-        self._descend()
+        self._multiply(self.dz, Factor(self.arrays.split, depth_stride=width, column_stride=1), self.gradient)
+        self.descend()
         if self.scatter:
-            self._scatter_all(tables, rate)
+            self.scatter(self.gradient, self.winner, rate)
 
     def _differentiate(self, step: int) -> None:
-        """Launch what finds the slopes of the layer's units."""
-        s = self.settings
-        gpu_split.differentiate[self.losses.shape[1],](
-            self.product, self.bias, self.slope, self.slope.stride(0), self.losses[step], self.batch, s.triplet_scale,
-            2 * s.hidden_l2, HIDDEN=self.frame.hidden, TRIPLETS=TRIPLETS, UNITS=self.units,
-        )  # fmt: skip
+        """Launch the kernel from W f to dL/dz."""
+        differentiate[self.losses.shape[1],](
+            self.product, self.arrays.bias, self.dz, self.losses[step], self.batch, self.slope, TILES=self.tiles
+        )
 
-    def _multiply(self, left: torch.Tensor, result: torch.Tensor, **strides: int) -> None:
-        """Launch the product of rows of vectors and W or its transpose."""
+    def _multiply(self, left: Split, right: Factor, result: torch.Tensor) -> None:
+        """Launch result = left × right."""
         width = result.shape[1]
         columns = min(COLUMNS, triton.next_power_of_2(width))
         tail = TAIL if triton.cdiv(width, columns + TAIL) < triton.cdiv(width, columns) else 0
-        gpu_split.multiply[triton.cdiv(width, columns + tail), triton.cdiv(self.rows, ROWS)](
-            left, left.stride(0), self.split_weight, self.split_weight.stride(0), **strides, result=result,
-            rows=self.rows, DEPTHS=left.shape[2], WIDTH=width, ROWS=ROWS, COLUMNS=columns, TAIL=tail, DEPTH=DEPTH,
+        multiply[triton.cdiv(width, columns + tail), triton.cdiv(self.vectors, ROWS)](
+            left, right, result, self.vectors,
+            TILES=ProductTiles(left.data.shape[2], width, ROWS, columns, tail, DEPTH),
             num_warps=WARPS, num_stages=STAGES,
         )  # fmt: skip
 
     def _add_gradients(self) -> None:
-        """Launch the sums of W's and b's gradient."""
-        frame = self.frame
-        tiles = triton.cdiv(frame.hidden, WEIGHT_UNITS) * triton.cdiv(frame.width, WEIGHT_COLUMNS)
-        gpu_split.add_gradients[tiles * SPLITS,](
-            self.pooled, self.pooled.stride(0), self.slope, self.slope.stride(0), self.weight_shares, self.bias_shares,
-            self.rows, WIDTH=frame.width, HIDDEN=frame.hidden, BIAS=self.settings.train_bias, UNITS=WEIGHT_UNITS,
-            COLUMNS=WEIGHT_COLUMNS, DEPTH=DEPTH, SPLITS=SPLITS, num_warps=WEIGHT_WARPS, num_stages=WEIGHT_STAGES,
+        """Launch the sums of W's and b's gradients."""
+        shape = self.context.shape
+        tiles = triton.cdiv(shape.hidden, WEIGHT_UNITS) * triton.cdiv(shape.width, WEIGHT_COLUMNS)
+        add_gradients[tiles * SHARES,](
+            self.pooled, self.dz, self.arrays, self.vectors,
+            TILES=WeightTiles(shape.width, shape.hidden, self.context.settings.train_bias, SHARES),
+            num_warps=WEIGHT_WARPS, num_stages=WEIGHT_STAGES,
         )  # fmt: skip
 
-    def _scatter_all(self, tables: tuple, rate: float) -> None:
-        """Launch the step of both tables' winning rows."""
-        attributes, attribute_stride, neighbours, neighbour_stride = tables
-        frame = self.frame
-        if any(self.crowded):
-            gpu_tables.find_frequent[frame.width,](
-                self.winner, self.frequent, self.rows,
-                WIDTH=frame.width, SAMPLE=SAMPLE, LEAST=LEAST, FREQUENT=FREQUENT,
-            )  # fmt: skip
-        self._scatter(attributes, attribute_stride, 0, frame.second, rate, self.crowded[0])
-        self._scatter(neighbours, neighbour_stride, frame.second, frame.width - frame.second, rate, self.crowded[1])
 
-    def _scatter(self, table: torch.Tensor, stride: int, first: int, span: int, rate: float, crowded: bool) -> None:
-        """Launch the step of a table's winning rows."""
-        columns, parts = self._strips_and_parts(len(table), stride, span, crowded)
-        slots, warps = (CROWDED_ROWS, 4) if crowded else (SCATTER_ROWS, 1)
-        tiles, strips = triton.cdiv(self.rows, slots), triton.cdiv(span, columns)
-        gpu_tables.scatter[tiles, strips, parts](
-            self.gradient, self.winner, table, stride, self.frequent, self.rows, first, span,
-            triton.cdiv(len(table), parts), rate, WIDTH=self.frame.width, ROWS=slots, COLUMNS=columns,
-            FREQUENT=FREQUENT if crowded else 0, num_warps=warps,
-        )  # fmt: skip
+@triton.jit
+def multiply(left, right, result, rows, TILES: tl.constexpr):
+    """result (rows, width) = left (Split; rows, depths) × right (Factor): program (strip, tile).
 
-    def _strips_and_parts(self, rows: int, stride: int, span: int, crowded: bool) -> tuple[int, int]:
-        """How many columns, and how many parts of the rows, come one after the other.
+    A strip has TILES.columns columns and TILES.tail more: where both make up the width, left is read once.
+    """
+    ROWS: tl.constexpr = TILES.rows
+    COLUMNS: tl.constexpr = TILES.columns
+    TAIL: tl.constexpr = TILES.tail
+    row = (tl.program_id(1) * ROWS + tl.arange(0, ROWS)).to(tl.int64)[:, None]
+    first_column = tl.program_id(0) * (COLUMNS + TAIL)
+    column = first_column + tl.arange(0, COLUMNS)[None, :]
+    live = row < rows
+    total = tl.zeros([ROWS, COLUMNS], tl.float32)
+    if TAIL > 0:
+        tail_column = first_column + COLUMNS + tl.arange(0, TAIL)[None, :]
+        tail = tl.zeros([ROWS, TAIL], tl.float32)
+    for first in range(0, TILES.depths, TILES.depth):
+        depth = first + tl.arange(0, TILES.depth)
+        at = right.split.data + depth[:, None] * right.depth_stride
+        x, x_rest = load_split(left.data + row * TILES.depths + depth[None, :], left.plane, live)
+        y, y_rest = load_split(at + column * right.column_stride, right.split.plane, column < TILES.width)
+        total = add_product(total, x, x_rest, y, y_rest)
+        if TAIL > 0:
+            places = at + tail_column * right.column_stride
+            y, y_rest = load_split(places, right.split.plane, tail_column < TILES.width)
+            tail = add_product(tail, x, x_rest, y, y_rest)
+    tl.store(result + row * TILES.width + column, total, mask=live & (column < TILES.width))
+    if TAIL > 0:
+        tl.store(result + row * TILES.width + tail_column, tail, mask=live & (tail_column < TILES.width))
 
-        Rows that are met again and again should still be in the cache: of a small table a strip of columns, of a large
-        one, where a strip of all rows would not fit, a part of the rows.
-        """
-        narrow = crowded or 4 * SCATTER_COLUMNS * rows <= STRIP_CACHE
-        columns = SCATTER_COLUMNS if narrow else triton.next_power_of_2(max(span, 1))
-        wanted = triton.cdiv(4 * min(columns, stride) * rows, PART_CACHE) if rows < OFTEN * self.rows else 1
-        return columns, max(1, min(wanted, MOST_PARTS))
+
+@triton.jit
+def load_hidden(product, row, unit, bias, inside, HIDDEN: tl.constexpr):
+    """h of some rows of product (vectors, HIDDEN) = W f."""
+    return tl.maximum(tl.load(product + row.to(tl.int64)[:, None] * HIDDEN + unit, mask=inside, other=0.0) + bias, 0.0)
+
+
+@triton.jit
+def differentiate(product, bias, dz, losses, batch, slope, TILES: tl.constexpr):
+    """From product (slots, hidden) = W f to dz (Split; slots, hidden) = dL/dz: a program has TILES.rows triplets.
+
+    Writes the program's sum of −ln σ to losses.
+    """
+    HIDDEN: tl.constexpr = TILES.hidden
+    triplet = tl.program_id(0) * TILES.rows + tl.arange(0, TILES.rows)
+    unit = tl.arange(0, TILES.units)[None, :]
+    inside = (triplet < batch)[:, None] & (unit < HIDDEN)
+    b = tl.load(bias + unit, mask=unit < HIDDEN, other=0.0)
+    u = load_hidden(product, 3 * triplet, unit, b, inside, HIDDEN)
+    i = load_hidden(product, 3 * triplet + 1, unit, b, inside, HIDDEN)
+    j = load_hidden(product, 3 * triplet + 2, unit, b, inside, HIDDEN)
+    pull = score_triplets(u, i, j, triplet < batch, slope.triplet_scale, losses)[:, None]
+    at = dz.data + 3 * triplet.to(tl.int64)[:, None] * HIDDEN + unit
+    store_split(at, dz.plane, tl.where(u > 0, pull * (i - j) + slope.shrink * u, 0.0), inside)
+    store_split(at + HIDDEN, dz.plane, tl.where(i > 0, pull * u + slope.shrink * i, 0.0), inside)
+    store_split(at + 2 * HIDDEN, dz.plane, tl.where(j > 0, slope.shrink * j - pull * u, 0.0), inside)
+
+
+@triton.jit
+def score_triplets(u, i, j, live, triplet_scale, losses):
+    """The slopes of the loss by the margins of a program's triplets; writes their sum of −ln σ to losses."""
+    margin = tl.sum(u * (i - j), 1)
+    decay = tl.exp(-tl.abs(margin))
+    tl.store(losses + tl.program_id(0), tl.sum(tl.where(live, losses_of(margin, decay), 0.0), 0))
+    return slopes_of(margin, decay, triplet_scale)
+
+
+@triton.jit
+def add_gradients(pooled, dz, layer, vectors, TILES: tl.constexpr):
+    """Add up tiles of dL/dW = dL/dzᵀ f, and dL/db: each program over one of TILES.shares parts of the vectors.
+
+    Reads pooled (Split; vectors, width) and dz (Split; vectors, hidden); writes layer.weight_shares and
+    layer.bias_shares.
+    """
+    UNITS: tl.constexpr = TILES.units
+    COLUMNS: tl.constexpr = TILES.columns
+    ACROSS: tl.constexpr = (TILES.width + COLUMNS - 1) // COLUMNS
+    share, tile = tl.program_id(0) % TILES.shares, tl.program_id(0) // TILES.shares
+    unit = tile // ACROSS * UNITS + tl.arange(0, UNITS)
+    column = tile % ACROSS * COLUMNS + tl.arange(0, COLUMNS)
+    known, inside = unit < TILES.hidden, column < TILES.width
+    span = tl.cdiv(vectors, TILES.shares)
+    last = tl.minimum(vectors, (share + 1) * span)
+    dw = tl.zeros([UNITS, COLUMNS], tl.float32)
+    db = tl.zeros([UNITS], tl.float32)
+    for first in range(share * span, last, TILES.depth):
+        slot = (first + tl.arange(0, TILES.depth)).to(tl.int64)[:, None]
+        live = slot < last
+        z, z_rest = load_split(dz.data + slot * TILES.hidden + unit[None, :], dz.plane, live & known[None, :])
+        places = pooled.data + slot * TILES.width + column[None, :]
+        f, f_rest = load_split(places, pooled.plane, live & inside[None, :])
+        dw = add_product(dw, tl.trans(z), tl.trans(z_rest), f, f_rest)
+        if TILES.bias:
+            db += tl.sum(z.to(tl.float32) + z_rest.to(tl.float32), 0)
+    at = unit[:, None] * TILES.width + column[None, :]
+    places = layer.weight_shares + share * TILES.hidden * TILES.width + at
+    tl.store(places, dw, mask=known[:, None] & inside[None, :])
+    if TILES.bias:  # noqa: SIM102  (known when compiling)
+        if tile % ACROSS == 0:
+            tl.store(layer.bias_shares + share * TILES.hidden + unit, db, mask=known)

@@ -1,68 +1,144 @@
-"""What a step's launches behind the pooling have in common, at any batch: scratch memory, W and b."""
+"""The hidden layer in training: the scratch memory of a step, W and b, and the kernel that updates them.
 
-from typing import Any
+`SmallLayer`, `LargeLayer` and `NodeLayer` derive from it: each launches a step in its own way.
+"""
+
+from typing import NamedTuple
 
 import torch
 import triton
+import triton.language as tl
 
-from neural_brane.kernels.gpu import split as gpu_split
+from neural_brane.kernels.gpu.bundles import HubMaxima, LayerArrays, Spans, Split, Tables
+from neural_brane.kernels.gpu.device import DEVICE, HALF, Allocate
+from neural_brane.kernels.gpu.limits import Limits
 from neural_brane.kernels.gpu.plan import Plan
-from neural_brane.kernels.gpu.shapes import BEHIND, DEVICE, INTERPRETED, Frame, empty
+from neural_brane.kernels.gpu.pool import PoolTiles, PoolWork, pool
+from neural_brane.kernels.gpu.shapes import Shape
+from neural_brane.kernels.gpu.split import store_split
 from neural_brane.kernels.model import Model, Settings
 
-HALF = torch.float32 if INTERPRETED else torch.bfloat16  # the interpreter has no bfloat16: there the rest is zero
-BLOCK, TOGETHER = 256, 4  # numbers of W whose step a program takes, shares that it reads at a time
+BLOCK, TOGETHER = 256, 4  # numbers of W that a program updates, shares that it reads at a time
+
+
+class Context(NamedTuple):
+    """What a layer is made for: a model, a plan, and how to train."""
+
+    model: Model
+    tables: Tables
+    shape: Shape
+    settings: Settings
+    plan: Plan
+    scatter: bool  # whether the layer's launches update the tables too; without, `gather` does it after them
+    limits: Limits
+    allocate: Allocate
+
+
+class Descent(NamedTuple):
+    """How W and b are updated, known when the kernel is compiled."""
+
+    size: int  # numbers of W
+    hidden: int
+    bias: bool  # whether b is trained
+    shares: int
+    block: int
+    together: int
 
 
 def decay_of(settings: Settings) -> float:
-    """What a step leaves of a parameter where the penalty alone is at work."""
+    """The factor by which L2 on the parameters shrinks each of them in a step."""
     return 1 - 2 * settings.learning_rate * settings.parameter_l2
 
 
 class Layer:
-    """Scratch memory of a step, W and b; `scatter`: the launches take the tables' step too.
+    """Scratch memory of a step, W and b, and the launch of the pooling."""
 
-    W's gradient is the sum of so many shares, which different programs write.
-    """
+    pool_tiles: PoolTiles
+    losses: torch.Tensor  # (steps, programs): sums of −ln σ
 
-    def __init__(self, frame: Frame, settings: Settings, model: Model, plan: Plan, scatter: bool, shares: int):
-        self.frame, self.settings, self.scatter = frame, settings, scatter
-        self.rows, self.batch = plan.rows, plan.slots // 3
-        self.pooled = empty(2, self.rows, frame.width, dtype=HALF)  # f, split
-        self.winner = empty(self.rows, frame.width, dtype=torch.int32)
-        self.gradient = empty(self.rows, frame.width)  # dL/df
-        self.weight_shares = empty(shares, frame.hidden, frame.width)
-        self.bias_shares = empty(shares, frame.hidden)
-        self.weight = torch.zeros((frame.hidden, frame.width), device=DEVICE)  # W
-        self.bias = torch.zeros(frame.hidden, device=DEVICE)
-        self.weight[: len(model.weight), frame.columns()] = model.weight
-        self.bias[: len(model.bias)] = model.bias
-        self.split_weight = empty(2, *self.weight.shape, dtype=HALF)
-        self.split_weight[0] = self.weight.to(HALF)
-        self.split_weight[1] = (self.weight - self.split_weight[0].float()).to(HALF)
+    def __init__(self, context: Context, shares: int):
+        self.context = context
+        shape, settings, empty = context.shape, context.settings, context.allocate
+        self.vectors, self.batch = context.plan.vectors, context.plan.slots // 3
+        self.work = PoolWork.of(shape, settings, self.pool_tiles)
+        self.pooled = Split.of(empty(2, self.vectors, shape.width, dtype=HALF))  # f
+        self.winner = empty(self.vectors, shape.width, dtype=torch.int32)
+        self.gradient = empty(self.vectors, shape.width)  # dL/df
+        weight_shares, bias_shares = empty(shares, shape.hidden, shape.width), empty(shares, shape.hidden)
+        weight, split, bias = _place(context)
+        rates = settings.learning_rate, decay_of(settings)
+        self.arrays = LayerArrays(weight, Split.of(split), bias, weight_shares, bias_shares, *rates)
+        self.descent = Descent(weight.numel(), shape.hidden, settings.train_bias, shares, BLOCK, TOGETHER)
 
-    def pooling(self, step: int) -> dict[str, Any]:
-        """How to launch a step's pooling."""
-        return BEHIND
+    def pool(self, step: int, spans: Spans, hubs: HubMaxima | None, scale: float) -> None:
+        """Launch the pooling of a step's vectors, times scale."""
+        pool[self.vectors, self.work.strips()](
+            self.context.tables, spans, hubs, self.pooled, self.winner, scale,
+            WORK=self.work, num_warps=self.pool_tiles.warps,
+        )  # fmt: skip
+
+    def step(self, step: int, rate: float) -> None:
+        """Launch what follows the pooling; `rate` is the learning rate of the tables."""
+        raise NotImplementedError
 
     def finish(self) -> None:
-        """Launch what the last step has put off."""
+        """Launch what the last step of a group has put off."""
 
-    def _descend(self) -> None:
-        """Launch the step of W and b by their gradient's shares."""
-        gpu_split.descend[self._blocks(),](**self._descent())
+    def descend(self) -> None:
+        """Launch the update of W and b."""
+        descend[self.descent_programs(),](self.arrays, DESCENT=self.descent)
 
-    def _blocks(self) -> int:
-        """How many programs take the step of W and b."""
-        return triton.cdiv(self.weight.numel(), BLOCK)
+    def descent_programs(self) -> int:
+        """Programs that share the update of W and b."""
+        return triton.cdiv(self.descent.size, BLOCK)
 
-    def _descent(self) -> dict[str, Any]:
-        """What the step of W and b needs."""
-        s = self.settings
-        return {
-            "weight": self.weight, "weight_shares": self.weight_shares, "split_weight": self.split_weight,
-            "weight_plane": self.split_weight.stride(0), "bias": self.bias, "bias_shares": self.bias_shares,
-            "learning_rate": s.learning_rate, "decay": decay_of(s), "SIZE": self.weight.numel(),
-            "HIDDEN": self.frame.hidden, "BIAS": s.train_bias, "SHARES": len(self.weight_shares),
-            "BLOCK": BLOCK, "TOGETHER": TOGETHER,
-        }  # fmt: skip
+
+def _place(context: Context) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """W padded with zeros, the same in two planes, and b padded with zeros."""
+    model, shape = context.model, context.shape
+    weight = torch.zeros((shape.hidden, shape.width), device=DEVICE)
+    bias = torch.zeros(shape.hidden, device=DEVICE)
+    weight[: len(model.weight), shape.columns()] = model.weight
+    bias[: len(model.bias)] = model.bias
+    split = context.allocate(2, *weight.shape, dtype=HALF)
+    split[0] = weight.to(HALF)
+    split[1] = (weight - split[0].float()).to(HALF)
+    return weight, split, bias
+
+
+@triton.jit
+def descend(layer, DESCENT: tl.constexpr):
+    """Update W and b by the shares of their gradients; layer is LayerArrays."""
+    descend_block(layer, tl.program_id(0), DESCENT)
+
+
+@triton.jit
+def descend_block(layer, block, DESCENT: tl.constexpr):
+    """Update one block of W's numbers and the same block of b's, in place; writes W's two planes too.
+
+    The shares are always added up in the same order.
+    """
+    at = block * DESCENT.block + tl.arange(0, DESCENT.block)
+    inside = at < DESCENT.size
+    result = layer.decay * tl.load(layer.weight + at, mask=inside, other=0.0)
+    result -= layer.learning_rate * _add_up(layer.weight_shares, at, inside, DESCENT.size, DESCENT)
+    tl.store(layer.weight + at, result, mask=inside)
+    store_split(layer.split.data + at, layer.split.plane, result, inside)
+    if DESCENT.bias:
+        known = at < DESCENT.hidden
+        result = layer.decay * tl.load(layer.bias + at, mask=known, other=0.0)
+        result -= layer.learning_rate * _add_up(layer.bias_shares, at, known, DESCENT.hidden, DESCENT)
+        tl.store(layer.bias + at, result, mask=known)
+
+
+@triton.jit
+def _add_up(shares, at, inside, SIZE: tl.constexpr, DESCENT: tl.constexpr):
+    """The sums over shares (shares, SIZE) of some of their numbers."""
+    TOGETHER: tl.constexpr = DESCENT.together
+    total = tl.zeros([TOGETHER, at.shape[0]], tl.float32)
+    for first in range(0, DESCENT.shares, TOGETHER):
+        share = (first + tl.arange(0, TOGETHER))[:, None]
+        total += tl.load(
+            shares + share * SIZE + at[None, :], mask=(share < DESCENT.shares) & inside[None, :], other=0.0
+        )
+    return tl.sum(total, 0)

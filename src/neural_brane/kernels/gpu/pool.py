@@ -1,182 +1,196 @@
-"""Triton kernels that pool rows of a model's tables.
+"""Pooling: the kernel that reduces each bag's rows of both tables to one vector.
 
-A slot is one node of a batch: slot 3t + role, with roles u, i, j. Both tables' parts of a node's vector lie side by
-side in rows of `WIDTH` columns, a multiple of 32, the neighbours' from column `second`; spare columns hold zeros.
+A slot is one node of a batch: slot 3t + role of triplet t, with roles u, i, j. A step computes one vector per slot or,
+at some large batches, one per node. A vector's row has `width` columns: the attributes' part, then the neighbours'.
 """
+
+from typing import NamedTuple
 
 import triton
 import triton.language as tl
 
 from neural_brane.kernels import model as types
+from neural_brane.kernels.gpu.shapes import Shape
 from neural_brane.kernels.gpu.split import store_split
+from neural_brane.kernels.model import Settings
 
 MAX, MEAN = tl.constexpr(types.MAX), tl.constexpr(types.MEAN)
 NO_ROW = tl.constexpr(2**31 - 1)
 NO_KEY = tl.constexpr(-(2**63))
-SECTOR = tl.constexpr(8)  # numbers in the least that is read from memory
+SECTOR = 8  # numbers in the smallest piece of memory that is read
+
+
+class PoolTiles(NamedTuple):
+    """How pooling is cut into programs."""
+
+    numbers: int  # that a program reads at a time, from one row or several
+    unroll: int  # reads that are issued together
+    columns: int | None  # of a program; None: all of a table's
+    warps: int
+
+
+# At small batches a kernel ends before memory is busy: many small programs, each with little to wait for.
+SMALL_POOL = PoolTiles(numbers=128, unroll=8, columns=16, warps=1)
+# At large batches each thread reads four numbers at a time; of a narrow table a program reads several rows together.
+LARGE_POOL = PoolTiles(numbers=128, unroll=8, columns=None, warps=1)
+
+
+class PoolSide(NamedTuple):
+    """How one table is pooled, known when the kernel is compiled."""
+
+    number: int  # 0: attributes, 1: neighbours
+    first: int  # column of a vector's row where this table's part begins
+    span: int  # columns of that part, spare ones included
+    dim: int  # columns of that part that hold numbers
+    read: int  # columns that are read: whole sectors, or loads would be of single numbers
+    rows: int  # of the table that a program reads at a time
+    columns: int  # of a program: a power of two
+    strips: int  # programs that share the columns
+    unroll: int
+
+    @classmethod
+    def of(cls, number: int, shape: Shape, tiles: PoolTiles) -> "PoolSide":
+        """One table of a model, cut as tiles say."""
+        first, dim = number * shape.d1_padded, (shape.d1, shape.d2)[number]
+        span = (shape.d1_padded, shape.width - shape.d1_padded)[number]
+        columns = tiles.columns or triton.next_power_of_2(max(span, 1))
+        rows, read = max(1, tiles.numbers // columns), -(-dim // SECTOR) * SECTOR
+        return cls(number, first, span, dim, read, rows, columns, triton.cdiv(span, columns), tiles.unroll)
+
+
+class PoolWork(NamedTuple):
+    """How both tables are pooled, known when the kernel is compiled."""
+
+    attributes: PoolSide
+    neighbours: PoolSide
+    width: int  # of a vector's row
+    pooling: int
+    zero_floor: bool  # max pooling sees one more row, of zeros
+    ahead: bool  # the launch may start before the one before it has ended
+
+    @classmethod
+    def of(cls, shape: Shape, settings: Settings, tiles: PoolTiles) -> "PoolWork":
+        """The work of a model's pooling, cut as tiles say; not launched ahead."""
+        attributes, neighbours = (PoolSide.of(number, shape, tiles) for number in range(2))
+        return cls(attributes, neighbours, shape.width, settings.pooling, settings.zero_floor, ahead=False)
+
+    def strips(self) -> int:
+        """Programs that share a vector's columns."""
+        return self.attributes.strips + self.neighbours.strips
 
 
 @triton.jit
 def follow(AHEAD: tl.constexpr):
-    """Wait for the launch before this one where it may start AHEAD of that one's end, and let the next one start."""
+    """Wait for the launch before this one, if this one may have started AHEAD of its end; then let the next one start.
+
+    Nothing that the launch before writes may be read earlier.
+    """
     if AHEAD:
         tl.extra.cuda.gdc_wait()
         tl.extra.cuda.gdc_launch_dependents()
 
 
 @triton.jit
-def pool(
-    attribute_table, attribute_stride, attribute_indices, neighbour_table, neighbour_stride, neighbour_indices,
-    starts, sizes, pooled, plane, winner, scale, slots, second, long, keys,
-    POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, SPLIT: tl.constexpr, LONG: tl.constexpr, WIDTH: tl.constexpr,
-    ATTRIBUTE_WIDTH: tl.constexpr, ATTRIBUTE_ROWS: tl.constexpr, ATTRIBUTE_COLUMNS: tl.constexpr,
-    NEIGHBOUR_WIDTH: tl.constexpr, NEIGHBOUR_ROWS: tl.constexpr, NEIGHBOUR_COLUMNS: tl.constexpr,
-    UNROLL: tl.constexpr, AHEAD: tl.constexpr,
-):  # fmt: skip
-    """Pool so many columns of one slot's rows of one table: program (slot, strip), the attributes' strips first.
+def pool(tables, spans, hubs, pooled, winner, scale, WORK: tl.constexpr):
+    """Pool one strip of columns of one vector's bags: program (vector, strip), the attributes' strips first.
 
-    starts (2, slots) int64 and sizes (2, slots) int32 place each bag in its table's indices; with ZERO_FLOOR
-    all see one more row, of zeros. The tables have …_WIDTH columns, and spare ones.
-    Writes pooled (slots, WIDTH), in two planes with SPLIT (see `gpu_split`), and, for max, winner (slots, WIDTH) int32:
-    the row each number came from, -1 for none. So many rows are read at a time, UNROLL times in a row.
-    With LONG, `pool_pieces` has been there before: long (2, slots) int32 says which of keys' rows is a slot's, -1 none.
+    Reads tables (Tables), spans (Spans) and, where hubs (HubMaxima) is not None, the maxima of the hubs' bags.
+    Writes pooled (Split; vectors, width) times scale and, for max, winner (vectors, width) int32: the row each number
+    came from, -1 for none.
     """
     slot = tl.program_id(0).to(tl.int64)
     strip = tl.program_id(1)
-    strips = tl.cdiv(second, ATTRIBUTE_COLUMNS)
-    at = slot * WIDTH
-    if strip < strips:
-        _pool_bag(
-            attribute_table, attribute_stride, second, attribute_indices,
-            starts + slot, sizes + slot, long + slot, keys, pooled + at, plane, winner + at, strip, scale,
-            POOLING, ZERO_FLOOR, SPLIT, LONG, WIDTH, ATTRIBUTE_WIDTH, ATTRIBUTE_ROWS, UNROLL, ATTRIBUTE_COLUMNS,
-            AHEAD,
-        )  # fmt: skip
+    ATTRIBUTES: tl.constexpr = WORK.attributes
+    NEIGHBOURS: tl.constexpr = WORK.neighbours
+    if strip < ATTRIBUTES.strips:
+        _pool_bag(tables.attributes, spans, hubs, pooled, winner, scale, slot, strip, WORK, ATTRIBUTES)
     else:
-        _pool_bag(
-            neighbour_table, neighbour_stride, WIDTH - second, neighbour_indices,
-            starts + slots + slot, sizes + slots + slot, long + slots + slot, keys,
-            pooled + at + second, plane, winner + at + second, strip - strips, scale,
-            POOLING, ZERO_FLOOR, SPLIT, LONG, WIDTH, NEIGHBOUR_WIDTH, NEIGHBOUR_ROWS, UNROLL, NEIGHBOUR_COLUMNS,
-            AHEAD,
-        )  # fmt: skip
+        rest = strip - ATTRIBUTES.strips
+        _pool_bag(tables.neighbours, spans, hubs, pooled, winner, scale, slot, rest, WORK, NEIGHBOURS)
 
 
 @triton.jit
-def _pool_bag(
-    table, stride, span, indices, start, size, long, keys, pooled, plane, winner, strip, scale,
-    POOLING: tl.constexpr, ZERO_FLOOR: tl.constexpr, SPLIT: tl.constexpr, LONG: tl.constexpr, WIDTH: tl.constexpr,
-    OWN_WIDTH: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, COLUMNS: tl.constexpr, AHEAD: tl.constexpr,
-):  # fmt: skip
-    # Read are whole sectors of memory; at the true width, loads would be of single numbers.
-    read: tl.constexpr = (OWN_WIDTH + SECTOR - 1) // SECTOR * SECTOR
-    size = tl.load(size)
-    columns = strip * COLUMNS + tl.arange(0, COLUMNS)
+def _pool_bag(table, spans, hubs, pooled, winner, scale, slot, strip, WORK: tl.constexpr, SIDE: tl.constexpr):
+    """Pool one strip of columns of one bag."""
+    bag = SIDE.number * spans.vectors + slot
+    at = slot * WORK.width + SIDE.first
+    size = tl.load(spans.sizes + bag)
+    columns = strip * SIDE.columns + tl.arange(0, SIDE.columns)
     rows_to_read = size
-    if LONG:
-        which = tl.load(long)
-        rows_to_read = tl.where(which < 0, size, 0)
-    bag = indices + tl.load(start)
-    best, who = _read(table, stride, read, bag, rows_to_read, columns, POOLING, ROWS, UNROLL, COLUMNS, AHEAD)
-    if POOLING == MAX:
-        top, first = _largest(best, who)
-        if LONG:  # noqa: SIM102  (known when compiling)
-            if which >= 0:
-                key = tl.load(keys + which.to(tl.int64) * WIDTH + columns, mask=columns < read, other=NO_KEY)
-                top, first = _unpack(key)
-        won = (columns < OWN_WIDTH) & (top > (0.0 if ZERO_FLOOR else float("-inf")))
+    if hubs is not None:
+        hub = tl.load(hubs.numbers + bag)
+        rows_to_read = tl.where(hub < 0, size, 0)
+    rows = table.indices + tl.load(spans.starts + bag)
+    best, who = read_rows(table, rows, rows_to_read, columns, WORK, SIDE)
+    if WORK.pooling == MAX:
+        top, first = largest(best, who)
+        if hubs is not None:  # noqa: SIM102  (known when compiling)
+            if hub >= 0:
+                keys = hubs.keys + hub.to(tl.int64) * WORK.width + columns
+                top, first = unpack(tl.load(keys, mask=columns < SIDE.read, other=NO_KEY))
+        won = (columns < SIDE.dim) & (top > (0.0 if WORK.zero_floor else float("-inf")))
         result = tl.where(won, top * scale, 0.0)
-        tl.store(winner + columns, tl.where(won, first, -1), mask=columns < span)
+        tl.store(winner + at + columns, tl.where(won, first, -1), mask=columns < SIDE.span)
     else:
         result = tl.sum(best, 0) * scale
-        if POOLING == MEAN:
+        if WORK.pooling == MEAN:
             result /= tl.maximum(size, 1)
-    if SPLIT:
-        store_split(pooled + columns, plane, result, columns < span)
+    if pooled.plane is not None:
+        store_split(pooled.data + at + columns, pooled.plane, result, columns < SIDE.span)
     else:
-        tl.store(pooled + columns, result, mask=columns < span)
+        tl.store(pooled.data + at + columns, result, mask=columns < SIDE.span)
 
 
 @triton.jit
-def _read(
-    table, stride, read, bag, size, columns,
-    POOLING: tl.constexpr, ROWS: tl.constexpr, UNROLL: tl.constexpr, COLUMNS: tl.constexpr, AHEAD: tl.constexpr,
-):  # fmt: skip
-    """Some columns of a bag's rows, every so many-th reduced to one of ROWS: largest and its row (for max), or sum.
+def read_rows(table, rows, size, columns, WORK: tl.constexpr, SIDE: tl.constexpr):
+    """Reduce some columns of a table's rows (size,) to SIDE.rows partial results, as many rows are read at a time.
 
-    What was planned ahead of all steps can be read while the launch before this one still writes the table (AHEAD).
+    Returns, for max, the largest numbers and the rows they came from; otherwise the sums. The row numbers are planned
+    before any step, so they can be read before the launch before this one has ended.
     """
-    present = (columns < read)[None, :]
-    missing = float("-inf") if POOLING == MAX else 0.0
-    best = tl.full([ROWS, COLUMNS], missing, tl.float32)
-    who = tl.full([ROWS, COLUMNS], NO_ROW, tl.int32)
+    ROWS: tl.constexpr = SIDE.rows
+    UNROLL: tl.constexpr = SIDE.unroll
+    present = (columns < SIDE.read)[None, :]
+    missing = float("-inf") if WORK.pooling == MAX else 0.0
+    best = tl.full([ROWS, SIDE.columns], missing, tl.float32)
+    who = tl.full([ROWS, SIDE.columns], NO_ROW, tl.int32)
     places = tl.arange(0, ROWS)
-    next_rows = tl.load(bag + places, mask=places < size, other=0)
-    follow(AHEAD)
+    next_rows = tl.load(rows + places, mask=places < size, other=0)
+    follow(WORK.ahead)
     for _ in range(0, size, ROWS * UNROLL):
         for _turn in tl.static_range(UNROLL):
-            rows, more = next_rows, places < size
-            at = rows.to(tl.int64)[:, None] * stride + columns[None, :]
-            values = tl.load(table + at, mask=more[:, None] & present, other=missing)
+            row, more = next_rows, places < size
+            at = row.to(tl.int64)[:, None] * table.stride + columns[None, :]
+            values = tl.load(table.rows + at, mask=more[:, None] & present, other=missing)
             places += ROWS
-            next_rows = tl.load(bag + places, mask=places < size, other=0)
-            if POOLING == MAX:
+            next_rows = tl.load(rows + places, mask=places < size, other=0)
+            if WORK.pooling == MAX:
                 greater = values > best
                 best = tl.where(greater, values, best)
-                who = tl.where(greater, rows[:, None], who)
+                who = tl.where(greater, row[:, None], who)
             else:
                 best += values
     return best, who
 
 
 @triton.jit
-def _largest(best, who):
-    """The largest number of each column, and its row: bags are sorted, so of equals the first."""
+def largest(best, who):
+    """The largest number of each column and its row: of equals the smallest row, as the reference has it."""
     top = tl.max(best, 0)
     return top, tl.min(tl.where(best == top[None, :], who, NO_ROW), 0)
 
 
 @triton.jit
-def pool_pieces(
-    attribute_table, attribute_stride, attribute_indices, neighbour_table, neighbour_stride, neighbour_indices,
-    owners, starts, ends, wanted, keys, first_neighbours, pieces, second, padded,
-    WIDTH: tl.constexpr, UNROLL: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Max-pool pieces of long bags into keys (bags, WIDTH) int64, which start as NO_KEY.
-
-    Piece p is the rows starts[p] to ends[p] of the bag owners[p]; the attributes' pieces come before first_neighbours.
-    Bags that are not wanted (bags,) are left out. A program takes every so many-th piece.
-    """
-    columns = tl.arange(0, COLUMNS)
-    for piece in range(tl.program_id(0), pieces, tl.num_programs(0)):
-        owner = tl.load(owners + piece)
-        if tl.load(wanted + owner) > 0:
-            start = tl.load(starts + piece)
-            size = (tl.load(ends + piece) - start).to(tl.int32)
-            if piece < first_neighbours:
-                width, rows = second, attribute_indices + start
-                best, who = _read(
-                    attribute_table, attribute_stride, width, rows, size, columns, MAX, 1, UNROLL, COLUMNS, False
-                )
-            else:
-                width, rows = padded, neighbour_indices + start
-                best, who = _read(
-                    neighbour_table, neighbour_stride, width, rows, size, columns, MAX, 1, UNROLL, COLUMNS, False
-                )
-            top, first = _largest(best, who)
-            tl.atomic_max(keys + owner * WIDTH + columns, _pack(top, first), mask=columns < width, sem="relaxed")
-
-
-@triton.jit
-def _pack(value, row):
-    """One whole number that is larger for a larger value, and of equal values for the smaller row."""
+def pack(value, row):
+    """A number and its row as one int64, which is larger for a larger number and, of equals, for the smaller row."""
     bits = value.to(tl.int32, bitcast=True)
     ordered = bits ^ ((bits >> 31) & NO_ROW)
     return (ordered.to(tl.int64) << 32) | (row ^ NO_ROW).to(tl.int64)
 
 
 @triton.jit
-def _unpack(key):
+def unpack(key):
+    """The number and the row that `pack` was given."""
     ordered = (key >> 32).to(tl.int32)
     bits = ordered ^ ((ordered >> 31) & NO_ROW)
     return bits.to(tl.float32, bitcast=True), (key & NO_ROW).to(tl.int32) ^ NO_ROW

@@ -1,60 +1,252 @@
-"""The layer's launches at small batches, where a step is over before memory can be busy."""
+"""Small batches: a step in three launches, pool, hide and learn.
 
-from typing import Any
+Launch latency dominates, so programs recompute what others compute too rather than wait for it, and the update of W
+runs beside the next step's pooling, which does not read W. Every width is a multiple of 32: no product has an edge.
+"""
+
+from typing import NamedTuple
 
 import triton
+import triton.language as tl
 
-from neural_brane.kernels.gpu import small_kernels as gpu_fused
-from neural_brane.kernels.gpu.layer import Layer
-from neural_brane.kernels.gpu.plan import Plan
-from neural_brane.kernels.gpu.shapes import BEHIND, DEPTH, INTERPRETED, SMALL_POOL, Frame, empty, launching
-from neural_brane.kernels.model import Model, Settings
+from neural_brane.kernels.gpu.bundles import HubMaxima, Slope, Spans, Split
+from neural_brane.kernels.gpu.device import INTERPRETED, can_launch_ahead
+from neural_brane.kernels.gpu.layer import Context, Layer, descend_block
+from neural_brane.kernels.gpu.loss import losses_of, slopes_of
+from neural_brane.kernels.gpu.pool import SMALL_POOL, follow, pool
+from neural_brane.kernels.gpu.shapes import DEPTH
+from neural_brane.kernels.gpu.split import add_product, load_split, split
+from neural_brane.kernels.gpu.tables import subtract
+from neural_brane.kernels.model import Array
 
 ROWS, COLUMNS = 16, 32  # slots, and columns or hidden units, of a program
 HIDE_WARPS, HIDE_STAGES = 4, 5
-LEARN_WARPS, LEARN_STAGES = 4, 1  # with loads ahead a step took longer: perhaps for the shared memory they need
-WEIGHT_TILE, SLOTS = 32, 128  # units and columns of W's gradient, slots at a time
-SPLITS = 2 if INTERPRETED else 3  # of the slots, in W's gradient
+LEARN_WARPS, LEARN_STAGES = 4, 1  # with loads ahead of the products a step took longer
+WEIGHT_TILE, SLOTS = 32, 128  # units and columns of a tile of W's gradient, slots that it adds up at a time
+SHARES = 2 if INTERPRETED else 3  # of W's gradient
+
+
+class Scratch(NamedTuple):
+    """What the launches of a step hand to each other."""
+
+    pooled: Split  # f (slots, width)
+    winner: Array  # (slots, width) int32
+    hidden: Array  # h (slots, hidden) float32
+    margins: Array  # (strips, triplets) float32: each strip of hidden units' part of s(u,i) − s(u,j)
+    gradient: Array  # dL/df (slots, width) float32, where the tables are updated later
+    slots: int
+
+
+class SmallTiles(NamedTuple):
+    """How hide and learn are cut into programs, known when the kernels are compiled."""
+
+    width: int
+    hidden: int
+    strips: int  # of hidden units
+    scatter: bool
+    bias: bool
+    ahead: bool
+    rows: int = ROWS
+    columns: int = COLUMNS
+    depth: int = DEPTH
+    weight_tile: int = WEIGHT_TILE
+    slots: int = SLOTS
+    shares: int = SHARES
 
 
 class SmallLayer(Layer):
-    """Two launches behind the pooling; W's step is taken beside the next one."""
+    """The launches of a step at small batches."""
 
     pool_tiles = SMALL_POOL
 
-    def __init__(self, frame: Frame, settings: Settings, model: Model, plan: Plan, scatter: bool):
-        super().__init__(frame, settings, model, plan, scatter, shares=SPLITS)
-        self.ahead = launching()
-        self.strips = frame.hidden // COLUMNS
-        self.hidden = empty(self.rows, frame.hidden)  # h
-        self.margins = empty(self.strips, self.batch)
-        self.losses = empty(plan.steps, triton.cdiv(self.rows, ROWS))  # sums of −ln σ
+    def __init__(self, context: Context):
+        super().__init__(context, shares=SHARES)
+        shape, settings, empty = context.shape, context.settings, context.allocate
+        strips, ahead = shape.hidden // COLUMNS, can_launch_ahead()
+        hidden, margins = empty(self.vectors, shape.hidden), empty(strips, self.batch)
+        self.losses = empty(context.plan.steps, triton.cdiv(self.vectors, ROWS))
+        self.scratch = Scratch(self.pooled, self.winner, hidden, margins, self.gradient, self.vectors)
+        self.tiles = SmallTiles(shape.width, shape.hidden, strips, context.scatter, settings.train_bias, ahead)
+        self.slope = Slope(settings.triplet_scale, 2 * settings.hidden_l2)
+        self.work_ahead = self.work._replace(ahead=ahead)
 
-    def pooling(self, step: int) -> dict[str, Any]:
-        """How to launch a step's pooling: behind all before it where it is the first, then beside W's step."""
+    def pool(self, step: int, spans: Spans, hubs: HubMaxima | None, scale: float) -> None:
+        """Launch the pooling: a group's first behind all launches before it, the others beside the update of W."""
         if step == 0:
-            return BEHIND
-        strips = triton.cdiv(self._blocks(), self.rows)
-        return {"kernel": gpu_fused.pool_and_descend, "more_strips": strips, **self._descent(), **self.ahead}
-
-    def step(self, step: int, tables: tuple, rate: float) -> None:
-        """Launch the ReLU layer, then the sums of W's gradient beside the tables' step."""
-        s, frame = self.settings, self.frame
-        pooled, weight = (self.pooled, self.pooled.stride(0)), (self.split_weight, self.split_weight.stride(0))
-        sizes = {"WIDTH": frame.width, "HIDDEN": frame.hidden, "ROWS": ROWS, "COLUMNS": COLUMNS, "DEPTH": DEPTH}
-        gpu_fused.hide[self.strips, triton.cdiv(self.batch, ROWS // 3)](
-            *pooled, *weight, self.bias, self.hidden, self.margins, self.rows,
-            num_warps=HIDE_WARPS, num_stages=HIDE_STAGES, **sizes, **self.ahead,
+            super().pool(step, spans, hubs, scale)
+            return
+        strips = self.work.strips() + triton.cdiv(self.descent_programs(), self.vectors)
+        pool_and_descend[self.vectors, strips](
+            self.context.tables, spans, hubs, self.pooled, self.winner, scale, self.arrays,
+            WORK=self.work_ahead, DESCENT=self.descent,
+            num_warps=self.pool_tiles.warps, launch_pdl=self.tiles.ahead,
         )  # fmt: skip
-        weight_programs = frame.hidden // WEIGHT_TILE * (frame.width // WEIGHT_TILE) * SPLITS
-        gpu_fused.learn[weight_programs + triton.cdiv(self.rows, ROWS) * (frame.width // COLUMNS),](
-            *pooled, *weight, self.hidden, self.margins, self.winner, self.gradient, self.weight_shares,
-            self.bias_shares, self.losses[step], *tables, self.rows, frame.second, rate, s.triplet_scale,
-            2 * s.hidden_l2, weight_programs, STRIPS=self.strips, SCATTER=self.scatter, BIAS=s.train_bias,
-            TILE=WEIGHT_TILE, SLOTS=SLOTS, SPLITS=SPLITS, num_warps=LEARN_WARPS, num_stages=LEARN_STAGES, **sizes,
-            **self.ahead,
+
+    def step(self, step: int, rate: float) -> None:
+        """Launch the hidden layer, then both gradients and, with scatter, the update of the tables."""
+        tiles = self.tiles
+        hide[tiles.strips, triton.cdiv(self.batch, ROWS // 3)](
+            self.scratch, self.arrays, TILES=tiles,
+            num_warps=HIDE_WARPS, num_stages=HIDE_STAGES, launch_pdl=tiles.ahead,
+        )  # fmt: skip
+        weight_programs = tiles.hidden // WEIGHT_TILE * (tiles.width // WEIGHT_TILE) * SHARES
+        table_programs = triton.cdiv(self.vectors, ROWS) * (tiles.width // COLUMNS)
+        learn[weight_programs + table_programs,](
+            self.scratch, self.arrays, self.context.tables, self.losses[step], self.slope, rate, weight_programs,
+            TILES=tiles, num_warps=LEARN_WARPS, num_stages=LEARN_STAGES, launch_pdl=tiles.ahead,
         )  # fmt: skip
 
     def finish(self) -> None:
-        """Launch the last step of W and b."""
-        self._descend()
+        """Launch the update of W and b that no pooling follows."""
+        self.descend()
+
+
+@triton.jit
+def pool_and_descend(
+    tables, spans, hubs, pooled, winner, scale, layer, WORK: tl.constexpr, DESCENT: tl.constexpr
+):  # fmt: skip
+    """`pool` and, in the strips of programs behind its own, the `descend` of the step before."""
+    ATTRIBUTES: tl.constexpr = WORK.attributes
+    NEIGHBOURS: tl.constexpr = WORK.neighbours
+    STRIPS: tl.constexpr = ATTRIBUTES.strips + NEIGHBOURS.strips
+    if tl.program_id(1) < STRIPS:
+        pool(tables, spans, hubs, pooled, winner, scale, WORK)
+    else:
+        follow(WORK.ahead)
+        descend_block(layer, (tl.program_id(1) - STRIPS) * tl.num_programs(0) + tl.program_id(0), DESCENT)
+
+
+@triton.jit
+def hide(scratch, layer, TILES: tl.constexpr):
+    """h = ReLU(W f + b): program (strip, tile) computes TILES.columns hidden units of TILES.rows // 3 triplets.
+
+    Writes scratch.hidden and, to scratch.margins, these units' part of each triplet's s(u,i) − s(u,j): with H the tile
+    of h, all inner products are H Hᵀ.
+    """
+    ROWS: tl.constexpr = TILES.rows
+    COLUMNS: tl.constexpr = TILES.columns
+    EACH: tl.constexpr = ROWS // 3 * 3
+    follow(TILES.ahead)
+    strip, tile = tl.program_id(0), tl.program_id(1)
+    row = tl.arange(0, ROWS)
+    slot = tile * EACH + row
+    live = (row < EACH) & (slot < scratch.slots)
+    at = slot.to(tl.int64)[:, None]
+    unit = (strip * COLUMNS + tl.arange(0, COLUMNS))[None, :]
+    b = tl.load(layer.bias + unit)
+    z = tl.zeros([ROWS, COLUMNS], tl.float32)
+    for first in range(0, TILES.width, TILES.depth):
+        depth = first + tl.arange(0, TILES.depth)
+        places = scratch.pooled.data + at * TILES.width + depth[None, :]
+        f, f_rest = load_split(places, scratch.pooled.plane, live[:, None])
+        places = layer.split.data + unit * TILES.width + depth[:, None]
+        w, w_rest = load_split(places, layer.split.plane, unit < TILES.hidden)
+        z = add_product(z, f, f_rest, w, w_rest)
+    h = tl.where(live[:, None], tl.maximum(z + b, 0.0), 0.0)
+    tl.store(scratch.hidden + at * TILES.hidden + unit, h, mask=live[:, None])
+
+    near, rest = split(h, scratch.pooled.data.dtype.element_ty)
+    products = add_product(tl.zeros([ROWS, ROWS], tl.float32), near, rest, tl.trans(near), tl.trans(rest))
+    here, other = row[:, None], row[None, :]
+    margin = tl.sum(tl.where(other == here + 1, products, 0.0) - tl.where(other == here + 2, products, 0.0), 1)
+    tl.store(scratch.margins + strip * (scratch.slots // 3) + slot // 3, margin, mask=live & (row % 3 == 0))
+
+
+@triton.jit
+def learn(scratch, layer, tables, losses, slope, rate, weight_programs, TILES: tl.constexpr):
+    """From h and the margins to both gradients: the first `weight_programs` programs to W's, the others to dL/df.
+
+    The first write tiles of layer.weight_shares and layer.bias_shares. The others subtract rate times a tile of dL/df
+    from the tables' winning rows (TILES.scatter) or write it to scratch.gradient, and write sums of −ln σ to losses,
+    one for TILES.rows slots.
+    """
+    follow(TILES.ahead)
+    program = tl.program_id(0)
+    if program < weight_programs:
+        _learn_weight(scratch, layer, slope, program, TILES)
+    else:
+        _learn_tables(scratch, layer, tables, losses, slope, rate, program - weight_programs, TILES)
+
+
+@triton.jit
+def _learn_tables(scratch, layer, tables, losses, slope, rate, program, TILES: tl.constexpr):
+    ROWS: tl.constexpr = TILES.rows
+    COLUMNS: tl.constexpr = TILES.columns
+    ACROSS: tl.constexpr = TILES.width // COLUMNS
+    tile, strip = program // ACROSS, program % ACROSS
+    slot = tile * ROWS + tl.arange(0, ROWS)
+    live = slot < scratch.slots
+    column = (strip * COLUMNS + tl.arange(0, COLUMNS))[None, :]
+    at = slot.to(tl.int64)[:, None] * TILES.width + column
+    if TILES.scatter:
+        row = tl.load(scratch.winner + at, mask=live[:, None], other=-1)
+    margin = _add_margins(scratch, slot, live, TILES)
+    df = tl.zeros([ROWS, COLUMNS], tl.float32)
+    for first in range(0, TILES.hidden, TILES.depth):
+        unit = first + tl.arange(0, TILES.depth)
+        there = unit[:, None] * TILES.width + column
+        w, w_rest = load_split(layer.split.data + there, layer.split.plane, unit[:, None] < TILES.hidden)
+        dz = _differentiate(scratch, margin, slot, live, unit[None, :], slope, TILES)
+        dz, dz_rest = split(dz, layer.split.data.dtype.element_ty)
+        df = add_product(df, dz, dz_rest, w, w_rest)
+    if TILES.scatter:
+        subtract(tables, row, column, rate * df)
+    else:
+        tl.store(scratch.gradient + at, df, mask=live[:, None])
+    if strip == 0:
+        loss = losses_of(margin, tl.exp(-tl.abs(margin)))
+        tl.store(losses + tile, tl.sum(tl.where(live & (slot % 3 == 0), loss, 0.0), 0))
+
+
+@triton.jit
+def _learn_weight(scratch, layer, slope, program, TILES: tl.constexpr):
+    TILE: tl.constexpr = TILES.weight_tile
+    ACROSS: tl.constexpr = TILES.width // TILE
+    share, tile = program % TILES.shares, program // TILES.shares
+    unit = tile // ACROSS * TILE + tl.arange(0, TILE)
+    column = (tile % ACROSS * TILE + tl.arange(0, TILE))[None, :]
+    span = tl.cdiv(scratch.slots, TILES.shares)
+    last = tl.minimum(scratch.slots, (share + 1) * span)
+    dw = tl.zeros([TILE, TILE], tl.float32)
+    db = tl.zeros([TILE], tl.float32)
+    for first in range(share * span, last, TILES.slots):
+        slot = first + tl.arange(0, TILES.slots)
+        live = slot < last
+        places = scratch.pooled.data + slot.to(tl.int64)[:, None] * TILES.width + column
+        f, f_rest = load_split(places, scratch.pooled.plane, live[:, None])
+        margin = _add_margins(scratch, slot, live, TILES)
+        dz = _differentiate(scratch, margin, slot, live, unit[None, :], slope, TILES)
+        if TILES.bias:
+            db += tl.sum(dz, 0)
+        dz, dz_rest = split(tl.trans(dz), scratch.pooled.data.dtype.element_ty)
+        dw = add_product(dw, dz, dz_rest, f, f_rest)
+    places = layer.weight_shares + share * TILES.hidden * TILES.width + unit[:, None] * TILES.width + column
+    tl.store(places, dw)
+    if TILES.bias:  # noqa: SIM102  (known when compiling)
+        if tile % ACROSS == 0:
+            tl.store(layer.bias_shares + share * TILES.hidden + unit, db)
+
+
+@triton.jit
+def _add_margins(scratch, slot, live, TILES: tl.constexpr):
+    """s(u,i) − s(u,j) of each slot's triplet: the sum over the strips of hidden units."""
+    STRIPS: tl.constexpr = TILES.strips
+    margin = tl.zeros(slot.shape, tl.float32)
+    for strip in tl.static_range(STRIPS):
+        margin += tl.load(scratch.margins + strip * (scratch.slots // 3) + slot // 3, mask=live, other=0.0)
+    return margin
+
+
+@triton.jit
+def _differentiate(scratch, margin, slot, live, unit, slope, TILES: tl.constexpr):
+    """dL/dz of some hidden units of some slots, from the hidden vectors of each slot's triplet."""
+    pull = slopes_of(margin, tl.exp(-tl.abs(margin)), slope.triplet_scale)[:, None]
+    role = (slot % 3)[:, None]
+    known = live[:, None]
+    at = slot.to(tl.int64)[:, None] * TILES.hidden + unit
+    u = at - role * TILES.hidden
+    own = tl.load(scratch.hidden + at, mask=known, other=0.0)
+    toward = tl.load(scratch.hidden + tl.where(role == 0, u + TILES.hidden, u), mask=known, other=0.0)
+    against = tl.load(scratch.hidden + u + 2 * TILES.hidden, mask=known & (role == 0), other=0.0)
+    direction = tl.where(role == 2, -toward, toward) - against
+    return tl.where(own > 0, pull * direction + slope.shrink * own, 0.0)

@@ -1,27 +1,28 @@
-"""Skip-gram with negative sampling on the CPU, in Numba: `reference_sgns`, fast, and the same on any threads.
+"""Skip-gram with negative sampling on the CPU, in Numba: follows `sgns.reference`, with the same bits on any threads.
 
-Training is plain sequential SGD within a cell of pairs. The cells of a round share no row, so they run side by
-side, every number has one writer at a time, and the threads change no bit.
+Training is sequential SGD within a tile of pairs. The tiles of a round share no row, so they run in parallel, every
+number has one writer at a time, and the number of threads changes no bit.
 """
 
 import numba
 import numpy as np
 from numba import prange
 
-from neural_brane.kernels.cpu.lanes import fill, load, multiply_add, store, total
-from neural_brane.kernels.cpu.prefetch import prefetch
+from neural_brane.kernels.cpu.lanes import fill, load, multiply_add, prefetch, store, total
 from neural_brane.kernels.model import LANE, padded
 
-FAR_BYTES = 8 << 20  # a table this large is not in the caches: ask for rows ahead; in a smaller one it costs time
+FAR_BYTES = (
+    8 << 20
+)  # a table this large does not fit the caches: rows are prefetched; for a smaller one that costs time
 
 
 def train(source, target, items, negatives, starts, schedule, first_rate: float, last_rate: float):
-    """Take one SGD step per item, changing source and target in place; the rate falls evenly from first to last.
+    """Take one SGD step per item, changing source and target in place; the rate falls linearly from first to last.
 
     source, target: (rows, width) float32, width a multiple of LANE; they may be one and the same table.
-    items: (k, 2) int32, sorted by cell: a source row and a target row to draw together, or a source row and any
-    number below 0, to push apart from its negatives: (k, n) int32 target rows, -1 for none.
-    starts: (cells + 1,) int64 bounds of the cells in items. schedule: (rounds, tasks) int64; the cells of a round
+    items: (k, 2) int32, sorted by tile: a source row and the target row of a positive pair, or a source row and any
+    number below 0 for its negatives: (k, n) int32 target rows, -1 for none.
+    starts: (tiles + 1,) int64 bounds of the tiles in items. schedule: (rounds, tasks) int64; the tiles of a round
     must share no row.
     """
     steps = np.empty((schedule.shape[1], padded(negatives.shape[1])), np.float32)
@@ -34,28 +35,28 @@ def _train(source, target, items, negatives, starts, schedule, first_rate, last_
     fall = (first_rate - last_rate) / rounds
     for turn in range(rounds):
         for task in prange(tasks):
-            cell = schedule[turn, task]
+            tile = schedule[turn, task]
             rate = first_rate - turn * fall
-            _cell(source, target, items, negatives, starts[cell], starts[cell + 1], rate, fall, steps, np.int64(task))
+            _tile(source, target, items, negatives, starts[tile], starts[tile + 1], rate, fall, steps, np.int64(task))
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _cell(source, target, items, negatives, start, stop, first_rate, fall, steps, task):
-    """Train the items of one cell in order."""
+def _tile(source, target, items, negatives, start, stop, first_rate, fall, steps, task):
+    """Train the items of one tile in order."""
     far = source.size * source.itemsize >= FAR_BYTES
     for k in range(start, stop):
         rate = np.float32(first_rate - fall * (k - start) / (stop - start))
         if far and k + 1 < stop:
             _prefetch(source, target, items, negatives, k + 1)
         if items[k, 1] >= 0:
-            _draw_together(source, items[k, 0], target, items[k, 1], rate)
+            _step_positive(source, items[k, 0], target, items[k, 1], rate)
         else:
-            _push_apart(source, items[k, 0], target, negatives, k, rate, steps, task)
+            _step_negatives(source, items[k, 0], target, negatives, k, rate, steps, task)
 
 
 @numba.njit(cache=True, error_model="numpy")
 def _prefetch(source, target, items, negatives, k):
-    """Ask for the rows of an item."""
+    """Prefetch the rows of an item."""
     for c in range(0, source.shape[1], LANE):
         prefetch(source, items[k, 0], c)
         if items[k, 1] >= 0:
@@ -67,8 +68,8 @@ def _prefetch(source, target, items, negatives, k):
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _draw_together(source, row, target, hit, rate):
-    """A step up ln σ(source · target)."""
+def _step_positive(source, row, target, hit, rate):
+    """A gradient step that increases ln σ(source · target)."""
     step = fill(rate * _sigmoid(-_score(source, row, target, hit)))
     for c in range(0, source.shape[1], LANE):
         own, other = load(source, row, c), load(target, hit, c)
@@ -77,8 +78,8 @@ def _draw_together(source, row, target, hit, rate):
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _push_apart(source, row, target, negatives, k, rate, steps, task):
-    """A step up Σ ln σ(−source · negative), all scored beforehand; steps[task] keeps how far to go for each."""
+def _step_negatives(source, row, target, negatives, k, rate, steps, task):
+    """A gradient step that increases Σ ln σ(−source · negative), scored first; steps[task] holds the factors."""
     for n in range(negatives.shape[1]):
         hit = negatives[k, n]
         steps[task, n] = -rate * _sigmoid(_score(source, row, target, hit)) if hit >= 0 else np.float32(0)

@@ -38,7 +38,7 @@ def require_room(settings: dict[str, Any], graph: AttributedGraph) -> None:
     """Raise a ParameterError if a GPU is to be used and its memory is too small, before anything is made."""
     if settings["device"] == "cpu":
         return
-    from neural_brane.kernels.gpu import step as gpu
+    from neural_brane.kernels import gpu
 
     d1, dim, hidden = settings["attribute_dim"], settings["dim"], settings["hidden"]
     tables = 4 * (graph.attributes.shape[1] * padded(d1) + len(graph) * padded(dim - d1))
@@ -106,7 +106,7 @@ class _OnGPU:
     def __init__(
         self, model: Model, attribute_bags: Bags, neighbour_bags: Bags, settings: Settings, deterministic: bool
     ):
-        from neural_brane.kernels.gpu import step as gpu
+        from neural_brane.kernels import gpu
 
         self._gpu = gpu
         self._host, self._settings, self._deterministic = model, settings, deterministic

@@ -1,6 +1,6 @@
 import numpy as np
 
-from neural_brane.sampling.neighbourhoods import number, sample_neighbours
+from neural_brane.sampling.neighbours import renumber, sample_neighbours
 
 
 def rows(indptr, indices):
@@ -29,8 +29,8 @@ def test_of_many_neighbours_all_are_as_likely():
     assert abs(counts - expected).max() < 6 * np.sqrt(expected)
 
 
-def test_nodes_are_numbered_once_in_order():
-    distinct, (first, second) = number([np.array([[7, 2]]), np.array([2, 9, 9])], 10)
+def test_nodes_are_renumbered_once_in_order():
+    distinct, (first, second) = renumber([np.array([[7, 2]]), np.array([2, 9, 9])], 10)
     assert distinct.tolist() == [2, 7, 9]
     assert first.tolist() == [[1, 0]]
     assert second.tolist() == [0, 2, 2]

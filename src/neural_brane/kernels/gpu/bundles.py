@@ -1,0 +1,90 @@
+"""The named tuples that several kernels take, so that a kernel's signature says what it reads and writes.
+
+A bundle of arrays and numbers is an ordinary argument: Triton passes its fields one by one. A bundle of numbers that
+are known when a kernel is compiled is a `tl.constexpr` argument, written in capitals; those stand beside their kernels.
+What Triton 3.6 asks for:
+
+- a bundle derives from NamedTuple directly, or its field names are lost, and no field is called `type` or `values`;
+- a compile-time field is bound to a local `tl.constexpr` before it is used in `tl.zeros` or `tl.static_range`;
+- so is a compile-time bundle inside another, before it is passed to a function;
+- in an ordinary bundle inside another, no whole number is 1 and no field is None: Triton takes both for compile-time
+  values and, that deep, loses them;
+- a bundle that may be None as a whole (`hubs is not None`) has no field that may be None.
+"""
+
+from typing import NamedTuple
+
+import torch
+
+from neural_brane.kernels.gpu.shapes import Shape
+from neural_brane.kernels.model import Array, Bags, Model
+
+
+class Table(NamedTuple):
+    """One table of a model, and the rows of it that bags hold."""
+
+    rows: Array  # (rows, stride) float32
+    stride: int
+    columns: int  # of this table in a vector's row: d1 or d2, padded
+    indices: Array  # (entries,) int32: all bags end to end
+
+
+class Tables(NamedTuple):
+    """Both tables of a model."""
+
+    attributes: Table
+    neighbours: Table
+
+    @classmethod
+    def of(cls, model: Model, bags: tuple[Bags, Bags], shape: Shape) -> "Tables":
+        """The tables of a model in the GPU's memory, with the bags of a graph."""
+        sides = zip(
+            (model.attribute_table, model.neighbour_table), (shape.d1_padded, shape.d2_padded), bags, strict=True
+        )
+        return cls(*(Table(rows, rows.stride(0), columns, bag.indices) for rows, columns, bag in sides))
+
+
+class Spans(NamedTuple):
+    """Where the bags behind a step's vectors lie in the tables' indices: the attributes' bags, then the neighbours'."""
+
+    starts: Array  # (2, vectors) int64
+    sizes: Array  # (2, vectors) int32
+    vectors: int
+
+
+class HubMaxima(NamedTuple):
+    """The hubs' bags, pooled before all others."""
+
+    numbers: Array  # (2, vectors) int32: which row of keys belongs to a vector's bag, -1 for none
+    keys: Array  # (hubs, width) int64: largest number and its row, packed
+
+
+class Split(NamedTuple):
+    """Numbers in two planes of bfloat16: the nearest, and the nearest to the remainder (see `split`)."""
+
+    data: Array  # (2, …), or (…) float32 where plane is None
+    plane: int | None  # how many numbers the second plane lies behind the first
+
+    @classmethod
+    def of(cls, planes: torch.Tensor) -> "Split":
+        """The bundle of an array (2, …)."""
+        return cls(planes, planes.stride(0))
+
+
+class LayerArrays(NamedTuple):
+    """W and b in training; their gradients are sums of shares, which different programs write."""
+
+    weight: Array  # W (hidden, width) float32
+    split: Split  # W again, as products read it
+    bias: Array  # b (hidden,) float32
+    weight_shares: Array  # (shares, hidden, width) float32
+    bias_shares: Array  # (shares, hidden) float32
+    learning_rate: float
+    decay: float  # factor by which L2 on the parameters shrinks W and b in a step
+
+
+class Slope(NamedTuple):
+    """The numbers in the gradient of a batch's loss by its hidden vectors."""
+
+    triplet_scale: float
+    shrink: float  # 2 λ of the L2 on hidden vectors
