@@ -67,7 +67,7 @@ def reference(module: str) -> str:
     for path in public_names(module):
         thing = getattr(import_module(path.rpartition(".")[0]), path.rpartition(".")[2])
         kind = "class" if inspect.isclass(thing) else "function" if inspect.isroutine(thing) else "data"
-        table.append(f"   {path}")
+        table.append(f"   ~{path}")
         full.append(f".. auto{kind}:: {path}" + ("\n   :no-value:" if kind == "data" else ""))
     listed = "\n".join([".. autosummary::", "   :nosignatures:", "", *table])
     return f"```{{eval-rst}}\n{listed}\n\n" + "\n\n".join(full) + "\n```"
