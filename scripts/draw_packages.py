@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import random
 import textwrap
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE, PICTURE = ROOT / "src" / "neural_brane", ROOT / "docs" / "packages.svg"
 BOX_WIDTH, BOX_HEIGHT, GAP, ROW = 196, 74, 24, 126  # in pixels; ROW is from one layer to the next
 BEND_WIDTH = 24  # what an arrow takes up in a layer that it passes through
-SWEEPS = 24  # passes of the ordering within layers; it settles long before
+STARTS, SWEEPS = 200, 12  # of the search for an order within layers
 
 Arrow = tuple[str, str]
 
@@ -102,13 +103,28 @@ def place(graph: nx.DiGraph, layer: dict[str, int]) -> tuple[dict[str, tuple[flo
         for one, other in pairwise(path):
             links[one].add(other)
             links[other].add(one)
+    rows = _untangle(rows, links)
     centres = _spread(rows)
-    for _ in range(SWEEPS):
-        wanted = {name: sum(centres[other] for other in near) / len(near) for name, near in links.items() if near}
-        rows = [sorted(row, key=lambda name: (wanted.get(name, 0.0), name)) for row in rows]
-        centres = _spread(rows)
     depth = {name: at for at, row in enumerate(rows) for name in row}
     return {name: (centres[name], depth[name] * ROW + BOX_HEIGHT / 2) for name in links}, paths
+
+
+def _untangle(rows: list[list[str]], links: dict[str, set[str]]) -> list[list[str]]:
+    """The rows in an order with short lines: the best of many random starts, each improved by sweeps."""
+    best, least = rows, float("inf")
+    for start in range(STARTS):
+        rng = random.Random(start)
+        order = [rng.sample(row, len(row)) for row in rows]
+        for sweep in range(SWEEPS):
+            centres = _spread(order)
+            wanted = {name: sum(centres[other] for other in near) / len(near) for name, near in links.items() if near}
+            for row in order[sweep % 2 :: 2]:  # every other row, so that two rows do not change places forever
+                row.sort(key=lambda name: (wanted.get(name, 0.0), name))
+            centres = _spread(order)
+            length = sum((centres[name] - centres[other]) ** 2 for name, near in links.items() for other in near)
+            if length < least:
+                best, least = [list(row) for row in order], length
+    return best
 
 
 def _spread(rows: list[list[str]]) -> dict[str, float]:

@@ -31,11 +31,10 @@ def test_a_row_for_each_method_and_a_column_for_each_dataset(script, fill):
     assert table.count("**") == 4
 
 
-def test_a_brief_table_has_the_rows_asked_for_and_still_marks_the_best_of_all(script, fill):
-    results = fill(["classification"], ["citeseer"])
-    record = {"data": results.data, "cells": [asdict(one) for one in results.entries]}
-    whole = script.markdown(record).splitlines()
-    brief = script.markdown(record, ("TADW", "DeepWalk")).splitlines()
+def test_a_brief_table_has_the_rows_asked_for_and_still_marks_the_best_of_all(script):
+    results = json.loads(script.RESULTS.read_text(encoding="utf-8"))
+    whole = script.markdown(results).splitlines()
+    brief = script.markdown(results, ("TADW", "DeepWalk")).splitlines()
     assert brief[:2] == whole[:2]
     assert brief[2:] == [
         next(line for line in whole if line.startswith(f"| {name} |")) for name in ("TADW", "DeepWalk")
