@@ -1,6 +1,7 @@
 """The site: it is built without a warning, and what is generated from the code is that of the code today."""
 
 import importlib.util
+import re
 import subprocess
 import sys
 import tomllib
@@ -49,6 +50,13 @@ def test_the_reference_describes_the_parameters_of_every_method(site):
     for method in METHODS.values():
         after = page.split(f'id="neural_brane.{method.__name__}"')[1].split('<dl class="py class">')[0]
         assert "Parameters" in after, method.__name__
+
+
+@pytest.mark.slow
+def test_examples_are_shown_as_code(site):
+    for page in (site / "api").glob("*.html"):
+        prose = re.sub(r"<pre>.*?</pre>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert "&gt;&gt;&gt;" not in prose, f"{page.name}: write 'Examples' and a line of dashes above the example"
 
 
 @pytest.mark.slow
