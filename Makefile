@@ -1,9 +1,10 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench clean
+.PHONY: help install demo quick test check docs dist bench clean
 
 help:  ## Show what each command does
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -13,6 +14,9 @@ install: $(VENV)/.core  ## Make a virtual environment and install the package an
 demo: $(VENV)/.core  ## Learn vectors from a real graph shipped with the package (offline, under two minutes)
 	$(BIN)/brane demo --output demo
 
+quick: $(VENV)/.dev  ## Run the fast tests: all but those marked slow
+	$(BIN)/python -m pytest -m "not slow"
+
 test: $(VENV)/.dev  ## Run all tests
 	$(BIN)/python -m pytest
 
@@ -21,18 +25,29 @@ check: $(VENV)/.dev  ## Lint, formatting and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.dev  ## Draw the generated pictures and tables again and build the site in docs/_build
+	$(BIN)/python scripts/draw_packages.py
+	$(BIN)/python scripts/methods_table.py
+	$(BIN)/python scripts/readme_table.py
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build
+	@echo "open docs/_build/index.html"
+
+dist: $(VENV)/.dev  ## Build the wheel and the source distribution in dist/
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
 bench: $(VENV)/.dev  ## Measure a training step against its floor
 	$(BIN)/python benchmarks/cpu_step.py
 
-clean:  ## Remove the virtual environment, compiled kernels and the demo's output
-	rm -rf $(VENV) demo
+clean:  ## Remove the virtual environment, compiled kernels, the site, the distributions and the demo's output
+	rm -rf $(VENV) demo dist docs/_build
 	find src -name '*.nb[ci]' -delete
 
 $(VENV)/.core: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(PIP) --editable .
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --editable '.[dev]'
 	touch $@

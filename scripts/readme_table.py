@@ -1,9 +1,10 @@
-"""Write the README's table of results from docs/results/results.json.
+"""Write the tables of results in README.md and docs/reproduce.md from docs/results/results.json.
 
-    python scripts/readme_table.py            put the table between the README's two markers
-    python scripts/readme_table.py --print    print it
+    python scripts/readme_table.py            put the tables between the markers of the two pages
+    python scripts/readme_table.py --print    print the whole table
 
-The markers are the lines '<!-- results -->' and '<!-- /results -->'; what stands between them is replaced.
+The markers are the lines '<!-- results -->' and '<!-- /results -->'; what stands between them is replaced. The README
+has the rows of `BRIEF`, the page all of them.
 """
 
 from __future__ import annotations
@@ -15,13 +16,27 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-RESULTS, README = ROOT / "docs" / "results" / "results.json", ROOT / "README.md"
+RESULTS = ROOT / "docs" / "results" / "results.json"
+BRIEF = (
+    "DeepWalk",
+    "DW+NNMF",
+    "TADW",
+    "G2G",
+    "Neural-Brane (default)",
+    "attributes alone",
+    "two-hop mean",
+    "joint SVD",
+)
+PAGES = {ROOT / "README.md": BRIEF, ROOT / "docs" / "reproduce.md": None}  # the rows of each; None for all
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 SHARE = 0.7
 
 
-def markdown(results: dict[str, Any]) -> str:
-    """Macro-F1 at 70 % of every method on every dataset, the published figure in brackets, the best in bold."""
+def markdown(results: dict[str, Any], rows: tuple[str, ...] | None = None) -> str:
+    """Macro-F1 at 70 % of methods on every dataset, the published figure in brackets, the best of all in bold.
+
+    rows: the headings of the methods to show; all when None.
+    """
     cells = [
         one
         for one in results["cells"]
@@ -31,18 +46,19 @@ def markdown(results: dict[str, Any]) -> str:
     most = {name: max(one["mean"] for one in cells if one["dataset"] == name) for name in datasets}
     heads = [f"{name} ({results['data'][name]['nodes']:,} nodes)" for name in datasets]
     lines = ["| Macro-F1, 70 % | " + " | ".join(heads) + " |", "| --- |" + " ---: |" * len(datasets)]
-    for heading in dict.fromkeys(one["heading"] for one in cells):
+    headings = dict.fromkeys(one["heading"] for one in cells)
+    for heading in headings if rows is None else rows:
         row = {one["dataset"]: one for one in cells if one["heading"] == heading}
         shown = [_cell(row[name], most[name]) if name in row else "-" for name in datasets]
         lines.append(f"| {heading} | " + " | ".join(shown) + " |")
     return "\n".join(lines)
 
 
-def fill(readme: str, table: str) -> str:
-    """The README's text with the table between its markers."""
-    if BEGIN not in readme or END not in readme:
-        raise SystemExit(f"README.md has no place for the table; put the lines {BEGIN} and {END} where it belongs")
-    return re.sub(f"{BEGIN}.*?{END}", lambda _: f"{BEGIN}\n{table}\n{END}", readme, flags=re.DOTALL)
+def fill(page: str, table: str) -> str:
+    """A page's text with the table between its markers."""
+    if BEGIN not in page or END not in page:
+        raise SystemExit(f"there is no place for the table; put the lines {BEGIN} and {END} where it belongs")
+    return re.sub(f"{BEGIN}.*?{END}", lambda _: f"{BEGIN}\n{table}\n{END}", page, flags=re.DOTALL)
 
 
 def _cell(one: dict[str, Any], most: float) -> str:
@@ -54,15 +70,16 @@ def _cell(one: dict[str, Any], most: float) -> str:
 
 
 def main() -> None:
-    """Print the table or put it into the README."""
+    """Print the table, or put it into the two pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--print", action="store_true", help="print the table and leave the README alone")
+    parser.add_argument("--print", action="store_true", help="print the whole table and change no page")
     options = parser.parse_args()
-    table = markdown(json.loads(RESULTS.read_text(encoding="utf-8")))
+    results = json.loads(RESULTS.read_text(encoding="utf-8"))
     if options.print:
-        print(table)
-    else:
-        README.write_text(fill(README.read_text(encoding="utf-8"), table), encoding="utf-8")
+        print(markdown(results))
+        return
+    for page, rows in PAGES.items():
+        page.write_text(fill(page.read_text(encoding="utf-8"), markdown(results, rows)), encoding="utf-8")
 
 
 if __name__ == "__main__":

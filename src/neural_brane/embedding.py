@@ -26,6 +26,8 @@ class Embedding:
     ids : (nodes,) unique integers or strings, in the order of the vectors
     provenance : what made them: method, parameters, data, version; a dict that JSON can hold
 
+    Examples
+    --------
     >>> e = Embedding(np.eye(3, dtype=np.float32), np.array(["ast", "dis", "json"]))
     >>> e["json"].tolist(), len(e), e.dim
     ([0.0, 0.0, 1.0], 3, 3)

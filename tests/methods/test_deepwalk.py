@@ -23,8 +23,7 @@ def pecanpy():
 
 
 def gensim_vectors(walks, nodes, dim, window, epochs):
-    from gensim.models import Word2Vec
-
+    Word2Vec = pytest.importorskip("gensim.models").Word2Vec  # gensim has no wheels for the newest Pythons
     sentences = [[str(node) for node in walk if node >= 0] for walk in walks]
     model = Word2Vec(
         sentences, sg=1, hs=0, negative=5, vector_size=dim, window=window, epochs=epochs, sample=0, min_count=0,

@@ -1,4 +1,4 @@
-"""scripts/readme_table.py, and that the README holds what it makes of the results kept in docs/."""
+"""scripts/readme_table.py, and that the pages hold what it makes of the results kept in docs/."""
 
 import importlib.util
 import json
@@ -31,6 +31,16 @@ def test_a_row_for_each_method_and_a_column_for_each_dataset(script, fill):
     assert table.count("**") == 4
 
 
+def test_a_brief_table_has_the_rows_asked_for_and_still_marks_the_best_of_all(script):
+    results = json.loads(script.RESULTS.read_text(encoding="utf-8"))
+    whole = script.markdown(results).splitlines()
+    brief = script.markdown(results, ("TADW", "DeepWalk")).splitlines()
+    assert brief[:2] == whole[:2]
+    assert brief[2:] == [
+        next(line for line in whole if line.startswith(f"| {name} |")) for name in ("TADW", "DeepWalk")
+    ]
+
+
 def test_the_table_goes_between_the_markers_and_nowhere_else(script):
     text = "before\n<!-- results -->\nold\n<!-- /results -->\nafter\n"
     once = script.fill(text, "| new |")
@@ -40,8 +50,8 @@ def test_the_table_goes_between_the_markers_and_nowhere_else(script):
         script.fill("no markers", "| new |")
 
 
-def test_the_readme_has_the_table_of_the_kept_results(script):
-    if not script.RESULTS.exists():
-        pytest.skip("there is no docs/results/results.json yet; 'brane reproduce --all -o docs/results' makes it")
-    readme = script.README.read_text(encoding="utf-8")
-    assert script.fill(readme, script.markdown(json.loads(script.RESULTS.read_text(encoding="utf-8")))) == readme
+def test_the_pages_have_the_table_of_the_kept_results(script):
+    results = json.loads(script.RESULTS.read_text(encoding="utf-8"))
+    for page, rows in script.PAGES.items():
+        text = page.read_text(encoding="utf-8")
+        assert script.fill(text, script.markdown(results, rows)) == text

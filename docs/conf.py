@@ -1,0 +1,84 @@
+"""The site's settings. `make docs` builds it without a network; every warning is an error."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+import neural_brane
+
+project = "Neural-Brane"
+copyright = "the Neural-Brane developers, MIT licence"
+release = version = neural_brane.__version__
+
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+exclude_patterns = ["_build"]
+myst_heading_anchors = 3
+myst_links_external_new_tab = True
+suppress_warnings = ["myst.xref_missing"]  # links that work on a code host and leave the site, as ../benchmarks/
+autosummary_generate = False
+autodoc_default_options = {"members": True}
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+numpydoc_show_class_members = False
+maximum_signature_line_length = 88
+default_role = "code"  # `name` in a docstring is code
+
+html_theme = "pydata_sphinx_theme"
+html_title = "Neural-Brane"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_sidebars = {"*": []}  # only the reference, under api/, has pages enough for one
+html_theme_options = {
+    "navbar_end": ["theme-switcher"],
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+REFERENCE = re.compile(r"<!-- reference: (\S+) -->")
+
+
+def public_names(module: str) -> list[str]:
+    """The public names of a module by their shortest path, in the module's order."""
+    home = import_module(module)
+    own = [name for name, thing in vars(home).items() if inspect.isclass(thing) and thing.__module__ == module]
+    names = getattr(home, "__all__", own)
+    if module == "neural_brane.methods":  # what all share, then the methods in the order of their registry
+        listed = [method.__name__ for method in neural_brane.METHODS.values()]
+        names = [*(name for name in names if name not in listed), *listed]
+    return [f"neural_brane.{name}" if name in neural_brane.__all__ else f"{module}.{name}" for name in names]
+
+
+def reference(module: str) -> str:
+    """A table of a module's public names, and then each of them in full."""
+    table, full = [], []
+    for path in public_names(module):
+        thing = getattr(import_module(path.rpartition(".")[0]), path.rpartition(".")[2])
+        kind = "class" if inspect.isclass(thing) else "function" if inspect.isroutine(thing) else "data"
+        table.append(f"   ~{path}")
+        full.append(f".. auto{kind}:: {path}" + ("\n   :no-value:" if kind == "data" else ""))
+    listed = "\n".join([".. autosummary::", "   :nosignatures:", "", *table])
+    return f"```{{eval-rst}}\n{listed}\n\n" + "\n\n".join(full) + "\n```"
+
+
+def fill_reference(app: Sphinx, page: str, source: list[str]) -> None:
+    """Put the reference of a module where a page names it."""
+    source[0] = REFERENCE.sub(lambda found: reference(found[1]), source[0])
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register what is filled in while pages are read."""
+    app.connect("source-read", fill_reference)
+    return {"parallel_read_safe": True}

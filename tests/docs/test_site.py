@@ -1,0 +1,125 @@
+"""The site: it is built without a warning, and what is generated from the code is that of the code today."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import neural_brane
+from neural_brane import METHODS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+def script(name):
+    """One of scripts/ as a module."""
+    specification = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the site, built with warnings as errors."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(DOCS), str(folder)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["", ".evaluate", ".io", ".datasets"])
+def test_the_reference_has_every_public_name(site, module):
+    pages = "".join(page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html"))
+    for name in import_module(f"neural_brane{module}").__all__:
+        path = f"neural_brane.{name}" if name in neural_brane.__all__ else f"neural_brane{module}.{name}"
+        assert f'id="{path}"' in pages, path
+
+
+@pytest.mark.slow
+def test_the_reference_describes_the_parameters_of_every_method(site):
+    page = (site / "api" / "methods.html").read_text(encoding="utf-8")
+    for method in METHODS.values():
+        after = page.split(f'id="neural_brane.{method.__name__}"')[1].split('<dl class="py class">')[0]
+        assert "Parameters" in after, method.__name__
+
+
+@pytest.mark.slow
+def test_examples_are_shown_as_code(site):
+    for page in (site / "api").glob("*.html"):
+        prose = re.sub(r"<pre>.*?</pre>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert "&gt;&gt;&gt;" not in prose, f"{page.name}: write 'Examples' and a line of dashes above the example"
+
+
+@pytest.mark.slow
+def test_pages_load_nothing_from_elsewhere(site):
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for attribute in ('src="http', "src='http", 'rel="stylesheet" type="text/css" href="http', "@import url(http"):
+            assert attribute not in text, page.name
+
+
+def test_the_tables_of_methods_are_made_from_the_code():
+    tables = script("methods_table")
+    page = tables.PAGE.read_text(encoding="utf-8")
+    assert tables.fill(page) == page, "run scripts/methods_table.py"
+    advice = page.split("## Where each is good")[1].split("\n## ")[0]
+    assert not [name for name in METHODS if f"`{name}`" not in advice]
+
+
+def test_the_picture_of_packages_has_todays_arrows():
+    draw = script("draw_packages")
+    listed = draw.PICTURE.read_text(encoding="utf-8").split("<desc>\n")[1].split("\n</desc>")[0]
+    assert listed.splitlines() == [f"{here} -&gt; {there}" for here, there in draw.arrows()], "run make docs"
+
+
+def test_arrows_are_found_wherever_the_import_stands(tmp_path):
+    draw = script("draw_packages")
+    files = {
+        "__init__.py": "if TYPE_CHECKING:\n    from neural_brane.graph.parts import Graph\n",
+        "errors.py": '"""Errors."""\n',
+        "graph/__init__.py": '"""Graphs."""\n',
+        "graph/parts.py": "from neural_brane.errors import E\nfrom neural_brane.graph import other\n",
+        "cli/__init__.py": '"""Commands."""\ndef main():\n    from neural_brane import Graph, errors\n',
+        "tune/__init__.py": '"""Search."""\nimport neural_brane.cli\n',
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert draw.arrows(tmp_path) == [("cli", "errors"), ("cli", "graph"), ("graph", "errors"), ("tune", "cli")]
+    graph, closing = draw.split_circles([*draw.arrows(tmp_path), ("errors", "tune")])
+    assert len(closing) == 1
+    assert len(graph.edges) == 4
+    picture = draw.svg(tmp_path)
+    assert picture.count("<rect class=") == 4
+    assert picture.count('<path class="arrow"') == 3  # cli -> errors follows from the others
+
+
+def test_the_map_of_the_source_names_every_part():
+    rooms = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("| room |")[1].split("\n\n")[0]
+    for name, path in script("draw_packages").parts(ROOT / "src" / "neural_brane").items():
+        assert f"| `{name}/` |" in rooms if path.name == "__init__.py" else f"| `{name}.py` |" in rooms, name
+
+
+def test_hooks_run_what_make_check_runs():
+    commands = (ROOT / "Makefile").read_text(encoding="utf-8").split("\ncheck:")[1].split("\n\n")[0].splitlines()[1:]
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8").splitlines()
+    entries = [line.split("entry: python -m ")[1] for line in hooks if "entry:" in line]
+    assert entries == [command.removeprefix("\t$(BIN)/") for command in commands]
+
+
+def test_the_checks_run_on_every_python_that_the_package_names():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    prefix = "Programming Language :: Python :: 3."
+    named = [line.removeprefix(prefix) for line in project["classifiers"] if line.startswith(prefix)]
+    listed = ", ".join(f'"3.{minor}"' for minor in named)
+    assert f"python: [{listed}]" in (ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8")
+    assert project["requires-python"] == f">=3.{named[0]}"
