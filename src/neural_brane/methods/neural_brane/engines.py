@@ -9,6 +9,8 @@ from scipy import sparse
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.model import Bags, Model, Settings, padded
 
+BothBags = tuple[Bags, Bags]  # of attributes and of neighbours
+
 
 class Engine(Protocol):
     """A model and a graph in the memory of a device, for as long as the block lasts. Arrays go in and come out."""
@@ -19,7 +21,7 @@ class Engine(Protocol):
     def __exit__(self, *error: object) -> None: ...
 
     def sampler(self, adjacency: sparse.csr_array, **options: Any) -> Any:
-        """A TripletSampler of the graph that draws where training reads."""
+        """A TripletSampler whose triplets are drawn into the memory of the device."""
 
     def train(self, triplets: Any) -> np.ndarray:
         """Take one step per batch of triplets (steps, batch, 3); returns each one's loss."""
@@ -35,28 +37,26 @@ class Engine(Protocol):
 
 
 def require_room(settings: dict[str, Any], graph: AttributedGraph) -> None:
-    """Raise a ParameterError if a GPU is to be used and its memory is too small, before anything is made."""
+    """Refuse a GPU whose memory is too small, before anything is made."""
     if settings["device"] == "cpu":
         return
     from neural_brane.kernels import gpu
 
     d1, dim, hidden = settings["attribute_dim"], settings["dim"], settings["hidden"]
     tables = 4 * (graph.attributes.shape[1] * padded(d1) + len(graph) * padded(dim - d1))
-    matrices = graph.attributes, graph.adjacency
-    bags = sum(8 * len(matrix.indptr) + 4 * matrix.nnz for matrix in matrices)
-    sampler = 20 * len(graph) + 8 * graph.adjacency.nnz  # at most: where weights differ
-    long_bags = 8 * len(graph)  # at most: where there are some
-    gpu.require_memory(tables, bags + sampler + long_bags, dim, hidden, settings["batch_size"])
+    bags = sum(8 * len(matrix.indptr) + 4 * matrix.nnz for matrix in (graph.attributes, graph.adjacency))
+    sampler = 20 * len(graph) + 8 * graph.adjacency.nnz  # the most it takes: where edges have different weights
+    hubs = 8 * len(graph)  # the most they take
+    gpu.require_memory(tables, bags + sampler + hubs, dim, hidden, settings["batch_size"])
 
 
 def open_engine(
-    device: str, model: Model, attribute_bags: Bags, neighbour_bags: Bags, settings: Settings, *,
-    threads: int | None, deterministic: bool,
-) -> Engine:  # fmt: skip
-    """A engine on a device; the options are of the CPU and of the GPU, in turn."""
+    device: str, model: Model, bags: BothBags, settings: Settings, *, threads: int | None, deterministic: bool
+) -> Engine:
+    """An engine on `device`. `threads` is for the CPU, `deterministic` for the GPU."""
     if device == "cpu":
-        return _OnCPU(model, attribute_bags, neighbour_bags, settings, threads)
-    return _OnGPU(model, attribute_bags, neighbour_bags, settings, deterministic)
+        return _OnCPU(model, bags, settings, threads)
+    return _OnGPU(model, bags, settings, deterministic)
 
 
 class _OnCPU:
@@ -64,13 +64,11 @@ class _OnCPU:
 
     chunk_triplets = 50_000
 
-    def __init__(
-        self, model: Model, attribute_bags: Bags, neighbour_bags: Bags, settings: Settings, threads: int | None
-    ):
+    def __init__(self, model: Model, bags: BothBags, settings: Settings, threads: int | None):
         from neural_brane.kernels import cpu
 
         self._cpu = cpu
-        self._model, self._bags, self._settings = model, (attribute_bags, neighbour_bags), settings
+        self._model, self._bags, self._settings = model, bags, settings
         self._threads = cpu.threads(threads)
 
     def __enter__(self) -> Self:
@@ -103,15 +101,13 @@ class _OnGPU:
 
     chunk_triplets = 1_000_000
 
-    def __init__(
-        self, model: Model, attribute_bags: Bags, neighbour_bags: Bags, settings: Settings, deterministic: bool
-    ):
+    def __init__(self, model: Model, bags: BothBags, settings: Settings, deterministic: bool):
         from neural_brane.kernels import gpu
 
         self._gpu = gpu
         self._host, self._settings, self._deterministic = model, settings, deterministic
         self._model = gpu.place(model)
-        self._bags = gpu.place(attribute_bags), gpu.place(neighbour_bags)
+        self._bags = gpu.place(bags[0]), gpu.place(bags[1])
         self._trainer: Callable[[Any], np.ndarray] | None = None
 
     def __enter__(self) -> Self:

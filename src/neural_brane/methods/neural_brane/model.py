@@ -143,7 +143,7 @@ class NeuralBrane(Embedder):
 
     def _engine(self, learned: Learned) -> Engine:
         return open_engine(
-            self.device, learned.model, *learned.bags, learned.kernel_settings,
+            self.device, learned.model, learned.bags, learned.kernel_settings,
             threads=self.threads, deterministic=self.deterministic,
         )  # fmt: skip
 
