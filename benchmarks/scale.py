@@ -38,14 +38,14 @@ def make(task: tuple[int, Path]) -> None:
 def embed(task: tuple[Path, Path]) -> dict[str, float]:
     """Read the graph, train for one epoch, write the vectors, (graph's path, vectors' path); the figures of it."""
     from neural_brane import NeuralBrane, read
-    from neural_brane.io.vectors import write_vectors
+    from neural_brane.io import VectorFile
 
     source, output = task
     graph = read(source)
     times: list[tuple[int, float]] = []
     method = NeuralBrane(epochs=1, seed=0, progress=lambda report: times.append((report.done, time.perf_counter())))
     method.fit(graph)
-    write_vectors(output, graph.ids, method.blocks(), dim=method.dim, provenance=method.provenance())
+    VectorFile(output).write(graph.ids, method.blocks(), dim=method.dim, provenance=method.provenance())
     values = method.parameters_in_force()
     (first, begun), (last, ended) = times[0], times[-1]
     return {

@@ -42,6 +42,13 @@ def test_mistakes_are_told(tmp_path, monkeypatch):
     assert "method 'magic' is unknown" in tune("magic", "stdlib").stderr
     both = tune("attributes", "stdlib", "--grid", "dim=1,2", "--set", "dim=3")
     assert "dim is given by --set and by --grid" in both.stderr
-    result = tune("attributes", "stdlib", "--grid", "dim=-1,0")
+
+
+def test_a_search_in_which_no_training_succeeds_says_why(tmp_path):
+    result = tune(
+        "neural-brane", "stdlib", "--grid", "learning_rate=1e30", "--grid", "l2=0", "--set", "epochs=1",
+        "--set", "batches_per_epoch=20", "--set", "dim=4", "-o", str(tmp_path),
+    )  # fmt: skip
     assert result.exit_code == 2
-    assert "no setting could be trained; the first says: dim=-1 makes no sense" in result.stderr
+    assert "no setting could be trained; the first says: training diverged in epoch 1" in result.stderr
+    assert list(tmp_path.iterdir()) == []

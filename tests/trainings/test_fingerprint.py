@@ -32,8 +32,8 @@ def test_methods_and_choices_have_fingerprints_of_their_own_and_sizes_have_none(
 
 def test_code_that_computes_something_else_is_noticed(monkeypatch):
     before = fingerprint("attributes", {})
-    learned = METHODS["attributes"]._blocks
-    monkeypatch.setattr(METHODS["attributes"], "_blocks", lambda self: (block + 1e-6 for block in learned(self)))
+    blocks = METHODS["attributes"]._blocks
+    monkeypatch.setattr(METHODS["attributes"], "_blocks", lambda *given: (block + 1e-6 for block in blocks(*given)))
     module._fingerprint.cache_clear()
     assert fingerprint("attributes", {}) != before
 

@@ -1,5 +1,7 @@
 import pytest
 
+from neural_brane import load
+from neural_brane.errors import ParameterError
 from neural_brane.methods.neural_brane.recipes import RECIPES
 from neural_brane.trainings.training import key
 
@@ -26,13 +28,20 @@ def test_a_default_spelt_out_and_the_parameters_of_a_run_make_no_other_training(
     same = key_of(training("neural-brane"))
     assert key_of(training("neural-brane", pooling="max")) == same
     assert key_of(training("neural-brane", l2=RECIPES["default"]["l2"])) == same
-    assert key_of(training("neural-brane", threads=3)) == same
+    assert key_of(training("neural-brane", progress=print)) == same
 
 
 def test_what_a_recipe_stands_for_makes_another_training_when_it_changes(training, monkeypatch):
     same = key_of(training("neural-brane"))
     monkeypatch.setitem(RECIPES["default"], "l2", 0.5)
     assert key_of(training("neural-brane")) != same
+
+
+def test_parameters_that_the_method_refuses_are_told_by_the_training_alone(training):
+    refused = training("neural-brane", recipe="magic")
+    assert refused.deciding_parameters() == {"dim": 4, "recipe": "magic"}
+    with pytest.raises(ParameterError, match="recipe='magic'"):
+        refused.model().fit(load("stdlib"))
 
 
 def test_a_model_has_the_trainings_seed_and_threads(training):

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from neural_brane.errors import ParameterError
 from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder
 
@@ -28,8 +29,15 @@ class Training:
         return METHODS[self.method](**{"threads": threads} | self.parameters | {"seed": self.seed})
 
     def deciding_parameters(self) -> Record:
-        """The parameters in force that decide the vectors, besides the seed, as JSON holds them."""
-        parameters: Record = json.loads(json.dumps(self.model().deciding_parameters(), default=str))
+        """The parameters in force that decide the vectors, besides the seed, as JSON holds them.
+
+        Where the method refuses its parameters, they are those that are set: the training then fails and says why.
+        """
+        try:
+            found = self.model().deciding_parameters()
+        except ParameterError:
+            found = self.parameters
+        parameters: Record = json.loads(json.dumps(found, default=str))
         return parameters
 
     def identity(self, digest: str, fingerprint: str) -> Record:
