@@ -4,7 +4,7 @@ import pytest
 from neural_brane.kernels import cpu
 from neural_brane.kernels.model import padded, zeros
 from neural_brane.kernels.sgns import cpu as sgns
-from neural_brane.kernels.sgns import reference as reference_sgns
+from neural_brane.kernels.sgns import reference
 from neural_brane.sampling.buckets import TileSorter
 
 
@@ -30,7 +30,7 @@ def test_training_follows_the_reference(one_table, buckets):
     source, target, tiles = make_case(one_table=one_table, buckets=buckets)
     slow_source = source.astype(np.float64)
     slow_target = slow_source if one_table else target.astype(np.float64)
-    reference_sgns.train(slow_source, slow_target, *tiles, 0.2, 0.05)
+    reference.train(slow_source, slow_target, *tiles, 0.2, 0.05)
     before = source.copy()
     sgns.train(source, target, *tiles, 0.2, 0.05)
     assert np.abs(source - before).max() > 0.1
@@ -42,7 +42,7 @@ def test_training_follows_the_reference(one_table, buckets):
 def test_any_width_and_number_of_negatives_follow_the_reference(width, negatives):
     source, target, tiles = make_case(rows=50, width=width, count=300, negatives=negatives)
     slow = source.astype(np.float64), target.astype(np.float64)
-    reference_sgns.train(*slow, *tiles, 0.1, 0.0)
+    reference.train(*slow, *tiles, 0.1, 0.0)
     sgns.train(source, target, *tiles, 0.1, 0.0)
     np.testing.assert_allclose(source, slow[0], atol=2e-5)
     np.testing.assert_allclose(target, slow[1], atol=2e-5)
@@ -58,32 +58,3 @@ def test_threads_do_not_change_a_bit(one_table):
     sgns.train(*both[:2], *both[2], 0.1, 0.0)
     np.testing.assert_array_equal(one[0], both[0])
     np.testing.assert_array_equal(one[1], both[1])
-
-
-@pytest.mark.parametrize("one_table", [False, True])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_a_step_goes_down_the_gradient_by_finite_differences(one_table, sign):
-    """First-order LINE has one table, second-order LINE two; a step is the rate times the slope of the pair's loss."""
-    rng = np.random.default_rng(3)
-    source = rng.normal(size=(6, 4))
-    target = source if one_table else rng.normal(size=(6, 4))
-    row, rows = (0, np.array([2])) if sign == 1 else (0, np.array([2, 4, 5]))
-
-    def loss() -> float:
-        return reference_sgns.loss(target[rows] @ source[row], sign)
-
-    def slope(table, k, c, small=1e-6) -> float:
-        kept = table[k, c]
-        table[k, c] = kept + small
-        above = loss()
-        table[k, c] = kept - small
-        below = loss()
-        table[k, c] = kept
-        return (above - below) / (2 * small)
-
-    tables = [source] if one_table else [source, target]
-    slopes = [np.array([[slope(table, k, c) for c in range(4)] for k in range(6)]) for table in tables]
-    before = [table.copy() for table in tables]
-    reference_sgns.step(source, target, row, rows, sign, 1e-3)
-    for table, old, gradient in zip(tables, before, slopes, strict=True):
-        np.testing.assert_allclose((old - table) / 1e-3, gradient, atol=1e-6)
