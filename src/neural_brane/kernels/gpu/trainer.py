@@ -41,8 +41,8 @@ class Trainer:
         context = Context(model, self.tables, shape, settings, self.plan, scatter, limits, allocate)
         self.layer = _layer(context)
         self.gather = None if scatter else Gather(context)
-        has_hubs = settings.pooling == MAX
-        self.hubs = find_hubs(bags, shape, self.group, self.plan.vectors, limits) if has_hubs else None
+        by_max = settings.pooling == MAX  # the pieces of a hub's bag are combined by max alone
+        self.hubs = find_hubs(bags, shape, self.group, self.plan.vectors, limits) if by_max else None
         self._graph: torch.cuda.CUDAGraph | None = None
         self._compiled = False
 
