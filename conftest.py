@@ -4,6 +4,9 @@ from importlib.util import find_spec
 
 import pytest
 
+# Modules of the GPU cannot be imported without Triton, so their examples are not looked for.
+collect_ignore_glob = [] if find_spec("triton") else ["src/neural_brane/kernels/gpu/*", "src/**/*_gpu.py"]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the examples of methods whose optional package is absent."""

@@ -13,6 +13,23 @@ if not Path("/dev/nvidiactl").exists():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels of the GPU on the CPU; Triton reads it once, on import
 
 
+# What takes long: kernels of the GPU in an interpreter, whole trainings, other processes, browsers, builds.
+SLOW = (
+    "kernels/gpu/", "docs/", "golden/", "test_wheel.py", "test_benchmarks.py", "reproduce/report/",
+    "reproduce/test_run.py", "cli/test_demo.py", "cli/test_reproduce.py", "cli/test_tune.py", "tune/test_search.py", "trainings/test_compute.py",
+    "methods/neural_brane/test_engines.py", "methods/neural_brane/test_published_scores.py",
+    "methods/test_deepwalk.py", "methods/test_line.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that `make quick` leaves out."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here) and str(item.path.relative_to(here)).startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def small_graph() -> AttributedGraph:
     """Twelve people in two separate circles, with every oddity a real graph has.

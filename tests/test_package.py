@@ -39,7 +39,7 @@ MAY_IMPORT = {
     },
     "evaluate": {"embedding", "errors", "graph", "io.atomic", "progress"},
     "plot": {"embedding", "errors", "evaluate", "io.atomic"},
-    "trainings": {"__version__", "datasets", "errors", "graph", "io", "machine", "methods"},
+    "trainings": {"datasets", "embedding", "errors", "evaluate", "graph", "io", "machine", "methods", "progress"},
     "tune": {"datasets", "embedding", "errors", "evaluate", "graph", "io", "methods", "progress", "trainings"},
     "reproduce": {
         "__version__",

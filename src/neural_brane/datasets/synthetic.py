@@ -24,13 +24,21 @@ def synthetic(
 ) -> AttributedGraph:
     """Make a graph whose nodes belong to classes that show in both links and attributes.
 
-    nodes: their number; the label of each is one of `classes` classes, all equally likely.
-    degree: mean number of neighbours, so there are nodes * degree / 2 edges (fewer where they do not fit).
-    attributes: their number, by default a tenth of the nodes and at least attributes_per_node * classes; every
-    node has exactly `attributes_per_node`.
-    mixing: the share of links and of attributes drawn without regard to class: at 0 no link joins two classes,
-    at 1 classes do not show.
+    Parameters
+    ----------
+    nodes
+        Their number; the label of each is one of `classes` classes, all equally likely.
+    degree
+        Mean number of neighbours, so there are nodes * degree / 2 edges (fewer where they do not fit).
+    attributes
+        Their number, by default a tenth of the nodes and at least attributes_per_node * classes; every node has
+        exactly `attributes_per_node`.
+    mixing
+        The share of links and of attributes drawn without regard to class: at 0 no link joins two classes, at 1
+        classes do not show.
 
+    Examples
+    --------
     >>> synthetic(1000)
     AttributedGraph('synthetic:1000': 1000 nodes, 10000 edges, 200 attributes, 10 classes)
     """

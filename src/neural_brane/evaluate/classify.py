@@ -82,16 +82,27 @@ def classify(
 ) -> Classification:
     """Train logistic regression on part of the nodes, predict the rest, and score by F1.
 
-    vectors: one row per node, neither scaled nor centred before the regression.
-    labels: in the order of the vectors; nodes labelled "" are left out and counted.
-    train: the shares of the nodes to train on. splits: how many random divisions to average over, the same for
-    every method; or `Splits`, whose ids are the labelled nodes in the order of the vectors.
-    stratify: divide every class in the same proportion; the paper draws without regard to class.
-    C: the inverse of the penalty, a number; or "cv", the best of `C_GRID` by Macro-F1 in stratified five-fold
-    cross-validation inside each training part.
-
     The regression is scikit-learn's as it was when the paper was written: liblinear, one class against the rest.
 
+    Parameters
+    ----------
+    vectors
+        One row per node, neither scaled nor centred before the regression.
+    labels
+        In the order of the vectors; nodes labelled "" are left out and counted.
+    train
+        The shares of the nodes to train on.
+    splits
+        How many random splits to average over, the same for every method; or `Splits`, whose ids are the labelled
+        nodes in the order of the vectors.
+    stratify
+        Divide every class in the same proportion; the paper draws without regard to class.
+    C
+        The inverse of the penalty; or "cv", the best of `C_GRID` by Macro-F1 in stratified five-fold
+        cross-validation inside each training part.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> labels = np.repeat(["net", "text"], 50)
     >>> vectors = rng.normal(size=(100, 4)) + 5 * (labels == "net")[:, None]

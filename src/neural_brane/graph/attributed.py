@@ -33,14 +33,24 @@ class AttributedGraph:
     any input into the form below. The constructor is for parts that are in this form already. It checks all
     of it but the symmetry of the adjacency, which `neural_brane.graph.adjacency.assemble` guarantees.
 
-    adjacency: (nodes, nodes) symmetric CSR, sorted, without repeats, float32 weights above zero.
-    attributes: (nodes, attributes) CSR, sorted, without repeats or zeros, float32; may have no columns.
-    ids, attribute_names: distinct integers (int64) or strings.
-    labels: a string per node, "" where a node has none; or None.
-
     `renamed`, `relabelled` and `relinked` make a graph that differs in one part. They check that part and
     share the arrays of all others.
 
+    Parameters
+    ----------
+    adjacency
+        (nodes, nodes) symmetric CSR, sorted, without repeats, float32 weights above zero.
+    attributes
+        (nodes, attributes) CSR, sorted, without repeats or zeros, float32; may have no columns.
+    ids, attribute_names
+        Distinct integers (int64) or strings.
+    labels
+        A string per node, "" where a node has none; or None.
+    name
+        What messages and files call it.
+
+    Examples
+    --------
     >>> graph = AttributedGraph.from_edges([("ann", "bob"), ("bob", "cid")], attributes={"ann": ["chess"]})
     >>> graph
     AttributedGraph('graph': 3 nodes, 2 edges, 1 attributes)
@@ -131,15 +141,24 @@ class AttributedGraph:
     ) -> AttributedGraph:
         """Make a graph from pairs of ids, in any direction, with repeats.
 
-        edges: (edges, 2) integers or strings; weights: one number above zero per edge, 1 if not given.
-        ids: all nodes, in the order that rows shall have; or `nodes`, their number, for the ids 0 to nodes - 1.
-        Without either, the nodes are those that edges name: integers in increasing order, strings by first
-        appearance.
-        attributes: a matrix with a row per node, or a dict from an id to its attributes' names (or from an id
-        to a dict from name to value).
-        labels: one per node, or a dict from an id to its label.
-        duplicates: an edge stated twice, in whichever direction, keeps its largest weight ("max") or their
-        sum ("sum"). self_loops: "keep" or "drop".
+        Parameters
+        ----------
+        edges
+            (edges, 2) integers or strings.
+        weights
+            One number above zero per edge, 1 if not given.
+        attributes
+            A matrix with a row per node, or a dict from an id to its attributes' names (or from an id to a dict
+            from name to value).
+        labels
+            One per node, or a dict from an id to its label.
+        ids, nodes
+            All nodes, in the order that rows shall have; or their number, for the ids 0 to nodes - 1. Without
+            either, the nodes are those that edges name: integers in increasing order, strings by first appearance.
+        duplicates
+            An edge stated twice, in whichever direction, keeps its largest weight ("max") or their sum ("sum").
+        self_loops
+            "keep" or "drop".
         """
         if ids is None and nodes is not None:
             ids = np.arange(nodes)
@@ -194,9 +213,8 @@ class AttributedGraph:
     ) -> AttributedGraph:
         """Make a graph from a NetworkX graph of any kind, directed and multigraphs included.
 
-        weight: the key under which an edge has its weight. attributes: the key under which a node has the
-        names of its attributes (a list, or a dict from name to value). label: the key of its label. An edge
-        without a weight weighs 1; a node may have neither attributes nor a label.
+        An edge has its weight under the key `weight`, or weighs 1. A node has the names of its attributes (a list,
+        or a dict from name to value) under the key `attributes`, and its label under `label`; it may have neither.
         """
         place = {node: at for at, node in enumerate(graph)}
         stated = [(place[u], place[v], value) for u, v, value in graph.edges(data=weight, default=1.0)]

@@ -1,7 +1,7 @@
 """The kinds of values that parameters have: what is accepted, as what it is used, and how it is written as text.
 
 NumPy's numbers are numbers, and True is none. `plain` gives the Python value of whatever is accepted, and raises
-ValueError for the rest; `str(kind)` says in words what is accepted.
+ValueError for the rest; `parse` does the same for a text; `str(kind)` says in words what is accepted.
 """
 
 import math
@@ -23,9 +23,9 @@ class Kind(ABC):
     def plain(self, value: Any) -> Any:
         """The value in Python's own types."""
 
-    @abstractmethod
     def parse(self, text: str) -> Any:
         """The value that a text spells."""
+        return self.plain(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +33,20 @@ class Whole(Kind):
     """A whole number from `least` to `most`."""
 
     least: int = 1
-    most: int | None = None
+    most: int = 2**63 - 1
 
     def plain(self, value: Any) -> int:
-        if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not self._inside(int(value)):
+        if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+            raise ValueError
+        if not self.least <= int(value) <= self.most:
             raise ValueError
         return int(value)
-
-    def _inside(self, value: int) -> bool:
-        return value >= self.least and (self.most is None or value <= self.most)
 
     def parse(self, text: str) -> int:
         return self.plain(int(text))
 
     def __str__(self) -> str:
-        bound = f" to {self.most}" if self.most and self.most < 2**31 else ""  # the largest seed says nothing to people
+        bound = f" to {self.most}" if self.most < 2**31 else ""  # a larger one says nothing to people
         return f"a whole number from {self.least}{bound}"
 
 
@@ -59,8 +58,9 @@ class Number(Kind):
     above: float = -math.inf
 
     def plain(self, value: Any) -> float:
-        real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not real or not math.isfinite(value) or value < self.least or value <= self.above:
+        if not isinstance(value, numbers.Real) or isinstance(value, bool) or not math.isfinite(value):
+            raise ValueError
+        if value < self.least or value <= self.above:
             raise ValueError
         return float(value)
 
@@ -71,7 +71,6 @@ class Number(Kind):
         return f"a number above {self.above:g}" if math.isfinite(self.above) else f"a number from {self.least:g}"
 
 
-@dataclass(frozen=True, slots=True)
 class Numbers(Kind):
     """Some numbers from 0, not all of them 0."""
 
@@ -97,19 +96,17 @@ class Choice(Kind):
     options: Sequence[Any]
 
     def plain(self, value: Any) -> Any:
-        for option in self.options:
-            if value == option and not isinstance(value, bool):
-                return option
-        raise ValueError
+        if isinstance(value, bool) or value not in self.options:
+            raise ValueError
+        return self.options[self.options.index(value)]
 
     def parse(self, text: str) -> Any:
-        return self.plain(next((option for option in self.options if str(option) == text.lower()), text))
+        return self.plain(next((option for option in self.options if str(option) == text.lower()), None))
 
     def __str__(self) -> str:
         return f"one of {', '.join(map(str, self.options))}"
 
 
-@dataclass(frozen=True, slots=True)
 class Flag(Kind):
     """True or false."""
 
@@ -119,15 +116,12 @@ class Flag(Kind):
         return bool(value)
 
     def parse(self, text: str) -> bool:
-        if text.lower() not in TRUTH:
-            raise ValueError
-        return TRUTH[text.lower()]
+        return self.plain(TRUTH.get(text.lower()))
 
     def __str__(self) -> str:
         return "true or false"
 
 
-@dataclass(frozen=True, slots=True)
 class File(Kind):
     """The path of a file."""
 
@@ -136,14 +130,10 @@ class File(Kind):
             raise ValueError
         return str(value)
 
-    def parse(self, text: str) -> str:
-        return text
-
     def __str__(self) -> str:
         return "the path of a file"
 
 
-@dataclass(frozen=True, slots=True)
 class Function(Kind):
     """A function, which no text can spell."""
 
@@ -151,9 +141,6 @@ class Function(Kind):
         if not callable(value):
             raise ValueError
         return value
-
-    def parse(self, text: str) -> Any:
-        raise ValueError
 
     def __str__(self) -> str:
         return "a function"

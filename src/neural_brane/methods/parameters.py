@@ -68,7 +68,7 @@ SHARED = {
     "epochs": Parameter(Whole(), "Passes over the data."),
     "learning_rate": Parameter(Number(above=0), "Length of a gradient step."),
     "seed": Parameter(
-        Whole(0, 2**63 - 1),
+        Whole(0),
         "The same seed gives the same vectors: on the CPU bit for bit, on any number of threads. None draws one.",
     ),
     "threads": Parameter(Whole(1, cores()), "CPU threads; all cores when None.", decides=False),
