@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -15,10 +16,10 @@ demo: $(VENV)/.core  ## Learn vectors from a real graph shipped with the package
 	$(BIN)/brane demo --output demo
 
 quick: $(VENV)/.dev  ## Run the fast tests: all but those marked slow
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test: $(VENV)/.dev  ## Run all tests
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 check: $(VENV)/.dev  ## Lint, formatting and types
 	$(BIN)/ruff check .

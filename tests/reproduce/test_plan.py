@@ -1,10 +1,20 @@
+import sys
 from dataclasses import replace
 
 import pytest
 
 from neural_brane.errors import ParameterError
 from neural_brane.methods import METHODS
-from neural_brane.reproduce.plan import COLUMNS, FULL, OUTPUTS, choose_columns, choose_datasets, plan, quick
+from neural_brane.reproduce.plan import (
+    COLUMNS,
+    FULL,
+    OUTPUTS,
+    choose_columns,
+    choose_datasets,
+    plan,
+    quick,
+    untrainable,
+)
 from neural_brane.tune.tuned import Tuned
 
 
@@ -14,6 +24,13 @@ def trainings_of(series):
 
 def test_every_method_has_a_column():
     assert {column.method for column in COLUMNS} == set(METHODS)
+
+
+def test_methods_whose_package_is_missing_are_left_out_unless_they_are_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # what Python keeps for a package that is not installed
+    assert untrainable() == ["graphsage", "graph2gauss"]
+    assert {column.method for column in choose_columns([])} == set(METHODS) - {"graphsage", "graph2gauss"}
+    assert [column.method for column in choose_columns(["graphsage"])] == ["graphsage"]
 
 
 def test_a_training_that_serves_several_outputs_is_computed_once(store):

@@ -70,7 +70,7 @@ def reproduce(
     brane reproduce --table classification --methods tadw,neural-brane --datasets citeseer --runs 3
     brane reproduce --all --runs 10 --jobs 8 --device cuda -o results
     """
-    from neural_brane.reproduce.plan import FULL, OUTPUTS
+    from neural_brane.reproduce.plan import FULL, OUTPUTS, untrainable
     from neural_brane.reproduce.plan import quick as quick_scale
     from neural_brane.reproduce.run import prepare
     from neural_brane.reproduce.run import reproduce as run
@@ -82,6 +82,8 @@ def reproduce(
     work = prepare(output, scale, outputs=wanted, methods=_split(methods), datasets=names, runs=runs)
     kept = len(work.trainings) - len(work.missing)
     echo(f"trainings: {len(work.trainings)}, of which {kept} are kept in {work.store.folder}", err=True)
+    if not methods and (absent := untrainable()):
+        echo(f"left out: {', '.join(absent)}: pip install 'neural-brane[torch]' to train them too", err=True)
     with _watching(work) as watch:
         results = run(work, jobs=jobs or os.cpu_count() or 1, watch=watch)
     echo(f"wrote {output / 'report.html'}, results.json, results.csv and figures/")

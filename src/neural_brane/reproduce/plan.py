@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from neural_brane import datasets as known_datasets
@@ -159,9 +160,17 @@ def _parameters(column: Column, dataset: str, scale: Scale) -> dict[str, Any]:
 
 
 def choose_columns(names: Sequence[str]) -> list[Column]:
-    """The columns of the methods named, in the order of the table; all when none is named."""
+    """The columns of the methods named, in the order of the table; when none is named, all that can be trained here."""
     _check(names, [column.method for column in COLUMNS] + list(RECIPES), "method")
-    return [column for column in COLUMNS if not names or column.name in names or column.method in names]
+    if not names:
+        return [column for column in COLUMNS if column.method not in untrainable()]
+    return [column for column in COLUMNS if column.name in names or column.method in names]
+
+
+def untrainable() -> list[str]:
+    """The methods whose optional package is not installed."""
+    extras = {column.method: METHODS[column.method].extra for column in COLUMNS}
+    return [method for method, extra in extras.items() if extra is not None and find_spec(extra) is None]
 
 
 def choose_datasets(names: Sequence[str], scale: Scale) -> list[str]:
