@@ -15,11 +15,10 @@ if not Path("/dev/nvidiactl").exists():
 
 # What takes long: kernels of the GPU in an interpreter, whole trainings, other processes, browsers, builds.
 SLOW = (
-    "kernels/gpu/", "kernels/cpu/test_step.py", "kernels/test_reference.py", "docs/", "golden/",
-    "test_wheel.py", "test_benchmarks.py", "reproduce/report/", "reproduce/test_run.py", "cli/test_demo.py", "cli/test_reproduce.py", "cli/test_tune.py",
-    "tune/test_search.py", "trainings/test_compute.py",
-    "methods/neural_brane/test_engines.py", "methods/neural_brane/test_published_scores.py",
-    "methods/test_deepwalk.py", "methods/test_line.py",
+    "docs/", "golden/", "kernels/gpu/", "kernels/cpu/test_step.py", "kernels/test_reference.py", "test_benchmarks.py",
+    "test_wheel.py", "cli/test_demo.py", "cli/test_reproduce.py", "cli/test_tune.py", "methods/test_deepwalk.py",
+    "methods/test_line.py", "methods/neural_brane/test_engines.py", "methods/neural_brane/test_published_scores.py",
+    "reproduce/report/", "reproduce/test_run.py", "trainings/test_compute.py", "tune/test_search.py",
 )  # fmt: skip
 
 
