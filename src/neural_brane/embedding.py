@@ -22,9 +22,12 @@ class Embedding:
 
     Parameters
     ----------
-    vectors : (nodes, dim) array, kept as float32
-    ids : (nodes,) unique integers or strings, in the order of the vectors
-    provenance : what made them: method, parameters, data, version; a dict that JSON can hold
+    vectors
+        (nodes, dim) array, kept as float32.
+    ids
+        (nodes,) unique integers or strings, in the order of the vectors.
+    provenance
+        What made them: method, parameters, data, version; a dict that JSON can hold.
 
     Examples
     --------

@@ -30,10 +30,11 @@ class Kind(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Whole(Kind):
-    """A whole number from `least` to `most`."""
+    """A whole number from `least` to `most`; `words` say what the most is, where it is worth saying."""
 
     least: int = 1
     most: int = 2**63 - 1
+    words: str = ""
 
     def plain(self, value: Any) -> int:
         if not isinstance(value, numbers.Integral) or isinstance(value, bool):
@@ -46,8 +47,7 @@ class Whole(Kind):
         return self.plain(int(text))
 
     def __str__(self) -> str:
-        bound = f" to {self.most}" if self.most < 2**31 else ""  # a larger one says nothing to people
-        return f"a whole number from {self.least}{bound}"
+        return f"a whole number from {self.least}" + (f" to {self.words}" if self.words else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,9 +69,11 @@ SHARED = {
     "learning_rate": Parameter(Number(above=0), "Length of a gradient step."),
     "seed": Parameter(
         Whole(0),
-        "The same seed gives the same vectors: on the CPU bit for bit, on any number of threads. None draws one.",
+        "The same seed gives the same vectors, on the CPU bit for bit. None draws one.",
     ),
-    "threads": Parameter(Whole(1, cores()), "CPU threads; all cores when None.", decides=False),
+    "threads": Parameter(
+        Whole(1, cores(), "the number of cores here"), "CPU threads; all cores when None.", decides=False
+    ),
     "device": Parameter(
         Choice(("cpu", "cuda", "auto")),
         "Where to train: cpu, cuda (an NVIDIA GPU) or auto, the GPU where there is one.",
