@@ -14,17 +14,8 @@ from neural_brane.cli.app import app
 from neural_brane.errors import NotFittedError, ParameterError
 from neural_brane.evaluate.link import SIMILARITIES
 from neural_brane.methods import kinds
+from neural_brane.trainings.fingerprint import SMALL
 
-QUICK = {
-    "neural-brane": {"epochs": 1, "batches_per_epoch": 10},
-    "deepwalk": {"walks_per_node": 2},
-    "node2vec": {"walks_per_node": 2, "p": 0.5, "q": 2.0},
-    "line": {"samples": 2000},
-    "pte": {"samples": 2000},
-    "deepwalk+nnmf": {"walks_per_node": 2, "nnmf_epochs": 20},
-    "graphsage": {"walks_per_node": 2},
-    "graph2gauss": {"epochs": 3, "hidden": 16},
-}
 # For every kind of parameter, values that none of its kind may have.
 SENSELESS = {
     kinds.Whole: (-1, 1.5, True, "3", np.inf),
@@ -38,7 +29,9 @@ SENSELESS = {
 
 
 def make(name, **parameters):
-    return METHODS[name](**{"dim": 8, "seed": 1} | QUICK.get(name, {}) | parameters)
+    """A method at a size that takes moments."""
+    small = {key: value for key, value in SMALL.items() if key in METHODS[name].parameters()}
+    return METHODS[name](**small | {"dim": 8, "seed": 1} | parameters)
 
 
 def need(name):
