@@ -26,36 +26,24 @@ class Claim:
 def claims(results: Results) -> list[Claim]:
     """Every claim that these results can judge, in the order of the report."""
     parts = (
-        _ranking, _baselines, _recipes, _shortfalls, _chance, _pairs, _clustering, _dimension, _convergence, _pooling,
-        _versions, _time,
+        _ranking, _recipes, _shortfalls, _chance, _pairs, _clustering, _dimension, _convergence, _pooling, _versions,
+        _time,
     )  # fmt: skip
     return [claim for part in parts for claim in part(results)]
 
 
 def _ranking(results: Results) -> Iterator[Claim]:
-    rows = [duel for duel in duels(results) if duel.rivals == "methods of the paper"]
-    if rows:
-        won, lost = _split(rows)
-        yield Claim(
-            "Neural-Brane outperforms all ten competing methods at every training ratio.",
-            _verdict(len(won), len(rows)),
-            f"It is first in {len(won)} of {len(rows)} rows against the methods of the paper that were run."
-            + _losses(lost)
-            + _default(results, "methods of the paper"),
-        )
-
-
-def _baselines(results: Results) -> Iterator[Claim]:
-    rows = [duel for duel in duels(results) if duel.rivals == "attribute baselines"]
-    if rows:
-        won, lost = _split(rows)
-        yield Claim(
-            "(Not in the paper) Neural-Brane is better than plain spectral baselines on the attributes.",
-            _verdict(len(won), len(rows)),
-            f"It is ahead of the best of them in {len(won)} of {len(rows)} rows."
-            + _losses(lost)
-            + _default(results, "attribute baselines"),
-        )
+    ten = "Neural-Brane outperforms all ten competing methods at every training ratio."
+    plain = "(Not in the paper) Neural-Brane is better than plain spectral baselines on the attributes."
+    for claim, rivals, first, among in (
+        (ten, "methods of the paper", "first", " against the methods of the paper that were run"),
+        (plain, "attribute baselines", "ahead of the best of them", ""),
+    ):
+        rows = [duel for duel in duels(results) if duel.rivals == rivals]
+        if rows:
+            won, lost = _split(rows)
+            evidence = f"It is {first} in {len(won)} of {len(rows)} rows{among}." + _losses(lost)
+            yield Claim(claim, _verdict(len(won), len(rows)), evidence + _default(results, rivals))
 
 
 def _recipes(results: Results) -> Iterator[Claim]:
