@@ -46,7 +46,9 @@ class PlainModel(nn.Module):
 def step_seconds(model: Model, bags: list[Bags], triplets: torch.Tensor, settings: Settings) -> float:
     """Seconds per step of SGD over triplets (steps, batch, 3), not counting the first two."""
     plain = PlainModel(model, bags, settings)
-    optimizer = torch.optim.SGD(plain.parameters(), lr=settings.learning_rate)
+    rates = {"lr": settings.learning_rate}, {"lr": settings.table_rate}
+    parts = plain.layer.parameters(), plain.tables.parameters()
+    optimizer = torch.optim.SGD([{"params": part, **rate} for part, rate in zip(parts, rates, strict=True)])
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     for step, batch in enumerate(triplets.long()):
         if step == 2:

@@ -50,6 +50,7 @@ def settings() -> Settings:
         pooling=MAX,
         zero_floor=False,
         learning_rate=0.1,
+        table_rate=0.12,
         triplet_scale=1 / 60,
         hidden_l2=0.0,
         parameter_l2=0.0,

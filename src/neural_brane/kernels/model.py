@@ -32,7 +32,8 @@ class Settings(NamedTuple):
     attribute_dim: int  # d1; the neighbours' share d2 is what is left of W's width
     pooling: int  # MAX, SUM or MEAN
     zero_floor: bool  # max pooling sees one more row, of zeros
-    learning_rate: float
+    learning_rate: float  # of W and b
+    table_rate: float  # of the tables' rows
     triplet_scale: float  # 1 / batch where the loss is a mean, 1 where it is a sum
     hidden_l2: float  # λ of Σ ‖h‖² over the batch, or 0
     parameter_l2: float  # λ of ‖Θ‖², or 0

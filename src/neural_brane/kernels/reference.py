@@ -85,8 +85,9 @@ def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np
     losses = np.empty(len(triplets))
     for step, batch in enumerate(triplets):
         gradient, losses[step] = gradients(model, attribute_bags, neighbour_bags, batch, settings)
-        for theta, slope in zip(model[:3], gradient[:3], strict=True):
-            theta -= settings.learning_rate * slope
+        rates = settings.table_rate, settings.table_rate, settings.learning_rate
+        for theta, slope, rate in zip(model[:3], gradient[:3], rates, strict=True):
+            theta -= rate * slope
         if settings.train_bias:
             model.bias[:] -= settings.learning_rate * gradient.bias
     return losses

@@ -59,7 +59,7 @@ def train(pooling: int, deterministic: bool, **limits: float) -> None:
     tables = torch.zeros(ATTRIBUTES, padded(D1)), torch.zeros(NODES, padded(D2))
     model = Model(*tables, torch.zeros(HIDDEN, D1 + D2), torch.zeros(HIDDEN))
     bags = Bags(torch.arange(0, 5 * NODES + 1, 5), torch.arange(5).repeat(NODES).int())
-    settings = Settings(D1, pooling, True, 0.1, 1, 0.002, 0.01, True)
+    settings = Settings(D1, pooling, True, 0.1, 0.2, 1, 0.002, 0.01, True)
     trainer = gpu.Trainer(model, bags, bags, settings, BATCH, deterministic, limits=gpu.Limits(**limits))
     trainer(torch.zeros((2, BATCH, 3), dtype=torch.int32))
     gpu.embed(model, bags, bags, np.arange(1), settings)

@@ -9,6 +9,8 @@ from scipy import sparse
 from neural_brane import AttributedGraph, NeuralBrane, load
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.kernels import reference
+from neural_brane.kernels.model import Model
+from neural_brane.methods.neural_brane.model import kernel_settings
 from neural_brane.methods.neural_brane.recipes import RECIPES
 from neural_brane.sampling.triplets import TripletSampler
 
@@ -96,6 +98,22 @@ def test_outputs_are_what_they_say(small_graph):
     np.testing.assert_array_equal(released.embedding_.vectors, own)
 
 
+@pytest.mark.parametrize("regularise", ["hidden", "parameters"])
+def test_rows_take_the_step_of_batch_100_whatever_the_batch(small_graph, regularise):
+    """A batch of the same hundred triplets three times: rows move three times as far, the layer as far as before."""
+    method = NeuralBrane(dim=10, table_std=0.5, weight_std=0.5, l2=0.01, regularise=regularise, bias=True, seed=3)
+    start = method.set_params(epochs=1, batches_per_epoch=1, learning_rate=1e-30).fit(small_graph)
+    triplets = TripletSampler(small_graph.adjacency, seed=1).draw(0, 100)[None]
+    moved = []
+    for repeats in (1, 3):
+        settings = method.set_params(learning_rate=0.1, batch_size=100 * repeats).parameters_in_force()
+        model = Model(*(theta.astype(np.float64) for theta in start.model_))
+        reference.train(model, *start.bags_, np.tile(triplets, (1, repeats, 1)), kernel_settings(settings))
+        moved.append([after - before for after, before in zip(model, start.model_, strict=True)])
+    for once, thrice, times in zip(*moved, (3, 3, 1, 1), strict=True):
+        np.testing.assert_allclose(thrice, times * once, rtol=1e-6, atol=1e-12)
+
+
 def test_tolerance_stops_a_flat_run(small_graph):
     settings = SHORT | {"epochs": 200, "batches_per_epoch": 50}
     stopped = NeuralBrane(tolerance=0.2, **settings).fit(small_graph).loss_history_
@@ -147,6 +165,7 @@ def test_divergence_is_told(small_graph):
         ({"recipe": "secret"}, "recipe='secret' makes no sense; give one of released, paper, default"),
         ({"attribute_dim": 11}, "attribute_dim=11 makes no sense; give 0 to dim=10"),
         ({"output": "hidden", "hidden": 7}, "hidden=7 makes no sense; give dim=10 when output='hidden'"),
+        ({"regularise": "parameters", "l2": 20, "batch_size": 1000}, "l2=20.0 makes no sense; give a smaller number"),
         ({"checkpoint": "run.safetensors", "seed": None}, "seed=None makes no sense; give a number when there is a"),
     ],
 )

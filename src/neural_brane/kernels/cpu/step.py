@@ -81,7 +81,7 @@ def _train(model, attribute_bags, neighbour_bags, triplets, settings, work, loss
     the rows: the tables hold P / scale, and pooling commutes with a positive factor.
     """
     tasks = (model.attribute_table.shape[1] + model.neighbour_table.shape[1]) // LANE + WEIGHT_TASKS
-    decay = np.float32(1 - 2 * settings.learning_rate * settings.parameter_l2)
+    decay = np.float32(1 - 2 * settings.table_rate * settings.parameter_l2)
     scale = np.float32(1)
     for step in range(len(triplets)):
         batch = triplets[step]
@@ -92,7 +92,7 @@ def _train(model, attribute_bags, neighbour_bags, triplets, settings, work, loss
         losses[step] = _mean(work.loss_share, len(batch))
         scale *= decay
         for task in prange(tasks):
-            _update(model, attribute_bags, neighbour_bags, batch, settings, scale, decay, work, np.int64(task))
+            _update(model, attribute_bags, neighbour_bags, batch, settings, scale, work, np.int64(task))
         if scale < SMALLEST_SCALE or (step == len(triplets) - 1 and scale != 1):
             _rescale(model.attribute_table, scale)
             _rescale(model.neighbour_table, scale)
@@ -197,7 +197,7 @@ def _score(hidden, bias, settings, count):
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _update(model, attribute_bags, neighbour_bags, batch, settings, scale, decay, work, task):
+def _update(model, attribute_bags, neighbour_bags, batch, settings, scale, work, task):
     """One task of the second pass: some columns of a table, or some rows of W."""
     d1, dim = settings.attribute_dim, model.weight.shape[1]
     attribute_tasks = model.attribute_table.shape[1] // LANE
@@ -213,7 +213,7 @@ def _update(model, attribute_bags, neighbour_bags, batch, settings, scale, decay
             work.neighbour_winner, work.slope, (task - attribute_tasks) * LANE, d1, dim,
         )  # fmt: skip
     else:
-        _update_weight(model, settings, decay, work, weight_task)
+        _update_weight(model, settings, work, weight_task)
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -225,7 +225,7 @@ def _update_table(table, bags, triplets, settings, scale, winner, slope, column,
     columns = min(LANE, last - first - column)
     # Unsigned, because Numba tests signed indices for negative values.
     at, column = np.uint64(first + column), np.uint64(column)
-    rate = np.float32(settings.learning_rate / scale)
+    rate = np.float32(settings.table_rate / scale)
     blocks, batch = slope.shape[0], len(triplets)
     for block in range(blocks):
         begin, end = block * batch // blocks, (block + 1) * batch // blocks
@@ -247,10 +247,11 @@ def _update_table(table, bags, triplets, settings, scale, winner, slope, column,
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _update_weight(model, settings, decay, work, task):
+def _update_weight(model, settings, work, task):
     """Add up the blocks' shares in order and update this task's rows of W and b."""
     hidden, dim = model.weight.shape
     rate = np.float32(settings.learning_rate)
+    decay = np.float32(1 - 2 * settings.learning_rate * settings.parameter_l2)
     for k in range(task * hidden // WEIGHT_TASKS, (task + 1) * hidden // WEIGHT_TASKS):
         for block in range(1, work.weight_share.shape[0]):
             for c in range(dim):

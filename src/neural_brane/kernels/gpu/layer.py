@@ -45,9 +45,9 @@ class Descent(NamedTuple):
     together: int
 
 
-def decay_of(settings: Settings) -> float:
-    """The factor by which L2 on the parameters shrinks each of them in a step."""
-    return 1 - 2 * settings.learning_rate * settings.parameter_l2
+def decay_of(settings: Settings, rate: float) -> float:
+    """The factor by which L2 on the parameters shrinks those that are learned at this rate in a step."""
+    return 1 - 2 * rate * settings.parameter_l2
 
 
 class Layer:
@@ -66,7 +66,7 @@ class Layer:
         self.gradient = empty(self.vectors, shape.width)  # dL/df
         weight_shares, bias_shares = empty(shares, shape.hidden, shape.width), empty(shares, shape.hidden)
         weight, split, bias = _place(context)
-        rates = settings.learning_rate, decay_of(settings)
+        rates = settings.learning_rate, decay_of(settings, settings.learning_rate)
         self.arrays = LayerArrays(weight, Split.of(split), bias, weight_shares, bias_shares, *rates)
         self.descent = Descent(weight.numel(), shape.hidden, settings.train_bias, shares, BLOCK, TOGETHER)
 

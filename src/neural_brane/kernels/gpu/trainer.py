@@ -33,7 +33,7 @@ class Trainer:
     ):  # fmt: skip
         self.model, self.settings, self.batch = model, settings, batch
         bags, shape = (attribute_bags, neighbour_bags), Shape.of(model, settings)
-        self.decay = decay_of(settings)
+        self.decay = decay_of(settings, settings.table_rate)  # of the tables
         self.group = _group_steps(3 * batch, self.decay, limits)
         self.plan = _plan(model, bags, self.group, 3 * batch, limits)
         self.tables, self.columns = Tables.of(model, bags, shape), shape.columns()
@@ -87,7 +87,7 @@ class Trainer:
 
     def _step(self, step: int, scale: float) -> None:
         """Launch one step: all that reads the tables comes before what writes them."""
-        spans, rate = self.plan.spans(step), self.settings.learning_rate / (scale * self.decay)
+        spans, rate = self.plan.spans(step), self.settings.table_rate / (scale * self.decay)
         hubs = self.hubs.pool(step, self.tables) if self.hubs else None
         self.layer.pool(step, spans, hubs, scale)
         self.layer.step(step, rate)

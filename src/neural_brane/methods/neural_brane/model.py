@@ -20,6 +20,7 @@ from neural_brane.progress import Meter
 
 BLOCK_NODES = 65_536  # embedded at a time
 FLAT_EPOCHS = 3
+STEP_BATCH = 100  # rows of the tables take the step that they would take at this batch
 RESUMABLE = {"epochs", "tolerance", "output", "recipe"}  # may differ from those of the run that is gone on with
 
 
@@ -118,6 +119,14 @@ class NeuralBrane(Embedder):
         require(attribute_dim <= dim, "attribute_dim", attribute_dim, f"0 to dim={dim}")
         square = values["output"] != "hidden" or hidden == dim
         require(square, "hidden", hidden, f"dim={dim} when output='hidden', whose vectors are hidden numbers wide")
+        kernel = kernel_settings(values)
+        shrinks = 2 * kernel.table_rate * kernel.parameter_l2 < 1
+        require(
+            shrinks,
+            "l2",
+            values["l2"],
+            f"a smaller number: a batch of {values['batch_size']} would shrink rows below nothing",
+        )
         seeded = values["checkpoint"] is None or values["seed"] is not None
         require(seeded, "seed", None, "a number when there is a checkpoint, to go on with")
         return values
@@ -204,14 +213,21 @@ class NeuralBrane(Embedder):
 
 
 def kernel_settings(s: dict[str, Any]) -> Settings:
-    """The parameters in force as the kernels take them."""
+    """The parameters in force as the kernels take them.
+
+    The mean over a batch divides every row's gradient by the batch, though a row is touched by a few of its triplets.
+    So the rows' rate grows with the batch, and they take the step that they would take at batch 100, the recipes' own;
+    W and b, which every triplet touches, take one step by the mean.
+    """
+    batches = s["batch_size"] / STEP_BATCH if s["loss"] == "mean" else 1.0
     return Settings(
         attribute_dim=s["attribute_dim"],
         pooling=POOLING[s["pooling"]],
         zero_floor=s["zero_floor"],
         learning_rate=s["learning_rate"],
+        table_rate=s["learning_rate"] * batches,
         triplet_scale=1 / s["batch_size"] if s["loss"] == "mean" else 1.0,
-        hidden_l2=s["l2"] if s["regularise"] == "hidden" else 0.0,
+        hidden_l2=s["l2"] / batches if s["regularise"] == "hidden" else 0.0,
         parameter_l2=s["l2"] if s["regularise"] == "parameters" else 0.0,
         train_bias=s["bias"],
     )
