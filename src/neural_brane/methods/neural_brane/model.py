@@ -88,7 +88,11 @@ class NeuralBrane(Embedder):
     table_std: float | None = number("Standard deviation of the tables' first values.", default=None, above=0)
     weight_std: float | None = number("Standard deviation of the ReLU layer's first weights.", default=None, above=0)
     learning_rate: float | None = shared("learning_rate", default=None)
-    batch_size: int | None = whole("Triplets in a batch.", default=None)
+    batch_size: int | None = whole(
+        "Triplets in a batch. Whatever it is, rows of the tables take the step that they would take at 100; the ReLU "
+        "layer takes one step by the batch's mean.",
+        default=None,
+    )
     epochs: int | None = shared("epochs", default=None, about="At most so many, where there is a tolerance.")
     batches_per_epoch: int = whole("Batches in an epoch.", default=1000)
     tolerance: float | None = number(
