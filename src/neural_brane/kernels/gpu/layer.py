@@ -3,6 +3,7 @@
 `SmallLayer`, `LargeLayer` and `NodeLayer` derive from it: each launches a step in its own way.
 """
 
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -50,7 +51,7 @@ def decay_of(settings: Settings, rate: float) -> float:
     return 1 - 2 * rate * settings.parameter_l2
 
 
-class Layer:
+class Layer(ABC):
     """Scratch memory of a step, W and b, and the launch of the pooling."""
 
     pool_tiles: PoolTiles
@@ -77,11 +78,11 @@ class Layer:
             WORK=self.work, num_warps=self.pool_tiles.warps,
         )  # fmt: skip
 
+    @abstractmethod
     def step(self, step: int, rate: float) -> None:
         """Launch what follows the pooling; `rate` is the learning rate of the tables."""
-        raise NotImplementedError
 
-    def finish(self) -> None:
+    def finish(self) -> None:  # noqa: B027  (most layers put nothing off)
         """Launch what the last step of a group has put off."""
 
     def descend(self) -> None:
