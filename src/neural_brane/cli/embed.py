@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from neural_brane.cli import options as o
-from neural_brane.cli.parameters import find_method, parse_settings, tuned_settings
+from neural_brane.cli.parameters import find_method, parse_settings
 
 if TYPE_CHECKING:
     from neural_brane.graph import AttributedGraph
@@ -43,15 +43,15 @@ def embed(
     brane embed citeseer --method node2vec --set walk_length=40 -o vectors.npz
     brane embed graph.txt --attributes words.txt --epochs 10 -o vectors.tsv
     """
+    from neural_brane import datasets
+    from neural_brane.io import VectorFile
+    from neural_brane.tune.tuned import tuned_parameters
+
     short = {"dim": dim, "epochs": epochs, "seed": seed, "threads": threads, "device": device, "checkpoint": checkpoint}
     typed = [f"{name}={value}" for name, value in short.items() if value is not None]
     kind = find_method(method)
-    given = tuned_settings(method, source) if tuned else {}
-    model = kind(**given | parse_settings(kind, [*typed, *(settings or ())]))
-
-    from neural_brane import datasets
-    from neural_brane.io import VectorFile
-
+    kept = tuned_parameters(method, source) if tuned else {}
+    model = kind(**kept | parse_settings(kind, [*typed, *(settings or ())]))
     start = time.perf_counter()
     file = VectorFile(output)
     graph = datasets.read(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)

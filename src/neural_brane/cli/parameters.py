@@ -57,10 +57,3 @@ def split_setting(method: type[Embedder], text: str) -> tuple[Parameter, str]:
         first = next(iter(method.parameters().values()))
         raise ParameterError(f"'{text}' sets nothing; write name=value, as in {first.name}={first.example()}")
     return method.parameter(name.replace("-", "_")), value
-
-
-def tuned_settings(method: str, dataset: str) -> dict[str, Any]:
-    """The parameters that were tuned for a method on a dataset."""
-    from neural_brane.tune.tuned import tuned_parameters
-
-    return tuned_parameters(method, dataset)
