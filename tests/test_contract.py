@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import warnings
 
 import numpy as np
 import pytest
@@ -15,6 +16,9 @@ from neural_brane.errors import NotFittedError, ParameterError
 from neural_brane.evaluate.link import SIMILARITIES
 from neural_brane.methods import kinds
 from neural_brane.trainings.fingerprint import SMALL
+
+# The small graph has five attributes, fewer than most tests ask for; a test below looks for the warning.
+pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning")
 
 # For every kind of parameter, values that none of its kind may have.
 SENSELESS = {
@@ -65,6 +69,15 @@ def test_vectors_have_the_width_asked_for_and_the_nodes_ids(name, small_graph):
     assert embedding.vectors.dtype == np.float32
     assert np.isfinite(embedding.vectors).all()
     assert embedding.ids.tolist() == small_graph.ids.tolist()
+
+
+def test_columns_of_zeros_are_told(name, small_graph):
+    method = make(name, dim=31).fit(small_graph)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        zero = np.count_nonzero(~method.embedding_.vectors.any(axis=0))
+    messages = [f"{zero} of the 31 columns of these vectors are zero"] if zero else []
+    assert [str(one.message).partition(":")[0] for one in told] == messages
 
 
 def test_the_same_seed_gives_the_same_bits(name, small_graph):

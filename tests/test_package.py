@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "datasets": {"errors", "graph", "io"},
     "kernels": {"errors"},
     "sampling": {"errors"},
-    "linalg": {"errors"},
+    "linalg": {"errors", "kernels"},
     "methods": {
         "__version__",
         "checkpoint",

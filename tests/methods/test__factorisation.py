@@ -5,6 +5,7 @@ from neural_brane import METHODS, AttributedGraph
 from neural_brane.methods._factorisation import Factorisation
 
 FACTORISATIONS = [name for name, method in METHODS.items() if issubclass(method, Factorisation)]
+pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning")
 
 
 @pytest.mark.parametrize("name", FACTORISATIONS)

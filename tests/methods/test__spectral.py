@@ -1,8 +1,17 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
 
 from neural_brane import AttributedGraph, Attributes, PropagatedAttributes, SmoothedAttributes, synthetic
+from neural_brane.errors import GraphError, ParameterError
+from neural_brane.linalg import OnTorch, leading_eigenvectors
+from neural_brane.methods._spectral import HopProduct, decompose, hops_of
 
 GOLDEN = {
     Attributes: [1.337240, -0.834763, -0.859876],
@@ -77,3 +86,80 @@ def test_progress_ends_at_its_total(small_graph):
     seen = []
     PropagatedAttributes(dim=3, seed=0, progress=seen.append).fit(small_graph)
     assert (seen[-1].done, seen[-1].unit, seen[-1].loss) == (seen[-1].total, "steps", None)
+
+
+def accuracy(vectors, labels):
+    return cross_val_score(LogisticRegression(max_iter=1000), vectors, labels, cv=3).mean()
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """Three classes, told by links and by attributes."""
+    return synthetic(600, classes=3, seed=1)
+
+
+ON_LINKS = [SmoothedAttributes(dim=16, seed=0), PropagatedAttributes(dim=16, seed=0)]
+
+
+@pytest.mark.parametrize("method", ON_LINKS, ids=lambda method: method.title)
+@pytest.mark.parametrize("attributes", ["none", "one that all have"])
+def test_links_tell_classes_where_attributes_tell_nothing(method, attributes, planted):
+    shared = sparse.csr_array(np.full((600, 1), 2.0)) if attributes != "none" else None
+    graph = AttributedGraph.from_sparse(planted.adjacency, shared)
+    fitted = method.fit(graph)
+    assert accuracy(fitted.embedding_.vectors, planted.labels) > 0.9
+    with pytest.raises(ParameterError, match="learned from a graph without attributes"):
+        fitted.transform(graph)
+
+
+@pytest.mark.parametrize("method", [Attributes(dim=16, seed=0), *ON_LINKS], ids=lambda method: method.title)
+def test_attributes_tell_classes_where_there_are_no_links(method, planted):
+    graph = AttributedGraph.from_sparse(sparse.eye_array(600), planted.attributes)  # a node links to itself alone
+    assert accuracy(method.fit_transform(graph).vectors, planted.labels) > 0.9
+
+
+@pytest.mark.parametrize("weights", [(1.0, 0.0), (0.0, 1.0)])
+def test_with_neither_links_nor_attributes_there_is_nothing_to_learn(weights):
+    bare = AttributedGraph.from_sparse(sparse.eye_array(5))
+    with pytest.raises(GraphError, match="no attribute that tells its nodes apart, and no links either; give nodes"):
+        PropagatedAttributes(weights=weights).fit(bare)
+
+
+def test_links_alone_are_averages_without_the_nodes_themselves(small_graph):
+    bare = AttributedGraph.from_sparse(small_graph.adjacency)
+    vectors, _ = decompose(hops_of(bare, (5.0, 1.0, 0.5)), 12, seed=0)
+    adjacency = small_graph.adjacency.toarray() + small_graph.adjacency.data.mean() * np.eye(12)
+    once = adjacency / adjacency.sum(axis=1, keepdims=True)
+    twice = once @ once
+    np.testing.assert_allclose(vectors @ vectors.T, once @ once.T + 0.25 * twice @ twice.T, atol=1e-5)
+
+
+def test_ten_nodes_at_the_default_width():
+    graph = synthetic(10, classes=2, seed=0)
+    with pytest.warns(UserWarning, match=r"of the 150 columns of these vectors are zero: .* give a smaller dim"):
+        vectors = PropagatedAttributes(seed=0).fit_transform(graph).vectors
+    assert np.isfinite(vectors).all()
+    assert 0 < np.count_nonzero(vectors.any(axis=0)) <= 10
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (0.0, 0.0, 1.0), (1.0, 1.0, 1.0)])
+def test_tables_of_torch_give_the_same_directions(weights, small_graph):
+    pytest.importorskip("torch")
+    hops = hops_of(small_graph, weights)
+    ours, values = decompose(hops, 3, seed=0)
+    tables = OnTorch("cpu")
+    found, theirs = leading_eigenvectors(HopProduct(hops, tables), 3, tables=tables, seed=0)
+    np.testing.assert_allclose(found, values, rtol=1e-5)
+    np.testing.assert_allclose(theirs, ours, atol=1e-5)
+
+
+PRINT = """
+import hashlib
+from neural_brane import PropagatedAttributes, load
+print(hashlib.sha256(PropagatedAttributes(dim=40, seed=1).fit_transform(load("stdlib")).vectors.tobytes()).hexdigest())
+"""
+
+
+def test_another_process_gives_the_same_bits():
+    runs = [subprocess.run([sys.executable, "-c", PRINT], check=True, capture_output=True) for _ in range(2)]
+    assert runs[0].stdout == runs[1].stdout != b""

@@ -4,6 +4,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from neural_brane import AttributedGraph, Attributes
+from neural_brane.errors import GraphError
 
 
 def test_it_is_scikit_learns_tfidf_and_svd_at_one_scale(small_graph):
@@ -18,7 +19,13 @@ def test_it_is_scikit_learns_tfidf_and_svd_at_one_scale(small_graph):
 
 def test_columns_beyond_the_data_are_zero(small_graph):
     attributes = small_graph.attributes.shape[1]
-    vectors = Attributes(dim=attributes + 5, seed=0).fit_transform(small_graph).vectors
+    with pytest.warns(UserWarning, match="5 of the 10 columns of these vectors are zero: graph 'small' has fewer"):
+        vectors = Attributes(dim=attributes + 5, seed=0).fit_transform(small_graph).vectors
     assert not vectors[:, attributes:].any()
+    assert vectors[:, :attributes].any(axis=0).all()
+
+
+def test_a_graph_without_attributes_is_refused(small_graph):
     bare = AttributedGraph.from_sparse(small_graph.adjacency)
-    assert not Attributes(dim=4).fit_transform(bare).vectors.any()
+    with pytest.raises(GraphError, match="no attribute that tells its nodes apart, and links are not used; give"):
+        Attributes(dim=4).fit(bare)

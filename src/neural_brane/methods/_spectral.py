@@ -1,59 +1,127 @@
 """Attributes seen over some hops, reduced together: what three baselines are cases of."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
+from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.linalg import (
-    by_slabs,
-    eigenvector_reports,
+    REPORTS,
     inverse_frequency,
     leading_eigenvectors,
+    tables_on,
+    tell_apart,
     transition,
     weigh,
+    without_self_loops,
 )
-from neural_brane.methods._factorisation import Factorisation
+from neural_brane.linalg.tables import Table, Tables
 from neural_brane.methods.base import Fitted, InductiveEmbedder
+from neural_brane.methods.parameters import shared
 from neural_brane.progress import Meter
 
 
-@dataclass(frozen=True, slots=True)
-class Hops:
-    """The matrix M = [w₀X, w₁ÂX, w₂Â²X, …], which is only ever multiplied with.
+class Hops(NamedTuple):
+    """The matrix M = [w₀X, w₁ÂX, w₂Â²X, …]: X are weighted attributes, Â averages over a node and its neighbours."""
 
-    X are the weighted attributes, Â averages over a node and its neighbours. ÂX has many entries: it is never formed.
-    """
-
-    averages: sparse.csr_array
-    attributes: sparse.csr_array
-    weights: Sequence[float]
-
-    def across(self, other: "Hops", table: np.ndarray) -> np.ndarray:
-        """M(Nᵀ table), where N is the same matrix of another graph, or of this one."""
-        propagated = [table]
-        for _ in self.weights[1:]:
-            propagated.append(other.averages.T @ propagated[-1])
-        total = np.zeros((self.attributes.shape[0], table.shape[1]))
-        for weight, part in zip(reversed(self.weights), reversed(propagated), strict=True):
-            total = self.averages @ total
-            if weight:
-                total += weight**2 * (self.attributes @ (other.attributes.T @ part))
-        return total
+    attributes: sparse.csr_array  # X
+    weights: Sequence[float] = (1.0,)
+    averages: sparse.csr_array | None = None  # Â; None where no weight but the first counts
 
 
 class Decomposition(NamedTuple):
-    """The vectors, and the squared singular values of M."""
+    """The left singular vectors of M times its singular values, and the squares of these."""
 
-    vectors: np.ndarray  # (nodes, dim)
-    values: np.ndarray  # (dim,)
+    vectors: np.ndarray  # (nodes, dim) float32
+    values: np.ndarray  # (dim,) float64, the largest first
 
 
-class Spectral(Factorisation, InductiveEmbedder):
+def hops_of(
+    graph: AttributedGraph,
+    weights: Sequence[float],
+    attributes: sparse.csr_array | None = None,
+    known: sparse.csr_array | None = None,
+) -> Hops:
+    """The matrix of a graph; an attribute's weight is its rarity among those `known`, the graph's own unless given.
+
+    Where no known attribute tells nodes apart, links take their place: X is the identity, and w₀ counts no longer.
+    """
+    attributes = graph.attributes if attributes is None else attributes
+    known = attributes if known is None else known
+    weights = np.trim_zeros(weights, "b")
+    averages = _single(transition(graph.adjacency, self_loops=True)) if len(weights) > 1 else None
+    if tell_apart(known):
+        return Hops(_single(weigh(attributes, inverse_frequency(known))), weights, averages)
+    linked = without_self_loops(graph.adjacency).nnz > 0
+    if averages is None or not linked:
+        raise GraphError(
+            f"graph '{graph.name}' has no attribute that tells its nodes apart, and "
+            f"{'links are not used' if linked else 'no links either'}; give nodes attributes, or choose a method that "
+            "uses the links there are"
+        )
+    return Hops(sparse.eye_array(len(graph), dtype=np.float32, format="csr"), (0.0, *weights[1:]), averages)
+
+
+def _single(matrix: sparse.csr_array) -> sparse.csr_array:
+    """The matrix in single precision."""
+    return matrix.astype(np.float32)
+
+
+def decompose(
+    hops: Hops,
+    dim: int,
+    *,
+    seed: int,
+    threads: int | None = 1,
+    device: str = "cpu",
+    report: Callable[[], Any] | None = None,
+) -> Decomposition:
+    """The leading `dim` directions of M; columns beyond its rank are zero. `report` is called REPORTS times."""
+    tables = tables_on(device, threads)
+    values, vectors = leading_eigenvectors(HopProduct(hops, tables), dim, tables=tables, seed=seed, report=report)
+    return Decomposition(vectors, values)
+
+
+class HopProduct:
+    """Products with M on a device. ÂX has many entries: it is never formed."""
+
+    def __init__(self, hops: Hops, tables: Tables):
+        self.size, self.weights = hops.attributes.shape[0], hops.weights
+        # Transposes are kept too, so that every product goes through the rows of a matrix.
+        self.attributes, self.transposed_attributes = map(tables.matrix, (hops.attributes, hops.attributes.T.tocsr()))
+        if hops.averages is not None:
+            self.averages, self.transposed_averages = map(tables.matrix, (hops.averages, hops.averages.T.tocsr()))
+
+    def image(self, table: Table) -> Table:
+        """M(Mᵀ table)."""
+        return self.across(self, table)
+
+    def transposed(self, table: Table) -> Iterator[Table]:
+        """Mᵀ table, hop by hop, without those that have no weight."""
+        for hop, weight in enumerate(self.weights):
+            table = self.transposed_averages @ table if hop else table
+            if weight:
+                part = self.transposed_attributes @ table
+                part *= weight
+                yield part
+
+    def across(self, other: "HopProduct", table: Table) -> Table:
+        """M(Nᵀ table), where N is the same matrix of another graph, or of this one."""
+        parts = list(other.transposed(table))
+        total: Any = None
+        for weight in reversed(self.weights):
+            before = None if total is None else self.averages @ total
+            total = self.attributes @ (weight * parts.pop()) if weight else before
+            if weight and before is not None:
+                total += before
+        return total
+
+
+class Spectral(InductiveEmbedder):
     """The left singular vectors of weighted hops, times the singular values, at one scale for all graphs.
 
     One number scales all vectors, so that their mean squared length is dim: then a coordinate's square is 1 on
@@ -61,27 +129,28 @@ class Spectral(Factorisation, InductiveEmbedder):
     between directions stay as the decomposition gives them. New nodes are projected on the same directions.
     """
 
-    def _factorise(self, graph: AttributedGraph, seed: int) -> Decomposition:
-        hops = self._hops(graph, graph.attributes, graph.attributes)
-        meter = Meter(self.progress, eigenvector_reports(len(graph), self.dim), "steps")
-        values, vectors = leading_eigenvectors(
-            lambda table: hops.across(hops, table),
-            len(graph), self.dim, seed=seed, threads=self.threads, report=meter.advance,
+    device: str = shared("device", default="cpu")
+
+    def _learn(self, graph: AttributedGraph, seed: int) -> Decomposition:
+        meter = Meter(self.progress, REPORTS, "steps")
+        vectors, values = decompose(
+            hops_of(graph, self._weights()), self.dim, seed=seed, threads=self.threads, device=self.device,
+            report=meter.advance,
         )  # fmt: skip
-        mean_square = values.sum() / len(graph) or 1.0  # without attributes there is nothing to scale
-        return Decomposition(vectors * np.sqrt(values * self.dim / mean_square), values)
+        vectors *= np.float32(np.sqrt(self.dim * len(graph) / values.sum()))
+        return Decomposition(vectors, values)
 
     def _encode(self, fitted: Fitted, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
         # The directions are V = MᵀU / √values. Vectors and graph give them, so they need not be kept.
         known, (vectors, values) = fitted.graph.attributes, fitted.learned
-        learned, other = self._hops(fitted.graph, known, known), self._hops(graph, attributes, known)
-        shares = np.divide(vectors, values, out=np.zeros(vectors.shape), where=values > 0)
-        yield by_slabs(lambda table: other.across(learned, table), shares, threads=self.threads)
+        tables = tables_on(self.device, self.threads)
+        learned = HopProduct(hops_of(fitted.graph, self._weights()), tables)
+        other = HopProduct(hops_of(graph, self._weights(), attributes, known), tables)
+        shares = np.divide(vectors, values.astype(np.float32), out=np.zeros_like(vectors), where=values > 0)
+        yield tables.array(tables.by_slabs(lambda table: other.across(learned, table), tables.table(shares)))
 
-    def _hops(self, graph: AttributedGraph, attributes: sparse.csr_array, known: sparse.csr_array) -> Hops:
-        """The matrix of a graph; an attribute's weight is its rarity among those learned from."""
-        averages = transition(graph.adjacency, self_loops=True)
-        return Hops(averages, weigh(attributes, inverse_frequency(known)), self._weights())
+    def _can_transform(self, graph: AttributedGraph) -> bool:
+        return tell_apart(graph.attributes)
 
     @abstractmethod
     def _weights(self) -> Sequence[float]:

@@ -6,8 +6,9 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.linalg import by_slabs, eigenvector_reports, leading_eigenvectors, map_threads, weigh
+from neural_brane.linalg import REPORTS, by_slabs, map_threads, weigh
 from neural_brane.methods._factorisation import Factorisation
+from neural_brane.methods._spectral import Hops, decompose
 from neural_brane.methods.base import Vectors
 from neural_brane.methods.parameters import number, shared
 from neural_brane.progress import Meter
@@ -50,13 +51,10 @@ class AANE(Factorisation):
     epochs: int = shared("epochs", default=10, about="How many times H and Z are solved for.")
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Vectors:
-        nodes = len(graph)
         data = Data(weigh(graph.attributes, np.ones(graph.attributes.shape[1])), graph.adjacency.astype(np.float64))
-        meter = Meter(self.progress, eigenvector_reports(nodes, self.dim) + 2 * self.epochs, "steps")
-        values, start = leading_eigenvectors(
-            data.affinity, nodes, self.dim, seed=seed, threads=self.threads, report=meter.advance
-        )
-        start *= np.sqrt(values)  # the best HHᵀ without links: a few turns settle from here, from U alone hundreds
+        meter = Meter(self.progress, REPORTS + 2 * self.epochs, "steps")
+        found = decompose(Hops(data.profiles), self.dim, seed=seed, threads=self.threads, report=meter.advance)
+        start = found.vectors.astype(np.float64)  # the best HHᵀ without links: a few turns settle from here
         vectors, copy, gap = start, start, np.zeros_like(start)
         for _ in range(self.epochs):
             vectors = self._solve(data, vectors, copy, copy - gap)

@@ -128,8 +128,17 @@ class Fitted:
         return self.method.seed
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """The vectors, some rows at a time."""
-        return self.method._blocks(self.graph, self.learned)
+        """The vectors, some rows at a time; a column that is zero in all of them is told at the end."""
+        empty = np.ones(self.method.dim, bool)
+        for block in self.method._blocks(self.graph, self.learned):
+            empty &= ~block.any(axis=0)
+            yield block
+        if count := np.count_nonzero(empty):
+            warnings.warn(
+                f"{count} of the {self.method.dim} columns of these vectors are zero: graph '{self.graph.name}' has "
+                f"fewer directions than that; give a smaller dim, as in dim={max(self.method.dim - count, 1)}",
+                stacklevel=2,
+            )
 
     def provenance(self) -> dict[str, Any]:
         """The method, its parameters, the data and the version."""
@@ -157,7 +166,7 @@ class InductiveEmbedder(Embedder):
         """The vectors of the nodes of another graph, by what was learned; nothing is learned from it."""
         fitted, graph = self._require_fitted(), as_graph(graph)
         names = fitted.graph.attribute_names
-        if len(names) == 0:
+        if not fitted.method._can_transform(fitted.graph):
             raise ParameterError(
                 f"this {type(self).__name__} learned from a graph without attributes, which other nodes could share; "
                 "fit it on one that has some, or embed all nodes with fit_transform(graph)"
@@ -165,6 +174,10 @@ class InductiveEmbedder(Embedder):
         blocks = fitted.method._encode(fitted, graph, align(graph, names))
         vectors = stack(blocks, len(graph), fitted.method.dim)
         return Embedding(vectors, graph.ids, fitted.provenance() | {"transformed": summarise(graph)})
+
+    def _can_transform(self, graph: AttributedGraph) -> bool:
+        """Whether a graph that was learned from has something that other nodes can share."""
+        return graph.attributes.shape[1] > 0
 
     @abstractmethod
     def _encode(self, fitted: Fitted, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:

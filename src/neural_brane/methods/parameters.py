@@ -141,7 +141,7 @@ class Parametrised:
 
         >>> from neural_brane import Attributes
         >>> list(Attributes.parameters())
-        ['dim', 'seed', 'threads', 'progress']
+        ['dim', 'seed', 'threads', 'device', 'progress']
         """
         ordered = sorted(fields(cls), key=lambda one: RUN.index(one.name) if one.name in RUN else -1)  # type: ignore[arg-type]
         return {one.name: replace(one.metadata["parameter"], name=one.name, default=one.default) for one in ordered}

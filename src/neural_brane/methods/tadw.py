@@ -6,16 +6,9 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.linalg import (
-    by_slabs,
-    eigenvector_reports,
-    inverse_frequency,
-    leading_eigenvectors,
-    transition,
-    unit_rows,
-    weigh,
-)
+from neural_brane.linalg import REPORTS, by_slabs, inverse_frequency, transition, unit_rows, weigh
 from neural_brane.methods._factorisation import Factorisation
+from neural_brane.methods._spectral import Hops, decompose
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.progress import Meter
 
@@ -54,7 +47,7 @@ class TADW(Factorisation):
     epochs: int = shared("epochs", default=20, about="How many times W and H are solved for.")
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Factors:
-        meter = Meter(self.progress, eigenvector_reports(len(graph), self.text_dim) + self.epochs, "steps")
+        meter = Meter(self.progress, REPORTS + self.epochs, "steps")
         text = self._text(graph, seed, meter)
         nodes, directions = self._alternate(text, transition(graph.adjacency), seed, meter)
         vectors = np.hstack([unit_rows(nodes), unit_rows(text @ directions)])[:, : self.dim]
@@ -62,12 +55,9 @@ class TADW(Factorisation):
 
     def _text(self, graph: AttributedGraph, seed: int, meter: Meter) -> np.ndarray:
         """Tᵀ (nodes, text_dim): the attributes in few directions."""
-        words = weigh(graph.attributes, inverse_frequency(graph.attributes))
-        values, vectors = leading_eigenvectors(
-            lambda table: words @ (words.T @ table),
-            len(graph), self.text_dim, seed=seed, threads=self.threads, report=meter.advance,
-        )  # fmt: skip
-        return vectors * np.sqrt(values)
+        words = Hops(weigh(graph.attributes, inverse_frequency(graph.attributes)))
+        found = decompose(words, self.text_dim, seed=seed, threads=self.threads, report=meter.advance)
+        return found.vectors.astype(np.float64)
 
     def _alternate(
         self, text: np.ndarray, walk: sparse.csr_array, seed: int, meter: Meter

@@ -1,0 +1,36 @@
+"""Linear algebra that several methods share: weighted attributes, averages over neighbours, leading eigenvectors.
+
+On the CPU all of it gives the same bits on any number of threads: every number has one writer, every sum one order,
+and BLAS runs on one thread (`one_blas_thread`).
+"""
+
+from neural_brane.linalg.eigenvectors import REPORTS, Operator, leading_eigenvectors
+from neural_brane.linalg.tables import OnCPU, OnTorch, Tables, tables_on
+from neural_brane.linalg.threads import by_slabs, map_threads, one_blas_thread
+from neural_brane.linalg.weights import (
+    inverse_frequency,
+    tell_apart,
+    transition,
+    unit_rows,
+    weigh,
+    without_self_loops,
+)
+
+__all__ = [
+    "REPORTS",
+    "OnCPU",
+    "OnTorch",
+    "Operator",
+    "Tables",
+    "by_slabs",
+    "inverse_frequency",
+    "leading_eigenvectors",
+    "map_threads",
+    "one_blas_thread",
+    "tables_on",
+    "tell_apart",
+    "transition",
+    "unit_rows",
+    "weigh",
+    "without_self_loops",
+]

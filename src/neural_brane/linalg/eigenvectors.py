@@ -1,0 +1,93 @@
+"""Leading eigenvectors of MMᵀ, by products with M and Mᵀ alone."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+
+from neural_brane.linalg.tables import Table, Tables
+from neural_brane.linalg.threads import SLAB_COLUMNS, one_blas_thread
+
+OVERSAMPLING = 10  # vectors computed beyond those wanted, as Halko, Martinsson and Tropp advise
+ITERATIONS = 6
+REPORTS = ITERATIONS + 1  # how often `leading_eigenvectors` calls its report
+NEGLIGIBLE = 1e-6  # of the largest eigenvalue: products in single precision do not tell a smaller one from zero
+
+
+class Operator(Protocol):
+    """A matrix M of `size` rows that is only ever multiplied with."""
+
+    size: int
+
+    def image(self, table: Table) -> Table:
+        """M(Mᵀ table)."""
+
+    def transposed(self, table: Table) -> Iterator[Table]:
+        """Mᵀ table, some of its rows at a time."""
+
+
+def leading_eigenvectors(
+    operator: Operator, rank: int, *, tables: Tables, seed: int, report: Callable[[], Any] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The largest eigenvalues (rank,) of MMᵀ, and their eigenvectors times their roots (size, rank) in float32.
+
+    In other words the squared singular values of M, and its left singular vectors times the singular values. Columns
+    beyond M's rank are zero. Randomised subspace iteration on tables of single precision; what is small, the inner
+    products of the columns, is decomposed on the CPU in double precision.
+    """
+    width = -(-min(operator.size, rank + OVERSAMPLING) // SLAB_COLUMNS) * SLAB_COLUMNS  # part of a slab is no cheaper
+    report = report or (lambda: None)
+    with one_blas_thread():
+        basis = _iterate(operator, width, tables, seed, report)
+        values, rotation = _along_axes(basis, operator, tables)
+        kept = min(int(np.count_nonzero(values > NEGLIGIBLE * values[0])), rank)
+        scaled = np.zeros((width, rank))
+        scaled[:, :kept] = rotation[:, :kept] * np.sqrt(values[:kept])
+        vectors = tables.array(tables.rotate(basis, scaled))
+    report()
+    vectors *= np.where(-vectors.min(axis=0) > vectors.max(axis=0), np.float32(-1), np.float32(1))  # one of two signs
+    return np.append(values[:kept], np.zeros(rank - kept)), vectors
+
+
+def _iterate(operator: Operator, width: int, tables: Tables, seed: int, report: Callable[[], Any]) -> Table:
+    """A random table that was multiplied with MMᵀ − shift I and made orthonormal, ITERATIONS times.
+
+    A shift of at most half the last eigenvalue wanted makes the others' share shrink faster.
+    """
+    basis = tables.table(np.random.default_rng(seed).standard_normal((operator.size, width), np.float32))
+    shift = 0.0
+
+    def product(slab: Table) -> Table:
+        image = operator.image(slab)
+        image -= shift * slab
+        return image
+
+    for iteration in range(ITERATIONS):
+        basis = tables.by_slabs(product, basis)
+        gram = tables.gram(basis)
+        if iteration:  # before it was orthonormal: no length is above the last eigenvalue less the shift
+            shortest = np.sqrt(max(np.linalg.eigvalsh(gram)[0], 0))
+            shift = max(shift, float(shift + shortest) / 2)
+        basis = tables.rotate(basis, _whiten(gram))
+        report()
+    return basis
+
+
+def _along_axes(basis: Table, operator: Operator, tables: Tables) -> tuple[np.ndarray, np.ndarray]:
+    """The eigenvalues of MMᵀ within a basis, the largest first, and what turns the basis to their axes."""
+    whitened = _whiten(tables.gram(basis))  # the basis is orthonormal only as far as single precision goes
+    inner = sum(tables.gram(part) for part in operator.transposed(basis))
+    values, axes = np.linalg.eigh(whitened.T @ inner @ whitened)
+    return values[::-1], (whitened @ axes)[:, ::-1]
+
+
+def _whiten(gram: np.ndarray) -> np.ndarray:
+    """What makes columns with these inner products orthonormal; those that depend on others become zero.
+
+    Columns are scaled to length one first, so that short ones count as much as long ones.
+    """
+    lengths = np.sqrt(np.diag(gram))
+    scale = np.divide(1, lengths, out=np.zeros(len(gram)), where=lengths > 0)
+    squares, axes = np.linalg.eigh(gram * scale * scale[:, None])
+    kept = squares > NEGLIGIBLE**2 * squares[-1]
+    return scale[:, None] * axes * np.divide(1, np.sqrt(np.abs(squares)), out=np.zeros(len(gram)), where=kept)

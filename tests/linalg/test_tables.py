@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from neural_brane.linalg import OnCPU, tables_on
+
+
+@pytest.fixture
+def table():
+    return np.random.default_rng(1).standard_normal((70, 45), np.float32)
+
+
+def test_products_are_numpys(tables, matrix, table):
+    found = tables.array(tables.matrix(matrix) @ tables.table(table))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, matrix @ table, atol=1e-5)
+    slabs = tables.by_slabs(lambda slab: tables.matrix(matrix) @ slab, tables.table(table))
+    np.testing.assert_allclose(tables.array(slabs), found, atol=1e-6)
+    rotation = np.random.default_rng(2).standard_normal((45, 7))
+    np.testing.assert_allclose(tables.array(tables.rotate(tables.table(table), rotation)), table @ rotation, atol=1e-4)
+
+
+def test_inner_products_are_summed_in_double_precision(tables):
+    table = np.full((3 * 10**5, 2), 0.1, np.float32)  # of which single precision would lose the fifth digit
+    gram = tables.gram(tables.table(table))
+    assert gram.dtype == np.float64
+    np.testing.assert_allclose(gram, len(table) * np.float64(np.float32(0.1)) ** 2, rtol=1e-10)
+
+
+def test_threads_change_no_bit():
+    """On a matrix and a table of several blocks."""
+    matrix = sparse.random_array((20_000, 500), density=0.02, rng=np.random.default_rng(0), format="csr")
+    table = np.random.default_rng(1).standard_normal((500, 40), np.float32)
+    products = [OnCPU(threads).matrix(matrix) @ table for threads in (1, 2)]
+    np.testing.assert_array_equal(*products)
+    np.testing.assert_array_equal(*(OnCPU(threads).gram(products[0]) for threads in (1, 2)))
+    rotation = np.random.default_rng(2).standard_normal((40, 9))
+    np.testing.assert_array_equal(*(OnCPU(threads).rotate(products[0], rotation) for threads in (1, 2)))
+
+
+def test_the_device_decides_which_tables():
+    pytest.importorskip("torch")
+    assert isinstance(tables_on("cpu", 2), OnCPU)
+    assert tables_on("cuda").device == "cuda"

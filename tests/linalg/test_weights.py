@@ -1,0 +1,50 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfTransformer
+
+from neural_brane.linalg import inverse_frequency, tell_apart, transition, weigh
+
+
+def test_weights_are_scikit_learns_tfidf(small_graph):
+    ours = weigh(small_graph.attributes, inverse_frequency(small_graph.attributes))
+    theirs = TfidfTransformer().fit_transform(small_graph.attributes)
+    np.testing.assert_allclose(ours.toarray(), theirs.toarray(), rtol=1e-6)
+    assert small_graph.attributes.data.max() == 2  # the graph's own numbers are as they were
+
+
+def test_rows_of_a_transition_sum_to_one(small_graph):
+    nodes = len(small_graph)
+    alone = small_graph.ids.tolist().index("kim")
+    plain = transition(small_graph.adjacency).sum(axis=1)
+    np.testing.assert_allclose(np.delete(plain, alone), 1)
+    assert plain[alone] == 0
+    looped = transition(small_graph.adjacency, self_loops=True)
+    np.testing.assert_allclose(looped.sum(axis=1), np.ones(nodes))
+    assert looped[alone, alone] == 1
+    heavier = transition(small_graph.adjacency * 1000, self_loops=True)  # the unit of weights does not matter
+    np.testing.assert_allclose(heavier.toarray(), looped.toarray(), rtol=1e-6)
+
+
+def test_amounts_count_where_attributes_have_some():
+    amounts = sparse.csr_array([[3.0, 4.0], [1.0, 1.0]])
+    np.testing.assert_allclose(weigh(amounts, np.ones(2)).toarray()[0], [0.6, 0.8])
+
+
+def test_without_links_a_node_steps_to_itself():
+    np.testing.assert_array_equal(transition(sparse.csr_array((3, 3)), self_loops=True).toarray(), np.eye(3))
+
+
+@pytest.mark.parametrize(
+    ("amounts", "told"),
+    [
+        ([[1, 1], [1, 1]], False),
+        ([[1, 0], [1, 0]], False),
+        ([[2, 1], [1, 1]], True),
+        ([[1, 1], [1, 0]], True),
+        ([[0, 0], [0, 0]], False),
+        ([[], []], False),
+    ],
+)
+def test_an_attribute_that_all_nodes_have_alike_tells_nothing(amounts, told):
+    assert tell_apart(sparse.csr_array(np.array(amounts, np.float32))) == told
