@@ -5,6 +5,7 @@ The pass over the first lane brings the rows into the cache, where the other lan
 
 import numba
 import numpy as np
+from numba import prange
 
 from neural_brane.kernels.cpu.lanes import fill, if_greater, label, load, multiply_add, prefetch, store
 from neural_brane.kernels.model import LANE, MAX, MEAN
@@ -24,6 +25,28 @@ def pool(bags, table, node, settings, pooled, winner, slot):
             _largest(bags, table, start, stop, column, settings.zero_floor, pooled, winner, slot)
         else:
             _total(bags, table, start, stop, column, settings.pooling == MEAN, pooled)
+
+
+@numba.njit(cache=True, error_model="numpy")
+def pool_scaled(bags, table, node, settings, scale, best, winner, pooled, slot, first, last):
+    """Pool one node's rows and write them, times scale, to columns first to last of pooled[slot] (dim,).
+
+    best (1, ≥ d) is scratch memory.
+    """
+    pool(bags, table, node, settings, best, winner, slot)
+    for c in range(np.uint64(last - first)):
+        pooled[slot, np.uint64(first) + c] = scale * best[0, c]
+
+
+@numba.njit(cache=True, error_model="numpy", parallel=True)
+def pool_nodes(bags, table, nodes, settings, pooled, first, last):
+    """Pool one table for every node of nodes (k,) into columns first to last of pooled (k, dim)."""
+    for slot in prange(len(nodes)):
+        best = np.empty((1, table.shape[1]), np.float32)
+        winner = np.empty((1, table.shape[1]), np.int32)
+        pool(bags, table, nodes[slot], settings, best, winner, np.int64(0))
+        for c in range(last - first):
+            pooled[slot, first + c] = best[0, c]
 
 
 @numba.njit(cache=True, error_model="numpy")
