@@ -8,9 +8,9 @@ import numba
 import numpy as np
 from numba import prange
 
-from neural_brane.kernels.cpu.lanes import fill, if_greater, load, multiply_add, prefetch, store, total
+from neural_brane.kernels.cpu.lanes import fill, if_greater, load, multiply_add, store, total
 from neural_brane.kernels.cpu.loss import score_margin
-from neural_brane.kernels.cpu.pooling import pool_scaled, prefetch_bag
+from neural_brane.kernels.cpu.pooling import pool, prefetch_bag, prefetch_indices, prefetch_row
 from neural_brane.kernels.cpu.products import multiply
 from neural_brane.kernels.cpu.updates import deal, mean, propagate, settle, update, update_tasks
 from neural_brane.kernels.cpu.workspace import BLOCK_NODES, SCORE_TRIPLETS, NodeSpace
@@ -44,9 +44,10 @@ def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vect
 
 @numba.njit(cache=True, error_model="numpy")
 def _sort_slots(batch, nodes, slots):
-    """Fill `slots` and the distinct nodes, in the order in which the batch meets them; returns how many there are."""
+    """Find the distinct nodes of a batch and the slots of each; returns how many nodes there are."""
+    _sort_by_bucket(batch, slots)
     count = 0
-    for slot in range(3 * len(batch)):
+    for slot in slots.order:
         node = batch[slot // 3, slot % 3]
         if slots.places[node] < 0:
             slots.places[node], nodes[count] = count, node
@@ -59,11 +60,28 @@ def _sort_slots(batch, nodes, slots):
     for vector in range(count):
         slots.places[nodes[vector]] = -1
         slots.bounds[vector + 2] += slots.bounds[vector + 1]
-    for slot in range(3 * len(batch)):  # bounds[v + 1] goes from v's first slot to its last
+    for slot in range(len(slots.order)):  # bounds[v + 1] moves from the first slot of node v to the end of them
         following = slots.vectors[slot] + 1
         slots.order[slots.bounds[following]] = slot
         slots.bounds[following] += 1
     return count
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _sort_by_bucket(batch, slots):
+    """Sort the slots by bucket of nodes into slots.order: what neighbouring nodes pool is close together in memory."""
+    buckets, shift = slots.buckets, 0
+    while len(slots.places) >> shift >= len(buckets) - 1:
+        shift += 1
+    buckets[:] = 0
+    for slot in range(len(slots.order)):
+        buckets[(batch[slot // 3, slot % 3] >> shift) + 1] += 1
+    for bucket in range(len(buckets) - 1):
+        buckets[bucket + 1] += buckets[bucket]
+    for slot in range(len(slots.order)):
+        bucket = batch[slot // 3, slot % 3] >> shift
+        slots.order[buckets[bucket]] = slot
+        buckets[bucket] += 1
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -93,24 +111,26 @@ def _run(model, bags, settings, scale, space, count, stage, task, threads):
 def _compute(model, bags, settings, scale, space, count, task):
     """f and h of BLOCK_NODES of the distinct nodes."""
     first, last = task * BLOCK_NODES, min((task + 1) * BLOCK_NODES, count)
-    vectors, d1, dim = space.vectors, settings.attribute_dim, model.weight.shape[1]
-    for row in range(first, last):
-        node, following = vectors.nodes[row], vectors.nodes[min(row + 1, last - 1)]
-        prefetch_bag(bags[0], model.attribute_table, following)
-        prefetch_bag(bags[1], model.neighbour_table, following)
-        pool_scaled(
-            bags[0], model.attribute_table, node, settings, scale, space.scratch.best[task],
-            vectors.attribute_winner, vectors.pooled, row, np.int64(0), d1,
-        )  # fmt: skip
-        pool_scaled(
-            bags[1], model.neighbour_table, node, settings, scale, space.scratch.best[task],
-            vectors.neighbour_winner, vectors.pooled, row, d1, dim,
-        )  # fmt: skip
+    vectors, dim = space.vectors, model.weight.shape[1]
+    d1, winner = settings.attribute_dim, vectors.attribute_winner
+    _pool_all(bags[0], model.attribute_table, vectors, settings, scale, winner, np.int64(0), first, last)
+    winner = vectors.neighbour_winner
+    _pool_all(bags[1], model.neighbour_table, vectors, settings, scale, winner, d1, first, last)
     hidden = vectors.hidden[first:last]
     multiply(vectors.pooled[first:last, :dim], space.layer.weight_transposed, hidden, False)
     for row in range(len(hidden)):
         for k in range(len(model.bias)):
             hidden[row, k] = max(hidden[row, k] + model.bias[k], np.float32(0))
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _pool_all(bags, table, vectors, settings, scale, winner, column, first, last):
+    """Pool one table for the distinct nodes first to last."""
+    nodes = vectors.nodes
+    for row in range(first, last):
+        prefetch_indices(bags, nodes, row, last - 1)
+        prefetch_bag(bags, table, nodes[min(row + 1, last - 1)])
+        pool(bags, table, nodes[row], settings, scale, winner, vectors.pooled, row, column)
 
 
 @numba.njit(cache=True, error_model="numpy")
@@ -122,7 +142,7 @@ def _score(settings, space, task):
     for triplet in range(task * SCORE_TRIPLETS, last):
         following = 3 * min(triplet + AHEAD, last - 1)
         for role in range(3):
-            _prefetch_row(hidden, slots[following + role])
+            prefetch_row(hidden, slots[following + role])
         u, i, j = slots[3 * triplet], slots[3 * triplet + 1], slots[3 * triplet + 2]
         margin = fill(np.float32(0))
         for column in range(0, hidden.shape[1], LANE):
@@ -171,8 +191,3 @@ def _add_pulls(settings, space, vector, slopes, row):
             gradient = multiply_add(fill(pull), other, gradient)
         store(if_greater(own, zero, gradient, zero), slopes, row, column)
 
-
-@numba.njit(cache=True, error_model="numpy")
-def _prefetch_row(table, row):
-    for column in range(0, table.shape[1], LANE):
-        prefetch(table, row, column)

@@ -10,7 +10,7 @@ import numpy as np
 from numba import prange
 
 from neural_brane.kernels.cpu.loss import score_margin
-from neural_brane.kernels.cpu.pooling import pool_scaled, prefetch_bag
+from neural_brane.kernels.cpu.pooling import pool, prefetch_bag
 from neural_brane.kernels.cpu.products import multiply
 from neural_brane.kernels.cpu.updates import deal, mean, propagate, settle, update, update_tasks
 from neural_brane.kernels.cpu.workspace import SlotSpace
@@ -20,7 +20,7 @@ TWIN_ROWS = 32  # rows: for a longer bag, an earlier slot of the same node is lo
 
 
 @numba.njit(cache=True, error_model="numpy", parallel=True)
-def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vectors, scratch, losses, threads):
+def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vectors, loss_share, losses, threads):
     """Take one step per batch of triplets (steps, batch, 3); writes losses (steps,).
 
     L2 on the parameters shrinks every row of both tables at every step. One common factor does that without touching
@@ -32,15 +32,15 @@ def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vect
         batch = triplets[step]
         # One parallel loop for all passes: Numba takes seconds to compile each.
         for stage in range(2):
-            tasks = len(scratch.loss_share) if stage == COMPUTE else update_tasks(model, threads)[0]
+            tasks = len(loss_share) if stage == COMPUTE else update_tasks(model, threads)[0]
             for place in prange(-(-tasks // threads) * threads):
                 task = deal(np.int64(place), tasks, threads)
                 if task < tasks:
                     # Parallel loops take no tuples of tuples, so these are put together inside.
-                    bags, space = (attribute_bags, neighbour_bags), SlotSpace(layer, vectors, scratch)
+                    bags, space = (attribute_bags, neighbour_bags), SlotSpace(layer, vectors, loss_share)
                     _run(model, bags, batch, settings, scale, space, stage, task, threads)
             if stage == COMPUTE:
-                losses[step] = mean(scratch.loss_share, len(batch))
+                losses[step] = mean(loss_share, len(batch))
                 scale *= decay
         scale = settle(model, scale, step == len(triplets) - 1)
 
@@ -58,23 +58,23 @@ def _run(model, bags, batch, settings, scale, space, stage, task, threads):
 @numba.njit(cache=True, error_model="numpy")
 def _block(model, bags, batch, settings, scale, space, block):
     """Forward and backward for the triplets of one block; writes their rows of the vectors."""
-    blocks, dim, d1 = len(space.scratch.loss_share), model.weight.shape[1], settings.attribute_dim
+    blocks, dim, d1 = len(space.loss_share), model.weight.shape[1], settings.attribute_dim
     begin, end = block * len(batch) // blocks, (block + 1) * len(batch) // blocks
-    triplets, vectors, best = batch[begin:end], space.vectors, space.scratch.best[block]
+    triplets, vectors = batch[begin:end], space.vectors
     pooled, hidden = vectors.pooled[3 * begin : 3 * end], vectors.hidden[3 * begin : 3 * end]
     winner = vectors.attribute_winner[3 * begin : 3 * end]
-    _pool_all(bags[0], model.attribute_table, triplets, settings, scale, best, winner, pooled, np.int64(0), d1)
+    _pool_all(bags[0], model.attribute_table, triplets, settings, scale, winner, pooled, np.int64(0), d1)
     winner = vectors.neighbour_winner[3 * begin : 3 * end]
-    _pool_all(bags[1], model.neighbour_table, triplets, settings, scale, best, winner, pooled, d1, dim)
+    _pool_all(bags[1], model.neighbour_table, triplets, settings, scale, winner, pooled, d1, dim)
     for slot in range(3 * len(triplets)):
         vectors.nodes[3 * begin + slot] = triplets[slot % len(triplets), slot // len(triplets)]
     multiply(pooled[:, :dim], space.layer.weight_transposed, hidden, False)
-    space.scratch.loss_share[block] = _score(hidden, model.bias, settings, len(triplets))
+    space.loss_share[block] = _score(hidden, model.bias, settings, len(triplets))
     propagate(space.layer, settings, hidden, pooled, block, False)
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _pool_all(bags, table, triplets, settings, scale, best, winner, pooled, first, last):
+def _pool_all(bags, table, triplets, settings, scale, winner, pooled, first, last):
     """Pool one table for all u, then all i, then all j; writes columns first to last of pooled, and winner."""
     count = len(triplets)
     for role in range(3):
@@ -87,8 +87,7 @@ def _pool_all(bags, table, triplets, settings, scale, best, winner, pooled, firs
                 _copy(winner, twin, slot, np.int64(0), table.shape[1])
                 _copy(pooled, twin, slot, first, last)
             else:
-                node = triplets[t, role]
-                pool_scaled(bags, table, node, settings, scale, best, winner, pooled, slot, first, last)
+                pool(bags, table, triplets[t, role], settings, scale, winner, pooled, slot, first)
 
 
 @numba.njit(cache=True, error_model="numpy")

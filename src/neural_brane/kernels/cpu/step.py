@@ -1,7 +1,6 @@
 """Neural-Brane on the CPU, in Numba: the functions of `reference`, with the same bits on any number of threads.
 
-A small batch is trained slot by slot (`slots`); in a large one, where nodes repeat, every distinct node is computed once
-(`nodes`).
+A small batch is computed slot by slot (`slots`); a large one, where nodes repeat, node by node (`nodes`).
 """
 
 import os
@@ -21,7 +20,7 @@ from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
 from neural_brane.kernels.cpu import nodes, slots
 from neural_brane.kernels.cpu.pooling import pool_nodes
-from neural_brane.kernels.cpu.workspace import node_space, slot_space
+from neural_brane.kernels.cpu.workspace import node_space, pooled_width, slot_space
 from neural_brane.kernels.model import Bags, Model, Settings
 
 LARGE_BATCH = 400  # triplets from which on it is faster to compute every distinct node once
@@ -56,7 +55,7 @@ def train(
     """
     is_large = triplets.shape[1] >= large_batch
     kernel, make_space = (nodes.train, node_space) if is_large else (slots.train, slot_space)
-    space = make_space(model, triplets.shape[1])
+    space = make_space(model, settings, triplets.shape[1])
     losses = np.empty(len(triplets))
     kernel(model, attribute_bags, neighbour_bags, triplets, settings, *space, losses, numba.get_num_threads())
     model.weight[:] = space.layer.weight[:, : model.weight.shape[1]]
@@ -66,11 +65,10 @@ def train(
 def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
     """f(u), the embedding: pooled attributes beside pooled neighbours. Returns (k, d1 + d2)."""
     nodes = np.asarray(nodes, np.int32)
-    d1, dim = settings.attribute_dim, model.weight.shape[1]
-    pooled = np.empty((len(nodes), dim), np.float32)
-    pool_nodes(attribute_bags, model.attribute_table, nodes, settings, pooled, 0, d1)
-    pool_nodes(neighbour_bags, model.neighbour_table, nodes, settings, pooled, d1, dim)
-    return pooled
+    pooled = np.empty((len(nodes), pooled_width(model, settings)), np.float32)
+    pool_nodes(attribute_bags, model.attribute_table, nodes, settings, pooled, 0)
+    pool_nodes(neighbour_bags, model.neighbour_table, nodes, settings, pooled, settings.attribute_dim)
+    return pooled[:, : model.weight.shape[1]].copy()
 
 
 def hide(model: Model, pooled: np.ndarray):
