@@ -21,7 +21,7 @@ def test_products_are_numpys(rows, depth, lanes, transposed):
     a, b = rng.standard_normal(shape, np.float32), rng.standard_normal((depth, lanes * LANE), np.float32)
     a = a.T if transposed else a
     c = np.full((rows, lanes * LANE), np.nan, np.float32)
-    multiply(a, b, c)
+    multiply(a, b, c, False)
     np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-5, atol=1e-4)
 
 
@@ -29,5 +29,5 @@ def test_a_part_of_a_padded_matrix_is_multiplied_alone():
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((7, 32), np.float32), rng.standard_normal((20, LANE), np.float32)
     c = np.empty((7, LANE), np.float32)
-    multiply(a[:, :20], b, c)
+    multiply(a[:, :20], b, c, False)
     np.testing.assert_allclose(c, a[:, :20] @ b, rtol=1e-5, atol=1e-5)

@@ -3,7 +3,7 @@ import pytest
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import cpu, reference
-from neural_brane.kernels.cpu.step import TWIN_ROWS
+from neural_brane.kernels.cpu.slots import TWIN_ROWS
 from neural_brane.kernels.model import MAX, MEAN, SUM, Bags, Model
 
 

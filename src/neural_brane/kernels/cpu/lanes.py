@@ -31,10 +31,10 @@ class _LaneModel(models.PrimitiveModel):
 lane = Lane()
 
 
-def place_of(context, builder, kind, table, row, column):
-    """The address of table[row, column]."""
+def place_of(context, builder, kind, table, *position):
+    """The address of table[row, column], or of table[k]."""
     array = context.make_array(kind)(context, builder, table)
-    return cgutils.get_item_pointer(context, builder, kind, array, [row, column])
+    return cgutils.get_item_pointer(context, builder, kind, array, position)
 
 
 def lane_of(context, builder, kind, table, row, column):
@@ -43,8 +43,9 @@ def lane_of(context, builder, kind, table, row, column):
 
 
 def broadcast(builder, number):
-    """A vector that repeats one number."""
-    single = builder.insert_element(ir.Constant(VECTOR, ir.Undefined), number, _NUMBER(0))
+    """A vector that repeats one number, of any type."""
+    vector = ir.VectorType(number.type, LANE)
+    single = builder.insert_element(ir.Constant(vector, ir.Undefined), number, _NUMBER(0))
     return builder.shuffle_vector(single, single, ir.Constant(ir.VectorType(_NUMBER, LANE), [0] * LANE))
 
 
@@ -86,16 +87,6 @@ def fill(typing_context, number):
 
 
 @intrinsic
-def label(typing_context, number):
-    """A lane that repeats one int32 number: to be selected and stored; arithmetic on it is meaningless."""
-
-    def generate(context, builder, signature, arguments):
-        return broadcast(builder, builder.bitcast(arguments[0], _FLOAT))
-
-    return lane(types.int32), generate
-
-
-@intrinsic
 def if_greater(typing_context, a, b, then, otherwise):
     """The numbers of `then` where a > b, of `otherwise` where not."""
 
@@ -131,17 +122,32 @@ def total(typing_context, value):
     return types.float32(lane), generate
 
 
+def ask_for(builder, place):
+    """Ask for the cache line of an address."""
+    byte = ir.IntType(8).as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, _NUMBER, _NUMBER, _NUMBER])
+    instruction = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+    hints = [ir.Constant(_NUMBER, hint) for hint in (_READ, _KEEP, _DATA)]
+    builder.call(instruction, [builder.bitcast(place, byte), *hints])
+
+
 @intrinsic
 def prefetch(typing_context, table, row, column):
     """Ask for the cache line of table[row, column]: a later read of it takes less time, nothing else changes."""
 
     def generate(context, builder, signature, arguments):
-        place = place_of(context, builder, signature.args[0], *arguments)
-        byte = ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, _NUMBER, _NUMBER, _NUMBER])
-        instruction = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        hints = [ir.Constant(_NUMBER, hint) for hint in (_READ, _KEEP, _DATA)]
-        builder.call(instruction, [builder.bitcast(place, byte), *hints])
+        ask_for(builder, place_of(context, builder, signature.args[0], *arguments))
         return context.get_dummy_value()
 
     return types.none(table, types.int64, types.int64), generate
+
+
+@intrinsic
+def prefetch_entry(typing_context, array, k):
+    """The same for array[k]."""
+
+    def generate(context, builder, signature, arguments):
+        ask_for(builder, place_of(context, builder, signature.args[0], *arguments))
+        return context.get_dummy_value()
+
+    return types.none(array, types.int64), generate

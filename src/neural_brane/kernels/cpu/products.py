@@ -20,38 +20,41 @@ _INDEX = ir.IntType(64)
 
 
 @numba.njit(cache=True, error_model="numpy")
-def multiply(a, b, c):
-    """c (m, n) = a (m, k) × b (k, n), all float32; n is a multiple of LANE, and only a may be transposed."""
+def multiply(a, b, c, add):
+    """c (m, n) = a (m, k) × b (k, n), all float32; with add, the product is added to c.
+
+    n is a multiple of LANE, and only a may be transposed.
+    """
     for first in range(0, a.shape[1], DEPTH):
         last = min(first + DEPTH, a.shape[1])
         column = 0
         while column < c.shape[1]:
             wide = column + LANES * LANE <= c.shape[1]
-            _multiply_columns(a, b, c, column, wide, first, last)
+            _multiply_columns(a, b, c, column, wide, first, last, add or first > 0)
             column += LANES * LANE if wide else LANE
 
 
 @numba.njit(cache=True, error_model="numpy")
-def _multiply_columns(a, b, c, column, wide, first, last):
+def _multiply_columns(a, b, c, column, wide, first, last, add):
     """Compute LANES lanes of c's columns if wide, else one lane."""
     whole = len(a) // ROWS * ROWS
     for row in range(0, whole, ROWS):
         if wide:
-            _tile(a, b, c, row, column, first, last)
+            _tile(a, b, c, row, column, first, last, add)
         else:
-            _narrow_tile(a, b, c, row, column, first, last)
+            _narrow_tile(a, b, c, row, column, first, last, add)
     for row in range(whole, len(a)):
         if wide:
-            _row(a, b, c, row, column, first, last)
+            _row(a, b, c, row, column, first, last, add)
         else:
-            _narrow_row(a, b, c, row, column, first, last)
+            _narrow_row(a, b, c, row, column, first, last, add)
 
 
 def _tile_of(rows: int, lanes: int):
     """A function that computes a tile of rows × lanes vectors; shorter registers hold a vector in two or four."""
 
     @intrinsic
-    def tile(typing_context, a, b, c, row, column, first, last):
+    def tile(typing_context, a, b, c, row, column, first, last, add):
         def generate(context, builder, signature, arguments):
             addresses = (place_of, lane_of, lane_of)  # of a single number of a, of lanes of b and c
             places = [
@@ -61,19 +64,19 @@ def _tile_of(rows: int, lanes: int):
             _walk_depth(builder, places, rows, lanes, *arguments[3:])
             return context.get_dummy_value()
 
-        return types.none(a, b, c, *[types.int64] * 4), generate
+        return types.none(a, b, c, *[types.int64] * 4, types.boolean), generate
 
     return tile
 
 
-def _walk_depth(builder, places, rows, lanes, row, column, first, last):
-    """c[row…, column…] = (0 where first is 0, else itself) + Σ a[row…, k] b[k, column…] for k from first to last."""
+def _walk_depth(builder, places, rows, lanes, row, column, first, last, add):
+    """c[row…, column…] = (itself with add, else 0) + Σ a[row…, k] b[k, column…] for k from first to last."""
     a, b, c = places
     across = [builder.add(column, _INDEX(LANE * lane)) for lane in range(lanes)]
     down = [builder.add(row, _INDEX(step)) for step in range(rows)]
     results = [c(i, j) for i in down for j in across]
-    zero, fresh = ir.Constant(VECTOR, [0.0] * LANE), builder.icmp_signed("==", first, _INDEX(0))
-    before = [builder.select(fresh, zero, builder.load(result, align=4)) for result in results]
+    zero = ir.Constant(VECTOR, [0.0] * LANE)
+    before = [builder.select(add, builder.load(result, align=4), zero) for result in results]
     entry, loop, end = builder.block, builder.append_basic_block("depth"), builder.append_basic_block("done")
     builder.branch(loop)
     builder.position_at_end(loop)
