@@ -2,18 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from neural_brane.errors import EmbeddingError
-from neural_brane.graph.ids import as_ids, repeated
+from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.io.vectors import VectorFile, read_vectors
 
 BLOCK_ROWS = 8192  # rows written at a time: a few MB, whatever the number of nodes
+BLOCK_PAIRS = 65_536  # scored at a time
+
+
+class Layer(NamedTuple):
+    """A ReLU layer over vectors: h(u) = max(0, W v(u) + b). ⟨h(u), h(v)⟩ says how likely a link is."""
+
+    weight: np.ndarray  # (hidden, dim) float32
+    bias: np.ndarray  # (hidden,) float32
+
+    def score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The score of pairs of rows (k, 2) of the vectors; (k,) float32."""
+        with threadpool_limits(1, "blas"):  # the order of sums, and so the last bits, would follow the threads
+            return np.concatenate(
+                [np.empty(0, np.float32)]
+                + [self._score(vectors, rows[at : at + BLOCK_PAIRS]) for at in range(0, len(rows), BLOCK_PAIRS)]
+            )
+
+    def _score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        nodes, places = np.unique(rows, return_inverse=True)
+        hidden = np.maximum(vectors[nodes] @ self.weight.T + self.bias, 0)
+        return inner_products(hidden, places.reshape(rows.shape))
+
+
+def inner_products(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The inner product of both rows of each pair (k, 2)."""
+    return np.einsum("ij,ij->i", table[rows[:, 0]], table[rows[:, 1]])
+
+
+def find_pairs(ids: np.ndarray, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
+    """Pairs of ids as pairs of rows (k, 2); one that is unknown is refused."""
+    asked = np.asarray(pairs)
+    if asked.ndim != 2 or asked.shape[1] != 2:
+        raise EmbeddingError(f"pairs of ids are needed, as in [(u, v), …], not an array of shape {asked.shape}")
+    rows = locate(ids, asked.ravel())
+    if (rows < 0).any():
+        raise EmbeddingError(f"no node {asked.ravel()[rows < 0][0].item()!r} here; give ids of nodes that have a vector")
+    return rows.reshape(-1, 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +66,8 @@ class Embedding:
         (nodes,) unique integers or strings, in the order of the vectors.
     provenance
         What made them: method, parameters, data, version; a dict that JSON can hold.
+    layer
+        What scores pairs of them, where the method has learned such a thing; .npz files keep it.
 
     Examples
     --------
@@ -39,6 +79,7 @@ class Embedding:
     vectors: np.ndarray
     ids: np.ndarray
     provenance: dict[str, Any] = field(default_factory=dict)
+    layer: Layer | None = None
     _rows: dict[Any, int] = field(default_factory=dict, init=False, repr=False)  # filled at the first lookup
 
     def __post_init__(self) -> None:
@@ -102,10 +143,24 @@ class Embedding:
         order = np.argsort(-cosines, kind="stable")[: min(k, len(self) - by_id)]
         return list(zip(self.ids[order].tolist(), cosines[order].tolist(), strict=True))
 
+    def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
+        """How likely each pair of nodes, given by their ids, is to be linked: by the method's own score.
+
+        >>> layer = Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32))
+        >>> e = Embedding([[1, 0], [2, 0], [0, 1]], [10, 20, 30], layer=layer)
+        >>> e.score([(10, 20), (10, 30)]).tolist()
+        [2.0, 0.0]
+        """
+        if self.layer is None:
+            raise EmbeddingError(
+                "these vectors came without a layer that scores pairs; neural-brane learns one, and .npz files keep it"
+            )
+        return self.layer.score(self.vectors, find_pairs(self.ids, pairs))
+
     def save(self, path: str | Path) -> None:
         """Write to `path`: .npz (keeps everything), .txt or .w2v (word2vec text), .tsv or .parquet."""
         blocks = (self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self), BLOCK_ROWS))
-        VectorFile(path).write(self.ids, blocks, dim=self.dim, provenance=self.provenance)
+        VectorFile(path).write(self.ids, blocks, dim=self.dim, provenance=self.provenance, layer=self.layer)
 
     @classmethod
     def load(cls, path: str | Path, ids: str | Path | None = None) -> Self:
@@ -115,7 +170,7 @@ class Embedding:
         """
         table = read_vectors(path, ids=ids)
         try:
-            return cls(*table)
+            return cls(*table[:3], layer=Layer(*table.layer) if table.layer else None)
         except EmbeddingError as error:
             raise EmbeddingError(f"{path}: {error}") from None
 

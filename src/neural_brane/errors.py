@@ -9,6 +9,8 @@ Every message says what was given, what was expected and how to mend it::
     ├── ParameterError       a parameter has a value that makes no sense (also a ValueError)
     │   └── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
+
+One warning has a name of its own: UntrainedWarning.
 """
 
 
@@ -38,3 +40,7 @@ class NotFittedError(ParameterError, AttributeError):
 
 class DependencyError(BraneError, ImportError):
     """An optional package that a method needs is not installed."""
+
+
+class UntrainedWarning(UserWarning):
+    """A model has trained and not learned: its loss is still that of chance."""

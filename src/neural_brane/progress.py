@@ -18,6 +18,7 @@ class Progress:
     loss: float | None  # the mean over the epoch so far; None where the method has none
     rate: float  # units per second, since the report before
     unit: str = "triplets"  # what is counted, in the plural
+    per_node: float | None = None  # units so far for each node; None where that says nothing
 
 
 Reporter = Callable[[Progress], None]
@@ -26,7 +27,8 @@ Reporter = Callable[[Progress], None]
 class Meter:
     """Counts the units of a run and reports them: every `INTERVAL` seconds, when an epoch begins, and at the end.
 
-    A run that goes on from a checkpoint starts with some units `done`. Tests pass a `clock` of their own.
+    A run that goes on from a checkpoint starts with some units `done`. With `nodes`, it also tells the units for each
+    node. Tests pass a `clock` of their own.
 
     >>> meter = Meter(lambda progress: print(progress.done, "of", progress.total, progress.unit), 2, "steps")
     >>> meter.advance(2)
@@ -41,9 +43,10 @@ class Meter:
         *,
         epochs: int = 1,
         done: int = 0,
+        nodes: int | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
-        self.report, self.total, self.unit, self.epochs, self.done = report, total, unit, epochs, done
+        self.report, self.total, self.unit, self.epochs, self.done, self.nodes = report, total, unit, epochs, done, nodes
         self._clock = clock
         self._told_at, self._told, self._epoch = clock(), done, 0
 
@@ -58,4 +61,5 @@ class Meter:
             return
         rate = (self.done - self._told) / max(elapsed, 1e-9)
         self._told_at, self._told, self._epoch = now, self.done, epoch
-        self.report(Progress(epoch, self.epochs, self.done, self.total, loss, rate, self.unit))
+        per_node = self.done / self.nodes if self.nodes else None
+        self.report(Progress(epoch, self.epochs, self.done, self.total, loss, rate, self.unit, per_node))

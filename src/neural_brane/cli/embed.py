@@ -57,7 +57,9 @@ def embed(
     graph = datasets.read(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
     file.check_ids(graph.ids)
     train(model, graph)
-    file.write(graph.ids, model.blocks(), dim=model.dim, provenance=model.provenance())
+    file.write(
+        graph.ids, model.blocks(), dim=model.dim, provenance=model.provenance(), layer=getattr(model, "layer_", None)
+    )
     seconds = time.perf_counter() - start
     typer.echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(output)}) in {seconds:.1f} s")
 

@@ -83,7 +83,10 @@ def describe(progress: Progress) -> str:
     """Where training stands, in a few words."""
     loss = "" if progress.loss is None else f" · loss {progress.loss:.4f}"
     digits = 0 if progress.rate >= 10 else 1  # a slow method's units are few
-    return f"epoch {progress.epoch}/{progress.epochs}{loss} · {progress.rate:,.{digits}f} {progress.unit}/s"
+    speed = f"{progress.rate:,.{digits}f} {progress.unit}/s"
+    if progress.per_node is not None:
+        speed += f" · {progress.per_node:,.0f} for each node"
+    return f"epoch {progress.epoch}/{progress.epochs}{loss} · {speed}"
 
 
 def remaining(progress: Progress) -> float:

@@ -13,16 +13,26 @@ import numpy as np
 from neural_brane.errors import EmbeddingError
 from neural_brane.io.vector_table import VectorTable, parse_ids
 
+LAYER = ("layer_weight", "layer_bias")  # the arrays of what scores pairs of vectors
 
-def write_npz(path: Path, ids: np.ndarray, blocks: Iterable[np.ndarray], dim: int, provenance: str) -> None:
-    """Write arrays `vectors`, `ids` and `provenance`, the first of them block by block."""
+
+def write_npz(
+    path: Path,
+    ids: np.ndarray,
+    blocks: Iterable[np.ndarray],
+    dim: int,
+    provenance: str,
+    layer: tuple[np.ndarray, np.ndarray] | None = None,
+) -> None:
+    """Write arrays `vectors`, `ids` and `provenance`, the first of them block by block, and a layer if there is one."""
     header = {"descr": "<f4", "fortran_order": False, "shape": (len(ids), dim)}
     with zipfile.ZipFile(path, "w") as archive:
         with _open_member(archive, "vectors") as file:
             np.lib.format.write_array_header_1_0(file, header)
             for block in blocks:
                 file.write(block.data)
-        for name, content in (("ids", ids), ("provenance", np.array(provenance))):
+        others = {"ids": ids, "provenance": np.array(provenance)} | dict(zip(LAYER, layer or (), strict=False))
+        for name, content in others.items():
             with _open_member(archive, name) as file:
                 np.lib.format.write_array(file, content, allow_pickle=False)
 
@@ -39,7 +49,9 @@ def read_npz(path: Path) -> VectorTable:
             if "adj_indptr" in archive:
                 raise EmbeddingError(f"{path}: is a graph, not vectors; make them with 'brane embed {path} -o FILE'")
             provenance = json.loads(archive["provenance"].item()) if "provenance" in archive else {}
-            return VectorTable(archive["vectors"], archive["ids"], provenance)
+            weight, bias = (archive.get(name) for name in LAYER)
+            layer = None if weight is None or bias is None else (weight, bias)
+            return VectorTable(archive["vectors"], archive["ids"], provenance, layer)
     except KeyError as error:
         raise EmbeddingError(f"{path}: {error.args[0]}; arrays 'vectors' and 'ids' were expected") from None
     except (ValueError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:

@@ -17,6 +17,7 @@ class VectorTable(NamedTuple):
     vectors: np.ndarray  # (nodes, dim)
     ids: np.ndarray  # (nodes,) integers or strings
     provenance: dict[str, Any]  # what made the vectors; empty where the format cannot say
+    layer: tuple[np.ndarray, np.ndarray] | None = None  # weight and bias of what scores pairs; only .npz keeps it
 
 
 def parse_ids(words: list[str]) -> np.ndarray:

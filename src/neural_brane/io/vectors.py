@@ -84,17 +84,28 @@ class VectorFile:
         self._checked = ids
 
     def write(
-        self, ids: Any, blocks: Iterable[np.ndarray], *, dim: int, provenance: dict[str, Any] | None = None
+        self,
+        ids: Any,
+        blocks: Iterable[np.ndarray],
+        *,
+        dim: int,
+        provenance: dict[str, Any] | None = None,
+        layer: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Write vectors, given as blocks of rows (k, dim) in the order of `ids`.
 
-        The file appears under its name only when it is complete.
+        The file appears under its name only when it is complete. layer: the weight and bias of what scores pairs of
+        the vectors; an .npz file keeps them, the other formats hold vectors alone.
         """
         ids = as_ids(ids, error=EmbeddingError)
         self.check_ids(ids)
         with atomic(self.path) as draft:
             checked = _check_blocks(blocks, len(ids), dim)
-            WRITERS[self.path.suffix](draft, ids, checked, dim, json.dumps(provenance or {}))
+            known = json.dumps(provenance or {})
+            if self.path.suffix == ".npz":
+                write_npz(draft, ids, checked, dim, known, layer)
+            else:
+                WRITERS[self.path.suffix](draft, ids, checked, dim, known)
 
 
 def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTable:

@@ -45,18 +45,25 @@ def hops_of(
     weights: Sequence[float],
     attributes: sparse.csr_array | None = None,
     known: sparse.csr_array | None = None,
+    *,
+    link_weight: float = 0.0,
 ) -> Hops:
     """The matrix of a graph; an attribute's weight is its rarity among those `known`, the graph's own unless given.
 
-    Where no known attribute tells nodes apart, links take their place: X is the identity, and w₀ counts no longer.
+    With a `link_weight` the node's links are attributes as well: X has a column for every node, with that weight.
+    Where neither these nor a known attribute tells nodes apart, links take their place: X is the identity, and w₀
+    counts no longer.
     """
     attributes = graph.attributes if attributes is None else attributes
     known = attributes if known is None else known
     weights = np.trim_zeros(weights, "b")
     averages = _single(transition(graph.adjacency, self_loops=True)) if len(weights) > 1 else None
-    if tell_apart(known):
-        return Hops(_single(weigh(attributes, inverse_frequency(known))), weights, averages)
     linked = without_self_loops(graph.adjacency).nnz > 0
+    told = [weigh(attributes, inverse_frequency(known))] if tell_apart(known) else []
+    if link_weight and linked:
+        told.append(link_weight * weigh(graph.adjacency, inverse_frequency(graph.adjacency)))
+    if told:
+        return Hops(_single(sparse.hstack(told, format="csr")), weights, averages)
     if averages is None or not linked:
         raise GraphError(
             f"graph '{graph.name}' has no attribute that tells its nodes apart, and "

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane import __version__
-from neural_brane.embedding import Embedding
+from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import GraphError, NotFittedError, ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import locate
@@ -45,7 +45,8 @@ class Embedder(Parametrised, ABC):
 
     def fit(self, graph: Source, y: None = None) -> Self:
         """Learn from a graph, or from a pair of sparse matrices (adjacency, attributes). Returns self."""
-        checked, method = as_graph(graph), self._in_force()
+        checked = as_graph(graph)
+        method = self._in_force(checked)
         self._fitted = Fitted(method, checked, method._learn(checked, cast(int, method.seed)))
         return self
 
@@ -79,9 +80,17 @@ class Embedder(Parametrised, ABC):
         """The vectors in the order of the nodes, as (k, dim) float32 arrays."""
         yield learned.vectors
 
-    def _in_force(self) -> Self:
+    def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
+        """The parameters in force for one graph."""
+        return self.parameters_in_force()
+
+    def _facts(self, graph: AttributedGraph, learned: Any) -> dict[str, Any]:
+        """What the provenance tells of how the training went."""
+        return {}
+
+    def _in_force(self, graph: AttributedGraph) -> Self:
         """A copy that trains: every parameter checked, a seed drawn where none is given, the device chosen."""
-        values = self.parameters_in_force()
+        values = self.parameters_for(graph)
         if values["seed"] is None:
             values["seed"] = secrets.randbits(63)
         if "device" in values:
@@ -110,7 +119,8 @@ class Fitted:
     @cached_property
     def embedding(self) -> Embedding:
         """The vectors with the nodes' ids and where they came from, made once."""
-        return Embedding(stack(self.blocks(), len(self.graph), self.method.dim), self.graph.ids, self.provenance())
+        vectors = stack(self.blocks(), len(self.graph), self.method.dim)
+        return Embedding(vectors, self.graph.ids, self.provenance(), self.layer)
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -126,6 +136,11 @@ class Fitted:
     def seed(self) -> int | None:
         """The seed that was given or drawn."""
         return self.method.seed
+
+    @property
+    def layer(self) -> Layer | None:
+        """What scores pairs of the vectors, where the method has learned such a thing."""
+        return getattr(self.learned, "layer", None)
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The vectors, some rows at a time; a column that is zero in all of them is told at the end."""
@@ -143,7 +158,8 @@ class Fitted:
     def provenance(self) -> dict[str, Any]:
         """The method, its parameters, the data and the version."""
         parameters = self.method.deciding_parameters() | {"seed": self.seed}
-        return {"method": self.method.title, "parameters": parameters, "data": self.data, "version": __version__}
+        made = {"method": self.method.title, "parameters": parameters, "data": self.data, "version": __version__}
+        return made | self.method._facts(self.graph, self.learned)
 
     def found(self, name: str) -> Any:
         """What is called so: of the fit itself, or of what the method has learned."""
@@ -209,13 +225,18 @@ def align(graph: AttributedGraph, names: np.ndarray) -> sparse.csr_array:
 
 
 def stack(blocks: Iterable[np.ndarray], nodes: int, dim: int) -> np.ndarray:
-    """Blocks of vectors, one under the other, as (nodes, dim) float32."""
-    vectors = np.empty((nodes, dim), np.float32)
+    """Blocks of vectors, one under the other, as (nodes, dim) float32; one block that has them all is not copied."""
+    vectors: np.ndarray | None = None
     start = 0
     for block in blocks:
-        vectors[start : start + len(block)] = block
+        if len(block) == nodes and block.dtype == np.float32:
+            vectors = block
+        elif vectors is None:
+            vectors = np.empty((nodes, dim), np.float32)
+        if vectors is not block:
+            vectors[start : start + len(block)] = block
         start += len(block)
-    return vectors
+    return np.empty((nodes, dim), np.float32) if vectors is None else vectors
 
 
 def summarise(graph: AttributedGraph) -> dict[str, Any]:

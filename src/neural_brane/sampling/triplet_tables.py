@@ -38,12 +38,7 @@ def triplet_tables(
 
 
 def _anchors(adjacency, degree, weights, allow_self_negative) -> np.ndarray:
-    """The nodes that have a neighbour and another node to be ranked below it."""
-    candidates = np.count_nonzero(weights)
-    excluded = degree.astype(np.int64)
-    if not allow_self_negative:
-        excluded += adjacency.diagonal() == 0
-    anchors = np.flatnonzero((degree > 0) & (excluded < candidates)).astype(np.int32)
+    anchors = _rankable(adjacency, degree, weights, allow_self_negative)
     if len(anchors) == 0:
         raise GraphError(
             f"no node of this graph ({adjacency.shape[0]:,} nodes, {adjacency.nnz:,} adjacency entries) has both a "
@@ -51,3 +46,18 @@ def _anchors(adjacency, degree, weights, allow_self_negative) -> np.ndarray:
             "which at least one pair of linked nodes is not linked to each other"
         )
     return anchors
+
+
+def can_rank(adjacency: sparse.csr_array) -> bool:
+    """Whether a node has both a neighbour and a linked node that is not its neighbour."""
+    degree = np.diff(adjacency.indptr)
+    return len(_rankable(adjacency, degree, degree, allow_self_negative=False)) > 0
+
+
+def _rankable(adjacency, degree, weights, allow_self_negative) -> np.ndarray:
+    """The nodes that have a neighbour and another node to be ranked below it."""
+    candidates = np.count_nonzero(weights)
+    excluded = degree.astype(np.int64)
+    if not allow_self_negative:
+        excluded += adjacency.diagonal() == 0
+    return np.flatnonzero((degree > 0) & (excluded < candidates)).astype(np.int32)

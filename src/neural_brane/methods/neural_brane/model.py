@@ -1,51 +1,70 @@
-"""Neural-Brane: attributes and neighbours, max-pooled, mixed by a ReLU layer, trained by BPR."""
+"""Neural-Brane: attributes and neighbours, max-pooled, mixed by a ReLU layer, trained by BPR; beside it, a joint SVD."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from neural_brane.checkpoint import Checkpoint
-from neural_brane.errors import ParameterError
+from neural_brane.embedding import Layer, find_pairs, inner_products
+from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.kernels.model import POOLING, Bags, Model, Settings
-from neural_brane.methods.base import Embedder, require
-from neural_brane.methods.neural_brane.engines import Engine, open_engine, require_room
-from neural_brane.methods.neural_brane.initial import initial_model
-from neural_brane.methods.neural_brane.recipes import ATTRIBUTE_SHARE, RECIPES
-from neural_brane.methods.parameters import choice, flag, number, shared, whole
-from neural_brane.progress import Meter
+from neural_brane.kernels.model import POOLING
+from neural_brane.methods.base import Embedder, Fitted, require
+from neural_brane.methods.neural_brane.layer import fold_layer, train_layer
+from neural_brane.methods.neural_brane.parts import (
+    LearnedPart,
+    join,
+    kernel_settings,
+    learn,
+    learned_vectors,
+    spectral_part,
+)
+from neural_brane.methods.neural_brane.recipes import ATTRIBUTE_SHARE, RECIPES, SPECTRAL_SHARE
+from neural_brane.methods.neural_brane.schedule import schedule
+from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
+from neural_brane.sampling.triplet_tables import can_rank
 
-BLOCK_NODES = 65_536  # embedded at a time
-FLAT_EPOCHS = 3
-STEP_BATCH = 100  # rows of the tables take the step that they would take at this batch
-RESUMABLE = {"epochs", "tolerance", "output", "recipe"}  # may differ from those of the run that is gone on with
+# May differ from those of the run that is gone on with: what is trained does not depend on them.
+RESUMABLE = {"epochs", "tolerance", "output", "recipe"} | {
+    "hop_weights", "link_weight", "learned_weight", "length", "centre",
+}  # fmt: skip
 
 
 class Learned(NamedTuple):
-    """A trained model, what it pools, and how its training went."""
+    """The vectors, the layer that scores pairs of them, and the learned part; None where there is no such thing."""
 
-    model: Model
-    bags: tuple[Bags, Bags]  # of attributes and of neighbours
-    kernel_settings: Settings
-    loss_history: list[float]  # the mean −ln σ of each epoch
+    vectors: np.ndarray  # (nodes, dim) float32
+    layer: Layer | None
+    part: LearnedPart | None
+
+    def __getattr__(self, name: str) -> Any:
+        """What the learned part knows: model, bags, kernel_settings, loss_history."""
+        if self.part is None or name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.part, name)
 
 
 class NeuralBrane(Embedder):
     """Neural Bayesian personalized ranking for attributed network embedding (Dave, Zhang, Chen, Al Hasan; 2018).
 
-    A node's vector is the largest entry, per dimension, among the embeddings of its attributes, beside the same
-    for its neighbours. A ReLU layer mixes the two; training ranks neighbours above others by its inner products.
-    It reads which attributes a node has, not how much of each. Parameters left as None follow the recipe.
+    The learned part of a node's vector is the largest entry, per dimension, among the embeddings of its attributes,
+    beside the same for its neighbours. A ReLU layer mixes the two; training ranks neighbours above others by its inner
+    products. It reads which attributes a node has, not how much of each. In the default recipe most of a vector is a
+    spectral part: one SVD of the attributes and links of a node, of its neighbours and of theirs, with their amounts.
+    Cosines of the vectors say who is alike, `score` says who is likely to be linked. Parameters left as None follow
+    the recipe or the size of the graph.
 
     Examples
     --------
     >>> from neural_brane import NeuralBrane, load
-    >>> embedding = NeuralBrane(dim=32, epochs=1, seed=0).fit_transform(load("stdlib"))
-    >>> embedding.vectors.shape
+    >>> model = NeuralBrane(dim=32, seed=0).fit(load("stdlib"))
+    >>> model.embedding_.vectors.shape
     (554, 32)
+    >>> likely, unlikely = model.score([("json", "json.decoder"), ("json", "tkinter")])
+    >>> bool(likely > unlikely)
+    True
     """
 
     title = "neural-brane"
@@ -59,13 +78,35 @@ class NeuralBrane(Embedder):
         default="default",
         options=tuple(RECIPES),
     )
-    attribute_dim: int | None = whole(
-        "How much of dim is made from attributes; the rest is made from neighbours. More of it can tell classes "
-        "better, less of it links. When None three quarters in the default recipe, half in the others.",
+    spectral_dim: int | None = whole(
+        "How much of dim is spectral; the rest is learned. When None three quarters in the default recipe, but no more "
+        "than half the number of nodes, and all of it where no node can be ranked; nothing in the others.",
         default=None,
         least=0,
     )
-    hidden: int | None = whole("Width of the ReLU layer; dim when None.", default=None)
+    hop_weights: Sequence[float] = numbers(
+        "Of the spectral part: weights of what is 0, 1, 2, … hops away, one per hop.", default=(1.0, 1.0, 1.0)
+    )
+    link_weight: float = number(
+        "Of the spectral part: weight of a node's links, which count as attributes beside its own.",
+        default=0.3,
+        least=0,
+    )
+    learned_weight: float = number("Length of the learned part; that of the spectral part is 1.", default=0.35, above=0)
+    centre: bool | None = flag("Subtract the mean over the nodes from the learned part.", default=None)
+    length: float | None = number(
+        "Root mean square length of the vectors: a plain classifier with its usual penalty works best at about 5. With "
+        "0 a learned part that stands alone stays as long as training has made it.",
+        default=None,
+        least=0,
+    )
+    attribute_dim: int | None = whole(
+        "How much of the learned part is made from attributes; the rest is made from neighbours. When None three "
+        "quarters in the default recipe, half in the others.",
+        default=None,
+        least=0,
+    )
+    hidden: int | None = whole("Width of the ReLU layer; that of the learned part when None.", default=None)
     pooling: str = choice("How a node's rows become one.", default="max", options=tuple(POOLING))
     zero_floor: bool | None = flag(
         "Max pooling sees one more row, of zeros. In the released program padding to a batch's longest bag has this "
@@ -90,18 +131,22 @@ class NeuralBrane(Embedder):
     learning_rate: float | None = shared("learning_rate", default=None)
     batch_size: int | None = whole(
         "Triplets in a batch. Whatever it is, rows of the tables take the step that they would take at 100; the ReLU "
-        "layer takes one step by the batch's mean.",
+        "layer takes one step by the batch's mean. When None in the default recipe, by the number of nodes.",
         default=None,
     )
     epochs: int | None = shared("epochs", default=None, about="At most so many, where there is a tolerance.")
-    batches_per_epoch: int = whole("Batches in an epoch.", default=1000)
+    batches_per_epoch: int | None = whole(
+        "Batches in an epoch. When None in the default recipe, as many as make 3 million triplets in 30 epochs, or 300 "
+        "for each node if that is more; 1000 in the others.",
+        default=None,
+    )
     tolerance: float | None = number(
         "Stop once three epochs together lower the loss by less than this share of it; never when None.",
         default=None,
         above=0,
     )
     output: str | None = choice(
-        "The vector: pooled (the paper's f), hidden (h), or released (the node's own row of P' beside max(0, v_attr)).",
+        "The learned part: pooled (the paper's f), hidden (h), or released (the node's own row of P' beside max(0, v_attr)).",
         default=None,
         options=("pooled", "hidden", "released"),
     )
@@ -114,38 +159,47 @@ class NeuralBrane(Embedder):
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def parameters_in_force(self) -> dict[str, Any]:
-        """Every parameter's value as training uses it: where it is None, the recipe's."""
+        """Every parameter's value as training uses it: where it is None the recipe's, or for the graph to decide."""
+        return self._resolve(None)
+
+    def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
+        """The same for one graph: its size decides what the recipe leaves open."""
+        return self._resolve(graph)
+
+    def _resolve(self, graph: AttributedGraph | None) -> dict[str, Any]:
         values = super().parameters_in_force()
         given = {name: value for name, value in values.items() if value is not None}
-        shape = {"attribute_dim": int(ATTRIBUTE_SHARE[values["recipe"]] * values["dim"]), "hidden": values["dim"]}
-        values |= shape | RECIPES[values["recipe"]] | given
-        dim, hidden, attribute_dim = values["dim"], values["hidden"], values["attribute_dim"]
-        require(attribute_dim <= dim, "attribute_dim", attribute_dim, f"0 to dim={dim}")
-        square = values["output"] != "hidden" or hidden == dim
-        require(square, "hidden", hidden, f"dim={dim} when output='hidden', whose vectors are hidden numbers wide")
-        kernel = kernel_settings(values)
-        shrinks = 2 * kernel.table_rate * kernel.parameter_l2 < 1
-        require(
-            shrinks,
-            "l2",
-            values["l2"],
-            f"a smaller number: a batch of {values['batch_size']} would shrink rows below nothing",
-        )
-        seeded = values["checkpoint"] is None or values["seed"] is not None
-        require(seeded, "seed", None, "a number when there is a checkpoint, to go on with")
+        spectral_dim = self._spectral_dim(given, graph)
+        learned = given["dim"] - spectral_dim
+        shape = {"attribute_dim": int(ATTRIBUTE_SHARE[given["recipe"]] * learned), "hidden": max(learned, 1)}
+        values |= shape | RECIPES[given["recipe"]] | given | {"spectral_dim": spectral_dim}
+        if graph is not None:
+            values |= schedule(len(graph), {name: value for name, value in values.items() if value is not None})
+        _check(values, learned)
         return values
+
+    def _spectral_dim(self, given: dict[str, Any], graph: AttributedGraph | None) -> int:
+        dim, share = given["dim"], SPECTRAL_SHARE[given["recipe"]]
+        spectral_dim: int = given.get("spectral_dim", max(int(share * dim), 1) if share else 0)
+        require(spectral_dim <= dim, "spectral_dim", spectral_dim, f"0 to dim={dim}")
+        if graph is None or not 0 < spectral_dim < dim:
+            return spectral_dim
+        if not can_rank(graph.adjacency):
+            return dim
+        return spectral_dim if "spectral_dim" in given else min(spectral_dim, max(len(graph) // 2, 1))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         settings = self.get_params()
-        require_room(settings, graph)
-        bags = _bags(graph.attributes), _bags(graph.adjacency)
-        start = Learned(initial_model(graph, settings, seed), bags, kernel_settings(settings), [])
-        checkpoint = self._checkpoint(graph)
-        if checkpoint and checkpoint.exists():
-            start.loss_history.extend(checkpoint.load(start.model._asdict()))
-        with self._engine(start) as engine:
-            self._train(graph, seed, engine, start.loss_history, checkpoint)
-            return start._replace(model=engine.model())
+        width, nodes = settings["spectral_dim"], len(graph)
+        spectral = spectral_part(graph, settings, seed) if width else np.empty((nodes, 0), np.float32)
+        part = learn(graph, settings, seed, self._checkpoint(graph)) if width < self.dim else None
+        vectors, centre, scale = join(spectral, learned_vectors(part, nodes, settings) if part else (), settings)
+        layer = None
+        if width and can_rank(graph.adjacency):
+            layer = train_layer(vectors, graph, seed, settings)
+        elif part and settings["output"] == "pooled":
+            layer = fold_layer(part.model, centre, scale)
+        return Learned(vectors, layer, part)
 
     def _checkpoint(self, graph: AttributedGraph) -> Checkpoint | None:
         if self.checkpoint is None:
@@ -154,96 +208,50 @@ class NeuralBrane(Embedder):
         same = {name: value for name, value in settings.items() if name not in RESUMABLE}
         return Checkpoint(self.checkpoint, same | {"data": graph.digest()})
 
-    def _engine(self, learned: Learned) -> Engine:
-        return open_engine(
-            self.device, learned.model, learned.bags, learned.kernel_settings,
-            threads=self.threads, deterministic=self.deterministic,
-        )  # fmt: skip
+    def _facts(self, graph: AttributedGraph, learned: Learned) -> dict[str, Any]:
+        if learned.part is None:
+            return {}
+        losses, settings = learned.part.loss_history, self.get_params()
+        triplets = len(losses) * settings["batches_per_epoch"] * settings["batch_size"]
+        facts = {"triplets": triplets, "triplets_per_node": round(triplets / len(graph), 1), "loss": losses[-1]}
+        return {"training": facts}
 
-    def _train(
-        self, graph: AttributedGraph, seed: int, engine: Engine, losses: list[float], checkpoint: Checkpoint | None
-    ) -> None:
-        """Train to the last epoch, or until the loss is flat; adds the loss of each epoch to losses."""
-        s = self.get_params()
-        options = {name: s[name] for name in ("negative_power", "allow_self_negative")}
-        sampler = engine.sampler(graph.adjacency, seed=seed, **options)
-        per_epoch = s["batches_per_epoch"] * s["batch_size"]
-        done = len(losses) * per_epoch
-        meter = Meter(self.progress, s["epochs"] * per_epoch, "triplets", epochs=s["epochs"], done=done)
-        for epoch in range(len(losses), s["epochs"]):
-            losses.append(self._epoch(epoch, sampler, engine, meter))
-            flat = s["tolerance"] is not None and _flat(losses, s["tolerance"])
-            if checkpoint:
-                last = flat or epoch + 1 == s["epochs"]
-                checkpoint.save(engine.model()._asdict(), losses, force=last)
-            if flat:
-                break
+    def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
+        """How likely each pair of nodes, given by their ids, is to be linked: ⟨h(u), h(v)⟩, the higher the likelier.
 
-    def _epoch(self, epoch: int, sampler: Any, engine: Engine, meter: Meter) -> float:
-        """Train one epoch, as many batches at a time as the engine likes; returns its mean loss."""
-        s = self.get_params()
-        batch, steps = s["batch_size"], s["batches_per_epoch"]
-        chunk = max(1, min(steps, engine.chunk_triplets // batch))
-        total = 0.0
-        for step in range(0, steps, chunk):
-            count = min(chunk, steps - step)
-            first = (epoch * steps + step) * batch
-            triplets = sampler.draw(first, count * batch).reshape(count, batch, 3)
-            losses = engine.train(triplets)
-            if not np.isfinite(losses).all():
-                raise ParameterError(
-                    f"training diverged in epoch {epoch + 1}: the loss is no longer a number; lower "
-                    f"learning_rate={s['learning_rate']} or set loss='mean'"
-                )
-            total += losses.sum()
-            meter.advance(count * batch, epoch=epoch + 1, loss=total / (step + count))
-        return float(total / steps)
+        h is the ReLU layer: over both parts where there is a spectral one, else the model's own.
+        """
+        fitted = self._require_fitted()
+        return fitted.method._score(fitted, find_pairs(fitted.graph.ids, pairs))
 
-    def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
-        with self._engine(learned) as engine:
-            for start in range(0, len(graph), BLOCK_NODES):
-                nodes = np.arange(start, min(start + BLOCK_NODES, len(graph)), dtype=np.int32)
-                yield self._output(nodes, engine, learned.model)
-
-    def _output(self, nodes: np.ndarray, engine: Engine, model: Model) -> np.ndarray:
-        """Vectors (k, dim) of some nodes, in the form `output` asks for."""
-        d1, pooled = self.get_params()["attribute_dim"], engine.embed(nodes)
-        if self.output == "hidden":
-            return engine.hide(pooled)
-        if self.output == "released":
-            own = model.neighbour_table[nodes, : self.dim - d1]
-            return np.hstack([own, np.maximum(pooled[:, :d1], 0)])
-        return pooled
+    def _score(self, fitted: Fitted, rows: np.ndarray) -> np.ndarray:
+        vectors, layer, part = fitted.learned
+        if layer is not None:
+            return layer.score(vectors, rows)
+        if part is None:
+            raise GraphError(
+                f"graph '{fitted.graph.name}' has no links to learn a score from; compare vectors by their cosine"
+            )
+        nodes, places = np.unique(rows, return_inverse=True)
+        with part.engine(fitted.settings) as engine:
+            hidden = engine.hide(engine.embed(nodes.astype(np.int32)))
+        return inner_products(hidden, places.reshape(rows.shape))
 
 
-def kernel_settings(s: dict[str, Any]) -> Settings:
-    """The parameters in force as the kernels take them.
-
-    The mean over a batch divides every row's gradient by the batch, though a row is touched by a few of its triplets.
-    So the rows' rate grows with the batch, and they take the step that they would take at batch 100, the recipes' own;
-    W and b, which every triplet touches, take one step by the mean.
-    """
-    batches = s["batch_size"] / STEP_BATCH if s["loss"] == "mean" else 1.0
-    return Settings(
-        attribute_dim=s["attribute_dim"],
-        pooling=POOLING[s["pooling"]],
-        zero_floor=s["zero_floor"],
-        learning_rate=s["learning_rate"],
-        table_rate=s["learning_rate"] * batches,
-        triplet_scale=1 / s["batch_size"] if s["loss"] == "mean" else 1.0,
-        hidden_l2=s["l2"] / batches if s["regularise"] == "hidden" else 0.0,
-        parameter_l2=s["l2"] if s["regularise"] == "parameters" else 0.0,
-        train_bias=s["bias"],
-    )
-
-
-def _bags(matrix: sparse.csr_array) -> Bags:
-    return Bags(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False))
-
-
-def _flat(history: list[float], tolerance: float) -> bool:
-    """Whether the loss has stopped falling; small first weights hold it at ln 2 for a while, which does not count."""
-    if len(history) <= FLAT_EPOCHS or history[-1] > 0.98 * np.log(2):
-        return False
-    before = history[-1 - FLAT_EPOCHS]
-    return before - history[-1] < tolerance * before
+def _check(values: dict[str, Any], learned: int) -> None:
+    """Refuse parameters in force that do not go together; `learned` is the width of the learned part."""
+    hidden, attribute_dim = values["hidden"], values["attribute_dim"]
+    if learned:
+        require(attribute_dim <= learned, "attribute_dim", attribute_dim, f"0 to {learned}, the learned part of dim")
+        square = values["output"] != "hidden" or hidden == learned
+        wide = f"{learned}, the learned part of dim, when output='hidden', whose vectors are hidden numbers wide"
+        require(square, "hidden", hidden, wide)
+    scaled = values["length"] > 0 or not values["spectral_dim"]
+    require(scaled, "length", values["length"], "a number above 0 when there is a spectral part")
+    if values["batch_size"] is not None:
+        kernel = kernel_settings(values)
+        shrinks = 2 * kernel.table_rate * kernel.parameter_l2 < 1
+        too_large = f"a smaller number: a batch of {values['batch_size']} would shrink rows below nothing"
+        require(shrinks, "l2", values["l2"], too_large)
+    seeded = values["checkpoint"] is None or values["seed"] is not None
+    require(seeded, "seed", None, "a number when there is a checkpoint, to go on with")

@@ -1,0 +1,62 @@
+"""The model's own score of a pair: a ReLU layer over finished vectors that ranks neighbours above others."""
+
+from typing import Any
+
+import numpy as np
+
+from neural_brane.embedding import Layer
+from neural_brane.graph import AttributedGraph
+from neural_brane.kernels.model import POOLING, Bags, Model, Settings, padded, zeros
+from neural_brane.methods.neural_brane.engines import open_engine
+from neural_brane.progress import Meter
+
+STEPS, BATCH = 500, 1_000
+RATE, WEIGHT_STD, L2 = 1.0, 0.1, 5e-5
+SEED = 4  # beside the run's own seed: none of the parts of a model is drawn with it
+
+
+def train_layer(vectors: np.ndarray, graph: AttributedGraph, seed: int, settings: dict[str, Any]) -> Layer:
+    """Train W of h(u) = ReLU(W v(u)) by Bayesian personalized ranking; the vectors v stay as they are.
+
+    The kernels of the model do it: each node has a bag of one row, its own vector, whose rate is zero.
+    """
+    nodes, dim = vectors.shape
+    table = zeros(nodes, padded(dim))
+    table[:, :dim] = vectors
+    weight = np.random.default_rng((seed, SEED)).standard_normal((dim, dim), np.float32) * np.float32(WEIGHT_STD)
+    model = Model(table, zeros(nodes, 0), weight, np.zeros(dim, np.float32))
+    own_row = Bags(np.arange(nodes + 1, dtype=np.int64), np.arange(nodes, dtype=np.int32))
+    nothing = Bags(np.zeros(nodes + 1, np.int64), np.zeros(0, np.int32))
+    with open_engine(
+        settings["device"], model, (own_row, nothing), _settings(dim),
+        threads=settings["threads"], deterministic=settings["deterministic"],
+    ) as engine:  # fmt: skip
+        options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}
+        sampler = engine.sampler(graph.adjacency, seed=seed, **options)
+        meter = Meter(settings["progress"], STEPS, "steps")
+        chunk = max(1, engine.chunk_triplets // BATCH)
+        for step in range(0, STEPS, chunk):
+            count = min(chunk, STEPS - step)
+            engine.train(sampler.draw(step * BATCH, count * BATCH).reshape(count, BATCH, 3))
+            meter.advance(count)
+        trained = engine.model()
+    return Layer(trained.weight, trained.bias)
+
+
+def fold_layer(model: Model, centre: np.ndarray, scale: float) -> Layer:
+    """The model's own layer for vectors v = scale × (f − centre): W f + b = (W / scale) v + W centre + b."""
+    return Layer(model.weight / np.float32(scale), model.bias + model.weight @ centre)
+
+
+def _settings(dim: int) -> Settings:
+    return Settings(
+        attribute_dim=dim,
+        pooling=POOLING["sum"],
+        zero_floor=False,
+        learning_rate=RATE,
+        table_rate=0.0,
+        triplet_scale=1 / BATCH,
+        hidden_l2=L2 * 100 / BATCH,
+        parameter_l2=0.0,
+        train_bias=False,
+    )

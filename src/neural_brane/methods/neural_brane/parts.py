@@ -1,0 +1,134 @@
+"""The two parts of a vector, and how they become one: [spectral ‖ learned]."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.checkpoint import Checkpoint
+from neural_brane.graph import AttributedGraph
+from neural_brane.kernels.model import POOLING, Bags, Model, Settings
+from neural_brane.linalg import REPORTS
+from neural_brane.methods._spectral import decompose, hops_of
+from neural_brane.methods.neural_brane.engines import Engine, open_engine, require_room
+from neural_brane.methods.neural_brane.initial import initial_model
+from neural_brane.methods.neural_brane.training import Training
+from neural_brane.progress import Meter
+
+BLOCK_NODES = 65_536  # embedded at a time
+STEP_BATCH = 100  # rows of the tables take the step that they would take at this batch
+
+
+class LearnedPart(NamedTuple):
+    """A trained model, what it pools, and how its training went."""
+
+    model: Model
+    bags: tuple[Bags, Bags]  # of attributes and of neighbours
+    kernel_settings: Settings
+    loss_history: list[float]  # the mean −ln σ of each epoch
+
+    def engine(self, settings: dict[str, Any]) -> Engine:
+        """The model on its device."""
+        return open_engine(
+            settings["device"], self.model, self.bags, self.kernel_settings,
+            threads=settings["threads"], deterministic=settings["deterministic"],
+        )  # fmt: skip
+
+
+def spectral_part(graph: AttributedGraph, settings: dict[str, Any], seed: int) -> np.ndarray:
+    """The joint SVD of attributes and links over hops: (nodes, spectral_dim)."""
+    hops = hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"])
+    meter = Meter(settings["progress"], REPORTS, "steps")
+    return decompose(
+        hops, settings["spectral_dim"], seed=seed, threads=settings["threads"], device=settings["device"],
+        report=meter.advance,
+    ).vectors  # fmt: skip
+
+
+def learn(graph: AttributedGraph, settings: dict[str, Any], seed: int, checkpoint: Checkpoint | None) -> LearnedPart:
+    """Train a model from its start, or from its checkpoint on."""
+    own = settings | {"dim": settings["dim"] - settings["spectral_dim"]}
+    require_room(own, graph)
+    bags = _bags(graph.attributes), _bags(graph.adjacency)
+    start = LearnedPart(initial_model(graph, own, seed), bags, kernel_settings(own), [])
+    if checkpoint and checkpoint.exists():
+        start.loss_history.extend(checkpoint.load(start.model._asdict()))
+    with start.engine(own) as engine:
+        Training(own, engine, start.loss_history, own["progress"]).run(graph, seed, checkpoint)
+        return start._replace(model=engine.model())
+
+
+def learned_vectors(part: LearnedPart, nodes: int, settings: dict[str, Any]) -> Iterator[np.ndarray]:
+    """The vectors of a trained model, some rows at a time, in the form that `output` asks for."""
+    d1, dim = part.kernel_settings.attribute_dim, part.model.weight.shape[1]
+    with part.engine(settings) as engine:
+        for start in range(0, nodes, BLOCK_NODES):
+            rows = np.arange(start, min(start + BLOCK_NODES, nodes), dtype=np.int32)
+            pooled = engine.embed(rows)
+            if settings["output"] == "hidden":
+                yield engine.hide(pooled)
+            elif settings["output"] == "released":
+                yield np.hstack([part.model.neighbour_table[rows, : dim - d1], np.maximum(pooled[:, :d1], 0)])
+            else:
+                yield pooled
+
+
+class Joined(NamedTuple):
+    """The vectors, and what was done to the learned part: v = scale × (f − centre)."""
+
+    vectors: np.ndarray  # (nodes, dim) float32
+    centre: np.ndarray  # (dim − spectral_dim,)
+    scale: float
+
+
+def join(spectral: np.ndarray, learned: Iterator[np.ndarray], settings: dict[str, Any]) -> Joined:
+    """Both parts side by side: the learned one centred and `learned_weight` as long, the whole at `length`."""
+    nodes, width = spectral.shape
+    vectors = np.empty((nodes, settings["dim"]), np.float32)
+    vectors[:, :width], own = spectral, vectors[:, width:]
+    start = 0
+    for block in learned:
+        own[start : start + len(block)] = block
+        start += len(block)
+    centre, scale = np.zeros(own.shape[1], np.float32), 1.0
+    if settings["centre"] and own.size:
+        centre = own.mean(axis=0, dtype=np.float64).astype(np.float32)
+        own -= centre
+    if settings["length"]:
+        shares = (1.0, settings["learned_weight"]) if width and own.size else (1.0, 1.0)
+        whole = float(np.hypot(*shares)) if width and own.size else 1.0
+        for part, share in zip((vectors[:, :width], own), shares, strict=True):
+            scale = settings["length"] * share / whole / (_length(part) or 1.0)
+            part *= np.float32(scale)
+    return Joined(vectors, centre, scale)
+
+
+def _length(part: np.ndarray) -> float:
+    """The root mean square length of a table's rows."""
+    return float(np.sqrt(np.einsum("ij,ij->i", part, part).mean(dtype=np.float64)))
+
+
+def kernel_settings(s: dict[str, Any]) -> Settings:
+    """The parameters in force as the kernels take them.
+
+    The mean over a batch divides every row's gradient by the batch, though a row is touched by a few of its triplets.
+    So the rows' rate grows with the batch, and they take the step that they would take at batch 100, the recipes' own;
+    W and b, which every triplet touches, take one step by the mean.
+    """
+    batches = s["batch_size"] / STEP_BATCH if s["loss"] == "mean" else 1.0
+    return Settings(
+        attribute_dim=s["attribute_dim"],
+        pooling=POOLING[s["pooling"]],
+        zero_floor=s["zero_floor"],
+        learning_rate=s["learning_rate"],
+        table_rate=s["learning_rate"] * batches,
+        triplet_scale=1 / s["batch_size"] if s["loss"] == "mean" else 1.0,
+        hidden_l2=s["l2"] / batches if s["regularise"] == "hidden" else 0.0,
+        parameter_l2=s["l2"] if s["regularise"] == "parameters" else 0.0,
+        train_bias=s["bias"],
+    )
+
+
+def _bags(matrix: sparse.csr_array) -> Bags:
+    return Bags(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False))
