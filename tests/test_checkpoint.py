@@ -4,7 +4,7 @@ import pytest
 from neural_brane import NeuralBrane
 from neural_brane.errors import ParameterError
 
-RUN = {"dim": 10, "epochs": 6, "batches_per_epoch": 20, "batch_size": 30, "seed": 3}
+RUN = {"dim": 10, "epochs": 6, "batches_per_epoch": 20, "batch_size": 30, "seed": 3, "spectral_dim": 0}
 
 
 def stop_in(epoch):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import as_ids, locate, repeated
@@ -26,6 +25,8 @@ class Layer(NamedTuple):
 
     def score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The score of pairs of rows (k, 2) of the vectors; (k,) float32."""
+        from threadpoolctl import threadpool_limits
+
         with threadpool_limits(1, "blas"):  # the order of sums, and so the last bits, would follow the threads
             return np.concatenate(
                 [np.empty(0, np.float32)]
@@ -50,7 +51,8 @@ def find_pairs(ids: np.ndarray, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -
         raise EmbeddingError(f"pairs of ids are needed, as in [(u, v), …], not an array of shape {asked.shape}")
     rows = locate(ids, asked.ravel())
     if (rows < 0).any():
-        raise EmbeddingError(f"no node {asked.ravel()[rows < 0][0].item()!r} here; give ids of nodes that have a vector")
+        unknown = asked.ravel()[rows < 0][0].item()
+        raise EmbeddingError(f"no node {unknown!r} here; give ids of nodes that have a vector")
     return rows.reshape(-1, 2)
 
 

@@ -46,7 +46,8 @@ class Meter:
         nodes: int | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
-        self.report, self.total, self.unit, self.epochs, self.done, self.nodes = report, total, unit, epochs, done, nodes
+        self.report, self.total, self.unit, self.epochs = report, total, unit, epochs
+        self.done, self.nodes = done, nodes
         self._clock = clock
         self._told_at, self._told, self._epoch = clock(), done, 0
 

@@ -120,7 +120,7 @@ def test_tuned_values_are_used_and_yield_to_what_is_typed(files, monkeypatch):
         ),
         (
             ["graph.txt", "-o", "v.npz", "--method", "attributes", "--epochs", "3"],
-            "method 'attributes' has no parameter 'epochs'; it has dim, seed, threads, progress",
+            "method 'attributes' has no parameter 'epochs'; it has dim, seed, threads, device, progress",
         ),
         (["graph.txt", "-o", "v.npz", "--method", "atributes"], "(did you mean 'attributes'?)"),
         (

@@ -45,8 +45,9 @@ def evaluate(
     clustering      k-means with the true number of classes, ten starts:
                     NMI, purity and ARI
     links           edges taken out before training against pairs without
-                    an edge: AUC and average precision, by similarity and
-                    by logistic regression on products of the two vectors
+                    an edge: AUC and average precision, by similarity, by
+                    logistic regression on products of the two vectors,
+                    and by the method's own score where it has one
 
     \b
     brane evaluate vectors.npz --labels citeseer

@@ -64,6 +64,10 @@ def show_links(result: LinkPrediction, title: str) -> None:
         (result.similarity, f"{result.auc:.4f}", f"{result.average_precision:.4f}"),
         ("regression", f"{result.regression_auc:.4f}", f"{result.regression_average_precision:.4f}"),
     ]
+    if result.own_auc is not None:
+        rows.append(("own score", f"{result.own_auc:.4f}", f"{result.own_average_precision:.4f}"))
+    else:
+        rows.append(("own score", "none", "none"))
     show_table(("links scored by", "AUC", "average precision"), rows, title=title)
     echo(
         f"{result.positives:,} held-out edges against {result.negatives:,} pairs without an edge, seed {result.seed}; "

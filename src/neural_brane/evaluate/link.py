@@ -29,6 +29,8 @@ class LinkPrediction:
     average_precision: float
     regression_auc: float
     regression_average_precision: float
+    own_auc: float | None  # by the method's own score; None where it has none
+    own_average_precision: float | None
     positives: int
     negatives: int
     training_edges: int  # that the regression learned from
@@ -49,13 +51,15 @@ def predict_links(
     similarity: str = "dot",
     seed: int = 0,
     allow_missing: bool = False,
+    own: np.ndarray | None = None,
     progress: Reporter | None = None,
 ) -> LinkPrediction:
     """Rank held-out edges above pairs without one: area under the ROC curve, and average precision.
 
-    Pairs are scored twice: by `similarity` ("dot", "cosine", or "distance": the nearer, the higher), and by
-    logistic regression on the Hadamard product of the two vectors (at unit variance, C = 1). The regression
-    learns from edges of the training graph and the same number of new pairs without an edge.
+    Pairs are scored by `similarity` ("dot", "cosine", or "distance": the nearer, the higher), by logistic
+    regression on the Hadamard product of the two vectors (at unit variance, C = 1), and by the method's own score
+    where it has one: that of the vectors' layer, or `own`, the scores of all positives and then all negatives. The
+    regression learns from edges of the training graph and the same number of new pairs without an edge.
 
     Vectors with ids are matched by them, and refused where their provenance says that they were trained on
     another graph than `held_out.graph`. An array stands in the order of the graph's nodes and cannot be checked.
@@ -77,13 +81,16 @@ def predict_links(
     truth = np.repeat([1, 0], [len(held_out.positives), len(held_out.negatives)])
     meter = Meter(progress, 2, "scorings")
     with threadpool_limits(1):  # the order of sums, and so the last bits, would follow the number of threads
-        own = _rank(truth, np.concatenate([_similar(*ends, similarity) for ends in _ends(table, pairs)]))
+        similar = _rank(truth, np.concatenate([_similar(*ends, similarity) for ends in _ends(table, pairs)]))
         meter.advance()
         scores, learned = _regress(table, held_out, pairs, seed)
         regression = _rank(truth, scores)
         meter.advance()
+        if own is None and isinstance(vectors, Embedding) and vectors.layer is not None:
+            own = vectors.layer.score(table, pairs)
+        own_auc, own_precision = (None, None) if own is None else _rank(truth, own)
     counts = (len(held_out.positives), len(held_out.negatives), learned, missing, extra)
-    return LinkPrediction(similarity, *own, *regression, *counts, verified, seed)
+    return LinkPrediction(similarity, *similar, *regression, own_auc, own_precision, *counts, verified, seed)
 
 
 def _align(vectors: Embedding | np.ndarray, held_out: HeldOutEdges, allow_missing: bool) -> tuple[np.ndarray, int, int]:

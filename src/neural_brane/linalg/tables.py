@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from neural_brane.kernels.cpu.sparse import COLUMNS, multiply_rows
 from neural_brane.linalg.threads import by_slabs, map_threads
 
 BLOCK_ENTRIES = 65_536  # multiplied by one thread at a time
@@ -24,6 +23,9 @@ class Rows:
     """A sparse matrix whose rows are shared out among threads; a row of a product is one sum, in its entries' order."""
 
     def __init__(self, matrix: sparse.csr_array, threads: int | None):
+        from neural_brane.kernels.cpu import sparse as kernels  # needs Numba, which a GPU does without
+
+        self.kernels = kernels
         self.threads, self.rows = threads, matrix.shape[0]
         self.indptr = matrix.indptr.astype(np.int64)
         self.indices = matrix.indices.astype(np.int32, copy=False)
@@ -33,13 +35,13 @@ class Rows:
 
     def __matmul__(self, table: np.ndarray) -> np.ndarray:
         width = table.shape[1]
-        if width % COLUMNS:
-            table = np.pad(table, ((0, 0), (0, -width % COLUMNS)))
+        if width % self.kernels.COLUMNS:
+            table = np.pad(table, ((0, 0), (0, -width % self.kernels.COLUMNS)))
         product = np.empty((self.rows, table.shape[1]), np.float32)
 
         def multiply(at: int) -> None:
             first, last = self.blocks[at], self.blocks[at + 1]
-            multiply_rows(self.indptr, self.indices, self.values, table, first, last, product)
+            self.kernels.multiply_rows(self.indptr, self.indices, self.values, table, first, last, product)
 
         list(map_threads(multiply, range(len(self.blocks) - 1), self.threads))
         return product[:, :width]

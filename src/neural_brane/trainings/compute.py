@@ -73,7 +73,7 @@ def compute(training: Training, graph: AttributedGraph | None = None, threads: i
         start = time.perf_counter()
         embedding = model.fit_transform(graph if held_out is None else held_out.graph)
         seconds, peak = time.perf_counter() - start, peak_memory()
-        scores = score(embedding, graph, scoring, seed=seed, held_out=held_out)
+        scores = score(embedding, graph, scoring, seed=seed, held_out=held_out, own=getattr(model, "score", None))
     return {
         "data": data_facts(graph),
         **scores,

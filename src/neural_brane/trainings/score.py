@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -16,12 +16,19 @@ DIGITS = 6  # decimal places of a score in a record
 
 
 def score(
-    embedding: Embedding, graph: AttributedGraph, scoring: Record, *, seed: int, held_out: HeldOutEdges | None = None
+    embedding: Embedding,
+    graph: AttributedGraph,
+    scoring: Record,
+    *,
+    seed: int,
+    held_out: HeldOutEdges | None = None,
+    own: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Record:
     """The scores that `scoring` names, with their options:
 
     classes: Macro- and Micro-F1; options of `classify`. clusters: NMI, purity and ARI; options of `cluster`.
     map: whether to lay the nodes out in the plane. links: AUC; options of `hold_out_edges`, whose result is `held_out`.
+    own: the method's own score of pairs of ids, where it has one.
     Splits and starts are drawn with the training's seed, unless the options have one: so run k of every method has the
     same splits.
     """
@@ -36,8 +43,12 @@ def score(
         labels = np.asarray(graph.labels).tolist()
         record["map"] = {"points": np.round(points.astype(float), 2).tolist(), "labels": labels}
     if held_out is not None:
-        links = predict_links(embedding, held_out, similarity="cosine", seed=seed)
+        pairs = held_out.graph.ids[np.concatenate([held_out.positives, held_out.negatives])]
+        scores = own(pairs) if own else None
+        links = predict_links(embedding, held_out, similarity="cosine", seed=seed, own=scores)
         record |= {"auc": round(links.regression_auc, DIGITS), "auc_of_cosines": round(links.auc, DIGITS)}
+        if links.own_auc is not None:
+            record["auc_own"] = round(links.own_auc, DIGITS)
     return record
 
 

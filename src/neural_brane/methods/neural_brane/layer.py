@@ -10,7 +10,7 @@ from neural_brane.kernels.model import POOLING, Bags, Model, Settings, padded, z
 from neural_brane.methods.neural_brane.engines import open_engine
 from neural_brane.progress import Meter
 
-STEPS, BATCH = 500, 1_000
+STEPS, BATCH = 500, 500
 RATE, WEIGHT_STD, L2 = 1.0, 0.1, 5e-5
 SEED = 4  # beside the run's own seed: none of the parts of a model is drawn with it
 

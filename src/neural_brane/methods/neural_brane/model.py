@@ -1,4 +1,4 @@
-"""Neural-Brane: attributes and neighbours, max-pooled, mixed by a ReLU layer, trained by BPR; beside it, a joint SVD."""
+"""Neural-Brane: attributes and neighbours, max-pooled, mixed by a ReLU layer, trained by BPR, beside a joint SVD."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -102,7 +102,7 @@ class NeuralBrane(Embedder):
     )
     attribute_dim: int | None = whole(
         "How much of the learned part is made from attributes; the rest is made from neighbours. When None three "
-        "quarters in the default recipe, half in the others.",
+        "quarters in the default recipe, or nothing where there are no attributes; half in the others.",
         default=None,
         least=0,
     )
@@ -146,7 +146,8 @@ class NeuralBrane(Embedder):
         above=0,
     )
     output: str | None = choice(
-        "The learned part: pooled (the paper's f), hidden (h), or released (the node's own row of P' beside max(0, v_attr)).",
+        "The learned part: pooled (the paper's f), hidden (h), or released (the node's own row of P' beside "
+        "max(0, v_attr)).",
         default=None,
         options=("pooled", "hidden", "released"),
     )
@@ -171,7 +172,10 @@ class NeuralBrane(Embedder):
         given = {name: value for name, value in values.items() if value is not None}
         spectral_dim = self._spectral_dim(given, graph)
         learned = given["dim"] - spectral_dim
-        shape = {"attribute_dim": int(ATTRIBUTE_SHARE[given["recipe"]] * learned), "hidden": max(learned, 1)}
+        share = ATTRIBUTE_SHARE[given["recipe"]]
+        if graph is not None and given["recipe"] == "default" and graph.attributes.nnz == 0:
+            share = 0.0
+        shape = {"attribute_dim": int(share * learned), "hidden": max(learned, 1)}
         values |= shape | RECIPES[given["recipe"]] | given | {"spectral_dim": spectral_dim}
         if graph is not None:
             values |= schedule(len(graph), {name: value for name, value in values.items() if value is not None})
@@ -193,7 +197,7 @@ class NeuralBrane(Embedder):
         width, nodes = settings["spectral_dim"], len(graph)
         spectral = spectral_part(graph, settings, seed) if width else np.empty((nodes, 0), np.float32)
         part = learn(graph, settings, seed, self._checkpoint(graph)) if width < self.dim else None
-        vectors, centre, scale = join(spectral, learned_vectors(part, nodes, settings) if part else (), settings)
+        vectors, centre, scale = join(spectral, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         layer = None
         if width and can_rank(graph.adjacency):
             layer = train_layer(vectors, graph, seed, settings)
