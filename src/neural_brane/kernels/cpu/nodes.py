@@ -28,7 +28,7 @@ def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vect
     scale = np.float32(1)
     for step in range(len(triplets)):
         batch = triplets[step]
-        count = _sort_slots(batch, vectors.nodes, slots)
+        count = sort_slots(batch, vectors.nodes, slots)
         for stage in range(4):
             if stage == UPDATE:
                 losses[step] = mean(scratch.loss_share, len(batch))
@@ -44,7 +44,7 @@ def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vect
 
 
 @compiled
-def _sort_slots(batch, nodes, slots):
+def sort_slots(batch, nodes, slots):
     """Find the distinct nodes of a batch and the slots of each; returns how many nodes there are."""
     _sort_by_bucket(batch, slots)
     count = 0
