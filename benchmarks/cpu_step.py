@@ -1,16 +1,16 @@
 """A training step on the CPU against its floor and against idiomatic PyTorch, all in one run on all cores.
 
-    python benchmarks/cpu_step.py [--json] [--datasets citeseer caltech36 arnetminer] [--rounds 8]
+    python benchmarks/cpu_step.py [--json] [--datasets citeseer caltech36 arnetminer] [--batches 100 4000] [--rounds 8]
 
-One step is a batch of 100 triplets at dim 150, hidden 150. Per dataset it prints, in microseconds,
+One step is a batch of triplets at dim 150, hidden 150 (--dim). Per dataset and batch it prints, in microseconds,
 
     step_us     one step of the default recipe
     floor_us    products_us (the step's three matrix products by NumPy) + reads_us (a read of the same rows that
-                keeps only their maximum)
+                keeps only their maximum), of every distinct node in large batches, of every slot in small ones
     torch_us    EmbeddingBag(mode="max"), autograd and SGD, with the bags made ready beforehand; needs torch
     sample_us   drawing the step's triplets
 
-and their ratios over_floor, faster_than_torch and sampling_share. The contenders take turns, and
+and their ratios over_floor, faster_than_torch and sampling_share. PyTorch pools every slot. The contenders take turns, and
 each is judged by its best of many equally long windows, so that other work on the machine affects all alike.
 """
 
@@ -25,12 +25,14 @@ from numba import prange
 
 from neural_brane import AttributedGraph, NeuralBrane, load
 from neural_brane.kernels import cpu
+from neural_brane.kernels.cpu.step import LARGE_BATCH
 from neural_brane.kernels.model import Bags
 from neural_brane.machine import describe_machine
 from neural_brane.sampling.triplets import TripletSampler
 
-STEPS = 50
-BATCH = 100
+TRIPLETS = 5000  # in a run, but one batch at least
+BATCHES = {"arnetminer": [100, 4000, 16_000]}  # what is measured where --batches is not given
+USUAL_BATCHES = [100, 4000]
 READ_TASKS = 4
 WINDOW = 0.03  # seconds: how long a contender is timed at once, the same for all
 WINDOWS = 15  # in a row: all but the first few find warm caches and running threads
@@ -52,39 +54,50 @@ def read_rows(bags, table, node, largest):
 
 
 @numba.njit(parallel=True)
-def read_batches(attribute_bags, attribute_table, neighbour_bags, neighbour_table, nodes, largest):
-    """Read both tables' rows of nodes (steps, tasks, k), the tasks of a step in parallel."""
-    for step in range(len(nodes)):
-        for task in prange(nodes.shape[1]):
-            own = largest[task]
-            for slot in range(nodes.shape[2]):
-                read_rows(attribute_bags, attribute_table, nodes[step, task, slot], own)
-                read_rows(neighbour_bags, neighbour_table, nodes[step, task, slot], own)
+def read_batch(attribute_bags, attribute_table, neighbour_bags, neighbour_table, nodes, largest):
+    """Read both tables' rows of nodes (k,), in as many tasks as largest has rows."""
+    for task in prange(len(largest)):
+        own = largest[task]
+        for k in range(task * len(nodes) // len(largest), (task + 1) * len(nodes) // len(largest)):
+            read_rows(attribute_bags, attribute_table, nodes[k], own)
+            read_rows(neighbour_bags, neighbour_table, nodes[k], own)
 
 
-def products(method: NeuralBrane) -> Callable[[], None]:
-    """The step's three matrix products, whole, by NumPy."""
+def vectors_of(triplets: np.ndarray) -> list[np.ndarray]:
+    """The nodes whose vectors each step must compute: the distinct ones of a large batch, all slots of a small one."""
+    is_large = triplets.shape[1] >= LARGE_BATCH
+    return [np.unique(batch) if is_large else batch.ravel() for batch in triplets]
+
+
+def products(method: NeuralBrane, vectors: list[np.ndarray]) -> Callable[[], None]:
+    """The three matrix products of every step, whole, by NumPy."""
     weight = method.model_.weight
     rng = np.random.default_rng(0)
-    f = rng.standard_normal((3 * BATCH, weight.shape[1]), np.float32)
-    dz = rng.standard_normal((3 * BATCH, weight.shape[0]), np.float32)
+    most = max(map(len, vectors))
+    f = rng.standard_normal((most, weight.shape[1]), np.float32)
+    dz = rng.standard_normal((most, weight.shape[0]), np.float32)
     h, df, dw = np.empty_like(dz), np.empty_like(f), np.empty_like(weight)
 
     def run() -> None:
-        for _ in range(STEPS):
-            np.dot(f, weight.T, out=h)
-            np.dot(dz, weight, out=df)
-            np.dot(dz.T, f, out=dw)
+        for nodes in vectors:
+            k = len(nodes)
+            np.dot(f[:k], weight.T, out=h[:k])
+            np.dot(dz[:k], weight, out=df[:k])
+            np.dot(dz[:k].T, f[:k], out=dw)
 
     return run
 
 
-def reads(method: NeuralBrane, bags: list[Bags], triplets: np.ndarray) -> Callable[[], None]:
+def reads(method: NeuralBrane, bags: list[Bags], vectors: list[np.ndarray]) -> Callable[[], None]:
     """The rows of every step's nodes, read from both tables."""
     tables = method.model_[:2]
     largest = np.empty((READ_TASKS, max(table.shape[1] for table in tables)), np.float32)
-    nodes = triplets.reshape(STEPS, READ_TASKS, -1)
-    return lambda: read_batches(bags[0], tables[0], bags[1], tables[1], nodes, largest)
+
+    def run() -> None:
+        for nodes in vectors:
+            read_batch(bags[0], tables[0], bags[1], tables[1], nodes, largest)
+
+    return run
 
 
 def torch_step(method: NeuralBrane, bags: list[Bags], triplets: np.ndarray) -> Callable[[], None] | None:
@@ -101,14 +114,14 @@ def torch_step(method: NeuralBrane, bags: list[Bags], triplets: np.ndarray) -> C
     )
     layer = torch.nn.Linear(*reversed(model.weight.shape), bias=False)
     optimiser = torch.optim.SGD([*tables.parameters(), *layer.parameters()], lr=settings["learning_rate"])
-    nodes = triplets.transpose(0, 2, 1).reshape(STEPS, -1)
+    nodes = triplets.transpose(0, 2, 1).reshape(len(triplets), -1)
     batches = [[_flat_bags(bag, batch) for bag in bags] for batch in nodes]
 
     def run() -> None:
         for batch in batches:
             pooled = [table(rows, starts) for table, (rows, starts) in zip(tables, batch, strict=True)]
             hidden = torch.relu(layer(torch.cat(pooled, dim=1)))
-            h_u, h_i, h_j = hidden.split(BATCH)
+            h_u, h_i, h_j = hidden.split(triplets.shape[1])
             loss = -torch.nn.functional.logsigmoid((h_u * (h_i - h_j)).sum(1)).mean()
             loss = loss + settings["l2"] * hidden.square().sum()
             optimiser.zero_grad()
@@ -127,20 +140,33 @@ def _flat_bags(bags: Bags, nodes: np.ndarray):
     return torch.tensor(np.concatenate(rows), dtype=torch.int64), torch.tensor(starts)
 
 
-def measure(graph: AttributedGraph, rounds: int) -> dict[str, object]:
+def measure(graph: AttributedGraph, batch: int, dim: int, rounds: int) -> dict[str, object]:
     """Best time per step of every contender, and the ratios."""
-    method = NeuralBrane(seed=0, epochs=1, batches_per_epoch=STEPS).fit(graph)
+    steps = max(1, TRIPLETS // batch)
+    method = NeuralBrane(dim=dim, seed=0, epochs=1, batches_per_epoch=steps, batch_size=batch).fit(graph)
     bags = [Bags(matrix.indptr.astype(np.int64), matrix.indices) for matrix in (graph.attributes, graph.adjacency)]
     sampler = TripletSampler(graph.adjacency, negative_power=method.settings_["negative_power"], seed=0)
-    triplets = sampler.draw(0, STEPS * BATCH).reshape(STEPS, BATCH, 3)
-    settings = method.kernel_settings_
+    triplets = sampler.draw(0, steps * batch).reshape(steps, batch, 3)
+    vectors, settings = vectors_of(triplets), method.kernel_settings_
     contenders = {
         "step": lambda: cpu.train(method.model_, *bags, triplets, settings),
-        "products": products(method),
-        "reads": reads(method, bags, triplets),
-        "sample": lambda: sampler.draw(0, STEPS * BATCH),
+        "products": products(method, vectors),
+        "reads": reads(method, bags, vectors),
+        "sample": lambda: sampler.draw(0, steps * batch),
         "torch": torch_step(method, bags, triplets),
     }
+    best = _take_turns(contenders, rounds, steps)
+    best["floor"] = best["products"] + best["reads"]
+    figures: dict[str, object] = {f"{name}_us": round(value, 1) for name, value in best.items()}
+    figures["over_floor"] = round(best["step"] / best["floor"], 2)
+    figures["sampling_share"] = round(best["sample"] / best["step"], 3)
+    figures["faster_than_torch"] = round(best["torch"] / best["step"], 1) if "torch" in best else None
+    case = {"dataset": graph.name, "digest": graph.digest(), "threads": numba.get_num_threads(), "dim": dim}
+    return case | {"batch": batch, "vectors": round(np.mean([len(nodes) for nodes in vectors]))} | figures
+
+
+def _take_turns(contenders: dict[str, Callable[[], object] | None], rounds: int, steps: int) -> dict[str, float]:
+    """The fewest microseconds per step of each contender."""
     runs = {name: run for name, run in contenders.items() if run}
     repeats = {name: _repeats(run) for name, run in runs.items()}
     best = dict.fromkeys(runs, np.inf)
@@ -148,13 +174,8 @@ def measure(graph: AttributedGraph, rounds: int) -> dict[str, object]:
         for name, run in runs.items():
             time.sleep(PAUSE)
             fastest = min(_seconds(run, repeats[name]) for _ in range(WINDOWS))
-            best[name] = min(best[name], fastest / STEPS * 1e6)
-    best["floor"] = best["products"] + best["reads"]
-    figures: dict[str, object] = {f"{name}_us": round(value, 1) for name, value in best.items()}
-    figures["over_floor"] = round(best["step"] / best["floor"], 2)
-    figures["sampling_share"] = round(best["sample"] / best["step"], 3)
-    figures["faster_than_torch"] = round(best["torch"] / best["step"], 1) if "torch" in best else None
-    return {"dataset": graph.name, "digest": graph.digest(), "threads": numba.get_num_threads()} | figures
+            best[name] = min(best[name], fastest / steps * 1e6)
+    return best
 
 
 def _seconds(run: Callable[[], object], repeats: int) -> float:
@@ -176,8 +197,14 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--datasets", nargs="+", default=["citeseer", "caltech36", "arnetminer"])
     parser.add_argument("--rounds", type=int, default=8, help="how often the contenders take turns")
+    parser.add_argument("--batches", nargs="+", type=int, help="triplets in a batch")
+    parser.add_argument("--dim", type=int, default=150)
     options = parser.parse_args()
-    results = [measure(load(name), options.rounds) for name in options.datasets]
+    results = [
+        measure(load(name), batch, options.dim, options.rounds)
+        for name in options.datasets
+        for batch in options.batches or BATCHES.get(name, USUAL_BATCHES)
+    ]
     if options.json:
         print(json.dumps({"machine": describe_machine(), "results": results}, indent=1))
         return

@@ -1,4 +1,6 @@
-from neural_brane.progress import INTERVAL, Meter
+import numba
+
+from neural_brane.progress import INTERVAL, Meter, noticing_compilation
 
 
 def clock_of(*times):
@@ -29,3 +31,17 @@ def test_without_a_reporter_it_only_counts():
     meter = Meter(None, 3, "steps", clock=clock_of(0.0))
     meter.advance(2)
     assert meter.done == 2
+
+
+def test_compilation_is_told_once_and_only_where_something_is_compiled():
+    told = []
+    halve, double = numba.njit(lambda x: x / 2), numba.njit(lambda x: x * 2)
+    halve(3)
+    with noticing_compilation(lambda: told.append("compiling")):
+        halve(5)
+        assert told == []
+        double(3)
+        double(3.5)
+    assert told == ["compiling"]
+    double(3j)
+    assert told == ["compiling"]

@@ -1,8 +1,10 @@
 """The one way to report progress: a `Meter` counts what is done and tells a reporter a few times a second."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 INTERVAL = 0.2  # seconds between two reports
 
@@ -64,3 +66,25 @@ class Meter:
         self._told_at, self._told, self._epoch = now, self.done, epoch
         per_node = self.done / self.nodes if self.nodes else None
         self.report(Progress(epoch, self.epochs, self.done, self.total, loss, rate, self.unit, per_node))
+
+
+@contextmanager
+def noticing_compilation(tell: Callable[[], object]) -> Iterator[None]:
+    """Call `tell` once if Numba begins to compile a kernel inside the block; later runs find it in Numba's cache."""
+    if find_spec("numba") is None:  # a GPU needs none
+        yield
+        return
+    from numba.core import event
+
+    class First(event.Listener):
+        told = False
+
+        def on_start(self, _: object) -> None:
+            if not self.told:
+                self.told = True
+                tell()
+
+        def on_end(self, _: object) -> None: ...
+
+    with event.install_listener("numba:compile", First()):
+        yield

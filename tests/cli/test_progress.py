@@ -1,3 +1,6 @@
+import numba
+import pytest
+
 from neural_brane.cli import progress
 from neural_brane.progress import Progress
 
@@ -42,6 +45,19 @@ def test_on_a_terminal_a_bar_shows_the_time_left(capsys, monkeypatch):
     err = capsys.readouterr().err
     assert "epoch 15/30 · loss 0.5123 · 100,000 triplets/s · 0:15 left" in err
     assert "trained in 1:02" in err
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_kernel_that_is_compiled_is_told(capsys, monkeypatch, terminal):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    kernel = numba.njit(lambda x: x + 1)
+    with progress.reporting("first"):
+        kernel(1)
+    assert progress.COMPILING in capsys.readouterr().err
+    with progress.reporting("second"):
+        kernel(1)
+    assert progress.COMPILING not in capsys.readouterr().err
 
 
 def test_an_evaluation_is_silent_for_two_seconds_and_then_says_how_far_it_is(capsys):

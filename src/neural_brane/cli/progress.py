@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from neural_brane.progress import noticing_compilation
+
 if TYPE_CHECKING:
     from neural_brane.progress import Progress, Reporter
 
 LINES = 5  # plain lines in a whole run
+COMPILING = "compiling, once"
 QUIET = 2.0  # seconds that something counted may take without a word
 Describe = Callable[["Progress"], str]
 Clock = Callable[[], float]
@@ -23,11 +26,15 @@ def reporting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Repor
     begun = clock()
     if not sys.stderr.isatty():
         print(title, file=sys.stderr)
-        yield _lines(describe, clock, begun)
+        with noticing_compilation(lambda: print(COMPILING, file=sys.stderr)):
+            yield _lines(describe, clock, begun)
         return
-    with _bar("preparing (the first run compiles)", describe, title=title) as (report, finish):
+    with (
+        _bar("preparing", describe, title=title) as (report, say),
+        noticing_compilation(lambda: say(COMPILING)),
+    ):
         yield report
-        finish(f"trained in {_clock(clock() - begun)}")
+        say(f"trained in {_clock(clock() - begun)}")
 
 
 @contextmanager
@@ -60,7 +67,7 @@ def _lines(text: Describe, clock: Clock, not_before: float) -> Reporter:
 
 @contextmanager
 def _bar(first: str, text: Describe, title: str | None = None) -> Iterator[tuple[Reporter, Callable[[str], None]]]:
-    """A reporter that moves a bar, and what to say at its end; a bar without a title goes away."""
+    """A reporter that moves a bar, and a function that says something beside it; a bar without a title goes away."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
@@ -76,7 +83,7 @@ def _bar(first: str, text: Describe, title: str | None = None) -> Iterator[tuple
             bar.update(task, completed=progress.done, total=progress.total, description=f"{text(progress)} · {left}")
             bar.refresh()
 
-        yield report, lambda last: bar.update(task, description=last)
+        yield report, lambda words: bar.update(task, description=words, refresh=True)
 
 
 def describe(progress: Progress) -> str:

@@ -31,3 +31,11 @@ def test_a_part_of_a_padded_matrix_is_multiplied_alone():
     c = np.empty((7, LANE), np.float32)
     multiply(a[:, :20], b, c, False)
     np.testing.assert_allclose(c, a[:, :20] @ b, rtol=1e-5, atol=1e-5)
+
+
+def test_a_product_is_added_to_what_is_there():
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((7, 2 * DEPTH), np.float32), rng.standard_normal((2 * DEPTH, LANE), np.float32)
+    c = np.ones((7, LANE), np.float32)
+    multiply(a, b, c, True)
+    np.testing.assert_allclose(c, 1 + a @ b, rtol=1e-5, atol=1e-4)

@@ -1,10 +1,11 @@
 """The loss of one triplet, and its slope, by the margin h_u · (h_i − h_j)."""
 
-import numba
 import numpy as np
 
+from neural_brane.kernels.cpu.compiled import inlined
 
-@numba.njit(cache=True, error_model="numpy", fastmath=True)
+
+@inlined
 def score_margin(margin, settings):
     """−ln σ(margin), and the slope of the batch's loss by this margin as a float32."""
     decay = np.exp(-abs(np.float64(margin)))

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 from numba import prange
 
+from neural_brane.kernels.cpu.compiled import compiled, inlined
 from neural_brane.kernels.cpu.lanes import fill, if_greater, load, multiply_add, store, total
 from neural_brane.kernels.cpu.loss import score_margin
 from neural_brane.kernels.cpu.pooling import pool, prefetch_bag, prefetch_indices, prefetch_row
@@ -27,7 +28,7 @@ def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vect
     scale = np.float32(1)
     for step in range(len(triplets)):
         batch = triplets[step]
-        count = _sort_slots(batch, vectors.nodes, slots)
+        count = sort_slots(batch, vectors.nodes, slots)
         for stage in range(4):
             if stage == UPDATE:
                 losses[step] = mean(scratch.loss_share, len(batch))
@@ -42,8 +43,8 @@ def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vect
         scale = settle(model, scale, step == len(triplets) - 1)
 
 
-@numba.njit(cache=True, error_model="numpy")
-def _sort_slots(batch, nodes, slots):
+@compiled
+def sort_slots(batch, nodes, slots):
     """Find the distinct nodes of a batch and the slots of each; returns how many nodes there are."""
     _sort_by_bucket(batch, slots)
     count = 0
@@ -67,7 +68,7 @@ def _sort_slots(batch, nodes, slots):
     return count
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _sort_by_bucket(batch, slots):
     """Sort the slots by bucket of nodes into slots.order: what neighbouring nodes pool is close together in memory."""
     buckets, shift = slots.buckets, 0
@@ -84,7 +85,7 @@ def _sort_by_bucket(batch, slots):
         buckets[bucket] += 1
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _tasks(model, scratch, count, stage, threads):
     """How many tasks a pass has."""
     if stage == POOL:
@@ -94,7 +95,7 @@ def _tasks(model, scratch, count, stage, threads):
     return len(scratch.hidden_slope) if stage == PROPAGATE else update_tasks(model, threads)[0]
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled
 def _run(model, bags, settings, scale, space, count, stage, task, threads):
     """One task of a pass."""
     if stage == POOL:
@@ -107,7 +108,7 @@ def _run(model, bags, settings, scale, space, count, stage, task, threads):
         update(model, bags, settings, scale, space.layer, space.vectors, count, task, update_tasks(model, threads)[1])
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _compute(model, bags, settings, scale, space, count, task):
     """f and h of BLOCK_NODES of the distinct nodes."""
     first, last = task * BLOCK_NODES, min((task + 1) * BLOCK_NODES, count)
@@ -123,7 +124,7 @@ def _compute(model, bags, settings, scale, space, count, task):
             hidden[row, k] = max(hidden[row, k] + model.bias[k], np.float32(0))
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled
 def _pool_all(bags, table, vectors, settings, scale, winner, column, first, last):
     """Pool one table for the distinct nodes first to last."""
     nodes = vectors.nodes
@@ -133,7 +134,7 @@ def _pool_all(bags, table, vectors, settings, scale, winner, column, first, last
         pool(bags, table, nodes[row], settings, scale, winner, vectors.pooled, row, column)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _score(settings, space, task):
     """The pulls of SCORE_TRIPLETS of the triplets, and their share of the loss."""
     hidden, slots = space.vectors.hidden, space.slots.vectors
@@ -153,7 +154,7 @@ def _score(settings, space, task):
     space.scratch.loss_share[task] = loss
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _propagate(settings, space, count, block):
     """dL/df of one block of the distinct nodes, and their share of W's gradient, BLOCK_NODES at a time."""
     blocks = len(space.scratch.hidden_slope)
@@ -166,7 +167,7 @@ def _propagate(settings, space, count, block):
         propagate(space.layer, settings, slopes, space.vectors.pooled[first:last], block, first > begin)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _add_pulls(settings, space, vector, slopes, row):
     """slopes[row] = dL/dz of a node: the sum over its slots.
 
@@ -190,4 +191,3 @@ def _add_pulls(settings, space, vector, slopes, row):
                 pull = pull if role == 1 else -pull
             gradient = multiply_add(fill(pull), other, gradient)
         store(if_greater(own, zero, gradient, zero), slopes, row, column)
-

@@ -7,8 +7,18 @@ from numba import prange
 from numba.core import types
 from numba.extending import intrinsic
 
+from neural_brane.kernels.cpu.compiled import inlined
 from neural_brane.kernels.cpu.lanes import (
-    VECTOR, ask_for, broadcast, fill, lane_of, load, multiply_add, place_of, prefetch, prefetch_entry, store,
+    ask_for,
+    broadcast,
+    fill,
+    lane_of,
+    load,
+    multiply_add,
+    place_of,
+    prefetch,
+    prefetch_entry,
+    store,
 )  # fmt: skip
 from neural_brane.kernels.model import LANE, MAX, MEAN
 
@@ -18,7 +28,7 @@ _INDEX, _ROW = ir.IntType(64), ir.IntType(32)
 _LABELS = ir.VectorType(_ROW, LANE)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def pool(bags, table, node, settings, scale, winner, pooled, row, first):
     """Reduce one node's rows of a table (rows, d) to one and write it, times scale, to pooled[row, first : first + d].
 
@@ -52,7 +62,7 @@ def pool_nodes(bags, table, nodes, settings, pooled, first):
         pool(bags, table, nodes[row], settings, np.float32(1), winner, own, np.int64(0), first)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def prefetch_bag(bags, table, node):
     """Prefetch the first rows of the next node; `pool` prefetches the rest."""
     start = bags.indptr[node]
@@ -60,27 +70,27 @@ def prefetch_bag(bags, table, node):
         prefetch_row(table, bags.indices[k])
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def prefetch_indices(bags, nodes, position, last):
     """Prefetch which rows the node two positions on pools, and where those of the node after it are."""
     prefetch_entry(bags.indices, bags.indptr[nodes[min(position + 2, last)]])
     prefetch_entry(bags.indptr, nodes[min(position + 3, last)])
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _rows_ahead(table):
     """How many rows ahead of the one being pooled a row is prefetched."""
     return max(PREFETCH * LANE // max(table.shape[1], 1), FEWEST_AHEAD)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def prefetch_row(table, row):
     """Prefetch one row of a table."""
     for column in range(0, table.shape[1], LANE):
         prefetch(table, row, column)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _total(bags, table, start, stop, column, mean, scale, pooled, row, first):
     """The sum, or the mean, of each column over the rows."""
     zero, one = fill(np.float32(0)), fill(np.float32(1))

@@ -5,11 +5,11 @@ the tiles' shape changes no bit.
 """
 
 import llvmlite.binding as llvm
-import numba
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from neural_brane.kernels.cpu.compiled import compiled, inlined
 from neural_brane.kernels.cpu.lanes import VECTOR, broadcast, fused, lane_of, place_of
 from neural_brane.kernels.model import LANE
 
@@ -19,7 +19,7 @@ DEPTH = 80  # of the inner dimension at a time: that much of b stays in the firs
 _INDEX = ir.IntType(64)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled
 def multiply(a, b, c, add):
     """c (m, n) = a (m, k) × b (k, n), all float32; with add, the product is added to c.
 
@@ -34,7 +34,7 @@ def multiply(a, b, c, add):
             column += LANES * LANE if wide else LANE
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _multiply_columns(a, b, c, column, wide, first, last, add):
     """Compute LANES lanes of c's columns if wide, else one lane."""
     whole = len(a) // ROWS * ROWS

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 from numba import prange
 
+from neural_brane.kernels.cpu.compiled import compiled, inlined
 from neural_brane.kernels.cpu.loss import score_margin
 from neural_brane.kernels.cpu.pooling import pool, prefetch_bag
 from neural_brane.kernels.cpu.products import multiply
@@ -45,7 +46,7 @@ def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vect
         scale = settle(model, scale, step == len(triplets) - 1)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled
 def _run(model, bags, batch, settings, scale, space, stage, task, threads):
     """One task of a pass."""
     if stage == COMPUTE:
@@ -55,7 +56,7 @@ def _run(model, bags, batch, settings, scale, space, stage, task, threads):
         update(model, bags, settings, scale, space.layer, space.vectors, 3 * len(batch), task, parts)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _block(model, bags, batch, settings, scale, space, block):
     """Forward and backward for the triplets of one block; writes their rows of the vectors."""
     blocks, dim, d1 = len(space.loss_share), model.weight.shape[1], settings.attribute_dim
@@ -73,7 +74,7 @@ def _block(model, bags, batch, settings, scale, space, block):
     propagate(space.layer, settings, hidden, pooled, block, False)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled
 def _pool_all(bags, table, triplets, settings, scale, winner, pooled, first, last):
     """Pool one table for all u, then all i, then all j; writes columns first to last of pooled, and winner."""
     count = len(triplets)
@@ -90,14 +91,14 @@ def _pool_all(bags, table, triplets, settings, scale, winner, pooled, first, las
                 pool(bags, table, triplets[t, role], settings, scale, winner, pooled, slot, first)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _copy(rows, source, target, first, last):
     """Copy columns first to last of one row to another."""
     for c in range(first, last):
         rows[target, c] = rows[source, c]
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _twin(bags, triplets, role, t):
     """An earlier slot of the same node, or -1. A short bag has none: pooling it again is faster than looking.
 

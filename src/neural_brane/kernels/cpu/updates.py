@@ -4,9 +4,9 @@ A task writes some columns of some rows of one table, or some rows of W, and add
 the blocks. So no two threads write the same number, and every sum has one order.
 """
 
-import numba
 import numpy as np
 
+from neural_brane.kernels.cpu.compiled import compiled, inlined
 from neural_brane.kernels.cpu.products import multiply
 from neural_brane.kernels.model import LANE, MAX, MEAN
 
@@ -14,7 +14,7 @@ WEIGHT_TASKS = 4  # that share the rows of W
 SMALLEST_SCALE = 0.25  # of the tables' common factor
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def deal(place, tasks, threads):
     """The task at a place, of which there are as many as tasks, rounded up to a multiple of threads.
 
@@ -24,7 +24,7 @@ def deal(place, tasks, threads):
     return (place % each) * threads + place // each
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def mean(shares, count):
     """The sum of the shares, in order, divided by count."""
     total = 0.0
@@ -33,7 +33,7 @@ def mean(shares, count):
     return total / count
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def propagate(layer, settings, slopes, pooled, block, add):
     """From dL/dz = slopes (k, ≥ hidden) of some vectors to the block's share of W's and b's gradient, and to dL/df.
 
@@ -52,7 +52,7 @@ def propagate(layer, settings, slopes, pooled, block, add):
                 layer.bias_share[block, k] += slopes[row, k]
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def update_tasks(model, threads):
     """How many tasks `update` has, and among how many of them the rows of a lane of columns are divided."""
     lanes = (model.attribute_table.shape[1] + model.neighbour_table.shape[1]) // LANE
@@ -60,7 +60,7 @@ def update_tasks(model, threads):
     return lanes * parts + WEIGHT_TASKS, parts
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def update(model, bags, settings, scale, layer, vectors, count, task, parts):
     """One task: some columns and rows of a table, by the gradients of `count` vectors, or some rows of W."""
     d1, dim = settings.attribute_dim, model.weight.shape[1]
@@ -82,7 +82,7 @@ def update(model, bags, settings, scale, layer, vectors, count, task, parts):
         _update_weight(model, settings, layer, weight_task)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compiled
 def _update_table(table, bags, settings, scale, vectors, winner, count, column, first, last, part, parts):
     """Subtract the gradients of all vectors, in order, from LANE columns of one part of a table's rows.
 
@@ -111,7 +111,7 @@ def _update_table(table, bags, settings, scale, vectors, winner, count, column, 
                     table[row, column + c] -= share * vectors.pooled[vector, at + c]
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def _update_weight(model, settings, layer, task):
     """Add up the blocks' shares in order and update this task's rows of W and b."""
     hidden, dim = model.weight.shape
@@ -131,7 +131,7 @@ def _update_weight(model, settings, layer, task):
             model.bias[k] = decay * model.bias[k] - rate * slope
 
 
-@numba.njit(cache=True, error_model="numpy")
+@inlined
 def settle(model, scale, is_last):
     """Multiply the tables by their common factor where it has become small, or at the end; returns the factor left."""
     if scale >= SMALLEST_SCALE and (scale == 1 or not is_last):
