@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from neural_brane import PropagatedAttributes, load
 from neural_brane.trainings.pool import Ended
 from neural_brane.trainings.training import Training
 from neural_brane.tune.tuned import Tuned
@@ -20,7 +21,7 @@ def script(monkeypatch):
     """A function that gives a script of benchmarks/ as a module."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module
-    for name in ("quality", "growth", "settings"):
+    for name in ("quality", "growth", "settings", "spectral"):
         sys.modules.pop(name, None)
 
 
@@ -135,3 +136,20 @@ def test_a_method_is_measured_until_it_meets_the_timeout_and_earlier_runs_are_re
     ]
     assert json.loads(path.read_text())["cells"] == cells
     assert "| a | 1.0 s, 1 MB | > 5 s |" in path.with_suffix(".md").read_text()
+
+
+def test_the_reference_in_double_precision_finds_the_same_directions(script):
+    graph = load("stdlib")
+    ours = PropagatedAttributes(dim=8, seed=0).fit(graph).values_
+    assert script("spectral").reference(graph, 8)[::-1] == pytest.approx(ours, rel=0.01)
+
+
+def test_each_is_judged_by_its_best_round_beside_the_reference(script, monkeypatch):
+    spectral = script("spectral")
+    seconds = iter([30.0, 4.0, 20.0, 5.0])
+    monkeypatch.setattr(spectral, "contenders", lambda: ["reference", "cpu"])
+    monkeypatch.setattr(spectral, "run", lambda _, tasks, jobs: [Ended(tasks[0], {"seconds": next(seconds)})])
+    assert spectral.compare("stdlib", 8, rounds=2) == {
+        "reference": {"seconds": 20.0, "speedup": 1.0},
+        "cpu": {"seconds": 4.0, "speedup": 5.0},
+    }

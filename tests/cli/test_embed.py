@@ -45,7 +45,7 @@ def test_vectors_are_written_with_ids_and_the_last_line_says_so(files, suffix):
 
 def test_a_seed_gives_the_same_file_and_another_seed_another(files):
     for name, seed in (("a.npz", 1), ("b.npz", 1), ("c.npz", 2)):
-        embed("graph.txt", "-o", name, *SHORT[:-1], seed)
+        embed("graph.txt", "--attributes", "words.txt", "-o", name, *SHORT[:-1], seed)
     first, again, other = ((files / name).read_bytes() for name in ("a.npz", "b.npz", "c.npz"))
     assert first == again
     assert first != other
@@ -56,7 +56,7 @@ def test_a_seed_gives_the_same_file_and_another_seed_another(files):
 )
 def test_an_option_is_short_for_a_setting(option, files):
     name, _, value = option.partition("=")
-    command = ["graph.txt", "-o", "v.npz", "--set", "batches_per_epoch=2"]
+    command = ["graph.txt", "--attributes", "words.txt", "-o", "v.npz", "--set", "batches_per_epoch=2"]
     given = {"--dim": "4", "--epochs": "1", "--seed": "3"}
     given.pop(f"--{name}", None)
     words = [word for pair in given.items() for word in pair]
@@ -76,7 +76,7 @@ def test_help_is_short_and_says_where_the_rest_is():
 
 
 def test_parameters_are_kept_in_the_file(files):
-    embed("graph.txt", "-o", "v.npz", *SHORT, "--set", "pooling=mean")
+    embed("graph.txt", "--attributes", "words.txt", "-o", "v.npz", *SHORT, "--set", "pooling=mean")
     provenance = Embedding.load(files / "v.npz").provenance
     assert provenance["parameters"]["pooling"] == "mean"
     assert json.dumps(provenance)
@@ -89,7 +89,7 @@ def test_another_method(files):
 
 
 def test_any_parameter_can_be_set_by_name(files):
-    command = ["graph.txt", "-o", "v.npz", "--epochs", 1, "--dim", 8]
+    command = ["graph.txt", "--attributes", "words.txt", "-o", "v.npz", "--epochs", 1, "--dim", 8]
     result = embed(*command, *("--set", "batches-per-epoch=5", "--set", "seed = 3", "--set", "bias=true"))
     assert result.exit_code == 0, result.stderr
     parameters = Embedding.load(files / "v.npz").provenance["parameters"]

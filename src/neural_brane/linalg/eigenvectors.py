@@ -38,7 +38,11 @@ def leading_eigenvectors(
     width = -(-min(operator.size, rank + OVERSAMPLING) // SLAB_COLUMNS) * SLAB_COLUMNS  # part of a slab is no cheaper
     report = report or (lambda: None)
     with one_blas_thread():
-        basis = _iterate(operator, width, tables, seed, report)
+        basis = tables.table(np.random.default_rng(seed).standard_normal((operator.size, width), np.float32))
+        for _ in range(ITERATIONS):
+            basis = tables.by_slabs(operator.image, basis)
+            basis = tables.rotate(basis, _whiten(tables.gram(basis)))
+            report()
         values, rotation = _along_axes(basis, operator, tables)
         kept = min(int(np.count_nonzero(values > NEGLIGIBLE * values[0])), rank)
         scaled = np.zeros((width, rank))
@@ -47,30 +51,6 @@ def leading_eigenvectors(
     report()
     vectors *= np.where(-vectors.min(axis=0) > vectors.max(axis=0), np.float32(-1), np.float32(1))  # one of two signs
     return np.append(values[:kept], np.zeros(rank - kept)), vectors
-
-
-def _iterate(operator: Operator, width: int, tables: Tables, seed: int, report: Callable[[], Any]) -> Table:
-    """A random table that was multiplied with MMᵀ − shift I and made orthonormal, ITERATIONS times.
-
-    A shift of at most half the last eigenvalue wanted makes the others' share shrink faster.
-    """
-    basis = tables.table(np.random.default_rng(seed).standard_normal((operator.size, width), np.float32))
-    shift = 0.0
-
-    def product(slab: Table) -> Table:
-        image = operator.image(slab)
-        image -= shift * slab
-        return image
-
-    for iteration in range(ITERATIONS):
-        basis = tables.by_slabs(product, basis)
-        gram = tables.gram(basis)
-        if iteration:  # before it was orthonormal: no length is above the last eigenvalue less the shift
-            shortest = np.sqrt(max(np.linalg.eigvalsh(gram)[0], 0))
-            shift = max(shift, float(shift + shortest) / 2)
-        basis = tables.rotate(basis, _whiten(gram))
-        report()
-    return basis
 
 
 def _along_axes(basis: Table, operator: Operator, tables: Tables) -> tuple[np.ndarray, np.ndarray]:

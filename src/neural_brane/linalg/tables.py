@@ -106,7 +106,7 @@ class OnTorch:
 
     def table(self, values: np.ndarray) -> Table:
         """A NumPy array as a table."""
-        return self.torch.from_numpy(values.astype(np.float32)).to(self.device)
+        return self.torch.from_numpy(values.astype(np.float32, copy=False)).to(self.device)
 
     def array(self, table: Table) -> np.ndarray:
         """A table as a NumPy array."""

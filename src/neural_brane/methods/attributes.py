@@ -8,8 +8,8 @@ from neural_brane.methods._spectral import Spectral
 class Attributes(Spectral):
     """Attributes alone (tf-idf, rows of length one, truncated SVD): the baseline to beat.
 
-    Where the data has fewer than dim directions, the last columns are zero. The mean squared length of the vectors is
-    dim.
+    Where the data has fewer than dim directions, the last columns are zero, with a warning; a graph whose attributes
+    tell no nodes apart is refused. The mean squared length of the vectors is dim.
 
     Examples
     --------

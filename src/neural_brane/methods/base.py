@@ -151,7 +151,7 @@ class Fitted:
         if count := np.count_nonzero(empty):
             warnings.warn(
                 f"{count} of the {self.method.dim} columns of these vectors are zero: graph '{self.graph.name}' has "
-                f"fewer directions than that; give a smaller dim, as in dim={max(self.method.dim - count, 1)}",
+                "fewer directions to tell its nodes apart; give a smaller dim",
                 stacklevel=2,
             )
 

@@ -10,8 +10,8 @@ class PropagatedAttributes(Spectral):
     """SIGN: scalable inception graph neural networks (Frasca et al., 2020), without labels or layers.
 
     One truncated SVD of [w₀X, w₁ÂX, w₂Â²X]: a node's own tf-idf attributes beside their averages over one hop and
-    over two. A node that is unlike its neighbours keeps what is its own. The mean squared length of the vectors is
-    dim.
+    over two. A node that is unlike its neighbours keeps what is its own. Where no attribute tells nodes apart, each
+    node is its own, and w₀ does not count. The mean squared length of the vectors is dim.
 
     Examples
     --------

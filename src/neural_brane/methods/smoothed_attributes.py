@@ -10,8 +10,8 @@ class SmoothedAttributes(Spectral):
     """Simplifying graph convolutional networks (Wu, Zhang, de Souza, Fifty, Yu, Weinberger; 2019), without labels.
 
     tf-idf rows of length one are averaged over a node and its neighbours, `hops` times, and reduced by truncated SVD.
-    Good where neighbours are alike; where they are not, averaging washes the attributes out. The mean squared length
-    of the vectors is dim.
+    Good where neighbours are alike; where they are not, averaging washes the attributes out. Where no attribute tells
+    nodes apart, each node is its own. The mean squared length of the vectors is dim.
 
     Examples
     --------
