@@ -1,7 +1,7 @@
 import pytest
 
 from neural_brane import NeuralBrane, PropagatedAttributes
-from neural_brane.cli.parameters import find_method, parse_grid, parse_settings
+from neural_brane.cli.parameters import parse_grid, parse_settings
 from neural_brane.errors import ParameterError
 
 
@@ -27,9 +27,3 @@ def test_mistakes_are_told(texts, message):
 def test_a_grid_is_a_list_of_values():
     grid = parse_grid(PropagatedAttributes, ["dim=1,2", "weights=1,2;3,4"])
     assert grid == {"dim": [1, 2], "weights": [(1.0, 2.0), (3.0, 4.0)]}
-
-
-def test_an_unknown_method_is_answered_with_the_likeliest():
-    assert find_method("neural-brane") is NeuralBrane
-    with pytest.raises(ParameterError, match=r"method 'atributes' is unknown \(did you mean 'attributes'\?\)"):
-        find_method("atributes")

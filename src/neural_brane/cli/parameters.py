@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +10,6 @@ from neural_brane.errors import ParameterError
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
     from neural_brane.methods.parameters import Parameter
-
-
-def find_method(name: str) -> type[Embedder]:
-    """The class of a method by its name."""
-    from neural_brane.methods import METHODS
-
-    if name not in METHODS:
-        close = difflib.get_close_matches(name, METHODS, n=1)
-        hint = f" (did you mean '{close[0]}'?)" if close else ""
-        raise ParameterError(f"method '{name}' is unknown{hint}; choose one of {', '.join(METHODS)}")
-    return METHODS[name]
 
 
 def parse_settings(method: type[Embedder], texts: Iterable[str]) -> dict[str, Any]:
