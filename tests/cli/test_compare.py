@@ -6,7 +6,8 @@ from typer.testing import CliRunner
 from neural_brane import synthetic
 from neural_brane.cli.app import app
 from neural_brane.cli.compare import show_bars, show_measures
-from neural_brane.comparison import TASKS, Standing
+from neural_brane.comparison import Standing
+from neural_brane.comparison.tasks import TASKS
 from neural_brane.evaluate.repeats import Repeats
 from neural_brane.io import write_graph
 

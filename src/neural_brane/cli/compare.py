@@ -13,7 +13,8 @@ from neural_brane.cli import evaluate_options, options
 from neural_brane.cli.reproduce import split_names
 
 if TYPE_CHECKING:
-    from neural_brane.comparison import Comparison, Standing, Task
+    from neural_brane.comparison import Comparison, Standing
+    from neural_brane.comparison.tasks import Task
     from neural_brane.graph import AttributedGraph
 
 WIDEST, NARROWEST = 30, 8  # columns of a bar
@@ -114,8 +115,8 @@ def read_graph(
 
 def show(result: Comparison) -> None:
     """Print the bars and the table of every task."""
-    from neural_brane.comparison import TASKS
     from neural_brane.comparison.result import LEVEL
+    from neural_brane.comparison.tasks import TASKS
 
     for name, standings in result.standings.items():
         show_bars(TASKS[name], standings)

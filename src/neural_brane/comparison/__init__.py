@@ -1,7 +1,6 @@
 """Methods compared on one graph: the same splits for all, ranked per task, with what each of them costs."""
 
 from neural_brane.comparison.result import Comparison, Standing
-from neural_brane.comparison.run import SHORT_LIST, compare
-from neural_brane.comparison.tasks import TASKS, Task
+from neural_brane.comparison.run import compare
 
-__all__ = ["SHORT_LIST", "TASKS", "Comparison", "Standing", "Task", "compare"]
+__all__ = ["Comparison", "Standing", "compare"]
