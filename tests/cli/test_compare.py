@@ -59,8 +59,11 @@ def test_without_labels_links_alone_are_compared_and_nothing_is_written(graph, t
 
 
 def test_where_every_method_fails_the_reason_is_told_and_the_exit_code_is_1(graph):
-    result = compare(graph[0], "--methods", "attributes", "--runs", "1", "--time-limit", "0.001")
+    result = compare(
+        graph[0], "--labels", graph[1], "--task", "cluster", "--methods", "attributes", "--time-limit", "0.001"
+    )
     assert result.exit_code == 1
+    assert result.stderr.splitlines()[0] == "trainings: 3"
     assert result.stdout.splitlines()[-1].startswith("No method could be trained; the first says: took longer")
 
 
@@ -69,6 +72,7 @@ def test_mistakes_are_told(graph):
     assert "task 'links' is unknown (did you mean 'link'?)" in compare(graph[0], "--task", "links").stderr
     assert "task 'classify' needs labels" in compare(graph[0], "--task", "classify,link").stderr
     assert compare(graph[0], "--labels", "nowhere.txt").exit_code == 2
+    assert f"'{graph[1]}' is not a folder that can be written to" in compare(graph[0], "-o", graph[1]).stderr
 
 
 def test_bars_fit_a_narrow_terminal_and_are_as_long_as_the_scores(capsys, monkeypatch):

@@ -1,7 +1,7 @@
 import pytest
 
 from neural_brane import NeuralBrane, PropagatedAttributes
-from neural_brane.cli.parameters import parse_grid, parse_settings
+from neural_brane.cli.parameters import parse_grid, parse_settings, split_names
 from neural_brane.errors import ParameterError
 
 
@@ -27,3 +27,8 @@ def test_mistakes_are_told(texts, message):
 def test_a_grid_is_a_list_of_values():
     grid = parse_grid(PropagatedAttributes, ["dim=1,2", "weights=1,2;3,4"])
     assert grid == {"dim": [1, 2], "weights": [(1.0, 2.0), (3.0, 4.0)]}
+
+
+def test_names_come_by_commas_and_by_repeating_the_option():
+    assert split_names(["tadw, line", "pte,"]) == ["tadw", "line", "pte"]
+    assert split_names(None) == []

@@ -143,7 +143,7 @@ def test_all_stands_for_every_method_that_can_be_trained_and_the_others_are_name
     def compared(methods):
         return list(dict.fromkeys(one.method for one in prepare(graph, methods, None, **QUICK).series))
 
-    assert compared(["all"]) == list(METHODS)
+    assert compared("all") == compared(["all", "tadw"]) == list(METHODS)
     monkeypatch.setitem(sys.modules, "torch", None)  # what Python keeps for a package that is not installed
     assert set(compared(["all"])) == set(METHODS) - {"graphsage", "graph2gauss"}
     (note,) = prepare(graph, ["all"], None, **QUICK).notes
@@ -164,7 +164,9 @@ def test_parameters_may_differ_by_method(graph):
     ("methods", "options", "message"),
     [
         (["magic"], {}, "method 'magic' is unknown"),
+        (["all", "magic"], {}, "method 'magic' is unknown"),
         ([], {}, "no method to compare"),
+        ({}, {}, "no method to compare"),
         (["attributes"], {"runs": 0}, "runs=0: at least one is needed"),
         (["attributes"], {"dim": 0}, "dim=0 makes no sense"),
         ({"attributes": {"colour": "red"}}, {}, "has no parameter 'colour'"),

@@ -20,6 +20,7 @@ def test_by_default_a_graph_is_compared_by_all_it_allows(graph):
 
 def test_tasks_come_in_one_order_whatever_was_asked(graph):
     assert names(choose_tasks(["link", "classify"], graph)[0]) == ["classify", "link"]
+    assert names(choose_tasks("cluster", graph)[0]) == ["cluster"]
 
 
 def test_what_cannot_be_scored_is_told_before_anything_is_trained(graph):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from typer import Exit, Option, echo
 
 from neural_brane.cli import evaluate_options, options
-from neural_brane.cli.reproduce import split_names
+from neural_brane.cli.parameters import split_names
+from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
     from neural_brane.comparison import Comparison, Standing
@@ -74,14 +75,19 @@ def compare(
     brane compare graph.txt --task link --methods all --time-limit 600 -o comparison
     """
     from neural_brane.cli.progress import counting
+    from neural_brane.comparison.result import JSON, PAGE
     from neural_brane.comparison.run import SHORT_LIST, open_store, prepare, run
+    from neural_brane.io.atomic import check_target
 
+    if output is not None:
+        check_target(output / PAGE, (".html",), ".html", ParameterError)
     graph = read_graph(source, labels, attributes, duplicates, self_loops)
     names = split_names(methods) or list(SHORT_LIST)
     order = prepare(graph, names, split_names(task) or None, runs=runs, dim=dim, device=device)
     for note in order.notes:
         echo(note, err=True)
-    echo(f"trainings: {len(order.trainings)}; those for links are without the held-out edges", err=True)
+    links = "; those for links are without the held-out edges" if "link" in (one.name for one in order.tasks) else ""
+    echo(f"trainings: {len(order.trainings)}{links}", err=True)
     with open_store(graph, output) as store:
         if kept := len(order.trainings) - len(store.missing(order.trainings)):
             echo(f"kept in {store.folder}: {kept} of them", err=True)
@@ -90,7 +96,7 @@ def compare(
     show(result)
     if output is not None:
         result.save(output)
-        echo(f"wrote {output / 'compare.html'} and {output / 'compare.json'}")
+        echo(f"wrote {output / PAGE} and {output / JSON}")
     echo(result.advice)
     if not any(result.best(name) for name in result.standings):
         raise Exit(1)

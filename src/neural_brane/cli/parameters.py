@@ -1,4 +1,4 @@
-"""A method and its parameters from what was typed."""
+"""Methods and their parameters from what was typed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from neural_brane.errors import ParameterError
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
     from neural_brane.methods.parameters import Parameter
+
+
+def split_names(names: list[str] | None) -> list[str]:
+    """Names that were given by commas, by repeating the option, or both."""
+    return [part.strip() for name in names or () for part in name.split(",") if part.strip()]
 
 
 def parse_settings(method: type[Embedder], texts: Iterable[str]) -> dict[str, Any]:

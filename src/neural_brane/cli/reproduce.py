@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Exit, Option, echo
 
+from neural_brane.cli.parameters import split_names
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -92,11 +94,6 @@ def reproduce(
         echo(f"failed: {one['method']} on {one['dataset']}, run {one['seed']}: {one['failure']}", err=True)
     if results.failures:
         raise Exit(1)
-
-
-def split_names(names: list[str] | None) -> list[str]:
-    """Names that were given by commas, by repeating the option, or both."""
-    return [part.strip() for name in names or () for part in name.split(",") if part.strip()]
 
 
 @contextmanager

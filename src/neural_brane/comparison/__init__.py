@@ -1,4 +1,4 @@
-"""Methods compared on one graph: the same splits for all, ranked per task, with what each of them costs."""
+"""Methods trained on one graph, scored on the same splits, and ranked per task."""
 
 from neural_brane.comparison.result import Comparison, Standing
 from neural_brane.comparison.run import compare

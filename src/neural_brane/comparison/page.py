@@ -34,11 +34,11 @@ def write_comparison(comparison: Comparison, path: Path) -> None:
 
 def _tiles(comparison: Comparison) -> list[tuple[str, str]]:
     """The best of every task, and the graph's size."""
-    tiles = [
-        (three_digits(best.score.mean), f"{TASKS[name].measures[best.ranked_by]} of {best.method}, best for {about}")
-        for name in comparison.standings
-        if (best := comparison.best(name)) is not None and (about := TASKS[name].about)
-    ]
+    tiles = []
+    for name in comparison.standings:
+        if (best := comparison.best(name)) is not None:
+            what = f"{TASKS[name].measures[best.ranked_by]} of {best.method}, best for {TASKS[name].about}"
+            tiles.append((three_digits(best.score.mean), what))
     graph = comparison.graph
     size = f"nodes, {graph['edges']:,} edges, {graph['attributes']:,} attributes, {graph['classes']:,} classes"
     return [*tiles, (f"{graph['nodes']:,}", size)]

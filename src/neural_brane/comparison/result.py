@@ -18,6 +18,7 @@ from neural_brane.trainings.training import Record
 
 CONFIDENCE = 0.95  # that a difference to the best beyond its interval is none of chance
 NONE = Repeats(())
+PAGE, JSON = "compare.html", "compare.json"  # the files of a comparison
 LEVEL = (
     f"≈ stands before a method that these runs do not tell from the best: the {100 * CONFIDENCE:g} % interval of their "
     "difference (Student's t, paired over runs with the same splits) holds zero."
@@ -124,9 +125,9 @@ class Comparison:
         """Write compare.html, one page that needs nothing else, and compare.json."""
         from neural_brane.comparison.page import write_comparison
 
-        with atomic(Path(folder) / "compare.json") as draft:
+        with atomic(Path(folder) / JSON) as draft:
             draft.write_text(json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        write_comparison(self, Path(folder) / "compare.html")
+        write_comparison(self, Path(folder) / PAGE)
 
 
 def rank(standings: Sequence[Standing]) -> tuple[Standing, ...]:

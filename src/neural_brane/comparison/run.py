@@ -28,7 +28,7 @@ SHORT_LIST = (
     "neural-brane", "propagated-attributes", "smoothed-attributes", "attributes", "tadw", "aane", "deepwalk",
 )  # fmt: skip
 ALL = "all"
-Methods = Sequence[str] | Mapping[str, dict[str, Any]]
+Methods = str | Sequence[str] | Mapping[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Order:
 def compare(
     graph: AttributedGraph,
     methods: Methods = SHORT_LIST,
-    tasks: Sequence[str] | None = None,
+    tasks: str | Sequence[str] | None = None,
     *,
     runs: int = 3,
     dim: int = 150,
@@ -78,8 +78,8 @@ def compare(
     Parameters
     ----------
     methods
-        Names; or "all" among them, for every method whose packages are installed; or a dict from a name to the
-        parameters that shall differ from the method's defaults.
+        Names; or "all", every method whose packages are installed; or a dict from a name to the parameters that
+        shall differ from the method's defaults.
     tasks
         Some of "classify", "cluster" and "link"; None takes all that the graph has labels and edges for.
     runs
@@ -100,9 +100,9 @@ def compare(
     Examples
     --------
     >>> from neural_brane import compare, load
-    >>> found = compare(load("stdlib"), ["attributes", "smoothed-attributes"], ["classify"], runs=1, dim=16)
+    >>> found = compare(load("stdlib"), ["attributes", "propagated-attributes"], "classify", runs=1, dim=32)
     >>> found.best("classify").method
-    'smoothed-attributes'
+    'propagated-attributes'
     """
     order = prepare(graph, methods, tasks, runs=runs, dim=dim, device=device)
     with open_store(graph, folder) as store:
@@ -110,34 +110,42 @@ def compare(
 
 
 def prepare(
-    graph: AttributedGraph, methods: Methods, tasks: Sequence[str] | None, *, runs: int, dim: int, device: str = "cpu"
+    graph: AttributedGraph,
+    methods: Methods,
+    tasks: str | Sequence[str] | None,
+    *,
+    runs: int,
+    dim: int,
+    device: str = "cpu",
 ) -> Order:
     """What a comparison comes to: mistakes in it are told here, before anything is trained."""
     if runs < 1:
         raise ParameterError(f"runs={runs}: at least one is needed")
     chosen, lacking = choose_tasks(tasks, graph)
     settings, absent = _choose_methods(methods)
+    if not settings:
+        raise ParameterError("no method to compare; name some, or take 'all'")
     place = resolve(device)
+    parameters = {name: _parameters(name, own, dim, place) for name, own in settings.items()}
     series = tuple(
         Series(name, some, tuple(_training(name, own, graph, seed, some) for seed in range(runs)))
-        for name, own in ((name, _parameters(name, own, dim, place)) for name, own in settings.items())
+        for name, own in parameters.items()
         for some in _by_training(chosen)
     )
     return Order(graph, tuple(chosen), series, runs, (*lacking, *absent))
 
 
 def _choose_methods(methods: Methods) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """The parameters by method, and a note on those that cannot be trained here."""
-    own = dict(methods) if isinstance(methods, Mapping) else {name: {} for name in methods}
-    absent = untrainable() if ALL in own else []
-    if ALL in own:
-        del own[ALL]
-        own = {name: own.get(name, {}) for name in METHODS if name in own or name not in absent}
-    if not own:
-        raise ParameterError("no method to compare; name some, or take 'all'")
-    left_out = [name for name in absent if name not in own]
-    note = f"left out: {', '.join(left_out)}: pip install 'neural-brane[torch]' to compare them too"
-    return own, [note] if left_out else []
+    """The parameters by method, and a note on those that "all" cannot mean here."""
+    if isinstance(methods, Mapping):
+        return dict(methods), []
+    names = [methods] if isinstance(methods, str) else list(methods)
+    if ALL not in names:
+        return {name: {} for name in names}, []
+    absent = [name for name in untrainable() if name not in names]
+    note = f"left out: {', '.join(absent)}: pip install 'neural-brane[torch]' to compare them too"
+    known = [name for name in METHODS if name not in absent]
+    return {name: {} for name in [*known, *names] if name != ALL}, [note] if absent else []
 
 
 def _parameters(name: str, own: dict[str, Any], dim: int, device: str) -> dict[str, Any]:

@@ -78,8 +78,9 @@ TASKS = {
 }
 
 
-def choose_tasks(names: Sequence[str] | None, graph: AttributedGraph) -> tuple[list[Task], list[str]]:
+def choose_tasks(names: str | Sequence[str] | None, graph: AttributedGraph) -> tuple[list[Task], list[str]]:
     """The tasks named, or all that the graph has enough for; and a note on those it lacks labels for."""
+    names = [names] if isinstance(names, str) else names
     for name in names or ():
         if name not in TASKS:
             close = difflib.get_close_matches(name, TASKS, n=1)
