@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +19,10 @@ if not Path("/dev/nvidiactl").exists():
 # What takes long: kernels of the GPU in an interpreter, whole trainings, other processes, browsers, builds.
 SLOW = (
     "docs/", "golden/", "kernels/gpu/", "kernels/cpu/test_step.py", "kernels/test_reference.py", "test_benchmarks.py",
-    "test_wheel.py", "cli/test_demo.py", "cli/test_reproduce.py", "cli/test_tune.py", "methods/test_deepwalk.py",
-    "methods/test_line.py", "methods/neural_brane/test_engines.py", "methods/neural_brane/test_published_scores.py",
-    "reproduce/report/", "reproduce/test_run.py", "trainings/test_compute.py", "tune/test_search.py",
+    "test_wheel.py", "cli/test_compare.py", "cli/test_demo.py", "cli/test_reproduce.py", "cli/test_tune.py",
+    "comparison/test_page.py", "comparison/test_run.py", "methods/test_deepwalk.py", "methods/test_line.py",
+    "methods/neural_brane/test_engines.py", "methods/neural_brane/test_published_scores.py", "reproduce/report/",
+    "reproduce/test_run.py", "trainings/test_compute.py", "tune/test_search.py",
 )  # fmt: skip
 
 
@@ -79,3 +83,14 @@ def real_data() -> Path:
     if not Path(folder, "citeseer").is_dir():
         pytest.skip("set NEURAL_BRANE_DATA to a folder of the published datasets to run this test")
     return Path(folder)
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    """A headless Chromium; skips the test where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="install playwright to open pages in a browser")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("install Chromium to open pages in a browser")
+    with playwright.sync_playwright() as play:
+        yield play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

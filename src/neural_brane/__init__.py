@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from neural_brane import methods as _methods
 
 if TYPE_CHECKING:
+    from neural_brane.comparison import Comparison, compare
     from neural_brane.datasets import load, read, synthetic
     from neural_brane.embedding import Embedding
     from neural_brane.errors import BraneError
@@ -23,14 +24,18 @@ __version__ = "0.1.0"
 _HOME = {
     "AttributedGraph": "graph",
     "BraneError": "errors",
+    "Comparison": "comparison",
     "Embedding": "embedding",
     "classify": "evaluate",
+    "compare": "comparison",
     "load": "datasets",
     "read": "datasets",
     "synthetic": "datasets",
 } | dict.fromkeys(_methods.__all__, "methods")
 
-__all__ = ["AttributedGraph", "BraneError", "Embedding", "classify", "load", "read", "synthetic"]
+__all__ = [
+    "AttributedGraph", "BraneError", "Comparison", "Embedding", "classify", "compare", "load", "read", "synthetic",
+]  # fmt: skip
 __all__ += _methods.__all__  # every registered method is public
 
 

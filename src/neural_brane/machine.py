@@ -4,6 +4,7 @@ import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 PACKAGES = ("neural-brane", "numpy", "scipy", "numba", "scikit-learn", "torch")
 
@@ -17,6 +18,12 @@ def describe_machine() -> dict[str, object]:
         "python": platform.python_version(),
         "packages": {name: found for name in PACKAGES if (found := _version(name))},
     }
+
+
+def machine_name(machine: dict[str, Any]) -> str:
+    """A machine in one line: processor, cores, memory, GPU."""
+    gpu = f", {machine['gpu']}" if "gpu" in machine else ""
+    return f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB{gpu}"
 
 
 def _processor() -> str:

@@ -41,7 +41,7 @@ def test_help_teaches_the_formats_within_eighty_columns():
 
 
 @pytest.mark.parametrize(
-    "command", ["embed", "evaluate", "split-edges", "datasets", "methods", "tune", "reproduce", "demo"]
+    "command", ["embed", "evaluate", "compare", "split-edges", "datasets", "methods", "tune", "reproduce", "demo"]
 )
 def test_every_command_has_help(command):
     result = CliRunner().invoke(app, [command, "--help"])

@@ -1,7 +1,7 @@
 import pytest
 
 from neural_brane import NeuralBrane, PropagatedAttributes
-from neural_brane.cli.parameters import find_method, parse_grid, parse_settings
+from neural_brane.cli.parameters import parse_grid, parse_settings, split_names
 from neural_brane.errors import ParameterError
 
 
@@ -29,7 +29,6 @@ def test_a_grid_is_a_list_of_values():
     assert grid == {"dim": [1, 2], "weights": [(1.0, 2.0), (3.0, 4.0)]}
 
 
-def test_an_unknown_method_is_answered_with_the_likeliest():
-    assert find_method("neural-brane") is NeuralBrane
-    with pytest.raises(ParameterError, match=r"method 'atributes' is unknown \(did you mean 'attributes'\?\)"):
-        find_method("atributes")
+def test_names_come_by_commas_and_by_repeating_the_option():
+    assert split_names(["tadw, line", "pte,"]) == ["tadw", "line", "pte"]
+    assert split_names(None) == []

@@ -25,6 +25,15 @@ def test_time_left_follows_the_present_rate():
     assert progress.remaining(at(0, rate=0.0)) == 0
 
 
+def test_time_left_goes_by_the_mean_rate_where_units_differ(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress.counting("comparison", steady=False, clock=iter([3.0, 13.0]).__next__) as report:
+        report(at(2, total=8, rate=500.0, loss=None, unit="trainings"))
+    assert "comparison: 2 of 8 trainings · 0:30 left" in capsys.readouterr().err
+
+
 def test_away_from_a_terminal_a_few_plain_lines_are_printed(capsys):
     with progress.reporting("citeseer") as report:
         for done in range(0, 3_000_001, 10_000):

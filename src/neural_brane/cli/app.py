@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from neural_brane.cli.compare import compare
 from neural_brane.cli.datasets import datasets
 from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
@@ -29,6 +30,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
   brane methods                                other ways to learn the vectors
+  brane compare graph.txt --labels classes.txt which of them is best for it
   brane reproduce                              the paper's experiments, again
 
 \b
@@ -93,6 +95,7 @@ app = typer.Typer(
 )
 app.command()(embed)
 app.command()(evaluate)
+app.command()(compare)
 app.command()(split_edges)
 app.command()(datasets)
 app.command()(methods)

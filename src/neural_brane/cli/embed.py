@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from neural_brane.cli import options as o
-from neural_brane.cli.parameters import find_method, parse_settings
+from neural_brane.cli.parameters import parse_settings
+from neural_brane.methods import find_method
 
 if TYPE_CHECKING:
     from neural_brane.graph import AttributedGraph

@@ -23,8 +23,7 @@ def methods(
     brane methods neural-brane
     """
     from neural_brane.cli.console import show_table
-    from neural_brane.cli.parameters import find_method
-    from neural_brane.methods import METHODS
+    from neural_brane.methods import METHODS, find_method
 
     if name is not None:
         show(find_method(name))

@@ -1,8 +1,7 @@
-"""A method and its parameters from what was typed."""
+"""Methods and their parameters from what was typed."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,9 @@ if TYPE_CHECKING:
     from neural_brane.methods.parameters import Parameter
 
 
-def find_method(name: str) -> type[Embedder]:
-    """The class of a method by its name."""
-    from neural_brane.methods import METHODS
-
-    if name not in METHODS:
-        close = difflib.get_close_matches(name, METHODS, n=1)
-        hint = f" (did you mean '{close[0]}'?)" if close else ""
-        raise ParameterError(f"method '{name}' is unknown{hint}; choose one of {', '.join(METHODS)}")
-    return METHODS[name]
+def split_names(names: list[str] | None) -> list[str]:
+    """Names that were given by commas, by repeating the option, or both."""
+    return [part.strip() for name in names or () for part in name.split(",") if part.strip()]
 
 
 def parse_settings(method: type[Embedder], texts: Iterable[str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from neural_brane.progress import noticing_compilation
@@ -38,17 +39,21 @@ def reporting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Repor
 
 
 @contextmanager
-def counting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Reporter]:
-    """A function to hand to whatever counts what it has done: a bar that goes away, or lines if it takes long."""
+def counting(title: str, *, steady: bool = True, clock: Clock = time.perf_counter) -> Iterator[Reporter]:
+    """A function to hand to whatever counts what it has done: a bar that goes away, or lines if it takes long.
+
+    steady: False where one unit takes far longer than another; the time left then goes by the mean since the start.
+    """
+    begun = clock()
 
     def count(progress: Progress) -> str:
         return f"{title}: {progress.done} of {progress.total} {progress.unit}"
 
     if not sys.stderr.isatty():
-        yield _lines(count, clock, clock() + QUIET)
+        yield _lines(count, clock, begun + QUIET)
         return
     with _bar(title, count) as (report, _):
-        yield report
+        yield report if steady else lambda progress: report(at_mean_rate(progress, clock() - begun))
 
 
 def _lines(text: Describe, clock: Clock, not_before: float) -> Reporter:
@@ -94,6 +99,11 @@ def describe(progress: Progress) -> str:
     if progress.per_node is not None:
         speed += f" · {progress.per_node:,.0f} for each node"
     return f"epoch {progress.epoch}/{progress.epochs}{loss} · {speed}"
+
+
+def at_mean_rate(progress: Progress, seconds: float) -> Progress:
+    """Progress with the mean rate of the seconds since the first unit was begun."""
+    return replace(progress, rate=progress.done / max(seconds, 1e-9))
 
 
 def remaining(progress: Progress) -> float:

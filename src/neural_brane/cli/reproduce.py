@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Exit, Option, echo
 
+from neural_brane.cli.parameters import split_names
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -70,16 +72,17 @@ def reproduce(
     brane reproduce --table classification --methods tadw,neural-brane --datasets citeseer --runs 3
     brane reproduce --all --runs 10 --jobs 8 --device cuda -o results
     """
-    from neural_brane.reproduce.plan import FULL, OUTPUTS, untrainable
+    from neural_brane.methods import untrainable
+    from neural_brane.reproduce.plan import FULL, OUTPUTS
     from neural_brane.reproduce.plan import quick as quick_scale
     from neural_brane.reproduce.run import prepare
     from neural_brane.reproduce.run import reproduce as run
 
     chosen: list[str] = [*([table] if table else []), *(figure or [])]
     wanted = [name for name in OUTPUTS if everything or not chosen or name in chosen]
-    names = _split(datasets)
+    names = split_names(datasets)
     scale = replace(quick_scale(*names) if quick else FULL, device=device)
-    work = prepare(output, scale, outputs=wanted, methods=_split(methods), datasets=names, runs=runs)
+    work = prepare(output, scale, outputs=wanted, methods=split_names(methods), datasets=names, runs=runs)
     kept = len(work.trainings) - len(work.missing)
     echo(f"trainings: {len(work.trainings)}, of which {kept} are kept in {work.store.folder}", err=True)
     if not methods and (absent := untrainable()):
@@ -91,10 +94,6 @@ def reproduce(
         echo(f"failed: {one['method']} on {one['dataset']}, run {one['seed']}: {one['failure']}", err=True)
     if results.failures:
         raise Exit(1)
-
-
-def _split(names: list[str] | None) -> list[str]:
-    return [part.strip() for name in names or () for part in name.split(",") if part.strip()]
 
 
 @contextmanager

@@ -48,8 +48,8 @@ def tune(
     brane tune node2vec reed98 --set epochs=2 --grid p=0.25,1,4
     """
     from neural_brane import datasets
-    from neural_brane.cli.parameters import find_method
     from neural_brane.cli.progress import counting
+    from neural_brane.methods import find_method
     from neural_brane.tune.search import candidates
     from neural_brane.tune.search import tune as search
     from neural_brane.tune.tuned import Tuned

@@ -6,9 +6,13 @@ another, and none is needed to show help.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
@@ -51,6 +55,21 @@ class Methods(Mapping[str, "type[Embedder]"]):
 
 
 METHODS = Methods()
+
+
+def find_method(name: str) -> type[Embedder]:
+    """The class of a method by its name; where there is none, the error names the likeliest one."""
+    if name not in METHODS:
+        close = difflib.get_close_matches(name, METHODS, n=1)
+        hint = f" (did you mean '{close[0]}'?)" if close else ""
+        raise ParameterError(f"method '{name}' is unknown{hint}; choose one of {', '.join(METHODS)}")
+    return METHODS[name]
+
+
+def untrainable() -> list[str]:
+    """The methods whose optional package is not installed."""
+    extras = {name: method.extra for name, method in METHODS.items()}
+    return [name for name, extra in extras.items() if extra is not None and find_spec(extra) is None]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any
 
 from neural_brane import datasets as known_datasets
 from neural_brane.datasets.registry import registry
 from neural_brane.errors import ParameterError
-from neural_brane.methods import METHODS
+from neural_brane.methods import METHODS, untrainable
 from neural_brane.trainings.fingerprint import SMALL
 from neural_brane.trainings.training import Training
 from neural_brane.tune.tuned import tuned
@@ -165,12 +164,6 @@ def choose_columns(names: Sequence[str]) -> list[Column]:
     if not names:
         return [column for column in COLUMNS if column.method not in untrainable()]
     return [column for column in COLUMNS if column.name in names or column.method in names]
-
-
-def untrainable() -> list[str]:
-    """The methods whose optional package is not installed."""
-    extras = {column.method: METHODS[column.method].extra for column in COLUMNS}
-    return [method for method, extra in extras.items() if extra is not None and find_spec(extra) is None]
 
 
 def choose_datasets(names: Sequence[str], scale: Scale) -> list[str]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from neural_brane.evaluate.repeats import Repeats
 from neural_brane.io.atomic import atomic
+from neural_brane.machine import machine_name
 from neural_brane.reproduce import paper
 from neural_brane.reproduce.plan import OURS, SHARES, Series
 from neural_brane.trainings.store import Store
@@ -165,12 +166,6 @@ def _curve(records: list[Record]) -> list[list[float]]:
     epochs = min(len(record["loss"]) for record in records)
     table = np.array([record["loss"][:epochs] for record in records])
     return [[round(float(column.mean()), 6), round(Repeats(tuple(column)).sd, 6)] for column in table.T]
-
-
-def machine_name(machine: Record) -> str:
-    """A machine in one line: processor, cores, memory, GPU."""
-    gpu = f", {machine['gpu']}" if "gpu" in machine else ""
-    return f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB{gpu}"
 
 
 def write_json(results: Results, path: Path, **more: Any) -> None:

@@ -1,1 +1,1 @@
-"""Trainings that are computed once and kept: for the search of parameters, the reproduction and the benchmarks."""
+"""Trainings that are computed once and kept: for the search, the comparison, the reproduction, benchmarks."""

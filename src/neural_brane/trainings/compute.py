@@ -31,15 +31,16 @@ def compute_missing(
     graph: AttributedGraph | None = None,
     jobs: int = 1,
     isolated: bool = True,
+    timeout: float | None = None,
 ) -> Iterator[Ended[Training]]:
     """Compute the trainings that the store lacks, `jobs` at a time, keep each, and yield it as it ends.
 
-    graph: the graph that all of them learn from; with None each loads its dataset. isolated: as in `pool.run`; a
-    training in a process of its own has one thread.
+    graph: the graph that all of them learn from; with None each loads its dataset. isolated, timeout: as in
+    `pool.run`; a training in a process of its own has one thread.
     """
     threads = 1 if isolated or jobs > 1 else None
     work = partial(compute, graph=graph, threads=threads)
-    for ended in run(work, store.missing(trainings), jobs=jobs, isolated=isolated):
+    for ended in run(work, store.missing(trainings), jobs=jobs, isolated=isolated, timeout=timeout):
         if not ended.failure:
             store.put(ended.task, ended.result)
         yield ended

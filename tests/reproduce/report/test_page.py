@@ -1,5 +1,4 @@
 import re
-import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -15,17 +14,6 @@ def report(everything, drawn, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(everything, drawn, path, trainings=640)
     return path
-
-
-@pytest.fixture
-def browser():
-    """A headless Chromium; skips the test where there is none."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="install playwright to open the report in a browser")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("install Chromium to open the report in a browser")
-    with playwright.sync_playwright() as play:
-        yield play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
 
 
 def test_the_report_is_whole_and_needs_nothing_else(report):

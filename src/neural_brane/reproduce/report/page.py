@@ -1,16 +1,13 @@
-"""The report: one HTML file that needs nothing else, neither files nor a network."""
+"""The report: one page with all tables, figures and sentences."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from html import escape
-from importlib import resources
 from pathlib import Path
-from string import Template
 
 from neural_brane import __version__
-from neural_brane.io.atomic import atomic
+from neural_brane.html.page import Section, write_page
 from neural_brane.reproduce.claims import FAILS, HOLDS, NOTE, PARTLY, SLACK, claims
 from neural_brane.reproduce.duels import duels
 from neural_brane.reproduce.paper import counterpart
@@ -46,37 +43,19 @@ FIGURES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A part of the report."""
-
-    anchor: str
-    title: str
-    body: str
-
-    def html(self) -> str:
-        """The section as HTML."""
-        return f'<section id="{self.anchor}"><h2>{escape(self.title)}</h2>{self.body}</section>'
-
-
 def write_report(results: Results, figures: dict[str, Path], path: Path, *, trainings: int) -> None:
     """Write the report; `figures` are the SVG files by name."""
-    sections = [section for section in _sections(results, figures) if section.body]
     quick = (
         "This is a quick run: trainings are tiny, to try all of the code. Its figures say nothing about the methods."
     )
-    text = Template(resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")).substitute(
+    write_page(
+        path,
         title="Neural-Brane: the paper's experiments, run again",
         lead=_lead(results),
-        warning=f'<p class="warning">{quick}</p>' if results.scale == "quick" else "",
-        tiles="".join(
-            f'<div class="tile"><b>{value}</b><span>{what}</span></div>' for value, what in _tiles(results, trainings)
-        ),
-        contents="".join(f'<a href="#{one.anchor}">{escape(one.title)}</a>' for one in sections),
-        sections="\n".join(one.html() for one in sections),
+        warning=quick if results.scale == "quick" else "",
+        tiles=_tiles(results, trainings),
+        sections=_sections(results, figures),
     )
-    with atomic(path) as draft:
-        draft.write_text(text, encoding="utf-8")
 
 
 def _sections(results: Results, figures: dict[str, Path]) -> list[Section]:

@@ -2,47 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from html import escape
 from itertools import groupby
-from typing import Any
 
+from neural_brane.html.table import Head, number, settings, table, text
 from neural_brane.reproduce.duels import Duel, best
 from neural_brane.reproduce.plan import COLUMNS, Column
 from neural_brane.reproduce.results import Cell, Results
 
 NONE = "-"
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """A heading; a click on it sorts by text or by number."""
-
-    html: str
-    kind: str = "number"
-    look: str = ""
-
-
-def table(heads: Sequence[Head], rows: Iterable[Sequence[str]], *, look: str = "", groups: str = "") -> str:
-    """A table that can be sorted; `rows` hold its <td> elements."""
-    top = "".join(
-        f'<th scope="col" data-sort="{head.kind}" class="{head.kind} {head.look}">{head.html}</th>' for head in heads
-    )
-    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-    head = f"<thead>{groups}<tr>{top}</tr></thead>"
-    return f'<div class="scroll"><table class="{look}">{head}\n<tbody>{body}</tbody></table></div>'
-
-
-def text(value: Any, look: str = "") -> str:
-    """A <td> of text."""
-    return f'<td class="text {look}">{escape(str(value))}</td>'
-
-
-def number(value: float | None, shown: str, look: str = "") -> str:
-    """A <td> of a number, which is sorted by its value and not by how it is shown."""
-    plain = "" if value is None else f"{value:.10g}"
-    return f'<td data-value="{plain}" class="{look}">{shown}</td>'
 
 
 def f1(value: float) -> str:
@@ -162,14 +131,10 @@ def parameters(results: Results) -> str:
     for one in results.find("classification", "macro_f1") + results.find("clustering", "nmi"):
         seen.setdefault((one.heading, one.dataset), one)
     rows = [
-        [text(heading), text(dataset), text(_settings(one.parameters), "long")]
+        [text(heading), text(dataset), text(settings(one.parameters), "long")]
         for (heading, dataset), one in seen.items()
     ]
     return table(heads, rows)
-
-
-def _settings(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in values.items() if value is not None)
 
 
 def everything(results: Results) -> str:
@@ -181,7 +146,7 @@ def everything(results: Results) -> str:
     ]  # fmt: skip
     rows = [
         [
-            text(one.output), text(one.dataset), text(one.heading), text(_settings(one.setting)), text(one.measure),
+            text(one.output), text(one.dataset), text(one.heading), text(settings(one.setting)), text(one.measure),
             number(one.train, "" if one.train is None else f"{100 * one.train:g} %"),
             number(one.mean, f"{one.mean:.4f}"), number(one.sd, f"{one.sd:.4f}"),
             number(one.runs, str(one.runs)),

@@ -1,0 +1,176 @@
+"""`brane compare`: which method is best for a graph of one's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from typer import Exit, Option, echo
+
+from neural_brane.cli import evaluate_options, options
+from neural_brane.cli.parameters import split_names
+from neural_brane.errors import ParameterError
+
+if TYPE_CHECKING:
+    from neural_brane.comparison import Comparison, Standing
+    from neural_brane.comparison.tasks import Task
+    from neural_brane.graph import AttributedGraph
+
+WIDEST, NARROWEST = 30, 8  # columns of a bar
+BESIDE = 46  # columns of what stands beside it
+EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+def compare(
+    source: options.Source,
+    labels: evaluate_options.Labels = None,
+    attributes: options.Attributes = None,
+    duplicates: options.Duplicates = "max",
+    self_loops: options.SelfLoops = "keep",
+    methods: Annotated[
+        list[str] | None,
+        Option(
+            metavar="<name,name|all>",
+            help="Methods to compare, or all that can be trained here (default neural-brane, propagated-attributes, "
+            "smoothed-attributes, attributes, tadw, aane, deepwalk).",
+        ),
+    ] = None,
+    task: Annotated[
+        list[str] | None,
+        Option(metavar="<classify,cluster,link>", help="What to compare by (default all that the graph allows)."),
+    ] = None,
+    runs: Annotated[int, Option(help="Trainings of each method, with seeds 0, 1, …")] = 3,
+    dim: Annotated[int, Option(help="Width of a vector.")] = 150,
+    device: Annotated[
+        Literal["cpu", "cuda", "auto"], Option(help="Where methods train that can train on a GPU.")
+    ] = "cpu",
+    jobs: Annotated[
+        int | None, Option(help="Trainings at a time, one thread each (default the number of cores).")
+    ] = None,
+    time_limit: Annotated[
+        float | None, Option(metavar="<seconds>", help="A training that takes longer fails (default no limit).")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        Option("--output", "-o", help="Folder for compare.html and compare.json; it also keeps finished trainings."),
+    ] = None,
+) -> None:
+    """Find out which method is best for a graph: all of them on the same splits, ranked per task.
+
+    \b
+    classify  Macro-F1 of logistic regression, half of the nodes to learn
+    cluster   NMI of k-means with the true number of classes
+    link      AUC of edges held out before training, ranked by the better
+              of cosine and the method's own score of a pair; these are
+              trainings of their own
+
+    A method that fails comes last, with the reason. ≈ stands before a method that these runs do not tell
+    from the best. With -o a run that was stopped, even killed, goes on where it was. The last line is advice.
+
+    \b
+    brane compare stdlib
+    brane compare graph.txt --attributes words.txt --labels classes.txt -o comparison
+    brane compare graph.txt --task link --methods all --time-limit 600 -o comparison
+    """
+    from neural_brane.cli.progress import counting
+    from neural_brane.comparison.result import JSON, PAGE
+    from neural_brane.comparison.run import SHORT_LIST, open_store, prepare, run
+    from neural_brane.io.atomic import check_target
+
+    if output is not None:
+        check_target(output / PAGE, (".html",), ".html", ParameterError)
+    graph = read_graph(source, labels, attributes, duplicates, self_loops)
+    names = split_names(methods) or list(SHORT_LIST)
+    order = prepare(graph, names, split_names(task) or None, runs=runs, dim=dim, device=device)
+    for note in order.notes:
+        echo(note, err=True)
+    links = "; those for links are without the held-out edges" if "link" in (one.name for one in order.tasks) else ""
+    echo(f"trainings: {len(order.trainings)}{links}", err=True)
+    with open_store(graph, output) as store:
+        if kept := len(order.trainings) - len(store.missing(order.trainings)):
+            echo(f"kept in {store.folder}: {kept} of them", err=True)
+        with counting("comparison", steady=False) as progress:
+            result = run(order, store, jobs=jobs or os.cpu_count() or 1, time_limit=time_limit, progress=progress)
+    show(result)
+    if output is not None:
+        result.save(output)
+        echo(f"wrote {output / PAGE} and {output / JSON}")
+    echo(result.advice)
+    if not any(result.best(name) for name in result.standings):
+        raise Exit(1)
+
+
+def read_graph(
+    source: str,
+    labels: str | None,
+    attributes: Path | None,
+    duplicates: Literal["max", "sum"],
+    self_loops: Literal["keep", "drop"],
+) -> AttributedGraph:
+    """The graph, with the labels given or with its own."""
+    from neural_brane import datasets
+
+    graph = datasets.read(source, attributes=attributes, duplicates=duplicates, self_loops=self_loops)
+    if labels is None:
+        return graph
+    ids, classes = datasets.read_labels(labels)
+    return graph.relabelled(dict(zip(ids.tolist(), classes.tolist(), strict=True)))
+
+
+def show(result: Comparison) -> None:
+    """Print the bars and the table of every task."""
+    from neural_brane.comparison.result import LEVEL
+    from neural_brane.comparison.tasks import TASKS
+
+    for name, standings in result.standings.items():
+        show_bars(TASKS[name], standings)
+        show_measures(TASKS[name], standings)
+    if any(one.level for standings in result.standings.values() for one in standings):
+        echo(LEVEL)
+
+
+def show_bars(task: Task, standings: Sequence[Standing]) -> None:
+    """Print a bar per method, best first."""
+    from rich.console import Console
+
+    from neural_brane.cli.console import show_table
+    from neural_brane.comparison.result import with_spread
+
+    width = min(max(Console().width - BESIDE, NARROWEST), WIDEST)
+    rows = [
+        ("", one.method, "failed", one.failure)
+        if one.failure
+        else (f"{place}", one.heading, with_spread(one.score), _bar(task, one, width))
+        for place, one in enumerate(standings, 1)
+    ]
+    title = f"{task.about}: {' or '.join(task.measures[name] for name in task.ranked_by)}"
+    show_table(("", "method", "mean ± sd", f"from {task.least:g} to 1"), rows, title=title, fold=True)
+
+
+def _bar(task: Task, one: Standing, width: int) -> str:
+    """A bar of full blocks and one that is partly filled."""
+    full, part = divmod(round(8 * width * task.share(one.score.mean)), 8)
+    return ("█" * full + EIGHTHS[part]).rstrip()
+
+
+def show_measures(task: Task, standings: Sequence[Standing]) -> None:
+    """Print every measure of every method, and what a training of it takes."""
+    from neural_brane.cli.console import show_table
+    from neural_brane.comparison.result import short_time, three_digits
+
+    scored = [one for one in standings if not one.failure]
+    measured = [name for name in task.measures if any(name in one.measures for one in scored)]
+    rows = [
+        (
+            one.method,
+            *(three_digits(one.measures[name].mean) if name in one.measures else "-" for name in measured),
+            short_time(one.seconds.mean),
+            f"{one.peak_mb:,.0f}",
+        )
+        for one in scored
+    ]
+    columns = [task.measures[name].removeprefix("AUC by ") for name in measured]
+    if rows:
+        show_table(("method", *columns, "seconds", "MB"), rows, right=(*columns, "seconds", "MB"))

@@ -1,0 +1,107 @@
+"""The tasks that methods are compared by: how each is scored, and which of its measures ranks."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neural_brane.errors import GraphError, ParameterError
+from neural_brane.evaluate import classify, hold_out_edges
+from neural_brane.graph import AttributedGraph
+from neural_brane.trainings.training import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something that vectors are good for."""
+
+    name: str
+    about: str  # what is told apart, in the plural: classes, clusters, links
+    scoring: Record  # of its trainings, as `trainings.score` takes it
+    measures: dict[str, str]  # by their names in a record: what people call them, in the order shown
+    ranked_by: tuple[str, ...]  # the measure that ranks; of several, the one that is best for the method
+    least: float  # a score that takes no skill, where bars begin
+    judged: str  # how, in a sentence or two
+
+    def value(self, record: Record, measure: str) -> float | None:
+        """A measure of one training, the mean over its splits or starts; None where the method has none."""
+        found = record.get(measure)
+        if isinstance(found, dict):  # by share of nodes trained on; there is one share here
+            (found,) = found.values()
+        return None if found is None else round(float(np.mean(found)), 6)
+
+    def share(self, score: float) -> float:
+        """How far a score lies on the way from no skill, 0, to perfection, 1."""
+        return min(max((score - self.least) / (1 - self.least), 0.0), 1.0)
+
+
+SHARE, SPLITS, STARTS, HELD_OUT = 0.5, 10, 10, 0.1
+TASKS = {
+    one.name: one
+    for one in (
+        Task(
+            name="classify",
+            about="classes",
+            scoring={"classes": {"train": [SHARE], "splits": SPLITS, "C": 1.0}},
+            measures={"macro_f1": "Macro-F1", "micro_f1": "Micro-F1"},
+            ranked_by=("macro_f1",),
+            least=0.0,
+            judged=f"Logistic regression (C = 1, vectors as they are) learns the classes of {100 * SHARE:g} % of the "
+            f"labelled nodes and predicts the others, in {SPLITS} random splits a run. Ranked by Macro-F1.",
+        ),
+        Task(
+            name="cluster",
+            about="clusters",
+            scoring={"clusters": {"starts": STARTS}},
+            measures={"nmi": "NMI", "purity": "purity", "ari": "ARI"},
+            ranked_by=("nmi",),
+            least=0.0,
+            judged=f"k-means with as many clusters as there are classes, {STARTS} starts a run, none of them picked "
+            "out. Ranked by NMI.",
+        ),
+        Task(
+            name="link",
+            about="links",
+            scoring={"links": {"share": HELD_OUT}},
+            measures={"auc_of_cosines": "AUC by cosine", "auc_own": "AUC by own score", "auc": "AUC by regression"},
+            ranked_by=("auc_of_cosines", "auc_own"),
+            least=0.5,
+            judged=f"A training of its own, on the graph without {100 * HELD_OUT:g} % of its edges, which are then "
+            "told from as many pairs without an edge. Ranked by the better of two measures that learn nothing more: "
+            "the cosine of two vectors and, where a method has one, its own score of a pair. The regression on "
+            "products of two vectors is shown beside them.",
+        ),
+    )
+}
+
+
+def choose_tasks(names: str | Sequence[str] | None, graph: AttributedGraph) -> tuple[list[Task], list[str]]:
+    """The tasks named, or all that the graph has enough for; and a note on those it lacks labels for."""
+    names = [names] if isinstance(names, str) else names
+    for name in names or ():
+        if name not in TASKS:
+            close = difflib.get_close_matches(name, TASKS, n=1)
+            hint = f" (did you mean '{close[0]}'?)" if close else ""
+            raise ParameterError(f"task '{name}' is unknown{hint}; choose from {', '.join(TASKS)}")
+    labelled = len(graph.classes) > 1
+    if names and not labelled and (lacking := [name for name in names if name != "link"]):
+        raise GraphError(
+            f"task '{lacking[0]}' needs labels of two classes or more, and graph '{graph.name}' has "
+            f"{len(graph.classes)}; give labels, or compare by link alone"
+        )
+    chosen = [task for name, task in TASKS.items() if (name in names if names else labelled or name == "link")]
+    for task in chosen:
+        _check(task, graph)
+    note = f"graph '{graph.name}' has no labels to compare by: by links alone"
+    return chosen, [] if names or labelled else [note]
+
+
+def _check(task: Task, graph: AttributedGraph) -> None:
+    """Refuse a graph that a task cannot score, before anything is trained on it."""
+    if task.name == "classify":
+        classify(np.zeros((len(graph), 1)), graph.labels, train=[SHARE], splits=1)
+    if task.name == "link":
+        hold_out_edges(graph, share=HELD_OUT)
