@@ -1,5 +1,4 @@
 import sys
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -115,13 +114,12 @@ def nodes_in_test_sets(training, graph):
     }
 
 
+@pytest.mark.filterwarnings("ignore:'arnetminer-15753' is loaded without")
 @pytest.mark.parametrize("dataset", [*FULL.datasets, "stdlib"])
 def test_no_node_that_tuning_has_seen_is_ever_tested(dataset, request):
     if dataset != "stdlib":
         request.getfixturevalue("real_data")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # one of the graphs lacks its attributes
-        graph = load(dataset)
+    graph = load(dataset)
     seen = set(np.flatnonzero(hide_test_labels(graph).labels != "").tolist())
     series = plan(["classification"], choose_columns(["deepwalk"]), [dataset], FULL, runs=FULL.runs)
     everything = [nodes_in_test_sets(training, graph) for training in trainings_of(series)]
