@@ -1,6 +1,7 @@
 """What is kept in docs/results/: its words are those of its numbers, and its methods those of today."""
 
 import importlib.util
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,3 +34,16 @@ def test_no_cell_is_stale():
     if not alike:
         pytest.skip("another kind of processor or library may give other last bits, and all cells are of one")
     assert stale(replace(results, cells=alike)) == [], "run brane reproduce --all"
+
+
+def test_pages_say_of_the_kept_results_what_is_so():
+    results = read_json(FOLDER / "results.json")
+    page = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    assert ("from before the tuning part was set aside" in page) == (not results.tuning)
+    advice = (
+        (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("## Where each is good")[1].split("\n## ")[0]
+    )
+    known = {f"{one.mean:.3f}".lstrip("0") for one in results.find("classification", "macro_f1", train=0.7)}
+    told = set(re.findall(r"(?<![\d\w])\.\d{3}", advice))
+    assert told
+    assert told <= known, "these figures are not those of the table at 70 %"
