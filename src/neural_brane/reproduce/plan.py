@@ -61,7 +61,6 @@ RECIPES = (RELEASED, DEFAULT, PAPER)
 MAPS = ("tadw", "aane", RELEASED)
 CLUSTERED = ("citeseer", "arnetminer")  # the datasets of the paper's clustering figure
 LINKED = ("deepwalk", "tadw", RELEASED, DEFAULT, "attributes", "smoothed-attributes", "propagated-attributes")
-LINK_RUNS = 3  # each a training of its own, on a graph that lacks the edges to be predicted
 LINKS_ONLY = ("arnetminer-15753",)  # datasets whose attributes are not at hand: methods on links alone are shown
 
 
@@ -73,6 +72,7 @@ class Scale:
     datasets: tuple[str, ...]
     mapped: tuple[str, ...]  # datasets drawn in the plane
     runs: int = 10
+    link_runs: int = 3  # each a training of its own, on a graph that lacks the edges to be predicted
     splits: int = 10
     starts: int = 10
     dim: int = DIM
@@ -101,7 +101,9 @@ def quick(*datasets: str) -> Scale:
     if not datasets:
         here = {record.name for record in known_datasets.list_datasets() if record.state in ("here", "cached")}
         datasets = ("caltech36" if "caltech36" in here else "stdlib",)
-    return Scale("quick", datasets, mapped=datasets, runs=2, splits=2, starts=2, dim=16, dims=(8, 16), sizes=SMALL)
+    return Scale(
+        "quick", datasets, mapped=datasets, runs=2, link_runs=1, splits=2, starts=2, dim=16, dims=(8, 16), sizes=SMALL
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ def _shown(output: str, columns: dict[str, Column], dataset: str, scale: Scale) 
 
 
 def _series(output: str, column: Column, dataset: str, setting: dict[str, Any], scale: Scale, runs: int) -> Series:
-    count = min(runs, column.most_runs, {"map": 1, "links": LINK_RUNS}.get(output, runs))
+    count = min(runs, column.most_runs, {"map": 1, "links": scale.link_runs}.get(output, runs))
     found = None if column.settings else tuned().get(dataset, {}).get(column.method)
     parameters = _parameters(column, found.parameters if found else column.settings, scale) | setting
     trainings = tuple(

@@ -12,7 +12,7 @@ from string import Template
 from neural_brane import __version__
 from neural_brane.io.atomic import atomic
 from neural_brane.reproduce.claims import FAILS, HOLDS, SLACK, UNJUDGED, claims
-from neural_brane.reproduce.duels import duels
+from neural_brane.reproduce.duels import CHANCE, duels
 from neural_brane.reproduce.notes import notes
 from neural_brane.reproduce.paper import counterpart
 from neural_brane.reproduce.plan import DEFAULT, RELEASED
@@ -164,7 +164,12 @@ def _claims(results: Results) -> str:
     items = [_item(*MARKS[claim.verdict], claim.headline, claim.claim, claim.evidence) for claim in claims(results)] + [
         _item("note", "i", "note", note.note, note.evidence) for note in notes(results)
     ]
-    return f'<ul class="claims">{"".join(items)}</ul>' if items else ""
+    lead = (
+        "<p>A claim of a difference holds where every row shows it beyond chance (paired t-test over the runs, "
+        f"p &lt; {CHANCE}), and does not where one row shows the contrary beyond chance; where chance explains what is "
+        "between, it cannot be judged here. In brackets: in how many rows it is shown.</p>"
+    )
+    return f'{lead}<ul class="claims">{"".join(items)}</ul>' if items else ""
 
 
 def _item(look: str, mark: str, headline: str, statement: str, evidence: str) -> str:
