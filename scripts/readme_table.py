@@ -30,28 +30,35 @@ BRIEF = (
 PAGES = {ROOT / "README.md": BRIEF, ROOT / "docs" / "reproduce.md": None}  # the rows of each; None for all
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 SHARE = 0.7
+TUNED = "†"
 
 
 def markdown(results: dict[str, Any], rows: tuple[str, ...] | None = None) -> str:
     """Macro-F1 at 70 % of methods on every dataset, the published figure in brackets, the best of all in bold.
 
-    rows: the headings of the methods to show; all when None.
+    rows: the headings of the methods to show, on the datasets that all of them have; everything when None.
     """
     cells = [
         one
         for one in results["cells"]
         if (one["output"], one["measure"], one["train"]) == ("classification", "macro_f1", SHARE)
     ]
-    datasets = list(dict.fromkeys(one["dataset"] for one in cells))
+    headings = dict.fromkeys(one["heading"] for one in cells) if rows is None else rows
+    there = {(one["heading"], one["dataset"]) for one in cells}
+    datasets = [
+        name
+        for name in dict.fromkeys(one["dataset"] for one in cells)
+        if rows is None or all((heading, name) in there for heading in rows)
+    ]
     most = {name: max(one["mean"] for one in cells if one["dataset"] == name) for name in datasets}
     heads = [f"{name} ({results['data'][name]['nodes']:,} nodes)" for name in datasets]
     lines = ["| Macro-F1, 70 % | " + " | ".join(heads) + " |", "| --- |" + " ---: |" * len(datasets)]
-    headings = dict.fromkeys(one["heading"] for one in cells)
-    for heading in headings if rows is None else rows:
+    for heading in headings:
         row = {one["dataset"]: one for one in cells if one["heading"] == heading}
         shown = [_cell(row[name], most[name]) if name in row else "-" for name in datasets]
         lines.append(f"| {heading} | " + " | ".join(shown) + " |")
-    return "\n".join(lines)
+    legend = ["", f"{TUNED} with parameters found by `brane tune`"] if any(TUNED in line for line in lines) else []
+    return "\n".join(lines + legend)
 
 
 def fill(page: str, table: str) -> str:
@@ -63,7 +70,7 @@ def fill(page: str, table: str) -> str:
 
 def _cell(one: dict[str, Any], most: float) -> str:
     mean = f"{one['mean']:.3f}".lstrip("0")
-    text = f"**{mean}**" if one["mean"] == most else mean
+    text = (f"**{mean}**" if one["mean"] == most else mean) + (TUNED if one["tuned"] else "")
     if one["published"] is not None and one["published_on"] == one["dataset"]:
         text += f" ({one['published']:.3f})".replace("(0", "(")
     return text

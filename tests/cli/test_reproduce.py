@@ -1,4 +1,5 @@
 import io
+import re
 
 from rich.console import Console
 from typer.testing import CliRunner
@@ -25,6 +26,18 @@ def test_lines_tell_what_was_computed_and_a_second_run_computes_nothing(tmp_path
     assert f"wrote {tmp_path / 'report.html'}" in first.stdout
     again = reproduce(*order, "-o", str(tmp_path))
     assert again.stderr.splitlines() == [f"trainings: 1, of which 1 are kept in {tmp_path / 'trainings'}"]
+
+
+def test_links_have_a_table_of_their_own_and_stale_methods_are_named(tmp_path):
+    order = ("--quick", "--table", "links", "--methods", "attributes", "--datasets", "stdlib", "--runs", "1")
+    first = reproduce(*order, "-o", str(tmp_path))
+    assert first.exit_code == 0, first.stderr
+    assert ", AUC of links 0." in first.stderr.splitlines()[1]
+    path = tmp_path / "results.json"
+    path.write_text(re.sub(r'"fingerprint": "\w+"', '"fingerprint": "0123456789abcdef"', path.read_text()))
+    again = reproduce(*order, "-o", str(tmp_path))
+    assert again.stderr.splitlines()[1].endswith("gives other vectors here and now: attributes")
+    assert len(reproduce(*order, "-o", str(tmp_path)).stderr.splitlines()) == 1
 
 
 def test_mistakes_are_told(tmp_path):

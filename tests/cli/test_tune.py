@@ -17,11 +17,16 @@ def test_a_search_prints_a_table_and_the_lines_to_keep_and_can_be_repeated(tmp_p
     assert "validation Macro-F1" in table
     entry = tomllib.loads(lines)["stdlib"]["attributes"]
     assert entry["parameters"] == {"dim": 8}
-    assert entry["candidates"] == 2
+    assert (entry["candidates"], entry["runs"]) == (2, 3)
+    assert len(entry["seen"]) == 16
     assert f"{entry['validation']:.4f} ±" in table
-    assert first.stderr.splitlines()[0] == "attributes on stdlib: 2 settings, kept in tune-attributes-stdlib"
+    assert (
+        first.stderr.splitlines()[0]
+        == "attributes on stdlib: 2 settings, 3 runs of each, kept in tune-attributes-stdlib"
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["tune-attributes-stdlib"]
-    assert len(list(tmp_path.glob("tune-attributes-stdlib/stdlib-attributes-0-*.json"))) == 2
+    for seed in range(3):
+        assert len(list(tmp_path.glob(f"tune-attributes-stdlib/stdlib-attributes-{seed}-*.json"))) == 2
     assert tune("attributes", "stdlib", "--grid", "dim=2,8").stdout == first.stdout
 
 

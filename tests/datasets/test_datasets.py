@@ -42,6 +42,43 @@ def test_published_data_is_read_as_the_paper_describes_it():
     assert cora.adjacency[cora.ids.tolist().index("35"), cora.ids.tolist().index("1033")] == 1
 
 
+@pytest.fixture
+def without_attributes(tmp_path, monkeypatch, real_data):
+    """arnetminer-15753 in a folder of its own, without its attribute file, which cannot be downloaded either."""
+
+    def refuse(address, target, pooch):
+        raise OSError("no network")
+
+    folder = tmp_path / "arnetminer-15753"
+    folder.mkdir()
+    for name in ("arnetminer_graph.txt", "arnetminer_node_labes.txt"):
+        (folder / name).symlink_to(real_data / "arnetminer-15753" / name)
+    monkeypatch.setenv("NEURAL_BRANE_DATA", str(tmp_path))
+    monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)
+    monkeypatch.setattr("pooch.HTTPDownloader", lambda timeout: refuse)
+    return folder
+
+
+def test_links_and_labels_are_loaded_without_attributes_that_are_missing_and_a_warning_says_so(without_attributes):
+    with pytest.warns(UserWarning, match=r"'arnetminer-15753' is loaded without its attributes: .* arnetminer_NodeAtt"):
+        graph = load("arnetminer-15753")
+    assert (len(graph), graph.edges, graph.attributes.shape[1]) == (15753, 109548, 0)
+    assert len(graph.classes) == 5
+    listed = {record.name: record for record in list_datasets()}["arnetminer-15753"]
+    assert (listed.state, listed.attributes) == ("here", None)
+
+
+@pytest.mark.filterwarnings("ignore:'arnetminer-15753' is loaded without")
+def test_a_damaged_attribute_file_or_a_missing_label_file_is_an_error(without_attributes):
+    (without_attributes / "arnetminer_NodeAtt.txt").write_text("0 1:1\n")
+    with pytest.raises(DatasetError, match="expects git-blob:45dc0c"):
+        load("arnetminer-15753")
+    (without_attributes / "arnetminer_NodeAtt.txt").unlink()
+    (without_attributes / "arnetminer_node_labes.txt").unlink()
+    with pytest.raises(DatasetError, match=r"needs arnetminer_node_labes\.txt"):
+        load("arnetminer-15753")
+
+
 def test_the_list_tells_where_files_are(tmp_path, monkeypatch):
     monkeypatch.setenv("NEURAL_BRANE_DATA", str(tmp_path / "own"))
     monkeypatch.setattr("pooch.os_cache", lambda project: tmp_path / "cache" / project)

@@ -146,6 +146,15 @@ def test_every_regression_is_counted(clouds, arguments, regressions):
     assert (seen[-1].done, seen[-1].total, seen[-1].unit) == (regressions, regressions, "regressions")
 
 
+def test_a_label_of_the_tuning_part_is_never_predicted(clouds):
+    vectors, labels = clouds
+    score = classify(vectors, labels, train=[0.3], splits=3, tuning=0.2)
+    kept = Splits.draw(np.arange(240), labels, splits=3, tuning=0.2)
+    assert score == classify(vectors, labels, train=[0.3], splits=kept)
+    assert score.as_dict()["tuning"] == 0.2
+    assert score.scores != classify(vectors, labels, train=[0.3], splits=3).scores
+
+
 def test_kept_splits_score_the_same(clouds):
     vectors, labels = clouds
     kept = Splits.draw(np.arange(240), labels, splits=2, seed=7, stratify=True)

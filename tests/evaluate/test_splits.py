@@ -3,6 +3,7 @@ import pytest
 
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate import Splits, random_splits
+from neural_brane.evaluate.splits import tuning_part
 
 
 def test_every_split_is_a_division_of_all_nodes():
@@ -40,6 +41,28 @@ def test_stratified_splits_divide_every_class_alike():
     assert len(set(plain)) > 1
 
 
+@pytest.mark.parametrize("stratify", [False, True])
+def test_the_tuning_part_is_trained_on_in_every_split_and_the_rest_is_drawn(stratify):
+    classes, part = np.repeat(["a", "b"], [60, 41]), tuning_part(101, 0.2)
+    assert len(part) == 20
+    parts = list(random_splits(classes, 0.3, tuning=0.2, stratify=stratify))
+    for train, test in parts:
+        assert len(train) == 30
+        assert np.isin(part, train).all()
+        assert sorted([*train, *test]) == list(range(101))
+    drawn = [frozenset(train.tolist()) - set(part.tolist()) for train, _ in parts]
+    assert len(set(drawn)) == 10
+    assert len(frozenset.union(*drawn)) > 50
+
+
+def test_the_tuning_part_is_always_the_same():
+    """Parameters in tune/tuned.toml were found on it: where it changes, they have to be searched again."""
+    assert tuning_part(20, 0.2).tolist() == [0, 1, 4, 6]
+    assert len(tuning_part(20, 0.0)) == 0
+    with pytest.raises(ParameterError, match=r"tuning=1\.5: the share to tune on must lie between 0 and 1"):
+        tuning_part(20, 1.5)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -47,6 +70,7 @@ def test_stratified_splits_divide_every_class_alike():
         ({"train": 0.01}, "leaves nothing to train on"),
         ({"train": 0.5, "splits": 0}, "splits=0"),
         ({"train": 0.5, "seed": -1}, "seed=-1"),
+        ({"train": 0.3, "tuning": 0.5}, "nodes that were tuned on would be tested"),
     ],
 )
 def test_senseless_settings_are_refused(arguments, message):
@@ -70,10 +94,10 @@ def test_kept_splits_are_the_random_ones():
 
 @pytest.mark.parametrize("ids", [IDS, np.arange(8) * 10])
 def test_a_file_gives_back_the_same_divisions_of_the_same_nodes_in_any_order(ids, tmp_path):
-    splits = Splits.draw(ids, CLASSES, splits=2, seed=1, stratify=True)
+    splits = Splits.draw(ids, CLASSES, splits=2, seed=1, stratify=True, tuning=0.25)
     splits.save(tmp_path / "splits.json")
     again = Splits.load(tmp_path / "splits.json")
-    assert (len(again), again.seed, again.stratify) == (2, 1, True)
+    assert (len(again), again.seed, again.stratify, again.tuning) == (2, 1, True, 0.25)
     turned = again.in_order_of(ids[::-1])
     for (train, _), (other, _) in zip(splits.parts(0.5), turned.parts(0.5), strict=True):
         assert ids[train].tolist() == ids[::-1][other].tolist()

@@ -72,6 +72,13 @@ def test_walks_turn_back_and_away_as_often_as_pecanpys(stdlib, pecanpy, order, p
     assert np.corrcoef(*visits)[0, 1] > 0.99
 
 
+@pytest.mark.parametrize(("method", "walks", "length"), [(DeepWalk, 80, 40), (Node2Vec, 10, 80)])
+def test_the_defaults_are_those_of_each_methods_own_paper(method, walks, length):
+    model = method()
+    assert (model.walks_per_node, model.walk_length, model.window) == (walks, length, 10)
+    assert model.learning_rate == 0.025
+
+
 def test_with_p_and_q_one_node2vec_is_deepwalk(small_graph):
     plain = DeepWalk(dim=4, walks_per_node=2, walk_length=9, seed=3).fit_transform(small_graph)
     second = Node2Vec(dim=4, walks_per_node=2, walk_length=9, p=1.0, q=1.0, seed=3).fit_transform(small_graph)
@@ -103,5 +110,5 @@ def test_a_rate_that_makes_it_diverge_is_named(small_graph):
 
 @pytest.mark.parametrize(("method", "expected"), [(DeepWalk, 0.6988), (Node2Vec, 0.6864)])
 def test_golden_value(stdlib, method, expected):
-    vectors = method(dim=32, walk_length=40, seed=0).fit_transform(stdlib).vectors
+    vectors = method(dim=32, walks_per_node=10, walk_length=40, seed=0).fit_transform(stdlib).vectors
     assert classify(vectors, stdlib.labels, train=[0.7]).at(0.7).macro.mean == pytest.approx(expected, abs=0.01)

@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from neural_brane.reproduce.duels import duels, paired
+from neural_brane.reproduce.duels import duel, duels, paired
+from neural_brane.reproduce.plan import choose_columns
 
 
 def test_the_paired_test_is_scipys():
@@ -37,3 +40,15 @@ def test_rivals_are_the_best_of_the_paper_and_the_best_baseline(fill):
     assert all(row.rival.group == "attribute baselines" for row in rows if row.rivals == "attribute baselines")
     assert all(row.difference > 0 and row.significant for row in rows if row.rivals == "methods of the paper")
     assert rows[0].as_dict()["runs"] == 3
+
+
+def test_a_duel_is_won_or_lost_beyond_chance_or_open(fill):
+    (cell,) = fill(["classification"], ["citeseer"], choose_columns(["tadw"])).find(
+        "classification", "macro_f1", train=0.7
+    )
+    values = [0.70, 0.71, 0.72, 0.73]
+    ours = replace(cell, values=values, mean=0.715)
+    lower = replace(cell, values=[0.60, 0.605, 0.62, 0.625], mean=0.6125)
+    near = replace(cell, values=[0.73, 0.69, 0.74, 0.69], mean=0.7125)
+    assert (duel(ours, lower).outcome, duel(lower, ours).outcome, duel(ours, near).outcome) == ("won", "lost", "open")
+    assert duel(ours, lower).rivals == "TADW"

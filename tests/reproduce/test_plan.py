@@ -1,19 +1,24 @@
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from neural_brane import load
 from neural_brane.errors import ParameterError
+from neural_brane.evaluate import random_splits
 from neural_brane.methods import METHODS
 from neural_brane.reproduce.plan import (
     COLUMNS,
     FULL,
+    LINKED,
     OUTPUTS,
     choose_columns,
     choose_datasets,
     plan,
     quick,
 )
+from neural_brane.tune.search import hide_test_labels
 from neural_brane.tune.tuned import Tuned
 
 
@@ -36,7 +41,8 @@ def test_a_training_that_serves_several_outputs_is_computed_once(store):
     distinct = store.distinct(trainings_of(series))
     # Of each dataset; the dimension 150 and max pooling are the table's.
     table, few, dimension, pooling = 14 * 10, 2 * 3, 5 * 10, 10
-    assert len(distinct) == 4 * (table + few + dimension + pooling)
+    links, links_only = 7 * 3, 3 * 10
+    assert len(distinct) == 4 * (table + few + dimension + pooling + links) + links_only
     assert len(distinct) < len(trainings_of(series))
 
 
@@ -64,6 +70,7 @@ def test_tuned_parameters_are_used_and_recipes_are_not_tuned(monkeypatch):
     assert parameters[0] == {"dim": 150, "l2": 0.5}
     assert [one["recipe"] for one in parameters[1:]] == ["released", "default", "paper"]
     assert not any("l2" in one for one in parameters[1:])
+    assert [one.tuned for one in series] == [True, False, False, False]
 
 
 def test_a_quick_plan_is_small_and_has_every_output_and_method():
@@ -71,7 +78,63 @@ def test_a_quick_plan_is_small_and_has_every_output_and_method():
     series = plan(OUTPUTS, COLUMNS, scale.datasets, scale, runs=scale.runs)
     assert {one.output for one in series} == set(OUTPUTS)
     assert all(one.parameters["dim"] <= 16 for one in trainings_of(series))
-    assert all(one.scoring["classes"]["splits"] == 2 for one in trainings_of(series))
+    scored = [one.scoring["classes"] for one in trainings_of(series) if "classes" in one.scoring]
+    assert {one["splits"] for one in scored} == {2}
+
+
+def test_a_graph_without_attributes_has_the_methods_on_links_alone():
+    series = plan(OUTPUTS, COLUMNS, ["arnetminer-15753"], FULL, runs=10)
+    assert [(one.output, one.column.name, len(one.trainings)) for one in series] == [
+        (output, name, 10)
+        for output in ("classification", "clustering")
+        for name in ("deepwalk", "line", "node2vec")
+    ]  # fmt: skip
+
+
+def test_links_are_held_out_of_three_trainings_that_score_nothing_else():
+    series = plan(["links"], COLUMNS, ["reed98"], FULL, runs=10)
+    assert [one.column.name for one in series] == [column.name for column in COLUMNS if column.name in LINKED]
+    assert {len(one.trainings) for one in series} == {3}
+    assert all(one.scoring == {"links": {"share": 0.1}} for one in trainings_of(series))
+    assert len(plan(["links"], COLUMNS, ["reed98"], FULL, runs=2)[0].trainings) == 2
+
+
+def nodes_in_test_sets(training, graph):
+    """The nodes that a training's splits test, of all shares and splits."""
+    labelled = np.flatnonzero(graph.labels != "")
+    options = {"seed": training.seed} | training.scoring["classes"]
+    shares, _ = options.pop("train"), options.pop("C")
+    return {
+        int(node)
+        for share in shares
+        for _, rows in random_splits(graph.labels[labelled], share, **options)
+        for node in labelled[rows]
+    }
+
+
+@pytest.mark.filterwarnings("ignore:'arnetminer-15753' is loaded without")
+@pytest.mark.parametrize("dataset", [*FULL.datasets, "stdlib"])
+def test_no_node_that_tuning_has_seen_is_ever_tested(dataset, request):
+    if dataset != "stdlib":
+        request.getfixturevalue("real_data")
+    graph = load(dataset)
+    seen = set(np.flatnonzero(hide_test_labels(graph).labels != "").tolist())
+    series = plan(["classification"], choose_columns(["deepwalk"]), [dataset], FULL, runs=FULL.runs)
+    everything = [nodes_in_test_sets(training, graph) for training in trainings_of(series)]
+    assert len(everything) == 10
+    assert seen.isdisjoint(set.union(*everything))
+    assert set.union(*everything) | seen >= set(range(len(graph))) - set(np.flatnonzero(graph.labels == "").tolist())
+
+
+@pytest.mark.parametrize("change", [{"TUNING_SEED": 1}, {"TUNING": 0.25}])
+def test_another_tuning_part_would_be_tested(change, monkeypatch):
+    graph = load("stdlib")
+    (series,) = plan(["classification"], choose_columns(["deepwalk"]), ["stdlib"], FULL, runs=1)
+    nodes = nodes_in_test_sets(series.trainings[0], graph)
+    for name, value in change.items():
+        module = "evaluate.splits" if name == "TUNING_SEED" else "tune.search"
+        monkeypatch.setattr(f"neural_brane.{module}.{name}", value)
+    assert not nodes.isdisjoint(np.flatnonzero(hide_test_labels(graph).labels != "").tolist())
 
 
 def test_names_that_are_not_known():

@@ -1,10 +1,12 @@
 import csv
 import json
+from dataclasses import replace
 
 import pytest
 
 from neural_brane.reproduce.plan import choose_columns
-from neural_brane.reproduce.results import write_csv, write_json
+from neural_brane.reproduce.results import read_json, stale, write_csv, write_json
+from neural_brane.trainings.fingerprint import fingerprint
 
 
 def test_a_cell_is_the_mean_over_runs_beside_the_published_figure(fill):
@@ -45,6 +47,44 @@ def test_a_curve_is_as_long_as_its_shortest_run(fill):
 
     (cell,) = fill(["convergence"], ["reed98"], runs=2, change=shorten).cells
     assert len(cell.curve) == 20
+
+
+def test_link_cells_are_those_that_the_records_have(fill):
+    results = fill(["links"], ["citeseer"], choose_columns(["tadw", "neural-brane-default"]), runs=5)
+    assert [(one.column, one.measure, one.runs) for one in results.cells] == [
+        ("tadw", "auc_of_cosines", 3),
+        ("tadw", "auc", 3),
+        ("neural-brane-default", "auc_of_cosines", 3),
+        ("neural-brane-default", "auc", 3),
+        ("neural-brane-default", "auc_own", 3),
+    ]
+    assert all(0.7 <= one.mean <= 0.9 and one.published is None for one in results.cells)
+
+
+def test_the_nine_cells_of_the_papers_arnetminer_are_comparable(fill):
+    cells = fill(["classification"], ["arnetminer-15753"]).find("classification", "macro_f1")
+    assert len(cells) == 9
+    assert all(one.comparable for one in cells)
+    assert [one.published for one in cells if one.column == "node2vec"] == [0.7729, 0.7837, 0.7877]
+
+
+def test_a_cell_says_whether_it_is_tuned_and_what_computed_it(fill, tmp_path):
+    results = fill(["classification"], ["citeseer"], choose_columns(["tadw", "nnmf"]))
+    assert {(one.column, one.tuned) for one in results.cells} == {("tadw", True), ("nnmf", False)}
+    assert all(len(one.fingerprint) == 16 for one in results.cells)
+    write_json(results, tmp_path / "r.json")
+    assert read_json(tmp_path / "r.json") == replace(results, maps={})
+
+
+def test_a_method_that_computes_something_else_today_is_named(fill):
+    results = fill(["classification"], ["citeseer"], choose_columns(["attributes", "smoothed-attributes"]))
+    cells = [
+        replace(one, fingerprint=fingerprint(one.method, one.parameters)) if one.method == "attributes" else one
+        for one in results.cells
+    ]
+    assert stale(results) == ["attributes", "smoothed-attributes"]
+    assert stale(replace(results, cells=cells)) == ["smoothed-attributes"]
+    assert stale(replace(results, cells=[replace(one, fingerprint="") for one in cells])) == []
 
 
 def test_files_hold_every_cell(fill, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from neural_brane import load
 from neural_brane.errors import BraneError
-from neural_brane.trainings.compute import compute, compute_all, compute_missing, peak_memory
+from neural_brane.trainings.compute import compute, compute_all, compute_missing, data_facts, peak_memory
 from neural_brane.trainings.pool import run
 from neural_brane.trainings.store import Store
 
@@ -27,6 +27,12 @@ def test_a_training_is_computed_scored_and_described(training, graph):
     assert record["peak_mb"] > 50
     assert record["loss"] == []
     assert "numpy" in record["machine"]["packages"]
+
+
+@pytest.mark.usefixtures("real_data")
+def test_a_graph_is_described_with_its_components():
+    facts = data_facts(load("arnetminer"))
+    assert (facts["nodes"], facts["components"], facts["largest_component"]) == (5509, 1852, 310)
 
 
 def test_the_loss_of_every_epoch_is_kept_and_no_score_that_is_not_wanted(training, graph):

@@ -18,5 +18,6 @@ def test_the_grid_of_the_paper_is_for_those_who_have_the_parameter():
     assert 5e-5 in found["l2"]
     assert grid(METHODS["attributes"]) == {}
     assert grid(METHODS["deepwalk+nnmf"])["walk_length"] == [20, 40, 60, 80]
+    assert grid(METHODS["node2vec"]) == {"learning_rate": [0.025], "p": [0.25, 1.0, 4.0], "q": [0.25, 0.5, 1.0, 4.0]}
     assert min(grid(METHODS["graphsage"])["learning_rate"]) == 1e-6
     assert "walk_length" not in grid(METHODS["graphsage"])

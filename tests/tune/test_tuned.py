@@ -1,9 +1,11 @@
 import pytest
 
+from neural_brane import load
 from neural_brane.datasets.registry import registry
 from neural_brane.errors import ParameterError
 from neural_brane.methods import METHODS
 from neural_brane.tune import tuned as module
+from neural_brane.tune.search import RUNS, hide_test_labels
 from neural_brane.tune.tuned import Tuned, parse, tuned, tuned_parameters
 
 
@@ -17,8 +19,20 @@ def test_tuned_values_are_parameters_of_known_methods_and_datasets():
             assert chosen.candidates >= 1
 
 
+@pytest.mark.usefixtures("real_data")
+@pytest.mark.filterwarnings("ignore:'arnetminer-15753' is loaded without")
+def test_tuned_values_were_found_on_the_tuning_part_of_today():
+    entries = [one for methods in tuned().values() for one in methods.values()]
+    if not any(one.seen for one in entries):
+        pytest.skip("tuned.toml is older than the tuning part; run scripts/tune_all.py")
+    assert all(one.runs == RUNS for one in entries)
+    for dataset, methods in tuned().items():
+        today = hide_test_labels(load(dataset)).digest()
+        assert {name: one.seen for name, one in methods.items()} == dict.fromkeys(methods, today)
+
+
 def test_what_is_written_is_what_is_read():
-    chosen = Tuned({"learning_rate": 1e-5, "sizes": (25, 10), "bias": True, "kind": "slow"}, 0.6789, 16)
+    chosen = Tuned({"learning_rate": 1e-5, "sizes": (25, 10), "bias": True, "kind": "slow"}, 0.6789, 16, 3, "0123abcd")
     assert parse(chosen.as_toml("deepwalk+nnmf", "arnetminer-15753")) == {"arnetminer-15753": {"deepwalk+nnmf": chosen}}
 
 

@@ -16,13 +16,20 @@ from typer import Exit, Option, echo
 from neural_brane.cli.parameters import split_names
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    import rich.table
 
     from neural_brane.reproduce.run import Work
     from neural_brane.trainings.pool import Ended
     from neural_brane.trainings.training import Training
 
     Watch = Callable[[Ended[Training]], None]
+
+
+class Table(StrEnum):
+    """The paper's table, and one that it does not have."""
+
+    CLASSIFICATION = "classification"
+    LINKS = "links"
 
 
 class Figure(StrEnum):
@@ -36,16 +43,16 @@ class Figure(StrEnum):
 
 
 def reproduce(
-    table: Annotated[Literal["classification"] | None, Option(help="Compute this table.")] = None,
+    table: Annotated[list[Table] | None, Option(help="Compute this table; may be repeated.")] = None,
     figure: Annotated[list[Figure] | None, Option(help="Compute this figure; may be repeated.")] = None,
     everything: Annotated[
-        bool, Option("--all", help="Compute the table and all figures, as when none is named.")
+        bool, Option("--all", help="Compute the tables and all figures, as when none is named.")
     ] = False,
     methods: Annotated[
         list[str] | None, Option(metavar="<name,name>", help="Only these methods; 'brane methods' lists them.")
     ] = None,
     datasets: Annotated[
-        list[str] | None, Option(metavar="<name,name>", help="Only these datasets (default the paper's four).")
+        list[str] | None, Option(metavar="<name,name>", help="Only these datasets (default the paper's).")
     ] = None,
     runs: Annotated[
         int | None, Option(help="Trainings of each method (default 10; GraphSAGE and Graph2Gauss have 3 at most).")
@@ -64,7 +71,8 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments again and set the results beside its numbers.
 
-    Every training is kept in OUTPUT as it ends; a run that was stopped, even killed, goes on where it was.
+    Every training is kept in OUTPUT as it ends; a run that was stopped, even killed, goes on where it was. A cell whose
+    method computes something else today is computed again.
     OUTPUT gets report.html, results.json, results.csv and the figures as PNG and SVG.
 
     \b
@@ -75,16 +83,19 @@ def reproduce(
     from neural_brane.methods import untrainable
     from neural_brane.reproduce.plan import FULL, OUTPUTS
     from neural_brane.reproduce.plan import quick as quick_scale
+    from neural_brane.reproduce.results import read_json, stale
     from neural_brane.reproduce.run import prepare
     from neural_brane.reproduce.run import reproduce as run
 
-    chosen: list[str] = [*([table] if table else []), *(figure or [])]
+    chosen: list[str] = [*(table or []), *(figure or [])]
     wanted = [name for name in OUTPUTS if everything or not chosen or name in chosen]
     names = split_names(datasets)
     scale = replace(quick_scale(*names) if quick else FULL, device=device)
     work = prepare(output, scale, outputs=wanted, methods=split_names(methods), datasets=names, runs=runs)
     kept = len(work.trainings) - len(work.missing)
     echo(f"trainings: {len(work.trainings)}, of which {kept} are kept in {work.store.folder}", err=True)
+    if (output / "results.json").exists() and (changed := stale(read_json(output / "results.json"))):
+        echo(f"computed again, as the method gives other vectors here and now: {', '.join(changed)}", err=True)
     if not methods and (absent := untrainable()):
         echo(f"left out: {', '.join(absent)}: pip install 'neural-brane[torch]' to train them too", err=True)
     with _watching(work) as watch:
@@ -127,19 +138,23 @@ def in_a_line(ended: Ended[Training]) -> str:
     name = f"{training.method} on {training.dataset}, run {training.seed}"
     if ended.failure:
         return f"{name}: FAILED: {ended.failure}"
+    cost = f"{name}: {record['seconds']:.1f} s, {record['peak_mb']:.0f} MB"
+    if "macro_f1" not in record:
+        return f"{cost}, AUC of links {record['auc']:.4f}"
     share, scores = list(record["macro_f1"].items())[-1]
-    mean = sum(scores) / len(scores)
-    return f"{name}: {record['seconds']:.1f} s, {record['peak_mb']:.0f} MB, Macro-F1 {mean:.4f} at {float(share):.0%}"
+    return f"{cost}, Macro-F1 {sum(scores) / len(scores):.4f} at {float(share):.0%}"
 
 
-def progress_table(work: Work, ended: list[Ended[Training]]) -> Table:
+def progress_table(work: Work, ended: list[Ended[Training]]) -> rich.table.Table:
     """Methods down, datasets across: how many of their trainings are done, and how many failed."""
+    import rich.table
     from rich import box
-    from rich.table import Table
 
     datasets = list(dict.fromkeys(training.dataset for training in work.trainings))
     done = len(work.trainings) - len(work.missing) + len(ended)
-    shown = Table(box=box.SIMPLE_HEAD, title=f"{done} of {len(work.trainings)} trainings", title_justify="left")
+    shown = rich.table.Table(
+        box=box.SIMPLE_HEAD, title=f"{done} of {len(work.trainings)} trainings", title_justify="left"
+    )
     shown.add_column("method")
     for dataset in datasets:
         shown.add_column(dataset, justify="right")

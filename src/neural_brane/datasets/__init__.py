@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +41,8 @@ def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "
     """Load a dataset by name, or make one with `synthetic:NODES`.
 
     Files are looked for in the folder that the environment variable NEURAL_BRANE_DATA names, then in the
-    cache, and then downloaded to the cache.
+    cache, and then downloaded to the cache. Of arnetminer-15753, links and labels are loaded without the attributes
+    where their file cannot be had; a warning says so.
 
     >>> "asyncio" in load("stdlib").ids
     True
@@ -50,9 +52,22 @@ def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "
     if name not in registry():
         raise DatasetError(f"there is no dataset '{name}'{_nearest(name)}; choose from {_names()}")
     dataset = registry()[name]
-    paths = {file.role: fetch(dataset, file) for file in dataset.files}
+    paths = _fetch_all(dataset)
     graph = read_graph(paths.pop("graph"), **paths, duplicates=duplicates, self_loops=self_loops)
     return graph.renamed(name).relabelled(_shorten(graph.labels, dataset.label_separator))
+
+
+def _fetch_all(dataset: Dataset) -> dict[str, Path]:
+    """The path of every file by its role; an optional one that cannot be had is left out, with a warning."""
+    paths = {}
+    for file in dataset.files:
+        try:
+            paths[file.role] = fetch(dataset, file)
+        except DatasetError as error:
+            if not file.optional or find(dataset, file)[1] is not None:
+                raise
+            warnings.warn(f"'{dataset.name}' is loaded without its {file.role}: {error}", stacklevel=3)
+    return paths
 
 
 def read(
@@ -108,7 +123,7 @@ def list_datasets() -> list[Listing]:
 
 
 def _listing(dataset: Dataset) -> Listing:
-    found = [find(dataset, file) for file in dataset.files]
+    found = [find(dataset, file) for file in dataset.files if not file.optional]
     # One file that is missing, or only cached, decides for the whole dataset.
     order = ["not downloaded", "cached", "here", "in the package"]
     state = min((state for state, _ in found), key=order.index)

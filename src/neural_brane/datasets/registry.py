@@ -18,6 +18,7 @@ class File:
     hash: str = ""
     address: str = ""
     member: str = ""  # the file's name inside the archive at the address, where there is one
+    optional: bool = False  # the graph can be loaded without it, with a warning
 
 
 @dataclass(frozen=True, slots=True)

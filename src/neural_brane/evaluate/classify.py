@@ -46,6 +46,7 @@ class Classification:
     splits: int
     seed: int | None
     stratify: bool
+    tuning: float = 0.0
     C: float | str = 1.0
 
     def at(self, train: float) -> Score:
@@ -64,6 +65,7 @@ class Classification:
             "splits": self.splits,
             "seed": self.seed,
             "stratify": self.stratify,
+            "tuning": self.tuning,
             "C": self.C,
             "scores": [score.as_dict() for score in self.scores],
         }
@@ -77,6 +79,7 @@ def classify(
     splits: int | Splits = 10,
     seed: int = 0,
     stratify: bool = False,
+    tuning: float = 0.0,
     C: float | Literal["cv"] = 1.0,
     progress: Reporter | None = None,
 ) -> Classification:
@@ -97,6 +100,8 @@ def classify(
         nodes in the order of the vectors.
     stratify
         Divide every class in the same proportion; the paper draws without regard to class.
+    tuning
+        The share of the nodes that parameters were tuned on; `random_splits` never tests them.
     C
         The inverse of the penalty; or "cv", the best of `C_GRID` by Macro-F1 in stratified five-fold
         cross-validation inside each training part.
@@ -116,7 +121,7 @@ def classify(
     table, target, classes, unlabelled = prepare(vectors, labels)
     _check_counts(target, classes)
     if not isinstance(splits, Splits):
-        splits = Splits.draw(np.arange(len(table)), target, splits=splits, seed=seed, stratify=stratify)
+        splits = Splits.draw(np.arange(len(table)), target, splits=splits, seed=seed, stratify=stratify, tuning=tuning)
     if len(splits.ids) != len(table):
         raise EmbeddingError(
             f"splits of {len(splits.ids)} nodes, {len(table)} labelled vectors: draw splits of these nodes"
@@ -130,7 +135,7 @@ def classify(
             results = [_score(table, target, *parts, C, meter) for parts in splits.parts(share)]
             macro, micro, chosen = zip(*results, strict=True)
             scores.append(Score(share, Repeats(macro), Repeats(micro), chosen))
-    origin = (len(splits), splits.seed, splits.stratify)
+    origin = (len(splits), splits.seed, splits.stratify, splits.tuning)
     return Classification(tuple(scores), len(table), unlabelled, classes, *origin, C)
 
 

@@ -17,10 +17,24 @@ from neural_brane.io.atomic import atomic
 
 Pair = tuple[np.ndarray, np.ndarray]
 NOTE = "split k trains on the first round(share * nodes) of orders[k], rows of ids, and is tested on the others"
+TUNING_SEED = 1_000_003  # of the tuning part: none of the small seeds of splits
+
+
+def tuning_part(nodes: int, share: float) -> np.ndarray:
+    """The rows of the labelled nodes that parameters may be tuned on: always the same ones for a `share`.
+
+    They are drawn whatever their class: a draw by class would depend on the labels that tuning must not see.
+
+    >>> tuning_part(10, 0.2).tolist() == tuning_part(10, 0.2).tolist()
+    True
+    """
+    if not 0 <= share < 1:
+        raise ParameterError(f"tuning={share}: the share to tune on must lie between 0 and 1, as in 0.2")
+    return np.sort(np.random.default_rng(TUNING_SEED).permutation(nodes)[: round(share * nodes)])
 
 
 def random_splits(
-    classes: np.ndarray, train: float, *, splits: int = 10, seed: int = 0, stratify: bool = False
+    classes: np.ndarray, train: float, *, splits: int = 10, seed: int = 0, stratify: bool = False, tuning: float = 0.0
 ) -> Iterator[Pair]:
     """Yield `splits` pairs (rows to train on, rows to test on) of nodes whose classes (nodes,) are given.
 
@@ -28,11 +42,14 @@ def random_splits(
     divided in the same proportion. The divisions depend on the arguments alone, so that all methods are scored
     on the same ones. Split k uses one shuffle at every share: its 30 % part lies within its 50 % part.
 
+    tuning: the share of the nodes that parameters were tuned on. This `tuning_part` is trained on in every split, so
+    that no label that tuning has seen is predicted; the rest of the training nodes is drawn at random.
+
     >>> [(len(a), len(b)) for a, b in random_splits(np.zeros(10), 0.3, splits=2)]
     [(3, 7), (3, 7)]
     """
-    size = _size(len(classes), train)
-    for order in _orders(classes, splits, seed, stratify):
+    size = _size(len(classes), train, tuning)
+    for order in _orders(classes, splits, seed, stratify, tuning):
         yield order[:size], order[size:]
 
 
@@ -49,21 +66,29 @@ class Splits:
     orders: np.ndarray  # (splits, nodes) int32: a shuffle of the nodes per split; its first part is trained on
     seed: int | None = None  # None where another program drew them
     stratify: bool = False
+    tuning: float = 0.0  # the share of the nodes that parameters were tuned on: every order begins with them
 
     @classmethod
     def draw(
-        cls, ids: np.ndarray, classes: np.ndarray, *, splits: int = 10, seed: int = 0, stratify: bool = False
+        cls,
+        ids: np.ndarray,
+        classes: np.ndarray,
+        *,
+        splits: int = 10,
+        seed: int = 0,
+        stratify: bool = False,
+        tuning: float = 0.0,
     ) -> Self:
         """The divisions that `random_splits` yields, of nodes by their ids."""
-        orders = np.stack([order.astype(np.int32) for order in _orders(classes, splits, seed, stratify)])
-        return cls(as_ids(ids, error=EmbeddingError), orders, seed, stratify)
+        orders = np.stack([order.astype(np.int32) for order in _orders(classes, splits, seed, stratify, tuning)])
+        return cls(as_ids(ids, error=EmbeddingError), orders, seed, stratify, tuning)
 
     def __len__(self) -> int:
         return len(self.orders)
 
     def parts(self, train: float) -> Iterator[Pair]:
         """Yield, for each split, the rows to train on and the rows to test on."""
-        size = _size(len(self.ids), train)
+        size = _size(len(self.ids), train, self.tuning)
         for order in self.orders:
             yield order[:size], order[size:]
 
@@ -79,9 +104,10 @@ class Splits:
 
     def save(self, path: str | Path) -> None:
         """Write to a JSON file: `ids`, and `orders` that index them."""
-        record = {"note": NOTE, "seed": self.seed, "stratify": self.stratify, "ids": self.ids.tolist()}
+        record = {"note": NOTE, "seed": self.seed, "stratify": self.stratify, "tuning": self.tuning}
         with atomic(path) as draft:
-            text = json.dumps(record | {"orders": self.orders.tolist()}, separators=(",", ":"))
+            lists = {"ids": self.ids.tolist(), "orders": self.orders.tolist()}
+            text = json.dumps(record | lists, separators=(",", ":"))
             draft.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
@@ -91,6 +117,7 @@ class Splits:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
             ids, orders = as_ids(record["ids"], error=EmbeddingError), np.array(record["orders"])
             seed, stratify = record.get("seed"), bool(record.get("stratify", False))
+            tuning = float(record.get("tuning", 0.0))
         except FileNotFoundError:
             raise EmbeddingError(f"{path}: no such file; write one with --save-splits") from None
         except (ValueError, KeyError, TypeError) as error:
@@ -100,30 +127,34 @@ class Splits:
             raise EmbeddingError(f"{path}: every list of 'orders' must hold 0 to {len(ids) - 1}, each once, shuffled")
         if (twice := repeated(ids)) is not None:
             raise EmbeddingError(f"{path}: 'ids' list {twice!r} twice; each must be distinct")
-        return cls(ids, orders.astype(np.int32), seed, stratify)
+        return cls(ids, orders.astype(np.int32), seed, stratify, tuning)
 
 
-def _size(nodes: int, train: float) -> int:
+def _size(nodes: int, train: float, tuning: float) -> int:
     """The number of nodes to train on."""
     if not 0 < train < 1:
         raise ParameterError(f"train={train}: the share to train on must lie between 0 and 1, as in 0.3")
     size = round(train * nodes)
     if not 0 < size < nodes:
         raise ParameterError(f"train={train} of {nodes} labelled nodes leaves nothing to train on or to test on")
+    if size < len(tuning_part(nodes, tuning)):
+        raise ParameterError(f"train={train} is less than tuning={tuning}: nodes that were tuned on would be tested")
     return size
 
 
-def _orders(classes: np.ndarray, splits: int, seed: int, stratify: bool) -> Iterator[np.ndarray]:
-    """Yield a shuffle of the nodes per split; the training part is its beginning, at every share."""
+def _orders(classes: np.ndarray, splits: int, seed: int, stratify: bool, tuning: float = 0.0) -> Iterator[np.ndarray]:
+    """Yield a shuffle of the nodes per split, the tuning part first; it is trained on up to some place."""
     if splits < 1:
         raise ParameterError(f"splits={splits} makes no sense; give at least one")
     if seed < 0:
         raise ParameterError(f"seed={seed} makes no sense; give 0 or more")
+    untuned = np.ones(len(classes), dtype=bool)
+    untuned[tuning_part(len(classes), tuning)] = False
     for split in range(splits):
         order = np.random.default_rng((seed, split)).permutation(len(classes))
         if stratify:
             order = order[np.argsort(place_in_class(classes[order]), kind="stable")]
-        yield order
+        yield order[np.argsort(untuned[order], kind="stable")]
 
 
 def place_in_class(classes: np.ndarray) -> np.ndarray:

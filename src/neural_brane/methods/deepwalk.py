@@ -34,8 +34,8 @@ class DeepWalk(SkipGramEmbedder):
     growth = "time: nodes × walks × length × window × dim; memory: edges + nodes × dim"
     paper = "Perozzi, Al-Rfou, Skiena: DeepWalk, 2014"
 
-    walks_per_node: int = whole("Walks that start at each node.", default=10)
-    walk_length: int = whole("Nodes in a walk.", default=80)
+    walks_per_node: int = whole("Walks that start at each node.", default=80)
+    walk_length: int = whole("Nodes in a walk.", default=40)
     window: int = whole(
         "A node is paired with those at most so many places away. For each place the reach is drawn from 1 … window, "
         "as word2vec does, so that near nodes count more.",

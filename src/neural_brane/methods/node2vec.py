@@ -2,7 +2,7 @@
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.methods.deepwalk import DeepWalk
-from neural_brane.methods.parameters import number
+from neural_brane.methods.parameters import number, whole
 from neural_brane.sampling.walks import WalkSampler
 
 
@@ -11,7 +11,7 @@ class Node2Vec(DeepWalk):
 
     A walk that came from t to v goes on to a neighbour x of v in proportion to the edge's weight times 1/p if x is t,
     1 if x is a neighbour of t, and 1/q otherwise. The transitions are exact, drawn by rejection; no table of
-    them is ever made. Everything else is DeepWalk's, which is the case p = q = 1.
+    them is ever made. Everything else but the number and length of walks is DeepWalk's, which is the case p = q = 1.
 
     Examples
     --------
@@ -23,6 +23,9 @@ class Node2Vec(DeepWalk):
     title = "node2vec"
     paper = "Grover, Leskovec: node2vec, 2016"
 
+    # Fewer and longer walks than DeepWalk's: each paper's own.
+    walks_per_node: int = whole("Walks that start at each node.", default=10)
+    walk_length: int = whole("Nodes in a walk.", default=80)
     p: float = number("Return parameter: the higher, the rarer a walk steps back.", default=1.0, above=0)
     q: float = number("In-out parameter: below 1 walks explore, above 1 they stay near.", default=0.5, above=0)
 

@@ -18,8 +18,8 @@ class Duel:
     """Neural-Brane beside the best of its rivals in one row of the table."""
 
     dataset: str
-    train: float
-    rivals: str  # "methods of the paper" or "attribute baselines"
+    train: float | None
+    rivals: str  # whom the rival is the best of: "methods of the paper", "attribute baselines"; or itself
     ours: Cell
     rival: Cell
     t: float | None  # of the paired test over the runs that both have; None where there is no test
@@ -34,6 +34,11 @@ class Duel:
     def significant(self) -> bool:
         """Whether chance alone would make such a difference in fewer than one case in a hundred."""
         return self.p is not None and self.p < CHANCE
+
+    @property
+    def outcome(self) -> str:
+        """What the runs say: "won" or "lost" beyond chance, or "open"."""
+        return "open" if not self.significant else "won" if self.difference > 0 else "lost"
 
     def as_dict(self) -> dict[str, object]:
         """All of it as plain values, for JSON."""
@@ -52,11 +57,15 @@ def duels(results: Results, column: str = RELEASED) -> list[Duel]:
         paper = [one for one in row if one.group not in (OURS, ATTRIBUTES)]
         baselines = [one for one in row if one.group == ATTRIBUTES]
         for name, rivals in (("methods of the paper", paper), ("attribute baselines", baselines)):
-            if rivals and ours.train is not None:
-                rival = best(rivals)
-                t, p = paired(ours.values, rival.values)
-                found.append(Duel(ours.dataset, ours.train, name, ours, rival, t, p))
+            if rivals:
+                found.append(duel(ours, best(rivals), name))
     return found
+
+
+def duel(ours: Cell, rival: Cell, rivals: str = "") -> Duel:
+    """Two cells side by side, with the test of their runs."""
+    t, p = paired(ours.values, rival.values)
+    return Duel(ours.dataset, ours.train, rivals or rival.heading, ours, rival, t, p)
 
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float | None, float | None]:

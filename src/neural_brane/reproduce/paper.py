@@ -26,6 +26,24 @@ def nmi(method: str, dataset: str) -> float | None:
     return found
 
 
+def nmi_lead(dataset: str) -> dict[str, float]:
+    """By what share Neural-Brane's NMI is above a competitor's, by its name, where the text gives no more.
+
+    >>> nmi_lead("arnetminer-15753")
+    {'deepwalk': 0.345}
+    """
+    return dict(_numbers()["nmi_lead"].get(dataset, {}))
+
+
+def graph(dataset: str) -> dict[str, int]:
+    """The counts of a graph in the paper's table of them; empty for another.
+
+    >>> graph("reed98")["attributes"]
+    64
+    """
+    return dict(_numbers()["graph"].get(dataset, {}))
+
+
 def counterpart(dataset: str) -> str:
     """The version of a dataset that the paper's numbers are of, which may not be the one at hand.
 

@@ -13,11 +13,13 @@ from neural_brane.errors import ParameterError
 from neural_brane.methods import METHODS, untrainable
 from neural_brane.trainings.fingerprint import SMALL
 from neural_brane.trainings.training import Training
+from neural_brane.tune.search import TUNING
 from neural_brane.tune.tuned import tuned
 
-OUTPUTS = ("classification", "clustering", "map", "dimension", "convergence", "pooling")
+OUTPUTS = ("classification", "clustering", "links", "map", "dimension", "convergence", "pooling")
 SHARES = (0.3, 0.5, 0.7)
 DIM = 150
+HELD_OUT = 0.1  # the share of the edges that are taken out and predicted
 NO_LIMIT = 1_000  # a number of runs that nobody asks for
 
 
@@ -57,6 +59,8 @@ COLUMNS = (
 RECIPES = (RELEASED, DEFAULT, PAPER)
 MAPS = ("tadw", "aane", RELEASED)
 CLUSTERED = ("citeseer", "arnetminer")  # the datasets of the paper's clustering figure
+LINKED = ("deepwalk", "tadw", RELEASED, DEFAULT, "attributes", "smoothed-attributes", "propagated-attributes")
+LINKS_ONLY = ("arnetminer-15753",)  # datasets whose attributes are not at hand: methods on links alone are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class Scale:
     datasets: tuple[str, ...]
     mapped: tuple[str, ...]  # datasets drawn in the plane
     runs: int = 10
+    link_runs: int = 3  # each a training of its own, on a graph that lacks the edges to be predicted
     splits: int = 10
     starts: int = 10
     dim: int = DIM
@@ -77,7 +82,7 @@ class Scale:
     def scoring(self, *, mapped: bool) -> dict[str, Any]:
         """The scores of a training; `mapped` also lays its vectors out in the plane."""
         return {
-            "classes": {"train": list(SHARES), "splits": self.splits, "C": 1.0},
+            "classes": {"train": list(SHARES), "splits": self.splits, "C": 1.0, "tuning": TUNING},
             "clusters": {"starts": self.starts},
             "map": mapped,
         }
@@ -85,7 +90,7 @@ class Scale:
 
 FULL = Scale(
     "full",
-    datasets=("citeseer", "arnetminer", "caltech36", "reed98"),
+    datasets=("citeseer", "arnetminer", "arnetminer-15753", "caltech36", "reed98"),
     mapped=("caltech36", "reed98"),
 )
 
@@ -95,7 +100,9 @@ def quick(*datasets: str) -> Scale:
     if not datasets:
         here = {record.name for record in known_datasets.list_datasets() if record.state in ("here", "cached")}
         datasets = ("caltech36" if "caltech36" in here else "stdlib",)
-    return Scale("quick", datasets, mapped=datasets, runs=2, splits=2, starts=2, dim=16, dims=(8, 16), sizes=SMALL)
+    return Scale(
+        "quick", datasets, mapped=datasets, runs=2, link_runs=1, splits=2, starts=2, dim=16, dims=(8, 16), sizes=SMALL
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +114,7 @@ class Series:
     dataset: str
     trainings: tuple[Training, ...]
     setting: dict[str, Any] = field(default_factory=dict)  # the parameters that a figure varies
+    tuned: bool = False  # whether the parameters were found by `brane tune` for this dataset
 
 
 def plan(
@@ -125,7 +133,12 @@ def plan(
 def _shown(output: str, columns: dict[str, Column], dataset: str, scale: Scale) -> list[tuple[Column, dict[str, Any]]]:
     """The columns that an output shows of a dataset, with the settings that it varies."""
     if output in ("classification", "clustering"):
-        return [(column, {}) for column in columns.values()]
+        every = dataset not in LINKS_ONLY
+        return [(column, {}) for column in columns.values() if every or column.group == LINKS]
+    if dataset in LINKS_ONLY:
+        return []
+    if output == "links":
+        return [(column, {}) for name, column in columns.items() if name in LINKED]
     if output == "map":
         return [(columns[name], {}) for name in MAPS if name in columns and dataset in scale.mapped]
     if RELEASED not in columns:
@@ -139,20 +152,25 @@ def _shown(output: str, columns: dict[str, Column], dataset: str, scale: Scale) 
 
 
 def _series(output: str, column: Column, dataset: str, setting: dict[str, Any], scale: Scale, runs: int) -> Series:
-    count = 1 if output == "map" else min(runs, column.most_runs)
-    parameters = _parameters(column, dataset, scale) | setting
-    mapped = dataset in scale.mapped and column.name in MAPS
+    count = min(runs, column.most_runs, {"map": 1, "links": scale.link_runs}.get(output, runs))
+    found = None if column.settings else tuned().get(dataset, {}).get(column.method)
+    parameters = _parameters(column, found.parameters if found else column.settings, scale) | setting
     trainings = tuple(
-        Training(column.method, parameters, dataset, seed, scale.scoring(mapped=mapped and seed == 0))
+        Training(column.method, parameters, dataset, seed, _scoring(output, column, dataset, seed, scale))
         for seed in range(count)
     )
-    return Series(output, column, dataset, trainings, setting)
+    return Series(output, column, dataset, trainings, setting, tuned=found is not None)
 
 
-def _parameters(column: Column, dataset: str, scale: Scale) -> dict[str, Any]:
-    """The parameters of a column: its own settings, or those tuned for the dataset, at the scale's size."""
-    found = tuned().get(dataset, {}).get(column.method)
-    chosen = column.settings or (found.parameters if found else {})
+def _scoring(output: str, column: Column, dataset: str, seed: int, scale: Scale) -> dict[str, Any]:
+    """What is scored of a training: links alone, or all that the other outputs show."""
+    if output == "links":
+        return {"links": {"share": HELD_OUT}}
+    return scale.scoring(mapped=dataset in scale.mapped and column.name in MAPS and seed == 0)
+
+
+def _parameters(column: Column, chosen: dict[str, Any], scale: Scale) -> dict[str, Any]:
+    """The parameters of a column, those chosen for it among them, at the scale's size."""
     known = METHODS[column.method]().get_params()
     replaced = scale.sizes | {"device": scale.device}
     return {"dim": scale.dim} | chosen | {name: value for name, value in replaced.items() if name in known}

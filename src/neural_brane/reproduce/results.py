@@ -16,10 +16,13 @@ from neural_brane.io.atomic import atomic
 from neural_brane.machine import machine_name
 from neural_brane.reproduce import paper
 from neural_brane.reproduce.plan import OURS, SHARES, Series
+from neural_brane.trainings.fingerprint import fingerprint
 from neural_brane.trainings.store import Store
 from neural_brane.trainings.training import Record
+from neural_brane.tune.search import TUNING
 
 CLUSTERING = ("nmi", "purity", "ari")
+LINK_MEASURES = ("auc_of_cosines", "auc", "auc_own")  # the last where a method has a score of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Cell:
     versions: dict[str, str]
     machine: str
     curve: list[list[float]] = field(default_factory=list)  # (mean, sd) of the loss by epoch
+    tuned: bool = False  # whether its parameters were found by a search
+    fingerprint: str = ""  # of the method, when it was computed
 
     @property
     def on_gpu(self) -> bool:
@@ -70,6 +75,7 @@ class Results:
     data: dict[str, Record]
     maps: dict[tuple[str, str], Record]  # by dataset and column
     failures: list[dict[str, Any]]
+    tuning: float = 0.0  # the share of the labelled nodes that searches saw and that no split tests
 
     def find(self, output: str, measure: str, *, dataset: str = "", column: str = "", **setting: Any) -> list[Cell]:
         """The cells of an output that match; `setting` holds `train` and the parameters that a figure varies."""
@@ -101,14 +107,18 @@ def summarise(series: Sequence[Series], store: Store, *, scale: str, failures: S
         data[one.dataset] = records[0]["data"]
         if one.output == "map":
             maps[one.dataset, one.column.name] = records[0]["map"]
-        cells += [_cell(one, records, *measure) for measure in _measures(one.output)]
-    return Results(scale, cells, data, maps, list(failures))
+        code = store.fingerprint(one.trainings[0])
+        there = [measure for measure in _measures(one.output) if measure[0] in records[0]]
+        cells += [_cell(one, records, code, *measure) for measure in there]
+    return Results(scale, cells, data, maps, list(failures), TUNING)
 
 
 def _measures(output: str) -> list[tuple[str, float | None]]:
     """The measures that an output shows, each with its training share where it has one."""
     if output in ("clustering", "map"):
         return [(name, None) for name in CLUSTERING]
+    if output == "links":
+        return [(name, None) for name in LINK_MEASURES]
     if output == "convergence":
         return [("loss", None)]
     names = ("macro_f1", "micro_f1") if output == "classification" else ("macro_f1",)
@@ -122,7 +132,7 @@ def _value(record: Record, measure: str, train: float | None) -> float:
     return float(np.mean(record[measure] if train is None else record[measure][f"{train:g}"]))
 
 
-def _cell(series: Series, records: list[Record], measure: str, train: float | None) -> Cell:
+def _cell(series: Series, records: list[Record], code: str, measure: str, train: float | None) -> Cell:
     values = [_value(record, measure, train) for record in records]
     reference = _published(series, measure, train)
     mean, column = float(np.mean(values)), series.column
@@ -150,6 +160,8 @@ def _cell(series: Series, records: list[Record], measure: str, train: float | No
         versions=records[0]["machine"]["packages"] | {"python": records[0]["machine"]["python"]},
         machine="; ".join(dict.fromkeys(machine_name(record["machine"]) for record in records)),
         curve=_curve(records) if series.output == "convergence" else [],
+        tuned=series.tuned,
+        fingerprint=code,
     )
 
 
@@ -168,9 +180,27 @@ def _curve(records: list[Record]) -> list[list[float]]:
     return [[round(float(column.mean()), 6), round(Repeats(tuple(column)).sd, 6)] for column in table.T]
 
 
+def read_json(path: Path) -> Results:
+    """The results that `write_json` wrote, without their maps."""
+    kept = json.loads(path.read_text(encoding="utf-8"))
+    cells = [Cell(**one) for one in kept["cells"]]
+    return Results(kept["scale"], cells, kept["data"], {}, kept["failures"], kept.get("tuning", 0.0))
+
+
+def stale(results: Results) -> list[str]:
+    """The methods that compute something else today than when some of their cells were computed.
+
+    A cell that does not say what its method was then is left out.
+    """
+    known = {(one.method, one.fingerprint): one for one in results.cells if one.fingerprint}
+    changed = (one.method for one in known.values() if fingerprint(one.method, one.parameters) != one.fingerprint)
+    return list(dict.fromkeys(changed))
+
+
 def write_json(results: Results, path: Path, **more: Any) -> None:
     """Write results.json."""
-    record = {"scale": results.scale, "data": results.data, "failures": results.failures, **more}
+    record = {"scale": results.scale, "tuning": results.tuning, "data": results.data, "failures": results.failures}
+    record |= more
     record["cells"] = [asdict(cell) for cell in results.cells]
     with atomic(path) as draft:
         draft.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -13,6 +13,7 @@ from neural_brane.errors import BraneError, GraphError, ParameterError
 from neural_brane.methods.devices import resolve
 from neural_brane.reproduce.claims import claims
 from neural_brane.reproduce.duels import duels
+from neural_brane.reproduce.notes import notes
 from neural_brane.reproduce.plan import FULL, OUTPUTS, Scale, Series, choose_columns, choose_datasets, plan
 from neural_brane.reproduce.results import Results, summarise, write_csv, write_json
 from neural_brane.trainings.compute import compute_missing
@@ -79,13 +80,19 @@ def reproduce(work: Work, *, jobs: int = 1, watch: Callable[[Ended[Training]], N
 
 def _write(results: Results, folder: Path, *, trainings: int) -> None:
     from neural_brane.reproduce.report.figures import draw_all
+
+    write_csv(results, folder / "results.csv")
+    write_words(results, draw_all(results, folder / "figures"), folder, trainings=trainings)
+
+
+def write_words(results: Results, figures: dict[str, Path], folder: Path, *, trainings: int) -> None:
+    """Write results.json and the report, with what the numbers say in words; `figures` are the SVG files by name."""
     from neural_brane.reproduce.report.page import write_report
 
-    said, tests = [asdict(claim) for claim in claims(results)], [duel.as_dict() for duel in duels(results)]
-    write_json(results, folder / "results.json", claims=said, tests=tests)
-    write_csv(results, folder / "results.csv")
-    drawn = draw_all(results, folder / "figures")
-    write_report(results, drawn, folder / "report.html", trainings=trainings)
+    said = {"claims": [asdict(one) for one in claims(results)], "notes": [asdict(one) for one in notes(results)]}
+    tests = [duel.as_dict() for duel in duels(results)]
+    write_json(results, folder / "results.json", trainings=trainings, **said, tests=tests)
+    write_report(results, figures, folder / "report.html", trainings=trainings)
 
 
 def _failure(ended: Ended[Training]) -> dict[str, Any]:

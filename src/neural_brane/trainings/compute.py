@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy.sparse.csgraph import connected_components
 from threadpoolctl import threadpool_limits
 
 from neural_brane import datasets
@@ -98,14 +100,17 @@ def peak_memory() -> float:
 
 
 def data_facts(graph: AttributedGraph) -> Record:
-    """The name, sizes and digest of a graph."""
+    """The name, sizes and digest of a graph, and into how many components it falls."""
     classes = set() if graph.labels is None else set(graph.labels.tolist()) - {""}
+    components, member_of = connected_components(graph.adjacency, directed=False)
     return {
         "name": graph.name,
         "nodes": len(graph),
         "edges": graph.edges,
         "attributes": graph.attributes.shape[1],
         "classes": len(classes),
+        "components": int(components),
+        "largest_component": int(np.bincount(member_of).max()),
         "digest": graph.digest(),
     }
 

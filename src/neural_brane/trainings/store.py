@@ -75,6 +75,9 @@ class Store:
         """The distinct trainings that are not finished."""
         return [one for one in self.distinct(trainings) if self.get(one) is None]
 
+    def fingerprint(self, training: Training) -> str:
+        """The fingerprint of a training's method: a part of what its record is found by."""
+        return self._fingerprint(training.method, training.deciding_parameters())
+
     def _identity(self, training: Training) -> Record:
-        code = self._fingerprint(training.method, training.deciding_parameters())
-        return training.identity(self._digest(training.dataset), code)
+        return training.identity(self._digest(training.dataset), self.fingerprint(training))

@@ -1,4 +1,4 @@
-"""Choose a method's parameters by grid search, on a validation part of the training labels."""
+"""Choose a method's parameters by grid search, on labels that no comparison tests."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from neural_brane.errors import GraphError
-from neural_brane.evaluate.splits import random_splits
+from neural_brane.errors import GraphError, ParameterError
+from neural_brane.evaluate.repeats import Repeats
+from neural_brane.evaluate.splits import tuning_part
 from neural_brane.graph import AttributedGraph
 from neural_brane.progress import Meter, Reporter
 from neural_brane.trainings.compute import compute_missing
 from neural_brane.trainings.store import Store
 from neural_brane.trainings.training import Record, Training
 
-SEED = 1_000_003  # of the splits: none of the small seeds that methods are compared on
-TRAINING, FITTED, SPLITS = 0.7, 0.8, 5
-SCORING = {"classes": {"train": [FITTED], "splits": SPLITS, "seed": SEED}}
+TUNING = 0.2  # the share of the labelled nodes that tuning sees: less than the smallest training share, 0.3
+FITTED, SPLITS = 0.8, 10
+SCORING = {"classes": {"train": [FITTED], "splits": SPLITS, "seed": 0}}
+RUNS = 3  # trainings of each candidate: one alone may be the best by luck
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +31,19 @@ class Candidate:
     """One setting of the grid and its scores; `failure` says why there are none."""
 
     parameters: dict[str, Any]
-    macro: tuple[float, ...] = ()  # Macro-F1 of each validation part
-    seconds: float = 0.0  # of the training
+    macro: tuple[float, ...] = ()  # one per run: its mean Macro-F1 over the validation parts
+    seconds: float = 0.0  # of a training, the mean over runs
     failure: str = ""
 
     @property
     def score(self) -> float:
-        """The mean over the validation parts; below every score where there is none."""
-        return float(np.mean(self.macro)) if self.macro else -1.0
+        """The mean over runs; below every score where there is none."""
+        return Repeats(self.macro).mean if self.macro else -1.0
+
+    @property
+    def sd(self) -> float:
+        """The standard deviation over runs."""
+        return Repeats(self.macro).sd
 
 
 def candidates(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
@@ -49,17 +56,18 @@ def candidates(grid: dict[str, list[Any]]) -> list[dict[str, Any]]:
 
 
 def hide_test_labels(graph: AttributedGraph) -> AttributedGraph:
-    """The graph with the labels of its training part alone: 70 % of the labelled nodes, drawn at random.
+    """The graph with the labels of its tuning part alone: a fixed fifth of the labelled nodes.
 
-    Tuning sees no other graph, so the labels of the test part cannot matter. A class with a single node in the
-    training part cannot be validated and is left out.
+    Tuning sees no other graph. Splits that are drawn with `tuning=TUNING` train on this part and never test it, so no
+    label that is predicted there was seen here. A class with a single node in this part cannot be validated and is left
+    out.
     """
     if graph.labels is None:
         raise GraphError(f"graph '{graph.name}' has no labels to tune on; give one that has")
     labelled = np.flatnonzero(graph.labels != "")
-    training, _ = next(random_splits(labelled, TRAINING, splits=1, seed=SEED))
+    shown = labelled[tuning_part(len(labelled), TUNING)]
     labels = np.zeros_like(graph.labels)
-    labels[labelled[training]] = graph.labels[labelled[training]]
+    labels[shown] = graph.labels[shown]
     names, counts = np.unique(labels, return_counts=True)
     labels[np.isin(labels, names[counts < 2])] = ""
     return graph.relabelled(labels)
@@ -72,42 +80,50 @@ def tune(
     *,
     fixed: dict[str, Any] | None = None,
     seed: int = 0,
+    runs: int = RUNS,
     jobs: int = 1,
     folder: str | Path | None = None,
     progress: Reporter | None = None,
 ) -> list[Candidate]:
-    """Train a method once at every point of a grid and score it within the training labels; best first.
+    """Train a method at every point of a grid and score it within the labels of the tuning part; best first.
 
     Of candidates with the same score, the one that `candidates` lists first comes first.
 
-    fixed: parameters with the same value in every training. seed: of every training, unless fixed or searched.
+    fixed: parameters with the same value in every training. seed: of the first run of every candidate, unless fixed or
+    searched; the next run has the next seed. runs: trainings of each candidate, of which the mean decides.
     jobs: trainings at a time. One runs in this process on all threads; more run in processes, on one thread each.
     folder: keeps every finished training, so that a stopped search goes on; with None nothing is kept.
     progress: told how many trainings are done.
     """
+    if runs < 1:
+        raise ParameterError(f"runs={runs}: at least one is needed")
     hidden = hide_test_labels(graph)
     digest, points = hidden.digest(), candidates(grid)
-    trainings = [_training(method, {"seed": seed} | (fixed or {}) | point, graph.name) for point in points]
+    trainings = [_trainings(method, {"seed": seed} | (fixed or {}) | point, graph.name, runs) for point in points]
     with nullcontext(folder) if folder else TemporaryDirectory() as place:
         store = Store(place, digest=lambda dataset: digest)
-        missing, failures = store.missing(trainings), {}
-        meter = Meter(progress, len(points), "trainings", done=len(points) - len(missing))
+        wanted = store.distinct(training for some in trainings for training in some)
+        missing, failures = store.missing(wanted), {}
+        meter = Meter(progress, len(wanted), "trainings", done=len(wanted) - len(missing))
         for ended in compute_missing(missing, store, graph=hidden, jobs=jobs, isolated=False):
             failures[store.path(ended.task)] = ended.failure
             meter.advance()
         found = [
-            _candidate(point, store.get(training), failures.get(store.path(training), ""))
-            for point, training in zip(points, trainings, strict=True)
+            _candidate(point, [(store.get(one), failures.get(store.path(one), "")) for one in some])
+            for point, some in zip(points, trainings, strict=True)
         ]
     return sorted(found, key=lambda one: -one.score)
 
 
-def _training(method: str, parameters: dict[str, Any], dataset: str) -> Training:
+def _trainings(method: str, parameters: dict[str, Any], dataset: str, runs: int) -> list[Training]:
     others = {name: value for name, value in parameters.items() if name != "seed"}
-    return Training(method, others, dataset, parameters["seed"], SCORING)
+    return [Training(method, others, dataset, parameters["seed"] + run, SCORING) for run in range(runs)]
 
 
-def _candidate(point: dict[str, Any], record: Record | None, failure: str) -> Candidate:
-    if record is None:
-        return Candidate(point, failure=failure)
-    return Candidate(point, tuple(record["macro_f1"][f"{FITTED:g}"]), record["seconds"])
+def _candidate(point: dict[str, Any], runs: list[tuple[Record | None, str]]) -> Candidate:
+    """A point of the grid from the record of each run, or why it has none: one that fails fails the point."""
+    records = [record for record, _ in runs if record is not None]
+    if len(records) < len(runs):
+        return Candidate(point, failure=next(failure for record, failure in runs if record is None))
+    macro = tuple(float(np.mean(record["macro_f1"][f"{FITTED:g}"])) for record in records)
+    return Candidate(point, macro, float(np.mean([record["seconds"] for record in records])))

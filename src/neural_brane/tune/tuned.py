@@ -17,21 +17,26 @@ class Tuned:
     parameters: dict[str, Any]
     validation: float  # their Macro-F1 on the validation parts
     candidates: int  # how many settings were tried
+    runs: int = 1  # trainings of each
+    seen: str = ""  # the digest of the graph with the labels that the search saw
 
     def as_toml(self, method: str, dataset: str) -> str:
         """The lines to keep in tuned.toml.
 
-        >>> print(Tuned({"l2": 0.1}, 0.5, 3).as_toml("tadw", "cora"))
+        >>> print(Tuned({"l2": 0.1}, 0.5, 4, 3, "1f2e3d4c5b6a7988").as_toml("tadw", "cora"))
         [cora.tadw]
         parameters = { l2 = 0.1 }
         validation = 0.5000
-        candidates = 3
+        candidates = 4
+        runs = 3
+        seen = "1f2e3d4c5b6a7988"
         <BLANKLINE>
         """
         values = ", ".join(f"{name} = {_toml(value)}" for name, value in self.parameters.items() if value is not None)
         return (
             f"[{_key(dataset)}.{_key(method)}]\nparameters = {{ {values} }}\n"
-            f"validation = {self.validation:.4f}\ncandidates = {self.candidates}\n"
+            f"validation = {self.validation:.4f}\ncandidates = {self.candidates}\nruns = {self.runs}\n"
+            f'seen = "{self.seen}"\n'
         )
 
 
@@ -62,7 +67,7 @@ def tuned_parameters(method: str, dataset: str) -> dict[str, Any]:
 
 def _tuned(entry: dict[str, Any]) -> Tuned:
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in entry["parameters"].items()}
-    return Tuned(values, entry["validation"], entry["candidates"])
+    return Tuned(**entry | {"parameters": values})
 
 
 def _toml(value: Any) -> str:

@@ -103,7 +103,8 @@ def test_outputs_are_what_they_say(small_graph):
 @pytest.mark.parametrize("regularise", ["hidden", "parameters"])
 def test_rows_take_the_step_of_batch_100_whatever_the_batch(small_graph, regularise):
     """A batch of the same hundred triplets three times: rows move three times as far, the layer as far as before."""
-    method = NeuralBrane(**LEARNED, dim=10, table_std=0.5, weight_std=0.5, l2=0.01, regularise=regularise, bias=True, seed=3)
+    shape = {"dim": 10, "table_std": 0.5, "weight_std": 0.5} | LEARNED
+    method = NeuralBrane(**shape, l2=0.01, regularise=regularise, bias=True, seed=3)
     start = method.set_params(epochs=1, batches_per_epoch=1, learning_rate=1e-30).fit(small_graph)
     triplets = TripletSampler(small_graph.adjacency, seed=1).draw(0, 100)[None]
     moved = []
@@ -167,7 +168,7 @@ def test_divergence_is_told(small_graph):
     [
         ({"recipe": "secret"}, "recipe='secret' makes no sense; give one of released, paper, default"),
         ({"attribute_dim": 11}, "attribute_dim=11 makes no sense; give 0 to 10, the learned part of dim"),
-        ({"output": "hidden", "hidden": 7}, "hidden=7 makes no sense; give 10, the learned part of dim, when output='hidden'"),
+        ({"output": "hidden", "hidden": 7}, "hidden=7 makes no sense; give 10, the learned part of dim, when"),
         ({"regularise": "parameters", "l2": 20, "batch_size": 1000}, "l2=20.0 makes no sense; give a smaller number"),
         ({"checkpoint": "run.safetensors", "seed": None}, "seed=None makes no sense; give a number when there is a"),
     ],

@@ -8,15 +8,17 @@ from pathlib import Path
 
 from neural_brane import __version__
 from neural_brane.html.page import Section, write_page
-from neural_brane.reproduce.claims import FAILS, HOLDS, NOTE, PARTLY, SLACK, claims
-from neural_brane.reproduce.duels import duels
+from neural_brane.reproduce.claims import FAILS, HOLDS, SLACK, UNJUDGED, claims
+from neural_brane.reproduce.duels import CHANCE, duels
+from neural_brane.reproduce.notes import notes
 from neural_brane.reproduce.paper import counterpart
 from neural_brane.reproduce.plan import DEFAULT, RELEASED
 from neural_brane.reproduce.report import tables
 from neural_brane.reproduce.report.figures import INK
 from neural_brane.reproduce.results import Results
+from neural_brane.tune.search import RUNS
 
-MARKS = {HOLDS: ("holds", "✓"), PARTLY: ("partly", "◐"), FAILS: ("fails", "✗"), NOTE: ("note", "i")}
+MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), UNJUDGED: ("unjudged", "?")}
 FIGURES = {
     "clustering": (
         "Clustering",
@@ -42,6 +44,13 @@ FIGURES = {
     ),
 }
 
+DEFAULTS = (
+    "<p>The values of the default recipe were chosen by <code>benchmarks/defaults.py --choose</code>, on the nine "
+    "graphs of the datasets folder and the one that comes with the package, with seeds that nothing here is reported "
+    "on. The paper's graphs are among them, with all their labels: so the default is one setting for all graphs, but "
+    "not one that has never seen these.</p>"
+)
+
 
 def write_report(results: Results, figures: dict[str, Path], path: Path, *, trainings: int) -> None:
     """Write the report; `figures` are the SVG files by name."""
@@ -60,7 +69,12 @@ def write_report(results: Results, figures: dict[str, Path], path: Path, *, trai
 
 def _sections(results: Results, figures: dict[str, Path]) -> list[Section]:
     drawn = [
-        Section(name, title, f"<figure>{inline(figures[name])}<figcaption>{escape(caption)}</figcaption></figure>")
+        Section(
+            name,
+            title,
+            f"<figure>{inline(figures[name])}<figcaption>{escape(caption)}</figcaption></figure>"
+            + (tables.clustering(results) if name == "clustering" else ""),
+        )
         for name, (title, caption) in FIGURES.items()
         if name in figures
     ]
@@ -69,9 +83,11 @@ def _sections(results: Results, figures: dict[str, Path]) -> list[Section]:
         Section("classification", "Classification", _classification(results)),
         Section("duels", "Neural-Brane against the runner-up", _duels(results)),
         *drawn,
+        Section("links", "Links", _links(results)),
         Section("costs", "Time and memory", _costs(results)),
         Section("data", "Data", tables.data(results)),
         Section("failures", "Failed", _failures(results)),
+        Section("defaults", "How the default's values were chosen", DEFAULTS),
         Section("method", "How this was measured", _method(results)),
     ]
 
@@ -124,33 +140,46 @@ def _tiles(results: Results, trainings: int) -> list[tuple[str, str]]:
 
 
 def _claims(results: Results) -> str:
-    items = []
-    for claim in claims(results):
-        look, mark = MARKS[claim.verdict]
-        items.append(
-            f'<li><span class="verdict {look}">{mark} {escape(claim.verdict)}</span>'
-            f"<div><strong>{escape(claim.claim)}</strong><p>{escape(claim.evidence)}</p></div></li>"
-        )
-    return f'<ul class="claims">{"".join(items)}</ul>' if items else ""
+    items = [_item(*MARKS[claim.verdict], claim.headline, claim.claim, claim.evidence) for claim in claims(results)] + [
+        _item("note", "i", "note", note.note, note.evidence) for note in notes(results)
+    ]
+    lead = (
+        "<p>A claim of a difference holds where every row shows it beyond chance (paired t-test over the runs, "
+        f"p &lt; {CHANCE}), and does not where one row shows the contrary beyond chance; where chance explains what is "
+        "between, it cannot be judged here. In brackets: in how many rows it is shown.</p>"
+    )
+    return f'{lead}<ul class="claims">{"".join(items)}</ul>' if items else ""
+
+
+def _item(look: str, mark: str, headline: str, statement: str, evidence: str) -> str:
+    return (
+        f'<li><span class="verdict {look}">{mark} {escape(headline)}</span>'
+        f"<div><strong>{escape(statement)}</strong><p>{escape(evidence)}</p></div></li>"
+    )
 
 
 def _classification(results: Results) -> str:
-    if not results.datasets("classification"):
+    datasets = results.datasets("classification")
+    if not datasets:
         return ""
-    parts = [
-        "<p>Macro-F1 of logistic regression (C = 1, vectors as they are), trained on a share of the nodes drawn at "
-        "random: the mean of the runs, ± their standard deviation; in brackets the published figure, and "
-        "the difference from it. The best of a row is bold on a tint. A click on a heading sorts.</p>"
-    ]
-    for dataset in results.datasets("classification"):
-        facts = results.data[dataset]
-        other = counterpart(dataset)
-        note = f"; the published figures are of another version, {other}" if other != dataset else ""
-        about = f"{facts['nodes']:,} nodes, {facts['edges']:,} edges, {facts['classes']} classes{note}"
-        parts.append(
-            f"<h3>{escape(dataset)}<small>{escape(about)}</small></h3>{tables.classification(results, dataset)}"
-        )
-    return "".join(parts)
+    other = [f"{name} ({counterpart(name)})" for name in datasets if counterpart(name) != name]
+    note = f" Published figures of another version of the graph have no colour: {', '.join(other)}." if other else ""
+    return (
+        "<p>Macro-F1 of logistic regression (C = 1, vectors as they are), trained on a share of the nodes: the mean of "
+        "the runs, ± their standard deviation; in brackets the published figure, and the difference from it. The best "
+        f"of a column is bold on a tint. {tables.TUNED}: with parameters found by a search for this graph; the others "
+        f"have their defaults or a recipe.{escape(note)} A click on a heading sorts.</p>"
+    ) + tables.classification(results)
+
+
+def _links(results: Results) -> str:
+    if not results.datasets("links"):
+        return ""
+    return (
+        "<p>A tenth of the edges is taken out before training and told from as many pairs without one: the area under "
+        "the ROC curve by the cosine of two vectors, by logistic regression on their products, and by the score that "
+        "the method itself ranks by, where it has one. The paper has no such table.</p>"
+    ) + tables.links(results)
 
 
 def _duels(results: Results) -> str:
@@ -166,17 +195,17 @@ def _duels(results: Results) -> str:
 def _costs(results: Results) -> str:
     if not results.find("classification", "macro_f1") and not results.find("clustering", "nmi"):
         return ""
+    gpu = (
+        " On a GPU they are of a fresh process that shares it with others, and include the start of CUDA and the "
+        "compilation of kernels; docs/gpu.md has the seconds of the paper's schedule alone on a GPU of its own, once "
+        "all that is done."
+    )
     return (
-        f"<p>Seconds of one training on one core{_on_gpus(results)}, the mean over runs; the most memory that the "
-        "process of a training had resident until it ended, Python and its libraries included, the most over runs.</p>"
+        "<p>Seconds of one training, the mean over runs, with the machine and the device that they were measured on"
+        "; the most memory that the process of a training had resident until it ended, Python and its libraries "
+        f"included, the most over runs.{gpu if any(one.on_gpu for one in results.cells) else ''}</p>"
         + tables.costs(results)
     )
-
-
-def _on_gpus(results: Results) -> str:
-    """A remark on the methods that were trained on a GPU and not on one core."""
-    names = dict.fromkeys(one.method for one in results.cells if one.on_gpu)
-    return f" ({', '.join(names)}: on a GPU that several trainings shared)" if names else ""
 
 
 def _failures(results: Results) -> str:
@@ -193,10 +222,22 @@ def _method(results: Results) -> str:
         for one in results.cells
     )
     return (
-        "<p>Run k of every method has seed k and the same random splits. A method runs with the parameters that a grid "
-        "search on a validation part of the training labels found for the dataset, where there are some, and with its "
-        "defaults elsewhere; Neural-Brane's recipes are not tuned. Labels are never used in training.</p>"
+        "<p>Run k of every method has seed k and the same random splits. Labels are never used in training.</p>"
+        f"<p>{_how_tuned(results)} What was found is marked {tables.TUNED}; a method without the mark has its "
+        "defaults, and Neural-Brane's recipes are not tuned to a graph.</p>"
         f"<p>{'<br>'.join(map(escape, machines))}</p>"
         f"<details><summary>Parameters of every method</summary>{tables.parameters(results)}</details>"
         f"<details><summary>All {len(results.cells):,} figures</summary>{tables.everything(results)}</details>"
+    )
+
+
+def _how_tuned(results: Results) -> str:
+    """What a search has seen of the labels that are predicted here."""
+    if not results.tuning:
+        return "How tuned: by a search on labels that are in part those that are predicted here."
+    return (
+        f"How tuned: a fixed {results.tuning:.0%} of the labelled nodes of each graph is the tuning part. A grid "
+        f"search trains each candidate {RUNS} times and scores it within that part; the mean decides. In every split "
+        "the tuning part belongs to the training nodes, of all methods alike, so no label that a search has seen is "
+        "predicted."
     )

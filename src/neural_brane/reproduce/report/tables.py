@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 
 from neural_brane.html.table import Head, number, settings, table, text
 from neural_brane.reproduce.duels import Duel, best
-from neural_brane.reproduce.plan import COLUMNS, Column
+from neural_brane.reproduce.plan import COLUMNS
 from neural_brane.reproduce.results import Cell, Results
 
 NONE = "-"
+TUNED = "†"  # beside a score whose parameters were found by a search
 
 
 def f1(value: float) -> str:
@@ -25,44 +27,91 @@ def signed(value: float) -> str:
     return sign + f1(abs(value))
 
 
-def classification(results: Results, dataset: str) -> str:
-    """The paper's table for one dataset: a row for each share, a column for each method, the best in bold."""
-    cells = results.find("classification", "macro_f1", dataset=dataset)
-    there = {one.column for one in cells}
-    columns = [column for column in COLUMNS if column.name in there]
-    firsts = {next(group).name for _, group in groupby(columns, key=lambda column: column.group)}
-    runs = {one.column: one.runs for one in cells}
-    usual = max(runs.values())
-    heads = [Head("train", look="first")]
-    for column in columns:
-        few = f"<small>{runs[column.name]} runs</small>" if runs[column.name] < usual else ""
-        heads.append(Head(escape(column.heading) + few, look="first" if column.name in firsts else ""))
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A column of a table of scores: a measure on a dataset, at a share of training nodes where it has one."""
+
+    dataset: str
+    measure: str
+    heading: str
+    train: float | None = None
+
+
+def classification(results: Results) -> str:
+    """The paper's table turned: a row for each method, a column for each graph and share, the best in bold."""
+    cells = results.find("classification", "macro_f1")
+    places = dict.fromkeys(
+        Place(one.dataset, one.measure, f"{100 * (one.train or 0):g} %", one.train)
+        for dataset in results.datasets("classification")
+        for one in sorted(cells, key=lambda one: one.train or 0)
+        if one.dataset == dataset
+    )
+    return _scores(results, "classification", list(places))
+
+
+def clustering(results: Results) -> str:
+    """NMI, purity and ARI of every method on every graph."""
+    return _by_measure(results, "clustering", {"nmi": "NMI", "purity": "purity", "ari": "ARI"})
+
+
+def links(results: Results) -> str:
+    """The AUC of held-out edges: by cosine, by regression and, where a method has one, by its own score."""
+    return _by_measure(results, "links", {"auc_of_cosines": "cosine", "auc": "regression", "auc_own": "own score"})
+
+
+def _by_measure(results: Results, output: str, headings: dict[str, str]) -> str:
+    places = [
+        Place(dataset, measure, heading)
+        for dataset in results.datasets(output)
+        for measure, heading in headings.items()
+        if results.find(output, measure, dataset=dataset)
+    ]
+    return _scores(results, output, places)
+
+
+def _scores(results: Results, output: str, places: Sequence[Place]) -> str:
+    """A table of an output's scores, or nothing where it has none."""
+    cells = {(one.column, one.dataset, one.measure, one.train): one for one in results.cells if one.output == output}
+    there = {name for name, *_ in cells}
+    columns = [[cells.get((name, place.dataset, place.measure, place.train)) for name in there] for place in places]
+    bests = [best([one for one in column if one is not None]) for column in columns]
+    usual = max((one.runs for one in cells.values()), default=0)
+    firsts = [k for k, place in enumerate(places) if k == 0 or places[k - 1].dataset != place.dataset]
+    heads = [Head("method", "text")]
+    heads += [Head(escape(place.heading), look="first" if k in firsts else "") for k, place in enumerate(places)]
     rows = []
-    for share in sorted({one.train for one in cells if one.train is not None}):
-        row = {one.column: one for one in cells if one.train == share}
-        first = best(list(row.values()))
-        shown = [_score(row.get(column.name), first, column.name in firsts) for column in columns]
-        rows.append([number(share, f"{100 * share:g} %"), *shown])
-    return table(heads, rows, look="scores", groups=_groups(columns))
+    for column in COLUMNS:
+        row = [cells.get((column.name, place.dataset, place.measure, place.train)) for place in places]
+        if column.name in there:
+            scores = zip(row, bests, strict=True)
+            rows.append([_method(row, usual), *(_score(one, top, k in firsts) for k, (one, top) in enumerate(scores))])
+    return table(heads, rows, look="scores", groups=_groups(places)) if rows else ""
 
 
-def _groups(columns: Sequence[Column]) -> str:
-    parts = [(group, len(list(some))) for group, some in groupby(columns, key=lambda column: column.group)]
+def _method(row: Sequence[Cell | None], usual: int) -> str:
+    """The first <td> of a row: the method, its group, and the number of its runs where they are few."""
+    one = next(cell for cell in row if cell is not None)
+    few = f", {one.runs} runs" if one.runs < usual else ""
+    return f'<td class="text">{escape(one.heading)}<small>{escape(one.group)}{few}</small></td>'
+
+
+def _groups(places: Sequence[Place]) -> str:
+    parts = [(dataset, len(list(some))) for dataset, some in groupby(places, key=lambda place: place.dataset)]
     heads = "".join(
-        f'<th colspan="{count}" scope="colgroup"><span>{escape(group)}</span></th>' for group, count in parts
+        f'<th colspan="{count}" scope="colgroup"><span>{escape(dataset)}</span></th>' for dataset, count in parts
     )
     return f'<tr class="groups"><th></th>{heads}</tr>'
 
 
-def _score(one: Cell | None, first: Cell, starts_group: bool) -> str:
+def _score(one: Cell | None, top: Cell, starts_group: bool) -> str:
     look = "first " if starts_group else ""
     if one is None:
-        return number(None, "failed", look)
-    shown = f"<b>{f1(one.mean)}</b><small>± {f1(one.sd)}</small>"
+        return number(None, NONE, look)
+    shown = f"<b>{f1(one.mean)}{TUNED if one.tuned else ''}</b><small>± {f1(one.sd)}</small>"
     if one.published is not None and one.difference is not None:
         kind = ("up" if one.difference >= 0 else "down") if one.comparable else ""
         shown += f'<small>({f1(one.published)})</small><small class="{kind}">{signed(one.difference)}</small>'
-    return number(one.mean, shown, look + ("best" if one is first else ""))
+    return number(one.mean, shown, look + ("best" if one is top else ""))
 
 
 def duel_table(rows: Sequence[Duel]) -> str:
@@ -80,7 +129,7 @@ def _duel_row(duel: Duel) -> list[str]:
     ours, theirs = f1(duel.ours.mean), f1(duel.rival.mean)
     return [
         text(duel.dataset),
-        number(duel.train, f"{100 * duel.train:g} %"),
+        number(duel.train, f"{100 * (duel.train or 0):g} %"),
         text(duel.rivals),
         number(duel.ours.mean, f"<b>{ours}</b>", "best" if ahead else ""),
         text(duel.rival.heading),
@@ -94,9 +143,10 @@ def _duel_row(duel: Duel) -> list[str]:
 
 
 def costs(results: Results) -> str:
-    """Seconds of a training and the most memory of its process, by method and dataset."""
+    """Seconds of a training, the machine they were measured on, and the most memory, by method and dataset."""
     cells = results.find("classification", "macro_f1", train=0.7) or results.find("clustering", "nmi")
     datasets = list(dict.fromkeys(one.dataset for one in cells))
+    letters = _letters(cells)
     heads = [Head("method", "text")]
     for dataset in datasets:
         heads += [Head(f"{escape(dataset)}<small>seconds</small>", look="first"), Head("<br><small>MB</small>")]
@@ -105,23 +155,40 @@ def costs(results: Results) -> str:
         row = [text(name)]
         for dataset in datasets:
             found = [one for one in cells if (one.heading, one.dataset) == (name, dataset)]
-            row.append(
-                number(found[0].seconds, f"{found[0].seconds:,.1f}", "first") if found else number(None, NONE, "first")
-            )
-            row.append(number(found[0].peak_mb, f"{found[0].peak_mb:,.0f}") if found else number(None, NONE))
+            row += _cost(found[0], letters[found[0].machine]) if found else _no_cost()
         rows.append(row)
-    return table(heads, rows, look="scores")
+    legend = "<br>".join(f"<b>{letter}</b> {escape(machine)}" for machine, letter in letters.items())
+    return table(heads, rows, look="scores") + f"<p>{legend}</p>"
+
+
+def _letters(cells: Sequence[Cell]) -> dict[str, str]:
+    """A letter for each machine that cells were measured on."""
+    return {machine: chr(ord("A") + k) for k, machine in enumerate(dict.fromkeys(one.machine for one in cells))}
+
+
+def _cost(one: Cell, letter: str) -> list[str]:
+    device = "GPU" if one.on_gpu else "one core"
+    seconds = f"{one.seconds:,.1f}<small>{letter}, {device}</small>"
+    return [number(one.seconds, seconds, "first"), number(one.peak_mb, f"{one.peak_mb:,.0f}")]
+
+
+def _no_cost() -> list[str]:
+    return [number(None, NONE, "first"), number(None, NONE)]
 
 
 def data(results: Results) -> str:
-    """The sizes of each dataset, and its digest."""
-    names = ("name", "nodes", "edges", "attributes", "classes", "digest")
-    heads = [Head(name, "text" if name in ("name", "digest") else "number") for name in names]
+    """The sizes of each dataset, its components, and its digest."""
+    names = ("name", "nodes", "edges", "attributes", "classes", "components", "largest_component", "digest")
+    heads = [Head(name.replace("_", " "), "text" if name in ("name", "digest") else "number") for name in names]
     rows = [
-        [text(facts["name"]), *(number(facts[name], f"{facts[name]:,}") for name in names[1:-1]), text(facts["digest"])]
+        [text(facts["name"]), *(_count(facts.get(name)) for name in names[1:-1]), text(facts["digest"])]
         for facts in results.data.values()
     ]
     return table(heads, rows)
+
+
+def _count(value: int | None) -> str:
+    return number(value, NONE if value is None else f"{value:,}")
 
 
 def parameters(results: Results) -> str:

@@ -1,0 +1,82 @@
+"""Search the parameters of the paper's competitors on its graphs, and write src/neural_brane/tune/tuned.toml.
+
+    python scripts/tune_all.py [--jobs 16] [--device cuda] [--methods tadw …] [--datasets citeseer …] [--folder tuning]
+
+Every search is that of `brane tune METHOD DATASET`. Finished trainings are kept in FOLDER, and the file is written
+after each search: a run that was stopped goes on where it was. Entries of searches that are not asked for stay.
+Neural-Brane's recipes are not tuned, nor is a method whose grid is empty.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+from neural_brane import datasets
+from neural_brane.cli.progress import counting
+from neural_brane.io.atomic import atomic
+from neural_brane.methods import METHODS
+from neural_brane.reproduce.plan import BOTH, COLUMNS, FULL, LINKS, LINKS_ONLY
+from neural_brane.tune import tuned
+from neural_brane.tune.grids import grid
+from neural_brane.tune.search import RUNS, Candidate, candidates, hide_test_labels, tune
+from neural_brane.tune.tuned import Tuned, parse
+
+PATH = Path(tuned.__file__).with_name("tuned.toml")
+Search = tuple[str, str]  # dataset, method
+
+
+def searches() -> list[Search]:
+    """All searches, in the order of the file."""
+    return [
+        (dataset, column.method)
+        for dataset in FULL.datasets
+        for column in COLUMNS
+        if column.group == LINKS or (column.group == BOTH and dataset not in LINKS_ONLY)
+        if grid(METHODS[column.method])
+    ]
+
+
+def updated(text: str, dataset: str, method: str, found: Tuned) -> str:
+    """The file's text with one entry added or replaced; its comment stays on top."""
+    entries = {(data, name): one for data, some in parse(text).items() for name, one in some.items()}
+    entries[dataset, method] = found
+    order = searches()
+    known = sorted(entries, key=lambda key: order.index(key) if key in order else len(order))
+    comment = text[: text.index("\n[") + 1] if "\n[" in text else text
+    return comment + "\n".join(["", *(entries[key].as_toml(key[1], key[0]) for key in known)]).removeprefix("\n")
+
+
+def search(dataset: str, method: str, options: argparse.Namespace) -> Candidate:
+    """The best candidate of one search; its parameters are written to the file."""
+    graph, points = datasets.load(dataset), grid(METHODS[method])
+    fixed = {"device": options.device} if "device" in METHODS[method].parameters() else {}
+    with counting("search") as progress:
+        best = tune(
+            method, graph, points, fixed=fixed, jobs=options.jobs, folder=options.folder, progress=progress
+        )[0]  # fmt: skip
+    if best.macro:
+        found = Tuned(best.parameters, best.score, len(candidates(points)), RUNS, hide_test_labels(graph).digest())
+        text = updated(PATH.read_text(encoding="utf-8"), dataset, method, found)
+        with atomic(PATH) as draft:
+            draft.write_text(text, encoding="utf-8")
+    return best
+
+
+def main() -> None:
+    """Make every search that is asked for, and say what each found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS), metavar="NAME")
+    parser.add_argument("--datasets", nargs="+", default=list(FULL.datasets), choices=FULL.datasets, metavar="NAME")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trainings at a time")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of GraphSAGE and Graph2Gauss")
+    parser.add_argument("--folder", type=Path, default=Path("tuning"), help="keeps finished trainings")
+    options = parser.parse_args()
+    for dataset, method in searches():
+        if dataset in options.datasets and method in options.methods:
+            best = search(dataset, method, options)
+            said = f"{best.score:.4f} ± {best.sd:.4f} {best.parameters}" if best.macro else f"FAILED: {best.failure}"
+            print(f"{dataset} {method}: {said}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
