@@ -214,7 +214,7 @@ PAIR = [(0, 1)]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"edges": []}, "edges are empty; give at least one edge"),
+        ({"edges": [], "nodes": 2}, "2 nodes, no edges and no attributes; give at least one edge"),
         ({"edges": [(1, 2, 3)]}, r"edges have shape \(1, 3\); give \(edges, 2\)"),
         ({"edges": [(1, 2), (3,)]}, "edges are not pairs"),
         ({"edges": [(1.5, 2.0)]}, "edges are an array of float64"),
@@ -225,7 +225,7 @@ PAIR = [(0, 1)]
         ({"edges": PAIR, "weights": ["heavy"]}, "weights are not numbers"),
         ({"edges": [(0, 1), (1, 5)], "nodes": 3}, "edge 1 names node 5, which is not among the 3 ids"),
         ({"edges": PAIR, "ids": [0, 1, 1]}, "ids list 1 twice"),
-        ({"edges": [(1, 1)], "self_loops": "drop"}, "1 nodes and no edges"),
+        ({"edges": [(1, 1)], "self_loops": "drop"}, "1 nodes, no edges and no attributes"),
         ({"edges": PAIR, "attributes": {7: ["x"]}}, "attributes name node 7, which the graph lacks"),
         ({"edges": PAIR, "attributes": {0: "word"}}, "attributes of node 0 are 'word'; give a list of names"),
         ({"edges": PAIR, "attributes": np.eye(3)}, "attributes are 3 x 3 for 2 nodes"),
@@ -250,7 +250,7 @@ def test_from_edges_says_what_is_wrong(arguments, message):
         (np.ones((2, 3)), "adjacency is 2 x 3; give a square matrix"),
         (np.array([[0, -1], [-1, 0]]), r"adjacency\[0, 1\] is -1.0; weights must be above 0"),
         (np.array([[0, np.inf], [1, 0]]), r"adjacency\[0, 1\] is inf"),
-        (np.zeros((2, 2)), "2 nodes and no edges"),
+        (np.zeros((2, 2)), "2 nodes, no edges and no attributes"),
         (np.array([["a"]]), "adjacency is not a matrix of numbers"),
     ],
 )

@@ -14,6 +14,7 @@ from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble, check_
 from neural_brane.graph.build import (
     attribute_matrix,
     check_adjacency,
+    check_content,
     check_labels,
     check_matrix,
     check_names,
@@ -65,8 +66,9 @@ class AttributedGraph:
 
     def __post_init__(self) -> None:
         nodes = len(self.ids)
-        check_adjacency(self.adjacency, nodes, self.name)
+        check_adjacency(self.adjacency, nodes)
         check_matrix(self.attributes, (nodes, len(self.attribute_names)), "attributes")
+        check_content(self.adjacency, self.attributes, self.name)
         check_names(self.ids, "ids")
         check_names(self.attribute_names, "attribute_names")
         check_labels(self.labels, nodes)
@@ -102,7 +104,8 @@ class AttributedGraph:
 
     def relinked(self, adjacency: sparse.csr_array) -> Self:
         """The same nodes with other edges: an adjacency in the form that the constructor takes."""
-        check_adjacency(adjacency, len(self), self.name)
+        check_adjacency(adjacency, len(self))
+        check_content(adjacency, self.attributes, self.name)
         return self._changed(adjacency=adjacency)
 
     def _changed(self, **parts: Any) -> Self:

@@ -47,7 +47,7 @@ def _flat_ends(edges: Any) -> np.ndarray:
     except ValueError as error:
         raise GraphError(f"edges are not pairs ({error}); give two ids per edge") from error
     if array.size == 0:
-        raise GraphError("edges are empty; give at least one edge, as a pair of ids")
+        return np.empty(0, np.int64)
     if array.ndim != 2 or array.shape[1] != 2:
         raise GraphError(f"edges have shape {array.shape}; give (edges, 2), two ids per edge")
     return as_ids(array.ravel(), what="edges")
@@ -160,13 +160,20 @@ def node_labels(labels: Any, ids: np.ndarray) -> np.ndarray | None:
     return array.astype(str)
 
 
-def check_adjacency(matrix: Any, nodes: int, name: str) -> None:
+def check_adjacency(matrix: Any, nodes: int) -> None:
     """Refuse an adjacency that is not in the form of a graph's; its symmetry is not checked."""
     check_matrix(matrix, (nodes, nodes), "adjacency")
-    if matrix.nnz == 0:
-        raise GraphError(f"graph '{name}' has {nodes} nodes and no edges; give at least one edge")
-    if not matrix.data.min() > 0:
+    if matrix.nnz and not matrix.data.min() > 0:
         raise GraphError(f"edge weights reach down to {matrix.data.min()}; all must be above 0")
+
+
+def check_content(adjacency: sparse.csr_array, attributes: sparse.csr_array, name: str) -> None:
+    """Refuse a graph that has neither edges nor attributes."""
+    if adjacency.nnz == 0 and attributes.nnz == 0:
+        raise GraphError(
+            f"graph '{name}' has {adjacency.shape[0]} nodes, no edges and no attributes; give at least one edge, or "
+            "nodes attributes"
+        )
 
 
 def check_matrix(matrix: Any, shape: tuple[int, int], what: str) -> None:

@@ -136,6 +136,8 @@ class Spectral(InductiveEmbedder):
     between directions stay as the decomposition gives them. New nodes are projected on the same directions.
     """
 
+    needs_links = False
+
     device: str = shared("device", default="cpu")
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Decomposition:

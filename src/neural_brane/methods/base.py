@@ -34,6 +34,7 @@ class Embedder(Parametrised, ABC):
     growth: ClassVar[str]
     paper: ClassVar[str]
     inductive: ClassVar[bool] = False
+    needs_links: ClassVar[bool] = True  # whether it refuses a graph without edges
     similarity: ClassVar[str] = "cosine"  # how the method means two vectors to be compared: cosine, dot or distance
     extra: ClassVar[str | None] = None  # the optional part of the installation it needs, as in neural-brane[torch]
     packages: ClassVar[tuple[str, ...]] = ("torch",)  # that training on a GPU needs
@@ -47,6 +48,11 @@ class Embedder(Parametrised, ABC):
         """Learn from a graph, or from a pair of sparse matrices (adjacency, attributes). Returns self."""
         checked = as_graph(graph)
         method = self._in_force(checked)
+        if method.needs_links and checked.adjacency.nnz == 0:
+            raise GraphError(
+                f"{method.title} learns from links, and graph '{checked.name}' has none; choose attributes or "
+                "neural-brane, which do without"
+            )
         self._fitted = Fitted(method, checked, method._learn(checked, cast(int, method.seed)))
         return self
 

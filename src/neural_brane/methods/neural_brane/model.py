@@ -72,6 +72,7 @@ class NeuralBrane(Embedder):
     growth = "time: triplets × (dim² + mean bag × dim); memory: nodes + edges + attribute entries"
     paper = "Dave, Zhang, Chen, Al Hasan: Neural-Brane, 2018"
     packages = ("torch", "triton")
+    needs_links = False  # its spectral part does without
 
     recipe: str = choice(
         "Decides the parameters left as None: default, released (the authors' program) or paper (its text).",
