@@ -20,6 +20,7 @@ class Progress:
     loss: float | None  # the mean over the epoch so far; None where the method has none
     rate: float  # units per second, since the report before
     unit: str = "triplets"  # what is counted, in the plural
+    part: str = ""  # of the run, where what is counted is not its main part
     per_node: float | None = None  # units so far for each node; None where that says nothing
 
 
@@ -30,7 +31,7 @@ class Meter:
     """Counts the units of a run and reports them: every `INTERVAL` seconds, when an epoch begins, and at the end.
 
     A run that goes on from a checkpoint starts with some units `done`. With `nodes`, it also tells the units for each
-    node. Tests pass a `clock` of their own.
+    node; `part` names a part of the run that is not its main one. Tests pass a `clock` of their own.
 
     >>> meter = Meter(lambda progress: print(progress.done, "of", progress.total, progress.unit), 2, "steps")
     >>> meter.advance(2)
@@ -46,10 +47,11 @@ class Meter:
         epochs: int = 1,
         done: int = 0,
         nodes: int | None = None,
+        part: str = "",
         clock: Callable[[], float] = time.perf_counter,
     ):
         self.report, self.total, self.unit, self.epochs = report, total, unit, epochs
-        self.done, self.nodes = done, nodes
+        self.done, self.nodes, self.part = done, nodes, part
         self._clock = clock
         self._told_at, self._told, self._epoch = clock(), done, 0
 
@@ -65,7 +67,7 @@ class Meter:
         rate = (self.done - self._told) / max(elapsed, 1e-9)
         self._told_at, self._told, self._epoch = now, self.done, epoch
         per_node = self.done / self.nodes if self.nodes else None
-        self.report(Progress(epoch, self.epochs, self.done, self.total, loss, rate, self.unit, per_node))
+        self.report(Progress(epoch, self.epochs, self.done, self.total, loss, rate, self.unit, self.part, per_node))
 
 
 @contextmanager

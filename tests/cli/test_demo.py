@@ -14,10 +14,11 @@ def test_the_demo_shows_neighbours_and_scores_and_writes_both_files(tmp_path):
     scores = [line for line in result.stdout.splitlines() if line.count("±") == 3]
     assert [line.split("  ")[0].strip() for line in scores] == [
         "neural-brane",
+        "joint SVD",
         "attributes alone",
-        "neural-brane, at unit variance",
-        "attributes alone, at unit variance",
+        "DeepWalk",
     ]
+    assert "neural-brane tells these topics best" in result.stdout.splitlines()[-1]
     graph = datasets.load("stdlib")
     written = tmp_path / "new" / "demo"
     assert sorted(path.name for path in written.iterdir()) == ["stdlib.npz", "stdlib.png"]

@@ -57,14 +57,17 @@ def counting(title: str, *, steady: bool = True, clock: Clock = time.perf_counte
 
 
 def _lines(text: Describe, clock: Clock, not_before: float) -> Reporter:
-    """A reporter that prints a line for each of `LINES` parts of the run."""
-    shown = 0
+    """A reporter that prints a line for each of `LINES` fifths of a run; of a side part only if that takes long."""
+    part, shown, quiet_until = "", 0, not_before
 
     def report(progress: Progress) -> None:
-        nonlocal shown
-        part = LINES * progress.done // max(progress.total, 1)
-        if part > shown and clock() >= not_before:
-            shown = part
+        nonlocal part, shown, quiet_until
+        if progress.part != part:
+            part, shown = progress.part, 0
+            quiet_until = clock() + QUIET if part else not_before
+        fifth = LINES * progress.done // max(progress.total, 1)
+        if fifth > shown and clock() >= quiet_until:
+            shown = fifth
             print(text(progress), file=sys.stderr)
 
     return report
@@ -93,6 +96,8 @@ def _bar(first: str, text: Describe, title: str | None = None) -> Iterator[tuple
 
 def describe(progress: Progress) -> str:
     """Where training stands, in a few words."""
+    if progress.part:
+        return f"{progress.part}: {progress.done} of {progress.total} {progress.unit}"
     loss = "" if progress.loss is None else f" · loss {progress.loss:.4f}"
     digits = 0 if progress.rate >= 10 else 1  # a slow method's units are few
     speed = f"{progress.rate:,.{digits}f} {progress.unit}/s"

@@ -33,7 +33,7 @@ def train_layer(vectors: np.ndarray, graph: AttributedGraph, seed: int, settings
     ) as engine:  # fmt: skip
         options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}
         sampler = engine.sampler(graph.adjacency, seed=seed, **options)
-        meter = Meter(settings["progress"], STEPS, "steps")
+        meter = Meter(settings["progress"], STEPS, "steps", part="scores of pairs")
         chunk = max(1, engine.chunk_triplets // BATCH)
         for step in range(0, STEPS, chunk):
             count = min(chunk, STEPS - step)

@@ -11,6 +11,7 @@ from neural_brane.embedding import Layer, find_pairs, inner_products
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.model import POOLING
+from neural_brane.linalg import tell_apart
 from neural_brane.methods.base import Embedder, Fitted, require
 from neural_brane.methods.neural_brane.layer import fold_layer, train_layer
 from neural_brane.methods.neural_brane.parts import (
@@ -103,7 +104,7 @@ class NeuralBrane(Embedder):
     )
     attribute_dim: int | None = whole(
         "How much of the learned part is made from attributes; the rest is made from neighbours. When None three "
-        "quarters in the default recipe, or nothing where there are no attributes; half in the others.",
+        "quarters in the default recipe, or nothing where none tells nodes apart; half in the others.",
         default=None,
         least=0,
     )
@@ -174,7 +175,7 @@ class NeuralBrane(Embedder):
         spectral_dim = self._spectral_dim(given, graph)
         learned = given["dim"] - spectral_dim
         share = ATTRIBUTE_SHARE[given["recipe"]]
-        if graph is not None and given["recipe"] == "default" and graph.attributes.nnz == 0:
+        if graph is not None and given["recipe"] == "default" and not tell_apart(graph.attributes):
             share = 0.0
         shape = {"attribute_dim": int(share * learned), "hidden": max(learned, 1)}
         values |= shape | RECIPES[given["recipe"]] | given | {"spectral_dim": spectral_dim}

@@ -39,7 +39,7 @@ class LearnedPart(NamedTuple):
 def spectral_part(graph: AttributedGraph, settings: dict[str, Any], seed: int) -> np.ndarray:
     """The joint SVD of attributes and links over hops: (nodes, spectral_dim)."""
     hops = hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"])
-    meter = Meter(settings["progress"], REPORTS, "steps")
+    meter = Meter(settings["progress"], REPORTS, "steps", part="spectral part")
     return decompose(
         hops, settings["spectral_dim"], seed=seed, threads=settings["threads"], device=settings["device"],
         report=meter.advance,
