@@ -10,7 +10,7 @@ One step is a batch of triplets at dim 150, hidden 150 (--dim). Per dataset and 
     torch_us    EmbeddingBag(mode="max"), autograd and SGD, with the bags made ready beforehand; needs torch
     sample_us   drawing the step's triplets
 
-and their ratios over_floor, faster_than_torch and sampling_share. PyTorch pools every slot. The contenders take turns, and
+and their ratios over_floor, faster_than_torch and sampling_share. PyTorch pools every slot. Contenders take turns, and
 each is judged by its best of many equally long windows, so that other work on the machine affects all alike.
 """
 
@@ -147,9 +147,10 @@ def measure(graph: AttributedGraph, batch: int, dim: int, rounds: int) -> dict[s
     bags = [Bags(matrix.indptr.astype(np.int64), matrix.indices) for matrix in (graph.attributes, graph.adjacency)]
     sampler = TripletSampler(graph.adjacency, negative_power=method.settings_["negative_power"], seed=0)
     triplets = sampler.draw(0, steps * batch).reshape(steps, batch, 3)
-    vectors, settings = vectors_of(triplets), method.kernel_settings_
+    vectors = vectors_of(triplets)
+    trainer = cpu.Trainer(method.model_, *bags, method.kernel_settings_, batch)
     contenders = {
-        "step": lambda: cpu.train(method.model_, *bags, triplets, settings),
+        "step": lambda: trainer(triplets),
         "products": products(method, vectors),
         "reads": reads(method, bags, vectors),
         "sample": lambda: sampler.draw(0, steps * batch),

@@ -9,6 +9,7 @@ from neural_brane.sampling.draws import draw_alias, draw_neighbour, is_neighbour
 from neural_brane.sampling.random import advance, stream, uniform
 from neural_brane.sampling.triplet_tables import triplet_tables
 
+BLOCK = 128  # triplets that are drawn together
 PATIENCE = 64  # rejected draws before the exact draw, which passes over all nodes
 
 
@@ -43,22 +44,42 @@ class TripletSampler:
 
 @numba.njit(cache=True, parallel=True)
 def _draw(tables, alias, allow_self, seed, first, triplets):
-    for t in prange(len(triplets)):
-        state = stream(seed, first + t)
-        u = tables.anchors[np.int64(uniform(state) * len(tables.anchors))]
-        state = advance(state)
-        triplets[t, 0] = u
-        triplets[t, 1] = draw_neighbour(tables, u, uniform(state))
-        triplets[t, 2] = _draw_other(tables, alias, u, allow_self, state)
+    for block in prange(-(-len(triplets) // BLOCK)):
+        start = np.int64(block) * BLOCK
+        _draw_block(tables, alias, allow_self, seed, first + start, triplets[start : start + BLOCK])
+
+
+@numba.njit(cache=True)
+def _draw_block(tables, alias, allow_self, seed, first, triplets):
+    """Draw every u, then every i, then every j: the reads of one loop do not wait for each other."""
+    for t in range(len(triplets)):
+        chance = uniform(stream(seed, first + t))
+        triplets[t, 0] = tables.anchors[np.int64(chance * len(tables.anchors))]
+    for t in range(len(triplets)):
+        chance = uniform(advance(stream(seed, first + t)))
+        triplets[t, 1] = draw_neighbour(tables, triplets[t, 0], chance)
+    for t in range(len(triplets)):
+        chance = uniform(advance(advance(stream(seed, first + t))))
+        triplets[t, 2] = draw_alias(alias, chance)
+    for t in range(len(triplets)):
+        if not _is_other(tables, triplets[t, 0], triplets[t, 2], allow_self):
+            state = advance(advance(stream(seed, first + t)))
+            triplets[t, 2] = _draw_other(tables, alias, triplets[t, 0], allow_self, state)
+
+
+@numba.njit(cache=True)
+def _is_other(tables, u, j, allow_self):
+    """Whether j may be ranked below the neighbours of u."""
+    return not (is_neighbour(tables, u, j) or (j == u and not allow_self))
 
 
 @numba.njit(cache=True)
 def _draw_other(tables, alias, u, allow_self, state):
-    """Draw j, rejecting neighbours of u; where u is linked to almost all nodes, draw from the others alone."""
-    for _ in range(PATIENCE):
+    """Draw j again, rejecting neighbours of u; where u is linked to almost all nodes, draw from the others alone."""
+    for _ in range(PATIENCE - 1):
         state = advance(state)
         j = draw_alias(alias, uniform(state))
-        if not (is_neighbour(tables, u, j) or (j == u and not allow_self)):
+        if _is_other(tables, u, j, allow_self):
             return j
     total = _walk_others(tables, u, allow_self, np.inf)[1]
     return _walk_others(tables, u, allow_self, uniform(advance(state)) * total)[0]
@@ -70,7 +91,7 @@ def _walk_others(tables, u, allow_self, target):
     total = 0.0
     last = -1
     for j in range(len(tables.weights)):
-        if tables.weights[j] == 0 or (j == u and not allow_self) or is_neighbour(tables, u, j):
+        if tables.weights[j] == 0 or not _is_other(tables, u, j, allow_self):
             continue
         total += tables.weights[j]
         last = j

@@ -115,6 +115,17 @@ def test_threads_do_not_change_a_bit(make_case, settings, train):
     assert_same_bits(one.model, all_of_them.model)
 
 
+@pytest.mark.parametrize("large_batch", [1, 1000])
+def test_a_trainer_that_goes_on_gives_the_same_bits(make_case, settings, large_batch):
+    settings = settings._replace(train_bias=True)
+    whole, pieces = make_case(steps=4), make_case(steps=4)
+    cpu.train(*whole, settings, large_batch=large_batch)
+    trainer = cpu.Trainer(*pieces[:3], settings, 60, large_batch=large_batch)
+    for piece in np.split(pieces.triplets, 2):
+        trainer(piece)
+    assert_same_bits(whole.model, pieces.model)
+
+
 @pytest.mark.parametrize("pooling", [MAX, SUM])
 @pytest.mark.parametrize(("kernel", "make_space"), [(nodes.train, node_space), (slots.train, slot_space)])
 def test_sharing_the_tasks_among_more_threads_does_not_change_a_bit(make_case, settings, pooling, kernel, make_space):

@@ -1,5 +1,5 @@
 """Neural-Brane's kernels on the CPU, in Numba."""
 
-from neural_brane.kernels.cpu.step import embed, hide, threads, train
+from neural_brane.kernels.cpu.step import Trainer, embed, hide, threads, train
 
-__all__ = ["embed", "hide", "threads", "train"]
+__all__ = ["Trainer", "embed", "hide", "threads", "train"]

@@ -70,6 +70,7 @@ class _OnCPU:
         self._cpu = cpu
         self._model, self._bags, self._settings = model, bags, settings
         self._threads = cpu.threads(threads)
+        self._trainer: Callable[[np.ndarray], np.ndarray] | None = None
 
     def __enter__(self) -> Self:
         self._threads.__enter__()
@@ -77,6 +78,7 @@ class _OnCPU:
 
     def __exit__(self, *error: object) -> None:
         self._threads.__exit__(None, None, None)
+        self._trainer = None
 
     def sampler(self, adjacency: sparse.csr_array, **options: Any) -> Any:
         from neural_brane.sampling.triplets import TripletSampler
@@ -84,7 +86,9 @@ class _OnCPU:
         return TripletSampler(adjacency, **options)
 
     def train(self, triplets: Any) -> np.ndarray:
-        return self._cpu.train(self._model, *self._bags, triplets, self._settings)
+        if self._trainer is None:
+            self._trainer = self._cpu.Trainer(self._model, *self._bags, self._settings, triplets.shape[1])
+        return self._trainer(triplets)
 
     def model(self) -> Model:
         return self._model
