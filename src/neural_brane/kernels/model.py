@@ -17,6 +17,11 @@ class Bags(NamedTuple):
     indices: Array  # (entries,) int32
 
 
+def bags_of(matrix: Any) -> Bags:
+    """The bags that the rows of a CSR matrix are."""
+    return Bags(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False))
+
+
 class Model(NamedTuple):
     """The parameters Θ. Tables may have spare columns of zeros on the right; training keeps them zero."""
 

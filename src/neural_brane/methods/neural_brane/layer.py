@@ -6,7 +6,7 @@ import numpy as np
 
 from neural_brane.embedding import Layer
 from neural_brane.graph import AttributedGraph
-from neural_brane.kernels.model import POOLING, Bags, Model, Settings, padded, zeros
+from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of, padded, zeros
 from neural_brane.methods.neural_brane.engines import open_engine
 from neural_brane.progress import Meter
 
@@ -18,7 +18,8 @@ SEED = 4  # beside the run's own seed: none of the parts of a model is drawn wit
 def train_layer(vectors: np.ndarray, graph: AttributedGraph, seed: int, settings: dict[str, Any]) -> Layer:
     """Train W of h(u) = ReLU(W v(u)) by Bayesian personalized ranking; the vectors v stay as they are.
 
-    The kernels of the model do it: each node has a bag of one row, its own vector, whose rate is zero.
+    The kernels of the model do it: a node's bag of attributes is one row, its own vector, which takes steps of length
+    zero, and the table of neighbours has no columns.
     """
     nodes, dim = vectors.shape
     table = zeros(nodes, padded(dim))
@@ -26,9 +27,8 @@ def train_layer(vectors: np.ndarray, graph: AttributedGraph, seed: int, settings
     weight = np.random.default_rng((seed, SEED)).standard_normal((dim, dim), np.float32) * np.float32(WEIGHT_STD)
     model = Model(table, zeros(nodes, 0), weight, np.zeros(dim, np.float32))
     own_row = Bags(np.arange(nodes + 1, dtype=np.int64), np.arange(nodes, dtype=np.int32))
-    nothing = Bags(np.zeros(nodes + 1, np.int64), np.zeros(0, np.int32))
     with open_engine(
-        settings["device"], model, (own_row, nothing), _settings(dim),
+        settings["device"], model, (own_row, bags_of(graph.adjacency)), _settings(dim),
         threads=settings["threads"], deterministic=settings["deterministic"],
     ) as engine:  # fmt: skip
         options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from neural_brane.checkpoint import Checkpoint
 from neural_brane.graph import AttributedGraph
-from neural_brane.kernels.model import POOLING, Bags, Model, Settings
+from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of
 from neural_brane.linalg import REPORTS
 from neural_brane.methods._spectral import decompose, hops_of
 from neural_brane.methods.neural_brane.engines import Engine, open_engine, require_room
@@ -50,7 +49,7 @@ def learn(graph: AttributedGraph, settings: dict[str, Any], seed: int, checkpoin
     """Train a model from its start, or from its checkpoint on."""
     own = settings | {"dim": settings["dim"] - settings["spectral_dim"]}
     require_room(own, graph)
-    bags = _bags(graph.attributes), _bags(graph.adjacency)
+    bags = bags_of(graph.attributes), bags_of(graph.adjacency)
     start = LearnedPart(initial_model(graph, own, seed), bags, kernel_settings(own), [])
     if checkpoint and checkpoint.exists():
         start.loss_history.extend(checkpoint.load(start.model._asdict()))
@@ -128,7 +127,3 @@ def kernel_settings(s: dict[str, Any]) -> Settings:
         parameter_l2=s["l2"] if s["regularise"] == "parameters" else 0.0,
         train_bias=s["bias"],
     )
-
-
-def _bags(matrix: sparse.csr_array) -> Bags:
-    return Bags(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False))
