@@ -67,7 +67,7 @@ def _draw_block(tables, alias, allow_self, seed, first, triplets):
             triplets[t, 2] = _draw_other(tables, alias, triplets[t, 0], allow_self, state)
 
 
-@numba.njit(cache=True)
+@numba.njit(inline="always")
 def _is_other(tables, u, j, allow_self):
     """Whether j may be ranked below the neighbours of u."""
     return not (is_neighbour(tables, u, j) or (j == u and not allow_self))

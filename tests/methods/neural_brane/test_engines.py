@@ -10,7 +10,7 @@ from neural_brane import NeuralBrane
 from neural_brane.errors import ParameterError
 from neural_brane.methods import devices
 
-QUICK = {"dim": 8, "epochs": 2, "batches_per_epoch": 3, "batch_size": 3, "seed": 1, "table_std": 0.5}
+QUICK = {"dim": 8, "epochs": 2, "batches_per_epoch": 3, "batch_size": 3, "seed": 1, "table_std": 0.5, "score_steps": 2}
 
 
 def test_a_device_nobody_knows_is_refused(small_graph):
@@ -58,7 +58,7 @@ from neural_brane.methods import devices
 if not torch.cuda.is_available():
     devices._missing = lambda packages: None
 from neural_brane import NeuralBrane, synthetic
-method = NeuralBrane(dim=4, epochs=1, batches_per_epoch=2, batch_size=2, seed=0, device="cuda")
+method = NeuralBrane(dim=4, epochs=1, batches_per_epoch=2, batch_size=2, score_steps=1, seed=0, device="cuda")
 assert method.fit_transform(synthetic(300)).vectors.shape == (300, 4)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

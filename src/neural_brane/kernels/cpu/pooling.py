@@ -7,7 +7,7 @@ from numba import prange
 from numba.core import types
 from numba.extending import intrinsic
 
-from neural_brane.kernels.cpu.compiled import inlined
+from neural_brane.kernels.cpu.compiled import compiled, inlined
 from neural_brane.kernels.cpu.lanes import (
     ask_for,
     broadcast,
@@ -57,9 +57,13 @@ def pool(bags, table, node, settings, scale, winner, pooled, row, first):
 def pool_nodes(bags, table, nodes, settings, pooled, first):
     """Pool one table for every node of nodes (k,) into the columns of pooled (k, ≥ first + d) from first on."""
     for row in prange(len(nodes)):
-        winner = np.empty((1, table.shape[1]), np.int32)
-        own = pooled[row : row + 1]
-        pool(bags, table, nodes[row], settings, np.float32(1), winner, own, np.int64(0), first)
+        _pool_node(bags, table, nodes[row], settings, pooled, np.int64(row), first)
+
+
+@compiled  # a parallel loop whose body was inlined has crashed
+def _pool_node(bags, table, node, settings, pooled, row, first):
+    winner = np.empty((1, table.shape[1]), np.int32)
+    pool(bags, table, node, settings, np.float32(1), winner, pooled[row : row + 1], np.int64(0), first)
 
 
 @inlined

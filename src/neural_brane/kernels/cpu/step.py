@@ -4,7 +4,7 @@ A small batch is computed slot by slot (`slots`); a large one, where nodes repea
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 # Threads wait for each other several times a step. By default OpenMP's threads spin for milliseconds there, which takes
@@ -57,7 +57,7 @@ class Trainer:
     ):
         is_large = batch >= large_batch
         self._model, self._bags, self._settings = model, (attribute_bags, neighbour_bags), settings
-        self._kernel = nodes.train if is_large else slots.train
+        self._kernel: Callable[..., None] = nodes.train if is_large else slots.train
         self._space = (node_space if is_large else slot_space)(model, settings, batch)
 
     def __call__(self, triplets: np.ndarray) -> np.ndarray:

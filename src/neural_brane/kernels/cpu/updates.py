@@ -42,7 +42,8 @@ def propagate(layer, settings, slopes, pooled, block, add):
     hidden = layer.weight.shape[0]
     inner = slopes[:, :hidden]
     multiply(inner.T, pooled, layer.weight_share[block], add)
-    multiply(inner, layer.weight, pooled, False)
+    if settings.table_rate > 0:
+        multiply(inner, layer.weight, pooled, False)
     if settings.train_bias:
         if not add:
             for k in range(hidden):
@@ -68,6 +69,8 @@ def update(model, bags, settings, scale, layer, vectors, count, task, parts):
     lane, part = task // parts, task % parts
     lane_of_neighbours = lane - attribute_lanes
     weight_task = task - parts * (attribute_lanes + model.neighbour_table.shape[1] // LANE)
+    if settings.table_rate == 0 and weight_task < 0:  # rows that stay as they are
+        return
     if lane < attribute_lanes:
         _update_table(
             model.attribute_table, bags[0], settings, scale, vectors, vectors.attribute_winner,

@@ -10,7 +10,7 @@ from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of, 
 from neural_brane.methods.neural_brane.engines import open_engine
 from neural_brane.progress import Meter
 
-STEPS, BATCH = 500, 500
+BATCH = 500
 RATE, WEIGHT_STD, L2 = 1.0, 0.1, 5e-5
 SEED = 4  # beside the run's own seed: none of the parts of a model is drawn with it
 
@@ -33,10 +33,11 @@ def train_layer(vectors: np.ndarray, graph: AttributedGraph, seed: int, settings
     ) as engine:  # fmt: skip
         options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}
         sampler = engine.sampler(graph.adjacency, seed=seed, **options)
-        meter = Meter(settings["progress"], STEPS, "steps", part="scores of pairs")
+        steps = settings["score_steps"]
+        meter = Meter(settings["progress"], steps, "steps", part="scores of pairs")
         chunk = max(1, engine.chunk_triplets // BATCH)
-        for step in range(0, STEPS, chunk):
-            count = min(chunk, STEPS - step)
+        for step in range(0, steps, chunk):
+            count = min(chunk, steps - step)
             engine.train(sampler.draw(step * BATCH, count * BATCH).reshape(count, BATCH, 3))
             meter.advance(count)
         trained = engine.model()

@@ -29,7 +29,7 @@ from neural_brane.sampling.triplet_tables import can_rank
 
 # May differ from those of the run that is gone on with: what is trained does not depend on them.
 RESUMABLE = {"epochs", "tolerance", "output", "recipe"} | {
-    "hop_weights", "link_weight", "learned_weight", "length", "centre",
+    "hop_weights", "link_weight", "learned_weight", "length", "centre", "score_steps",
 }  # fmt: skip
 
 
@@ -153,6 +153,11 @@ class NeuralBrane(Embedder):
         default=None,
         options=("pooled", "hidden", "released"),
     )
+    score_steps: int = whole(
+        "Steps that train the layer that scores pairs, where there is a spectral part; with 0 there is none.",
+        default=500,
+        least=0,
+    )
     device: str = shared("device", default="cpu")
     deterministic: bool = flag(
         "On the GPU, add gradients up in one order, so that a seed gives the same bits again; slower. The CPU always "
@@ -201,7 +206,7 @@ class NeuralBrane(Embedder):
         part = learn(graph, settings, seed, self._checkpoint(graph)) if width < self.dim else None
         vectors, centre, scale = join(spectral, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         layer = None
-        if width and can_rank(graph.adjacency):
+        if width and self.score_steps and can_rank(graph.adjacency):
             layer = train_layer(vectors, graph, seed, settings)
         elif part and settings["output"] == "pooled":
             layer = fold_layer(part.model, centre, scale)
@@ -236,7 +241,8 @@ class NeuralBrane(Embedder):
             return layer.score(vectors, rows)
         if part is None:
             raise GraphError(
-                f"graph '{fitted.graph.name}' has no links to learn a score from; compare vectors by their cosine"
+                f"no score was learned: graph '{fitted.graph.name}' has no links to learn it from, or score_steps is 0; "
+                "compare vectors by their cosine"
             )
         nodes, places = np.unique(rows, return_inverse=True)
         with part.engine(fitted.settings) as engine:
