@@ -3,11 +3,10 @@
 import numba
 import numpy as np
 from llvmlite import ir
-from numba import prange
 from numba.core import types
 from numba.extending import intrinsic
 
-from neural_brane.kernels.cpu.compiled import compiled, inlined
+from neural_brane.kernels.cpu.compiled import inlined
 from neural_brane.kernels.cpu.lanes import (
     ask_for,
     broadcast,
@@ -53,17 +52,12 @@ def pool(bags, table, node, settings, scale, winner, pooled, row, first):
             _one_lane(bags.indices, table, start, stop, ahead, column, floor, scale, winner, pooled, row, first)
 
 
-@numba.njit(cache=True, error_model="numpy", parallel=True)
+@numba.njit(cache=True, error_model="numpy", nogil=True)
 def pool_nodes(bags, table, nodes, settings, pooled, first):
     """Pool one table for every node of nodes (k,) into the columns of pooled (k, ≥ first + d) from first on."""
-    for row in prange(len(nodes)):
-        _pool_node(bags, table, nodes[row], settings, pooled, np.int64(row), first)
-
-
-@compiled  # a parallel loop whose body was inlined has crashed
-def _pool_node(bags, table, node, settings, pooled, row, first):
     winner = np.empty((1, table.shape[1]), np.int32)
-    pool(bags, table, node, settings, np.float32(1), winner, pooled[row : row + 1], np.int64(0), first)
+    for row in range(len(nodes)):
+        pool(bags, table, nodes[row], settings, np.float32(1), winner, pooled[row : row + 1], np.int64(0), first)
 
 
 @inlined

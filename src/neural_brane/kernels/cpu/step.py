@@ -5,6 +5,7 @@ A small batch is computed slot by slot (`slots`); a large one, where nodes repea
 
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 # Threads wait for each other several times a step. By default OpenMP's threads spin for milliseconds there, which takes
@@ -23,6 +24,7 @@ from neural_brane.kernels.cpu.pooling import pool_nodes
 from neural_brane.kernels.cpu.workspace import node_space, pooled_width, slot_space
 from neural_brane.kernels.model import Bags, Model, Settings
 
+EMBEDDED_NODES = 1_024  # that a thread embeds at a time
 LARGE_BATCH = 400  # triplets from which on it is faster to compute every distinct node once
 
 
@@ -91,8 +93,14 @@ def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.nd
     """f(u), the embedding: pooled attributes beside pooled neighbours. Returns (k, d1 + d2)."""
     nodes = np.asarray(nodes, np.int32)
     pooled = np.empty((len(nodes), pooled_width(model, settings)), np.float32)
-    pool_nodes(attribute_bags, model.attribute_table, nodes, settings, pooled, 0)
-    pool_nodes(neighbour_bags, model.neighbour_table, nodes, settings, pooled, settings.attribute_dim)
+
+    def pool(start: int) -> None:
+        rows = slice(start, start + EMBEDDED_NODES)
+        pool_nodes(attribute_bags, model.attribute_table, nodes[rows], settings, pooled[rows], 0)
+        pool_nodes(neighbour_bags, model.neighbour_table, nodes[rows], settings, pooled[rows], settings.attribute_dim)
+
+    with ThreadPoolExecutor(numba.get_num_threads()) as threads:  # a parallel loop takes Numba longer to compile
+        list(threads.map(pool, range(0, len(nodes), EMBEDDED_NODES)))
     return pooled[:, : model.weight.shape[1]].copy()
 
 

@@ -241,8 +241,8 @@ class NeuralBrane(Embedder):
             return layer.score(vectors, rows)
         if part is None:
             raise GraphError(
-                f"no score was learned: graph '{fitted.graph.name}' has no links to learn it from, or score_steps is 0; "
-                "compare vectors by their cosine"
+                f"no score was learned: graph '{fitted.graph.name}' has no links to learn it from, or score_steps is "
+                "0; compare vectors by their cosine"
             )
         nodes, places = np.unique(rows, return_inverse=True)
         with part.engine(fitted.settings) as engine:
