@@ -12,7 +12,7 @@ from neural_brane.datasets.registry import registry
 from neural_brane.errors import DatasetError, GraphError
 from neural_brane.io import write_graph
 
-PUBLISHED = ["citeseer", "caltech36", "reed98", "arnetminer", "cora", "debian-packages"]
+PUBLISHED = ["citeseer", "caltech36", "reed98", "arnetminer", "cora", "wiki", "acm", "haverford76", "debian-packages"]
 
 
 @pytest.mark.parametrize("name", [*PUBLISHED, "stdlib"])

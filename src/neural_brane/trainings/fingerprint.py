@@ -18,6 +18,7 @@ from neural_brane.methods import METHODS
 # Sizes of a training that takes a fraction of a second, by parameter, for the methods that have it.
 SMALL = {
     "epochs": 2, "nnmf_epochs": 2, "batches_per_epoch": 100, "walks_per_node": 1, "walk_length": 10, "samples": 20_000,
+    "score_steps": 10,
 }  # fmt: skip
 NODES, DIM = 200, 8
 RUN = ("device", "deterministic")  # choices of where to train, which the fingerprint does not follow

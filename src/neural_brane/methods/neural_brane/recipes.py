@@ -65,7 +65,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "allow_self_negative": False,
         "zero_floor": False,
         "output": "pooled",
-        "tolerance": 0.01,
+        "tolerance": 0.02,
         "centre": True,
         "length": 5.0,
     },
