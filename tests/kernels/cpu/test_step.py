@@ -47,6 +47,11 @@ def test_a_summed_loss_follows_the_reference(make_case, settings, assert_follows
     )
 
 
+@pytest.mark.parametrize("pooling", [MAX, SUM])
+def test_rows_whose_rate_is_zero_stay(make_case, settings, pooling, assert_follows_the_reference):
+    assert_follows_the_reference(make_case(steps=10), settings._replace(pooling=pooling, table_rate=0.0))
+
+
 @pytest.mark.parametrize("batch", [1, 7, 26, 1700])
 def test_any_batch_size_follows_the_reference(make_case, settings, batch, assert_follows_the_reference):
     settings = settings._replace(triplet_scale=1 / batch, train_bias=True)

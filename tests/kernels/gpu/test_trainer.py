@@ -22,6 +22,12 @@ def test_many_steps_follow_the_reference(
     assert_follows(make_case(steps=50 if on_gpu else 15, batch=batch, seed=seed), settings, deterministic=deterministic)
 
 
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_rows_whose_rate_is_zero_stay(make_case, settings, assert_follows, batch, seed, deterministic):
+    settings = settings._replace(table_rate=0.0, triplet_scale=1 / batch)
+    assert_follows(make_case(steps=9, batch=batch, seed=seed), settings, deterministic=deterministic)
+
+
 def test_strong_decay_keeps_the_tables_exact(make_case, settings, assert_follows, batch, seed):
     """The tables' common factor falls below its smallest value, so a group is cut into shorter ones."""
     settings = settings._replace(parameter_l2=4.0, triplet_scale=1 / batch)

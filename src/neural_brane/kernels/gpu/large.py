@@ -81,7 +81,8 @@ class LargeLayer(Layer):
         self._multiply(self.pooled, Factor(self.arrays.split, depth_stride=1, column_stride=width), self.product)
         self._differentiate(step)
         self._add_gradients()
-        self._multiply(self.dz, Factor(self.arrays.split, depth_stride=width, column_stride=1), self.gradient)
+        if self.context.settings.table_rate > 0:
+            self._multiply(self.dz, Factor(self.arrays.split, depth_stride=width, column_stride=1), self.gradient)
         self.descend()
         if self.scatter:
             self.scatter(self.gradient, self.winner, rate)

@@ -24,23 +24,25 @@ class Trainer:
 
     `deterministic` adds up each row's gradients in a fixed order, so that every run gives the same bits; without it,
     max pooling adds them atomically, in any order. Sum and mean pooling, which change every row of a bag, always add
-    in the fixed order. `limits` decide which launches a step takes; `allocate` makes its scratch memory.
+    in the fixed order. Rows whose rate is 0 are left alone. `limits` decide which launches a step takes; `allocate`
+    makes its scratch memory. `steps` is how many a call usually has: they are then cut into equal groups.
     """
 
     def __init__(
         self, model: Model, attribute_bags: Bags, neighbour_bags: Bags, settings: Settings, batch: int,
-        deterministic: bool = False, *, limits: Limits = DEFAULT, allocate: Allocate = empty,
+        deterministic: bool = False, *, steps: int | None = None, limits: Limits = DEFAULT, allocate: Allocate = empty,
     ):  # fmt: skip
         self.model, self.settings, self.batch = model, settings, batch
         bags, shape = (attribute_bags, neighbour_bags), Shape.of(model, settings)
         self.decay = decay_of(settings, settings.table_rate)  # of the tables
-        self.group = _group_steps(3 * batch, self.decay, limits)
+        self.group = _group_steps(3 * batch, self.decay, limits, steps)
         self.plan = _plan(model, bags, self.group, 3 * batch, limits)
         self.tables, self.columns = Tables.of(model, bags, shape), shape.columns()
-        scatter = settings.pooling == MAX and not deterministic
+        moves = settings.table_rate > 0
+        scatter = moves and settings.pooling == MAX and not deterministic
         context = Context(model, self.tables, shape, settings, self.plan, scatter, limits, allocate)
         self.layer = _layer(context)
-        self.gather = None if scatter else Gather(context)
+        self.gather = Gather(context) if moves and not scatter else None
         by_max = settings.pooling == MAX  # the pieces of a hub's bag are combined by max alone
         self.hubs = find_hubs(bags, shape, self.group, self.plan.vectors, limits) if by_max else None
         self._graph: torch.cuda.CUDAGraph | None = None
@@ -110,9 +112,12 @@ def _layer(context: Context) -> Layer:
     return LargeLayer(context) if context.plan.slots >= 3 * context.limits.large_batch else SmallLayer(context)
 
 
-def _group_steps(slots: int, decay: float, limits: Limits) -> int:
-    """How many steps to plan and capture together: few enough that the tables' common factor stays in range."""
+def _group_steps(slots: int, decay: float, limits: Limits, usual: int | None) -> int:
+    """How many steps to plan and capture together: few enough that the tables' common factor stays in range.
+
+    Where calls usually have so many steps, they are cut into equal groups.
+    """
     steps = max(1, min(limits.group_steps, limits.group_slots // slots))
     while steps > 1 and not decay**steps > SMALLEST_SCALE:
         steps //= 2
-    return steps
+    return -(-usual // -(-usual // steps)) if usual else steps

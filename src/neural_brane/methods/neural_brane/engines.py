@@ -128,7 +128,9 @@ class _OnGPU:
     def train(self, triplets: Any) -> np.ndarray:
         if self._trainer is None:
             batch = triplets.shape[1]
-            self._trainer = self._gpu.Trainer(self._model, *self._bags, self._settings, batch, self._deterministic)
+            self._trainer = self._gpu.Trainer(
+                self._model, *self._bags, self._settings, batch, self._deterministic, steps=len(triplets)
+            )
         return self._trainer(triplets)
 
     def model(self) -> Model:

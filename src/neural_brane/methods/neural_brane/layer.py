@@ -10,7 +10,7 @@ from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of, 
 from neural_brane.methods.neural_brane.engines import open_engine
 from neural_brane.progress import Meter
 
-BATCH = 500
+BATCH = 1_024
 RATE, WEIGHT_STD, L2 = 1.0, 0.1, 5e-5
 SEED = 4  # beside the run's own seed: none of the parts of a model is drawn with it
 
@@ -52,7 +52,7 @@ def fold_layer(model: Model, centre: np.ndarray, scale: float) -> Layer:
 def _settings(dim: int) -> Settings:
     return Settings(
         attribute_dim=dim,
-        pooling=POOLING["sum"],
+        pooling=POOLING["max"],
         zero_floor=False,
         learning_rate=RATE,
         table_rate=0.0,

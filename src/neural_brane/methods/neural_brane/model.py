@@ -155,7 +155,7 @@ class NeuralBrane(Embedder):
     )
     score_steps: int = whole(
         "Steps that train the layer that scores pairs, where there is a spectral part; with 0 there is none.",
-        default=500,
+        default=400,
         least=0,
     )
     device: str = shared("device", default="cpu")
