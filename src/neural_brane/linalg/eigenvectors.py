@@ -11,6 +11,7 @@ from neural_brane.linalg.threads import SLAB_COLUMNS, one_blas_thread
 OVERSAMPLING = 10  # vectors computed beyond those wanted, as Halko, Martinsson and Tropp advise
 ITERATIONS = 6
 REPORTS = ITERATIONS + 1  # how often `leading_eigenvectors` calls its report
+INDEPENDENT = 1e-3  # of a column's length, beside what depends on those before it
 NEGLIGIBLE = 1e-6  # of the largest eigenvalue: products in single precision do not tell a smaller one from zero
 
 
@@ -64,10 +65,18 @@ def _along_axes(basis: Table, operator: Operator, tables: Tables) -> tuple[np.nd
 def _whiten(gram: np.ndarray) -> np.ndarray:
     """What makes columns with these inner products orthonormal; those that depend on others become zero.
 
-    Columns are scaled to length one first, so that short ones count as much as long ones.
+    Columns are scaled to length one first, so that short ones count as much as long ones. Where all are independent,
+    as they mostly are, Cholesky's factor does; eigenvectors take ten times as long.
     """
     lengths = np.sqrt(np.diag(gram))
     scale = np.divide(1, lengths, out=np.zeros(len(gram)), where=lengths > 0)
-    squares, axes = np.linalg.eigh(gram * scale * scale[:, None])
+    unit = gram * scale * scale[:, None]
+    try:
+        factor = np.linalg.cholesky(unit)
+        if np.diag(factor).min() > INDEPENDENT:
+            return scale[:, None] * np.linalg.inv(factor).T
+    except np.linalg.LinAlgError:
+        pass
+    squares, axes = np.linalg.eigh(unit)
     kept = squares > NEGLIGIBLE**2 * squares[-1]
     return scale[:, None] * axes * np.divide(1, np.sqrt(np.abs(squares)), out=np.zeros(len(gram)), where=kept)

@@ -101,7 +101,7 @@ class OnTorch:
         parts = (matrix.indptr, matrix.indices, matrix.data.astype(np.float32))
         indptr, indices, values = (self.torch.from_numpy(part).to(self.device) for part in parts)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+            warnings.filterwarnings("ignore", "Sparse (CSR tensor support is in beta|invariant checks)")
             return self.torch.sparse_csr_tensor(indptr, indices, values, matrix.shape, check_invariants=False)
 
     def table(self, values: np.ndarray) -> Table:
