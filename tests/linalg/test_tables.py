@@ -41,4 +41,4 @@ def test_threads_change_no_bit():
 def test_the_device_decides_which_tables():
     pytest.importorskip("torch")
     assert isinstance(tables_on("cpu", 2), OnCPU)
-    assert tables_on("cuda").device == "cuda"
+    assert isinstance(tables_on("cuda"), OnTorch)

@@ -138,7 +138,7 @@ class NeuralBrane(Embedder):
     )
     epochs: int | None = shared("epochs", default=None, about="At most so many, where there is a tolerance.")
     batches_per_epoch: int | None = whole(
-        "Batches in an epoch. When None in the default recipe, as many as make 3 million triplets in 30 epochs, or 300 "
+        "Batches in an epoch. When None in the default recipe, as many as make 2 million triplets in 20 epochs, or 300 "
         "for each node if that is more; 1000 in the others.",
         default=None,
     )
@@ -155,7 +155,7 @@ class NeuralBrane(Embedder):
     )
     score_steps: int = whole(
         "Steps that train the layer that scores pairs, where there is a spectral part; with 0 there is none.",
-        default=400,
+        default=300,
         least=0,
     )
     device: str = shared("device", default="cpu")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-LEAST_TRIPLETS, TRIPLETS_PER_NODE = 3_000_000, 300
-EPOCHS = 30  # the most; training ends earlier once the loss is flat
+LEAST_TRIPLETS, TRIPLETS_PER_NODE = 2_000_000, 300
+EPOCHS = 20  # the most; training ends earlier once the loss is flat
 BATCH = (4_000, 65_536)  # the smallest and the largest, but for tiny graphs
 NODES_PER_TRIPLET = 6  # of a batch, on large graphs: few triplets of a batch then share a node
 TRIPLETS_OF_A_NODE = 6  # on tiny graphs: the step of a row is the sum of its triplets', and must not grow too long
@@ -16,9 +16,9 @@ def schedule(nodes: int, given: dict[str, Any]) -> dict[str, int]:
     A batch given smaller makes epochs of more batches: the number of triplets stays.
 
     >>> schedule(3_312, {})
-    {'batch_size': 4000, 'epochs': 30, 'batches_per_epoch': 25}
+    {'batch_size': 4000, 'epochs': 20, 'batches_per_epoch': 25}
     >>> schedule(1_000_000, {})
-    {'batch_size': 65536, 'epochs': 30, 'batches_per_epoch': 153}
+    {'batch_size': 65536, 'epochs': 20, 'batches_per_epoch': 229}
     """
     fit = min(max(nodes // NODES_PER_TRIPLET, BATCH[0]), BATCH[1])
     batch = given.get("batch_size") or max(min(fit, TRIPLETS_OF_A_NODE * nodes), SMALLEST_BATCH)
