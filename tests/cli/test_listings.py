@@ -42,7 +42,7 @@ def test_one_method_is_printed_in_full(name, monkeypatch):
 
 def test_what_a_recipe_decides_is_printed_as_its_value():
     found = lines("methods", "neural-brane")
-    assert [found[name].split()[1] for name in ("attribute_dim", "l2", "tolerance")] == ["112", "5e-05", "none"]
+    assert [found[name].split()[1] for name in ("attribute_dim", "l2", "tolerance")] == ["28", "5e-05", "0.02"]
 
 
 def test_a_method_without_tuned_values_says_how_to_find_some(monkeypatch):

@@ -35,6 +35,7 @@ SHORT = {
 WAYS = {
     "released": {"recipe": "released"},
     "paper": {"recipe": "paper"},
+    "learned part alone": {"spectral_dim": 0, "batch_size": 100},
     "sum": {"pooling": "sum"},
     "mean, hidden": {"pooling": "mean", "output": "hidden"},
     "large batch": {"batch_size": 700, "batches_per_epoch": 9},

@@ -21,6 +21,8 @@ def schedule(nodes: int, given: dict[str, Any]) -> dict[str, int]:
     {'batch_size': 65536, 'epochs': 20, 'batches_per_epoch': 229}
     """
     fit = min(max(nodes // NODES_PER_TRIPLET, BATCH[0]), BATCH[1])
+    if given.get("pooling") == "sum":  # every row of a bag then takes the steps of all its nodes' triplets
+        fit = SMALLEST_BATCH
     batch = given.get("batch_size") or max(min(fit, TRIPLETS_OF_A_NODE * nodes), SMALLEST_BATCH)
     triplets = max(LEAST_TRIPLETS, TRIPLETS_PER_NODE * nodes)
     found = {"batch_size": batch, "epochs": EPOCHS, "batches_per_epoch": -(-triplets // (EPOCHS * batch))}
