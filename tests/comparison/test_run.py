@@ -36,7 +36,7 @@ def test_methods_are_trained_scored_and_ranked(finished, graph):
             assert one.peak_mb > 10
     assert found.best("classify").method == "propagated-attributes"
     assert found.graph["digest"] == graph.digest()
-    assert found.parameters["attributes"] == {"dim": 8}
+    assert found.parameters["attributes"] == {"dim": 8, "device": "cpu"}
     assert "numpy" in found.machines[0]["packages"]
     assert found.advice.startswith("Take propagated-attributes for classes (Macro-F1 ")
     assert len(list((folder / "trainings").iterdir())) == 2 * 2 * 2  # methods, runs, with and without held-out edges
@@ -156,7 +156,7 @@ def test_parameters_may_differ_by_method(graph):
     order = prepare(graph, {"neural-brane": {"epochs": 2}, "attributes": {"dim": 4}}, ["link"], **QUICK)
     assert [one.trainings[0].parameters for one in order.series] == [
         {"dim": 8, "device": "cpu", "epochs": 2},
-        {"dim": 4},
+        {"dim": 4, "device": "cpu"},
     ]
 
 

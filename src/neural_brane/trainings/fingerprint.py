@@ -6,6 +6,7 @@ It changes when the method's code computes something else, and stays when files 
 from __future__ import annotations
 
 import hashlib
+import warnings
 from functools import cache
 from typing import Any
 
@@ -48,7 +49,8 @@ def _fingerprint(method: str, choices: tuple[tuple[str, Any], ...]) -> str:
     try:
         model = METHODS[method](**dict(choices))
         model.set_params(**{name: value for name, value in fixed.items() if name in model.get_params()})
-        with threadpool_limits(1):
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # so short a training learns little
             vectors = model.fit_transform(synthetic(NODES)).vectors
     except BraneError:
         return ""
