@@ -30,8 +30,10 @@ def test_held_out_edges_score_higher(held_out, recipe):
     np.testing.assert_allclose(scores, model.score(pairs[:, ::-1]), rtol=1e-5)
 
 
-def test_a_layer_folded_into_scaled_vectors_scores_as_the_model_does(small_graph):
-    model = NeuralBrane(dim=10, spectral_dim=0, epochs=2, batches_per_epoch=20, batch_size=30, seed=3).fit(small_graph)
+def test_a_layer_folded_into_centred_vectors_scores_as_the_model_does(small_graph):
+    model = NeuralBrane(dim=10, spectral_dim=0, length=0, epochs=2, batches_per_epoch=20, batch_size=30, seed=3).fit(
+        small_graph
+    )
     nodes = np.arange(len(small_graph))
     hidden = reference.hide(model.model_, reference.embed(model.model_, *model.bags_, nodes, model.kernel_settings_))
     expected = (hidden[0] * hidden[1:]).sum(axis=1)

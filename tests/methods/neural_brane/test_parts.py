@@ -69,10 +69,9 @@ def test_a_hub_of_all_nodes():
 def test_vectors_have_their_length_and_the_learned_part_its_weight_and_centre():
     vectors = NeuralBrane(**SHORT, length=3.0, learned_weight=0.5).fit_transform(planted()).vectors
     spectral, learned = vectors[:, :18], vectors[:, 18:]
-    assert (vectors**2).sum(axis=1).mean() == pytest.approx(9.0, rel=1e-4)
-    assert (learned**2).sum() / (spectral**2).sum() == pytest.approx(0.25, rel=1e-4)
-    np.testing.assert_allclose(learned.mean(axis=0), 0, atol=1e-5)
-    assert np.abs(spectral.mean(axis=0)).max() > 0.1
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 3, rtol=1e-5)
+    assert (learned**2).sum() / (spectral**2).sum() == pytest.approx(0.25, rel=0.1)
+    assert np.abs(learned.mean(axis=0)).max() < 0.05 < np.abs(spectral.mean(axis=0)).max()
 
 
 @pytest.mark.parametrize(("dim", "spectral"), [(1, 1), (2, 1), (3, 2), (4, 3), (150, 112)])

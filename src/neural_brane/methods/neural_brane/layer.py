@@ -44,9 +44,9 @@ def train_layer(vectors: np.ndarray, graph: AttributedGraph, seed: int, settings
     return Layer(trained.weight, trained.bias)
 
 
-def fold_layer(model: Model, centre: np.ndarray, scale: float) -> Layer:
-    """The model's own layer for vectors v = scale × (f − centre): W f + b = (W / scale) v + W centre + b."""
-    return Layer(model.weight / np.float32(scale), model.bias + model.weight @ centre)
+def fold_layer(model: Model, centre: np.ndarray) -> Layer:
+    """The model's own layer for vectors v = f − centre: W f + b = W v + W centre + b."""
+    return Layer(model.weight, model.bias + model.weight @ centre)
 
 
 def _settings(dim: int) -> Settings:

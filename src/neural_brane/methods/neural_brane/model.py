@@ -97,8 +97,8 @@ class NeuralBrane(Embedder):
     learned_weight: float = number("Length of the learned part; that of the spectral part is 1.", default=0.35, above=0)
     centre: bool | None = flag("Subtract the mean over the nodes from the learned part.", default=None)
     length: float | None = number(
-        "Root mean square length of the vectors: a plain classifier with its usual penalty works best at about 5. With "
-        "0 a learned part that stands alone stays as long as training has made it.",
+        "Length of every vector: a plain classifier with its usual penalty works best at about 5, k-means where all are "
+        "equally long. With 0 a learned part that stands alone stays as training has made it.",
         default=None,
         least=0,
     )
@@ -154,7 +154,8 @@ class NeuralBrane(Embedder):
         options=("pooled", "hidden", "released"),
     )
     score_steps: int = whole(
-        "Steps that train the layer that scores pairs, where there is a spectral part; with 0 there is none.",
+        "Steps that train the layer that scores pairs, where vectors have a `length`; with 0, or without it, the score "
+        "is that of the model's own layer.",
         default=300,
         least=0,
     )
@@ -204,12 +205,12 @@ class NeuralBrane(Embedder):
         width, nodes = settings["spectral_dim"], len(graph)
         spectral = spectral_part(graph, settings, seed) if width else np.empty((nodes, 0), np.float32)
         part = learn(graph, settings, seed, self._checkpoint(graph)) if width < self.dim else None
-        vectors, centre, scale = join(spectral, learned_vectors(part, nodes, settings) if part else iter(()), settings)
+        vectors, centre = join(spectral, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         layer = None
-        if width and self.score_steps and can_rank(graph.adjacency):
+        if settings["length"] and self.score_steps and can_rank(graph.adjacency):
             layer = train_layer(vectors, graph, seed, settings)
-        elif part and settings["output"] == "pooled":
-            layer = fold_layer(part.model, centre, scale)
+        elif part and settings["output"] == "pooled" and not settings["length"]:
+            layer = fold_layer(part.model, centre)
         return Learned(vectors, layer, part)
 
     def _checkpoint(self, graph: AttributedGraph) -> Checkpoint | None:
@@ -230,7 +231,7 @@ class NeuralBrane(Embedder):
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
         """How likely each pair of nodes, given by their ids, is to be linked: ⟨h(u), h(v)⟩, the higher the likelier.
 
-        h is the ReLU layer: over both parts where there is a spectral one, else the model's own.
+        h is a ReLU layer over the vectors or, where `length` or `score_steps` is 0, that of the learned part.
         """
         fitted = self._require_fitted()
         return fitted.method._score(fitted, find_pairs(fitted.graph.ids, pairs))
@@ -241,8 +242,8 @@ class NeuralBrane(Embedder):
             return layer.score(vectors, rows)
         if part is None:
             raise GraphError(
-                f"no score was learned: graph '{fitted.graph.name}' has no links to learn it from, or score_steps is "
-                "0; compare vectors by their cosine"
+                f"no score was learned: graph '{fitted.graph.name}' has no links to learn it from, or score_steps is 0 "
+                "and there is no learned part; compare vectors by their cosine"
             )
         nodes, places = np.unique(rows, return_inverse=True)
         with part.engine(fitted.settings) as engine:

@@ -73,16 +73,13 @@ def learned_vectors(part: LearnedPart, nodes: int, settings: dict[str, Any]) -> 
                 yield pooled
 
 
-class Joined(NamedTuple):
-    """The vectors, and what was done to the learned part: v = scale × (f − centre)."""
+def join(
+    spectral: np.ndarray, learned: Iterator[np.ndarray], settings: dict[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both parts side by side, the learned one centred and `learned_weight` as long; then every vector at `length`.
 
-    vectors: np.ndarray  # (nodes, dim) float32
-    centre: np.ndarray  # (dim − spectral_dim,)
-    scale: float
-
-
-def join(spectral: np.ndarray, learned: Iterator[np.ndarray], settings: dict[str, Any]) -> Joined:
-    """Both parts side by side: the learned one centred and `learned_weight` as long, the whole at `length`."""
+    Returns the vectors (nodes, dim) float32, and the centre that was subtracted from the learned part.
+    """
     nodes, width = spectral.shape
     vectors = np.empty((nodes, settings["dim"]), np.float32)
     vectors[:, :width], own = spectral, vectors[:, width:]
@@ -90,17 +87,16 @@ def join(spectral: np.ndarray, learned: Iterator[np.ndarray], settings: dict[str
     for block in learned:
         own[start : start + len(block)] = block
         start += len(block)
-    centre, scale = np.zeros(own.shape[1], np.float32), 1.0
+    centre = np.zeros(own.shape[1], np.float32)
     if settings["centre"] and own.size:
         centre = own.mean(axis=0, dtype=np.float64).astype(np.float32)
         own -= centre
+    if width and own.size:
+        own *= np.float32(settings["learned_weight"] * _length(vectors[:, :width]) / (_length(own) or 1.0))
     if settings["length"]:
-        shares = (1.0, settings["learned_weight"]) if width and own.size else (1.0, 1.0)
-        whole = float(np.hypot(*shares)) if width and own.size else 1.0
-        for part, share in zip((vectors[:, :width], own), shares, strict=True):
-            scale = settings["length"] * share / whole / (_length(part) or 1.0)
-            part *= np.float32(scale)
-    return Joined(vectors, centre, scale)
+        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
+        vectors *= settings["length"] / np.where(lengths > 0, lengths, 1)
+    return vectors, centre
 
 
 def _length(part: np.ndarray) -> float:
