@@ -21,7 +21,7 @@ def script(monkeypatch):
     """A function that gives a script of benchmarks/ as a module."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module
-    for name in ("quality", "growth", "settings", "spectral"):
+    for name in ("quality", "growth", "settings", "spectral", "defaults"):
         sys.modules.pop(name, None)
 
 
@@ -153,3 +153,28 @@ def test_each_is_judged_by_its_best_round_beside_the_reference(script, monkeypat
         "reference": {"seconds": 20.0, "speedup": 1.0},
         "cpu": {"seconds": 4.0, "speedup": 5.0},
     }
+
+
+def test_the_default_is_judged_beside_the_best_of_every_graph(script):
+    defaults = script("defaults")
+
+    def one(f1, nmi, link):
+        return {"macro_f1": [f1], "nmi": [nmi], "link": [link]}
+
+    cells = {
+        "neural-brane": {"a": one(0.8, 0.5, 0.9), "b": one(0.7, 0.5, 0.9)},
+        "tadw": {"a": one(0.805, 0.4, 0.8), "b": one(0.6, 0.4, 0.8)},
+        "attributes": {"a": one(0.5, 0.1, 0.6), "b": one(0.73, 0.1, 0.6)},
+    }
+    told = defaults.verdicts(cells, ["a", "b"])
+    assert told[0] == "Macro-F1 at 50 %: within 0.01 of the best or ahead on 1 of 2. b: attributes is 0.030 ahead"
+    assert told[1] == "Macro-F1 at 50 %: mean 0.7500, the best other, tadw, 0.7025"
+    assert told[2] == "Macro-F1 at 50 %: against attributes alone at worst -0.030, on b"
+    assert told[3] == "NMI: within 0.01 of the best or ahead on 2 of 2."
+
+
+def test_links_are_judged_by_the_better_of_cosine_and_own_score(script):
+    defaults = script("defaults")
+    assert defaults._better([(0.8, 0.9), (0.8, 0.6)]) == [0.8, 0.8]
+    assert defaults._better([(0.7, 0.9), (0.8, 0.7)]) == [0.9, 0.7]
+    assert defaults._better([(0.7, None)]) == [0.7]

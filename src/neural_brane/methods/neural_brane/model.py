@@ -97,7 +97,7 @@ class NeuralBrane(Embedder):
     learned_weight: float = number("Length of the learned part; that of the spectral part is 1.", default=0.35, above=0)
     centre: bool | None = flag("Subtract the mean over the nodes from the learned part.", default=None)
     length: float | None = number(
-        "Length of every vector: a plain classifier with its usual penalty works best at about 5, k-means where all are "
+        "Length of every vector: a plain classifier with its usual penalty works best at about 5, k-means with all "
         "equally long. With 0 a learned part that stands alone stays as training has made it.",
         default=None,
         least=0,
