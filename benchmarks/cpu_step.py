@@ -21,6 +21,7 @@ from collections.abc import Callable
 
 import numba
 import numpy as np
+from alone import ALONE
 from numba import prange
 
 from neural_brane import AttributedGraph, NeuralBrane, load
@@ -143,7 +144,7 @@ def _flat_bags(bags: Bags, nodes: np.ndarray):
 def measure(graph: AttributedGraph, batch: int, dim: int, rounds: int) -> dict[str, object]:
     """Best time per step of every contender, and the ratios."""
     steps = max(1, TRIPLETS // batch)
-    method = NeuralBrane(dim=dim, seed=0, epochs=1, batches_per_epoch=steps, batch_size=batch).fit(graph)
+    method = NeuralBrane(dim=dim, seed=0, epochs=1, batches_per_epoch=steps, batch_size=batch, **ALONE).fit(graph)
     bags = [Bags(matrix.indptr.astype(np.int64), matrix.indices) for matrix in (graph.attributes, graph.adjacency)]
     sampler = TripletSampler(graph.adjacency, negative_power=method.settings_["negative_power"], seed=0)
     triplets = sampler.draw(0, steps * batch).reshape(steps, batch, 3)

@@ -5,11 +5,12 @@ from typing import NamedTuple, Self
 import gpu_rivals
 import numpy as np
 import torch
+from alone import ALONE
 
 from neural_brane import AttributedGraph, NeuralBrane
 from neural_brane.kernels import gpu
 from neural_brane.kernels.model import Bags, Model, Settings, padded
-from neural_brane.methods.neural_brane.model import kernel_settings
+from neural_brane.methods.neural_brane.parts import kernel_settings
 from neural_brane.sampling.triplets_gpu import TripletSampler
 
 
@@ -30,7 +31,7 @@ class Case(NamedTuple):
     @classmethod
     def made(cls, bags: list[Bags], sampler: TripletSampler, attributes: int, recipe: str = "default") -> Self:
         """The same for a graph whose bags are in the GPU's memory already."""
-        settings = NeuralBrane(recipe=recipe).parameters_in_force()
+        settings = NeuralBrane(recipe=recipe, **ALONE).parameters_in_force()
         d1, dim, hidden = (settings[name] for name in ("attribute_dim", "dim", "hidden"))
         tables = [_table(attributes, d1, settings), _table(len(bags[1].indptr) - 1, dim - d1, settings)]
         weight = settings["weight_std"] * torch.randn((hidden, dim), device="cuda")

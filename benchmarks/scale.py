@@ -19,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from alone import SCHEDULE
+
 from neural_brane.machine import describe_machine
 from neural_brane.trainings.compute import peak_memory
 from neural_brane.trainings.pool import run
@@ -43,7 +45,8 @@ def embed(task: tuple[Path, Path]) -> dict[str, float]:
     source, output = task
     graph = read(source)
     times: list[tuple[int, float]] = []
-    method = NeuralBrane(epochs=1, seed=0, progress=lambda report: times.append((report.done, time.perf_counter())))
+    seen = {"progress": lambda report: times.append((report.done, time.perf_counter()))}
+    method = NeuralBrane(**SCHEDULE | {"epochs": 1, "seed": 0} | seen)
     method.fit(graph)
     VectorFile(output).write(graph.ids, method.blocks(), dim=method.dim, provenance=method.provenance())
     values = method.parameters_in_force()

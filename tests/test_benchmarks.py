@@ -21,7 +21,7 @@ def script(monkeypatch):
     """A function that gives a script of benchmarks/ as a module."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module
-    for name in ("quality", "growth", "settings", "spectral", "defaults"):
+    for name in ("quality", "growth", "spectral", "defaults"):
         sys.modules.pop(name, None)
 
 
@@ -86,23 +86,6 @@ def test_new_scores_replace_those_of_the_same_training_and_no_others(script):
     old = [cell("tadw", "cora", [1, 1, 1]), cell("tadw", "cora", [1, 1, 1], seed=1), cell("aane", "cora", [1, 1, 1])]
     new = cell("tadw", "cora", [2, 2, 2], seed=1)
     assert quality.merge(old, [new], "method") == [old[0], new, old[2]]
-
-
-def test_settings_are_means_over_seeds_and_only_of_the_same_recipe(script, tmp_path, monkeypatch):
-    settings = script("settings")
-    wanted = list(settings.plan("dim", [8], 2))
-    assert {(task, seed) for task, _, _, _, seed in wanted} == {
-        (task, seed) for task in ("classes", "links") for seed in (100, 101)
-    }
-    links = [("links", "cora", "dim", 8, seed) for seed in (100, 101)]
-    records = [{"auc": auc, "auc_of_cosines": 0.5} for auc in (0.5, 1.0)]
-    cells = {key: settings.scores("links", record) for key, record in zip(links, records, strict=True)}
-    path = tmp_path / "settings.json"
-    settings.write(cells, path)
-    assert settings.read(path) == cells
-    assert settings.summarise(cells, links) == [{"dataset": "cora", "dim": 8, "AUC": 0.75, "AUC of cosines": 0.5}]
-    monkeypatch.setattr(settings, "recipe", lambda: {"epochs": 1})
-    assert settings.read(path) == {}
 
 
 def test_growth_is_a_slope_of_logarithms(script):
