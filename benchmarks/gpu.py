@@ -1,4 +1,4 @@
-"""Neural-Brane on one NVIDIA GPU: the paper's schedule, the default, large batches, hubs, fifty million nodes, quality, PyTorch.
+"""Neural-Brane on one NVIDIA GPU: the paper's schedule, the default, large batches, hubs, many nodes, quality, PyTorch.
 
     python benchmarks/gpu.py [--only [schedule default large hubs huge quality torch]] [--json] [--output FILE]
 
