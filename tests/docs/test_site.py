@@ -1,6 +1,5 @@
 """The site: it is built without a warning, and what is generated from the code is that of the code today."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -15,14 +14,6 @@ from neural_brane import METHODS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-
-
-def script(name):
-    """One of scripts/ as a module."""
-    specification = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -67,22 +58,22 @@ def test_pages_load_nothing_from_elsewhere(site):
             assert attribute not in text, page.name
 
 
-def test_the_tables_of_methods_are_made_from_the_code():
-    tables = script("methods_table")
+def test_the_tables_of_methods_are_made_from_the_code(load_script):
+    tables = load_script("methods_table")
     page = tables.PAGE.read_text(encoding="utf-8")
     assert tables.fill(page) == page, "run scripts/methods_table.py"
     advice = page.split("## Where each is good")[1].split("\n## ")[0]
     assert not [name for name in METHODS if f"`{name}`" not in advice]
 
 
-def test_the_picture_of_packages_has_todays_arrows():
-    draw = script("draw_packages")
+def test_the_picture_of_packages_has_todays_arrows(load_script):
+    draw = load_script("draw_packages")
     listed = draw.PICTURE.read_text(encoding="utf-8").split("<desc>\n")[1].split("\n</desc>")[0]
     assert listed.splitlines() == [f"{here} -&gt; {there}" for here, there in draw.arrows()], "run make docs"
 
 
-def test_arrows_are_found_wherever_the_import_stands(tmp_path):
-    draw = script("draw_packages")
+def test_arrows_are_found_wherever_the_import_stands(load_script, tmp_path):
+    draw = load_script("draw_packages")
     files = {
         "__init__.py": "if TYPE_CHECKING:\n    from neural_brane.graph.parts import Graph\n",
         "errors.py": '"""Errors."""\n',
@@ -103,9 +94,9 @@ def test_arrows_are_found_wherever_the_import_stands(tmp_path):
     assert picture.count('<path class="arrow"') == 3  # cli -> errors follows from the others
 
 
-def test_the_map_of_the_source_names_every_part():
+def test_the_map_of_the_source_names_every_part(load_script):
     rooms = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("| room |")[1].split("\n\n")[0]
-    for name, path in script("draw_packages").parts(ROOT / "src" / "neural_brane").items():
+    for name, path in load_script("draw_packages").parts(ROOT / "src" / "neural_brane").items():
         assert f"| `{name}/` |" in rooms if path.name == "__init__.py" else f"| `{name}.py` |" in rooms, name
 
 

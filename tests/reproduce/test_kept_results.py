@@ -1,6 +1,5 @@
 """What is kept in docs/results/: its words are those of its numbers, and its methods those of today."""
 
-import importlib.util
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,8 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "results"
 
 
-def test_the_report_and_the_sentences_are_those_made_of_the_numbers(tmp_path):
-    specification = importlib.util.spec_from_file_location("rewrite", ROOT / "scripts" / "rewrite_report.py")
-    script = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(script)
-    script.main(target=tmp_path)
+def test_the_report_and_the_sentences_are_those_made_of_the_numbers(load_script, tmp_path):
+    load_script("rewrite_report").main(target=tmp_path)
     for name in ("results.json", "report.html"):
         again = (tmp_path / name).read_text(encoding="utf-8")
         assert again == (FOLDER / name).read_text(encoding="utf-8"), "run scripts/rewrite_report.py"

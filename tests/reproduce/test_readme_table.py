@@ -1,6 +1,5 @@
 """scripts/readme_table.py, and that the pages hold what it makes of the results kept in docs/."""
 
-import importlib.util
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -11,12 +10,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def script():
+def script(load_script):
     """The script as a module."""
-    specification = importlib.util.spec_from_file_location("readme_table", ROOT / "scripts" / "readme_table.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return load_script("readme_table")
 
 
 def test_a_row_for_each_method_and_a_column_for_each_dataset(script, fill):

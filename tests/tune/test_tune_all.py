@@ -1,7 +1,6 @@
 """scripts/tune_all.py: every search of the paper's competitors, and the file that keeps what they find."""
 
 import argparse
-import importlib.util
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def script():
+def script(load_script):
     """The script as a module."""
-    specification = importlib.util.spec_from_file_location("tune_all", ROOT / "scripts" / "tune_all.py")
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
+    return load_script("tune_all")
 
 
 def test_every_competitor_is_searched_on_every_graph_of_the_paper(script):

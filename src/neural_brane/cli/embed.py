@@ -58,9 +58,7 @@ def embed(
     graph = datasets.read(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
     file.check_ids(graph.ids)
     train(model, graph)
-    file.write(
-        graph.ids, model.blocks(), dim=model.dim, provenance=model.provenance(), layer=getattr(model, "layer_", None)
-    )
+    file.write(graph.ids, model.blocks(), dim=model.dim, provenance=model.provenance(), layer=model.layer_)
     seconds = time.perf_counter() - start
     typer.echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(output)}) in {seconds:.1f} s")
 

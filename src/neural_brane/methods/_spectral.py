@@ -17,7 +17,6 @@ from neural_brane.linalg import (
     tell_apart,
     transition,
     weigh,
-    without_self_loops,
 )
 from neural_brane.linalg.tables import Table, Tables
 from neural_brane.methods.base import Fitted, InductiveEmbedder
@@ -58,7 +57,7 @@ def hops_of(
     known = attributes if known is None else known
     weights = np.trim_zeros(weights, "b")
     averages = _single(transition(graph.adjacency, self_loops=True)) if len(weights) > 1 else None
-    linked = without_self_loops(graph.adjacency).nnz > 0
+    linked = graph.adjacency.nnz > np.count_nonzero(graph.adjacency.diagonal())  # self-loops join nobody
     told = [weigh(attributes, inverse_frequency(known))] if tell_apart(known) else []
     if link_weight and linked:
         told.append(link_weight * weigh(graph.adjacency, inverse_frequency(graph.adjacency)))

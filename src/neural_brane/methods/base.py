@@ -71,7 +71,7 @@ class Embedder(Parametrised, ABC):
         return self._require_fitted().found(name.removesuffix("_"))
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """The learned vectors in the order of the nodes, some rows at a time: they need not all be in memory."""
+        """The learned vectors in the order of the nodes, some rows at a time."""
         return self._require_fitted().blocks()
 
     def provenance(self) -> dict[str, Any]:

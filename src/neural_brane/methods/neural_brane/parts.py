@@ -10,6 +10,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of
 from neural_brane.linalg import REPORTS
 from neural_brane.methods._spectral import decompose, hops_of
+from neural_brane.methods.base import stack
 from neural_brane.methods.neural_brane.engines import Engine, open_engine, require_room
 from neural_brane.methods.neural_brane.initial import initial_model
 from neural_brane.methods.neural_brane.training import Training
@@ -81,18 +82,14 @@ def join(
     Returns the vectors (nodes, dim) float32, and the centre that was subtracted from the learned part.
     """
     nodes, width = spectral.shape
-    vectors = np.empty((nodes, settings["dim"]), np.float32)
-    vectors[:, :width], own = spectral, vectors[:, width:]
-    start = 0
-    for block in learned:
-        own[start : start + len(block)] = block
-        start += len(block)
+    own = stack(learned, nodes, settings["dim"] - width)
     centre = np.zeros(own.shape[1], np.float32)
-    if settings["centre"] and own.size:
+    if settings["centre"]:
         centre = own.mean(axis=0, dtype=np.float64).astype(np.float32)
         own -= centre
-    if width and own.size:
-        own *= np.float32(settings["learned_weight"] * _length(vectors[:, :width]) / (_length(own) or 1.0))
+    if width:
+        own *= np.float32(settings["learned_weight"] * _length(spectral) / (_length(own) or 1.0))
+    vectors = np.hstack([spectral, own]) if width else own
     if settings["length"]:
         lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
         vectors *= settings["length"] / np.where(lengths > 0, lengths, 1)
