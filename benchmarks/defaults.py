@@ -1,13 +1,14 @@
 """The default beside every other method on ten graphs, in three measures; and how its values were chosen.
 
-    python benchmarks/defaults.py [--graphs citeseer …] [--methods tadw …] [--runs 10] [--jobs 2] [--show]
+    python benchmarks/defaults.py [--graphs citeseer …] [--methods tadw …] [--runs 10] [--jobs 2] [--device cuda]
+        [--show]
     python benchmarks/defaults.py --choose [--graphs …] [--jobs 2]
 
 Measures: Macro-F1 of logistic regression at 50 % (liblinear, C = 1, vectors as they are, 10 splits), NMI of k-means
 (10 starts), and AUC of a tenth of the edges, held out before a training of their own: the better of the vectors' cosine
 and the method's own score where it has one. Every method has its defaults and 150 dimensions. Run k has seed k and the
-same splits in every method; torch methods have at most 3 runs, and debian-packages 1. A training that takes longer than
---time-limit counts as failed, and so do its mean and what depends on it.
+same splits in every method; torch methods have at most 3 runs, and debian-packages 1. A mean is over the runs that
+ended, and the last table says how many did: one that takes longer than --time-limit does not.
 
 With --choose, settings of the default are compared instead, with seeds from 1000 on, which nothing is reported of.
 Finished trainings are kept in results/trainings/. Scores are written to results/defaults.json.
@@ -62,7 +63,7 @@ Cell = dict[str, list[float]]  # a method's values of each measure on one graph,
 def trainings(graph: str, method: str, parameters: dict, seeds: range) -> list[Training]:
     """Two for each seed: for classes and clusters, and for links."""
     whole = TASKS["classify"].scoring | TASKS["cluster"].scoring
-    own = {"dim": 150} | parameters
+    own = {"dim": 150} | {name: value for name, value in parameters.items() if name in METHODS[method].parameters()}
     return [Training(method, own, graph, seed, scoring) for seed in seeds for scoring in (whole, TASKS["link"].scoring)]
 
 
@@ -72,6 +73,7 @@ def plan(options: argparse.Namespace) -> dict[tuple[str, str], list[Training]]:
     for graph in options.graphs:
         for name in SETTINGS if options.choose else options.methods:
             method, parameters = (DEFAULT, SETTINGS[name]) if options.choose else (name, {})
+            parameters = {"device": options.device} | parameters
             runs = 1 if graph == "debian-packages" else min(options.runs, 3 if METHODS[method].extra else options.runs)
             first = UNREPORTED if options.choose else 0
             found[graph, name] = trainings(graph, method, parameters, range(first, first + runs))
@@ -79,12 +81,12 @@ def plan(options: argparse.Namespace) -> dict[tuple[str, str], list[Training]]:
 
 
 def cell_of(store: Store, wanted: list[Training]) -> Cell | None:
-    """The values of a row on one graph; None unless every training is there."""
-    records = [store.get(training) for training in wanted]
-    if any(record is None for record in records):
-        return None
+    """The values of a row on one graph, of the trainings that are there; None where there are none."""
+    records = [record for training in wanted if (record := store.get(training)) is not None]
     whole = [record for record in records if "nmi" in record]
     links = [record for record in records if "auc" in record]
+    if not whole or not links:
+        return None
     return {
         "macro_f1": [TASKS["classify"].value(record, "macro_f1") for record in whole],
         "nmi": [TASKS["cluster"].value(record, "nmi") for record in whole],
@@ -132,6 +134,10 @@ def show(cells: dict[str, dict[str, Cell]], graphs: list[str]) -> None:
             shown = [f"{means[graph]:.3f}" if graph in means else "-" for graph in graphs]
             table.add_row(name, *shown, f"{fmean(means.values()):.4f}" if len(means) == len(graphs) else "-")
         console.print(table)
+    table = Table("runs", *graphs, box=None)
+    for name, row in cells.items():
+        table.add_row(name, *(str(min(map(len, row[graph].values()))) if graph in row else "-" for graph in graphs))
+    console.print(table)
 
 
 def main() -> None:
@@ -141,6 +147,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of the methods that have one")
     parser.add_argument("--time-limit", type=float, default=3600.0, help="seconds for one training")
     parser.add_argument("--choose", action="store_true", help="compare settings of the default, on seeds of their own")
     parser.add_argument("--show", action="store_true", help="train nothing")
