@@ -70,6 +70,9 @@ class Embedding:
         What made them: method, parameters, data, version; a dict that JSON can hold.
     layer
         What scores pairs of them, where the method has learned such a thing; .npz files keep it.
+    made_from
+        Where a method made vectors for nodes that it had not learned from: "known", "attributes", "links",
+        "attributes and links" or "nothing" for each node. Files do not keep it.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class Embedding:
     ids: np.ndarray
     provenance: dict[str, Any] = field(default_factory=dict)
     layer: Layer | None = None
+    made_from: np.ndarray | None = None
     _rows: dict[Any, int] = field(default_factory=dict, init=False, repr=False)  # filled at the first lookup
 
     def __post_init__(self) -> None:

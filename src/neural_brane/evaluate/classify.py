@@ -144,12 +144,12 @@ def _score(
 ) -> tuple[float, float, float]:
     """Macro-F1 and Micro-F1 of one split, and the regression's C."""
     chosen = _best_c(table[rows], target[rows], meter) if C == "cv" else float(C)
-    macro, micro = _fit(table, target, rows, held_out, chosen)
+    macro, micro = fit_split(table, target, rows, held_out, chosen)
     meter.advance()
     return macro, micro, chosen
 
 
-def _fit(
+def fit_split(
     table: np.ndarray, target: np.ndarray, rows: np.ndarray, held_out: np.ndarray, C: float
 ) -> tuple[float, float]:
     """Macro-F1 and Micro-F1 of one regression."""
@@ -179,7 +179,7 @@ def _best_c(table: np.ndarray, target: np.ndarray, meter: Meter) -> float:
     for C in C_GRID:
         scores = []
         for fold in range(FOLDS):
-            macro, _ = _fit(table, target, np.flatnonzero(folds != fold), np.flatnonzero(folds == fold), C)
+            macro, _ = fit_split(table, target, np.flatnonzero(folds != fold), np.flatnonzero(folds == fold), C)
             scores.append(macro)
             meter.advance()
         means.append(np.mean(scores))

@@ -117,6 +117,10 @@ class OnCPU:
         """A NumPy array as a table."""
         return np.ascontiguousarray(values, np.float32)
 
+    def zeros(self, rows: int, columns: int) -> np.ndarray:
+        """A table of zeros."""
+        return np.zeros((rows, columns), np.float32)
+
     def array(self, table: np.ndarray) -> np.ndarray:
         """A table as a NumPy array."""
         return table
@@ -169,6 +173,10 @@ class OnTorch:
     def table(self, values: np.ndarray) -> Table:
         """A NumPy array as a table."""
         return self.torch.from_numpy(values.astype(np.float32, copy=False)).to(self.device)
+
+    def zeros(self, rows: int, columns: int) -> Table:
+        """A table of zeros."""
+        return self.torch.zeros((rows, columns), device=self.device)
 
     def array(self, table: Table) -> np.ndarray:
         """A table as a NumPy array."""

@@ -2,13 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.newcomers import Newcomers
 from neural_brane.linalg import (
     REPORTS,
     average_scales,
@@ -44,27 +45,23 @@ class Decomposition(NamedTuple):
     vectors: np.ndarray  # (nodes, dim) float32
     values: np.ndarray  # (dim,) float64, the largest first
 
+    @classmethod
+    def empty(cls, nodes: int) -> Self:
+        """No directions at all."""
+        return cls(np.empty((nodes, 0), np.float32), np.empty(0))
 
-def hops_of(
-    graph: AttributedGraph,
-    weights: Sequence[float],
-    attributes: sparse.csr_array | None = None,
-    known: sparse.csr_array | None = None,
-    *,
-    link_weight: float = 0.0,
-) -> Hops:
-    """The matrix of a graph; an attribute's weight is its rarity among those `known`, the graph's own unless given.
+
+def hops_of(graph: AttributedGraph, weights: Sequence[float], *, link_weight: float = 0.0) -> Hops:
+    """The matrix of a graph; an attribute's weight is its rarity.
 
     With a `link_weight` the node's links are attributes as well: X has a column for every node, with that weight.
     Where neither these nor a known attribute tells nodes apart, links take their place: X is the identity, and w₀
     counts no longer.
     """
-    attributes = graph.attributes if attributes is None else attributes
-    known = attributes if known is None else known
     weights = np.trim_zeros(weights, "b")
-    adjacency = graph.adjacency
+    attributes, adjacency = graph.attributes, graph.adjacency
     linked = adjacency.nnz > np.count_nonzero(adjacency.diagonal())  # self-loops join nobody
-    bags = weigh(attributes, inverse_frequency(known)).astype(np.float32) if tell_apart(known) else None
+    bags = _weighed(attributes, attributes) if tell_apart(attributes) else None
     averages = average_scales(adjacency) if len(weights) > 1 else None
     links = None
     if link_weight and linked:
@@ -119,20 +116,36 @@ class HopProduct:
 
     def image(self, table: Table) -> Table:
         """M(Mᵀ table)."""
-        return self.across(self, table)
-
-    def across(self, other: "HopProduct", table: Table) -> Table:
-        """M(Nᵀ table), where N is the same matrix of another graph, or of this one."""
-        averaged = [table]
-        for _ in other.weights[1:]:
-            averaged.append(other.transposed_averages @ averaged[-1])
         total: Any = None
-        for weight in reversed(self.weights):
-            part, total = averaged.pop(), None if total is None else self.averages @ total
+        for weight, part in self._averaged(table):
+            total = None if total is None else self.averages @ total
             if weight:
-                part = weight**2 * self._without_hops(other, part)
+                part = weight**2 * _sum([matrix @ (transposed @ part) for matrix, transposed in self.columns] or [part])
                 total = part if total is None else total + part
         return total
+
+    def beside(self, new: "NewRows", table: Table) -> Table:
+        """N(Mᵀ table), where N has the rows that M would have for new nodes."""
+        total, known = self.tables.zeros(new.size, table.shape[1]), None
+        for weight, part in self._averaged(table):
+            total = new.average(total, known)
+            known = None if known is None else self.averages @ known
+            columns = [transposed @ part for _, transposed in self.columns]
+            of_known = _sum(
+                [matrix @ column for (matrix, _), column in zip(self.columns, columns, strict=True)] or [part]
+            )
+            known = weight**2 * of_known + (0 if known is None else known)
+            if columns:  # new nodes have nothing of their own where X is the identity
+                total = total + weight**2 * _sum([m @ column for m, column in zip(new.columns, columns, strict=True)])
+        return total
+
+    def _averaged(self, table: Table) -> Iterator[tuple[float, Table]]:
+        """Every weight with (Âᵀ)ʰ table, the farthest hop first."""
+        averaged = [table]
+        for _ in self.weights[1:]:
+            averaged.append(self.transposed_averages @ averaged[-1])
+        for weight in reversed(self.weights):
+            yield weight, averaged.pop()
 
     def gram(self, table: Table) -> np.ndarray:
         """The inner products of the columns of Mᵀ table, float64."""
@@ -145,16 +158,60 @@ class HopProduct:
                 total += weight**2 * sum(grams)
         return total
 
-    def _without_hops(self, other: "HopProduct", table: Table) -> Table:
-        """X(Yᵀ table), where Y are the attributes and links of the other."""
-        if not self.columns:
-            return table
-        (matrix, _), *rest = self.columns
-        (_, transposed), *others = other.columns
-        total = matrix @ (transposed @ table)
-        for (matrix, _), (_, transposed) in zip(rest, others, strict=True):
-            total += matrix @ (transposed @ table)
-        return total
+
+class NewRows:
+    """What the rows of new nodes are made of; known nodes stay as they were, whoever links to them now."""
+
+    def __init__(self, hops: Hops, new: Newcomers, tables: Tables, *, link_weight: float):
+        known = new.known
+        self.size, self.columns = len(new), []
+        if hops.attributes is not None:
+            self.columns.append(tables.matrix(_weighed(new.attributes, known.attributes)))
+        if hops.links is not None:
+            self.columns.append(tables.matrix(link_weight * _weighed(new.links, known.adjacency)))
+        if hops.averages is not None:
+            weight = known.adjacency.data.mean(dtype=np.float64) if known.adjacency.nnz else 1.0
+            scale = 1 / (new.links @ np.ones(len(known)) + new.among @ np.ones(len(new)) + weight)
+            self.links = tables.matrix(new.links).scaled(rows=scale)
+            self.among = tables.matrix(new.among).scaled(rows=scale, diagonal=weight * scale)
+
+    def average(self, own: Table, known: Table | None) -> Table:
+        """The mean of each new node, its neighbours among new nodes, and those among known ones."""
+        return own if known is None else self.among @ own + self.links @ known
+
+
+def _weighed(matrix: sparse.csr_array, known: sparse.csr_array) -> sparse.csr_array:
+    return weigh(matrix, inverse_frequency(known)).astype(np.float32)
+
+
+def _sum(parts: list[Table]) -> Table:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def place_newcomers(
+    found: Decomposition,
+    new: Newcomers,
+    weights: Sequence[float],
+    *,
+    link_weight: float = 0.0,
+    threads: int | None = 1,
+    device: str = "cpu",
+) -> np.ndarray:
+    """Project the rows that new nodes would have in M on the directions that were found: (new nodes, dim) float32.
+
+    The directions are V = MᵀU / √values. The vectors and the graph give them, so they need not be kept.
+    """
+    tables = tables_on(device, threads)
+    hops = hops_of(new.known, weights, link_weight=link_weight)
+    known, rows = HopProduct(hops, tables), NewRows(hops, new, tables, link_weight=link_weight)
+    shares = np.divide(
+        found.vectors, found.values.astype(np.float32), out=np.zeros_like(found.vectors), where=found.values > 0
+    )
+    placed = tables.by_slabs(lambda table: known.beside(rows, table), tables.table(shares))
+    return np.ascontiguousarray(tables.array(placed))
 
 
 class Spectral(InductiveEmbedder):
@@ -178,17 +235,8 @@ class Spectral(InductiveEmbedder):
         vectors *= np.float32(np.sqrt(self.dim * len(graph) / values.sum()))
         return Decomposition(vectors, values)
 
-    def _encode(self, fitted: Fitted, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
-        # The directions are V = MᵀU / √values. Vectors and graph give them, so they need not be kept.
-        known, (vectors, values) = fitted.graph.attributes, fitted.learned
-        tables = tables_on(self.device, self.threads)
-        learned = HopProduct(hops_of(fitted.graph, self._weights()), tables)
-        other = HopProduct(hops_of(graph, self._weights(), attributes, known), tables)
-        shares = np.divide(vectors, values.astype(np.float32), out=np.zeros_like(vectors), where=values > 0)
-        yield tables.array(tables.by_slabs(lambda table: other.across(learned, table), tables.table(shares)))
-
-    def _can_transform(self, graph: AttributedGraph) -> bool:
-        return tell_apart(graph.attributes)
+    def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
+        return place_newcomers(fitted.learned, new, self._weights(), threads=self.threads, device=self.device)
 
     @abstractmethod
     def _weights(self) -> Sequence[float]:

@@ -14,7 +14,7 @@ from neural_brane import __version__
 from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import GraphError, NotFittedError, ParameterError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.ids import locate
+from neural_brane.graph.newcomers import Newcomers, find_newcomers
 from neural_brane.methods.devices import resolve
 from neural_brane.methods.parameters import Parametrised, shared
 from neural_brane.progress import Reporter
@@ -178,56 +178,44 @@ class Fitted:
 class InductiveEmbedder(Embedder):
     """A method that learns how to make a vector, and so makes them for nodes it never saw.
 
-    Attributes are matched by name to those learned from, whatever their order. Unknown ones are left out, with a
-    warning that counts them; a graph that shares none of them is refused.
+    Attributes are matched by name to those learned from, links by the ids of the nodes that they lead to.
     """
 
     inductive = True
 
     def transform(self, graph: Source) -> Embedding:
-        """The vectors of the nodes of another graph, by what was learned; nothing is learned from it."""
-        fitted, graph = self._require_fitted(), as_graph(graph)
-        names = fitted.graph.attribute_names
-        if not fitted.method._can_transform(fitted.graph):
-            raise ParameterError(
-                f"this {type(self).__name__} learned from a graph without attributes, which other nodes could share; "
-                "fit it on one that has some, or embed all nodes with fit_transform(graph)"
-            )
-        blocks = fitted.method._encode(fitted, graph, align(graph, names))
-        vectors = stack(blocks, len(graph), fitted.method.dim)
-        return Embedding(vectors, graph.ids, fitted.provenance() | {"transformed": summarise(graph)})
+        """The vectors of the nodes of another graph, by what was learned; nothing is learned from it.
 
-    def _can_transform(self, graph: AttributedGraph) -> bool:
-        """Whether a graph that was learned from has something that other nodes can share."""
-        return graph.attributes.shape[1] > 0
+        A node whose id is known has the vector that was learned for it. A newcomer's vector is made of its attributes
+        and of its links to known nodes and other newcomers, or of what there is of these: `made_from` of the result
+        says of which.
+        """
+        fitted, graph = self._require_fitted(), as_graph(graph)
+        fitted.method._check_transforms(fitted)
+        new = find_newcomers(fitted.graph, graph)
+        vectors = fitted.embedding.vectors[new.places]
+        made_from = np.full(len(graph), "known", dtype="<U20")
+        if len(new):
+            vectors[new.rows] = fitted.method._place(fitted, new)
+            made_from[new.rows] = new.made_from
+        provenance = fitted.provenance() | {"transformed": summarise(graph)}
+        return Embedding(vectors, graph.ids, provenance, fitted.layer, made_from)
+
+    def _check_transforms(self, fitted: Fitted) -> None:
+        """Refuse where what was learned says nothing of other nodes."""
 
     @abstractmethod
-    def _encode(self, fitted: Fitted, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
-        """The vectors of a graph's nodes, block by block; attributes have the columns that were learned from."""
+    def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
+        """The vectors of new nodes, (new nodes, dim) float32."""
 
 
-def align(graph: AttributedGraph, names: np.ndarray) -> sparse.csr_array:
-    """A graph's attributes under the columns of names; one without a column is left out, with a warning."""
-    places = locate(names, graph.attribute_names)
-    if np.array_equal(places, np.arange(len(names))):
-        return graph.attributes
-    unknown = np.count_nonzero(places < 0)
-    if unknown == len(places):
-        raise GraphError(
-            f"none of the {unknown:,} attributes of graph '{graph.name}' is among the {len(names):,} learned from; "
-            "give a graph whose attributes bear the same names"
+def require_attributes(fitted: Fitted) -> None:
+    """Refuse new nodes where the nodes learned from had no attributes that others could share."""
+    if fitted.graph.attributes.shape[1] == 0:
+        raise ParameterError(
+            f"this {type(fitted.method).__name__} learned from a graph without attributes, which other nodes could "
+            "share; fit it on one that has some, or embed all nodes with fit_transform(graph)"
         )
-    if unknown:
-        warnings.warn(
-            f"{unknown:,} of the {len(places):,} attributes of graph '{graph.name}' were not learned from and are "
-            "left out",
-            stacklevel=3,
-        )
-    entries = graph.attributes.tocoo()
-    columns = places[entries.col]
-    kept = columns >= 0
-    shape = (len(graph), len(names))
-    return sparse.coo_array((entries.data[kept], (entries.row[kept], columns[kept])), shape).tocsr()
 
 
 def stack(blocks: Iterable[np.ndarray], nodes: int, dim: int) -> np.ndarray:

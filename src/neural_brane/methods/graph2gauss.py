@@ -10,9 +10,10 @@ from threadpoolctl import threadpool_limits
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.newcomers import Newcomers
 from neural_brane.kernels import cpu
 from neural_brane.methods import _torch as backend
-from neural_brane.methods.base import Fitted, InductiveEmbedder
+from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
 from neural_brane.methods.parameters import choice, flag, shared, whole
 from neural_brane.progress import Meter
 from neural_brane.sampling.hops import HopSampler
@@ -141,8 +142,11 @@ class Graph2Gauss(InductiveEmbedder):
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         return _means(backend.features(graph), learned.weights)
 
-    def _encode(self, fitted: Fitted, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
-        return _means(attributes, fitted.learned.weights)
+    def _check_transforms(self, fitted: Fitted) -> None:
+        require_attributes(fitted)
+
+    def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
+        return stack(_means(new.attributes, fitted.learned.weights), len(new), self.dim)
 
 
 def _means(attributes: sparse.csr_array, weights: Weights) -> Iterator[np.ndarray]:

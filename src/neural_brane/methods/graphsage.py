@@ -9,10 +9,11 @@ from threadpoolctl import threadpool_limits
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.newcomers import Newcomers
 from neural_brane.kernels import cpu
 from neural_brane.linalg import without_self_loops
 from neural_brane.methods import _torch as backend
-from neural_brane.methods.base import Fitted, InductiveEmbedder
+from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
 from neural_brane.sampling.neighbours import renumber, sample_neighbours
@@ -171,8 +172,12 @@ class GraphSAGE(InductiveEmbedder):
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         return _vectors(graph, backend.features(graph), learned.weights)
 
-    def _encode(self, fitted: Fitted, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
-        return _vectors(graph, attributes, fitted.learned.weights)
+    def _check_transforms(self, fitted: Fitted) -> None:
+        require_attributes(fitted)
+
+    def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
+        graph = new.together()
+        return stack(_vectors(graph, graph.attributes, fitted.learned.weights), len(graph), self.dim)[len(new.known) :]
 
 
 def _vectors(graph: AttributedGraph, attributes: sparse.csr_array, weights: Weights) -> Iterator[np.ndarray]:

@@ -10,11 +10,15 @@ from neural_brane.checkpoint import Checkpoint
 from neural_brane.embedding import Layer, find_pairs, inner_products
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.newcomers import Newcomers
 from neural_brane.kernels.model import POOLING
 from neural_brane.linalg import tell_apart
-from neural_brane.methods.base import Embedder, Fitted, require
+from neural_brane.methods._spectral import Decomposition
+from neural_brane.methods.base import Fitted, InductiveEmbedder, require
 from neural_brane.methods.neural_brane.layer import fold_layer, train_layer
+from neural_brane.methods.neural_brane.newcomers import place
 from neural_brane.methods.neural_brane.parts import (
+    Joint,
     LearnedPart,
     join,
     kernel_settings,
@@ -34,11 +38,13 @@ RESUMABLE = {"epochs", "tolerance", "output", "recipe"} | {
 
 
 class Learned(NamedTuple):
-    """The vectors, the layer that scores pairs of them, and the learned part; None where there is no such thing."""
+    """The vectors, and what it takes to score pairs of them and to make more; None where there is no such thing."""
 
     vectors: np.ndarray  # (nodes, dim) float32
     layer: Layer | None
     part: LearnedPart | None
+    joint: Joint
+    values: np.ndarray  # the squared singular values of the spectral part, none where there is no such part
 
     def __getattr__(self, name: str) -> Any:
         """What the learned part knows: model, bags, kernel_settings, loss_history."""
@@ -47,7 +53,7 @@ class Learned(NamedTuple):
         return getattr(self.part, name)
 
 
-class NeuralBrane(Embedder):
+class NeuralBrane(InductiveEmbedder):
     """Neural Bayesian personalized ranking for attributed network embedding (Dave, Zhang, Chen, Al Hasan; 2018).
 
     The learned part of a node's vector is the largest entry, per dimension, among the embeddings of its attributes,
@@ -203,15 +209,23 @@ class NeuralBrane(Embedder):
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         settings = self.get_params()
         width, nodes = settings["spectral_dim"], len(graph)
-        spectral = spectral_part(graph, settings, seed) if width else np.empty((nodes, 0), np.float32)
+        spectral = spectral_part(graph, settings, seed) if width else Decomposition.empty(nodes)
         part = learn(graph, settings, seed, self._checkpoint(graph)) if width < self.dim else None
-        vectors, centre = join(spectral, learned_vectors(part, nodes, settings) if part else iter(()), settings)
+        joint = join(spectral.vectors, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         layer = None
         if settings["length"] and self.score_steps and can_rank(graph.adjacency):
-            layer = train_layer(vectors, graph, seed, settings)
+            layer = train_layer(joint.vectors, graph, seed, settings)
         elif part and settings["output"] == "pooled" and not settings["length"]:
-            layer = fold_layer(part.model, centre)
-        return Learned(vectors, layer, part)
+            layer = fold_layer(part.model, joint.centre)
+        return Learned(joint.vectors, layer, part, joint, spectral.values)
+
+    def _check_transforms(self, fitted: Fitted) -> None:
+        output = fitted.settings["output"]
+        needed = "'pooled' or 'hidden' for new nodes: vectors of the released program hold a row learned for each node"
+        require(output != "released", "output", output, needed)
+
+    def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
+        return place(fitted.learned, new, fitted.settings)
 
     def _checkpoint(self, graph: AttributedGraph) -> Checkpoint | None:
         if self.checkpoint is None:
@@ -237,7 +251,7 @@ class NeuralBrane(Embedder):
         return fitted.method._score(fitted, find_pairs(fitted.graph.ids, pairs))
 
     def _score(self, fitted: Fitted, rows: np.ndarray) -> np.ndarray:
-        vectors, layer, part = fitted.learned
+        vectors, layer, part = fitted.learned[:3]
         if layer is not None:
             return layer.score(vectors, rows)
         if part is None:

@@ -9,7 +9,7 @@ from neural_brane.checkpoint import Checkpoint
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of
 from neural_brane.linalg import REPORTS
-from neural_brane.methods._spectral import decompose, hops_of
+from neural_brane.methods._spectral import Decomposition, decompose, hops_of
 from neural_brane.methods.base import stack
 from neural_brane.methods.neural_brane.engines import Engine, open_engine, require_room
 from neural_brane.methods.neural_brane.initial import initial_model
@@ -36,14 +36,14 @@ class LearnedPart(NamedTuple):
         )  # fmt: skip
 
 
-def spectral_part(graph: AttributedGraph, settings: dict[str, Any], seed: int) -> np.ndarray:
+def spectral_part(graph: AttributedGraph, settings: dict[str, Any], seed: int) -> Decomposition:
     """The joint SVD of attributes and links over hops: (nodes, spectral_dim)."""
     hops = hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"])
     meter = Meter(settings["progress"], REPORTS, "steps", part="spectral part")
     return decompose(
         hops, settings["spectral_dim"], seed=seed, threads=settings["threads"], device=settings["device"],
         report=meter.advance,
-    ).vectors  # fmt: skip
+    )  # fmt: skip
 
 
 def learn(graph: AttributedGraph, settings: dict[str, Any], seed: int, checkpoint: Checkpoint | None) -> LearnedPart:
@@ -74,26 +74,37 @@ def learned_vectors(part: LearnedPart, nodes: int, settings: dict[str, Any]) -> 
                 yield pooled
 
 
-def join(
-    spectral: np.ndarray, learned: Iterator[np.ndarray], settings: dict[str, Any]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Both parts side by side, the learned one centred and `learned_weight` as long; then every vector at `length`.
+class Joint(NamedTuple):
+    """Vectors of two parts, and what it takes to make more of them."""
 
-    Returns the vectors (nodes, dim) float32, and the centre that was subtracted from the learned part.
-    """
+    vectors: np.ndarray  # (nodes, dim) float32
+    centre: np.ndarray  # of the learned part: what was subtracted from it
+    scale: np.float32  # of the learned part: what it was multiplied with
+    lengths: np.ndarray  # (nodes, 1) of the vectors before all got one length
+
+
+def join(spectral: np.ndarray, learned: Iterator[np.ndarray], settings: dict[str, Any]) -> Joint:
+    """Both parts side by side, the learned one centred and `learned_weight` as long; then every vector at `length`."""
     nodes, width = spectral.shape
     own = stack(learned, nodes, settings["dim"] - width)
-    centre = np.zeros(own.shape[1], np.float32)
+    centre, scale = np.zeros(own.shape[1], np.float32), np.float32(1)
     if settings["centre"]:
         centre = own.mean(axis=0, dtype=np.float64).astype(np.float32)
         own -= centre
     if width:
-        own *= np.float32(settings["learned_weight"] * _length(spectral) / (_length(own) or 1.0))
+        scale = np.float32(settings["learned_weight"] * _length(spectral) / (_length(own) or 1.0))
+        own *= scale
     vectors = np.hstack([spectral, own]) if width else own
-    if settings["length"]:
-        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
-        vectors *= settings["length"] / np.where(lengths > 0, lengths, 1)
-    return vectors, centre
+    return Joint(vectors, centre, scale, set_length(vectors, settings["length"]))
+
+
+def set_length(vectors: np.ndarray, length: float) -> np.ndarray:
+    """Bring all vectors to one length, in place, unless it is 0; returns what each one's was, 1 where it was 0."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
+    lengths[lengths == 0] = 1
+    if length:
+        vectors *= length / lengths
+    return lengths
 
 
 def _length(part: np.ndarray) -> float:
