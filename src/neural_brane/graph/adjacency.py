@@ -69,7 +69,8 @@ def merge(keys: np.ndarray, weights: np.ndarray, duplicates: Duplicates) -> tupl
     if len(first) < len(keys):
         combine = np.maximum if duplicates == "max" else np.add
         keys, weights = keys[first], combine.reduceat(weights, first, dtype=np.float64)
-    return keys, weights.astype(np.float32)
+    with np.errstate(over="ignore"):  # a sum beyond float32 is refused where a graph is checked
+        return keys, weights.astype(np.float32)
 
 
 def compact(matrix: sparse.csr_array) -> sparse.csr_array:

@@ -20,10 +20,10 @@ from neural_brane.graph.build import (
     check_names,
     edge_weights,
     node_ids,
-    node_labels,
     place_edges,
     weight_matrix,
 )
+from neural_brane.graph.labels import node_labels
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
