@@ -11,6 +11,20 @@ from neural_brane.errors import BraneError, GraphError
 if TYPE_CHECKING:
     import polars as pl
 
+# An integer written the usual way. '007' and '+7' are names: as numbers they would collide with 7.
+INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
+# What programs write where a value is missing: no id and no label. NA is a country.
+MISSING = ("nan", "NaN", "NAN", "null", "NULL", "None", "<NA>", "NaT")
+
+
+def all_integers(words: pl.Series) -> bool:
+    """Tell whether every word is an integer written the usual way that 64 bits can hold; null counts as one."""
+    import polars as pl
+
+    if not (words.head(100).str.contains(INTEGER).all() and words.str.contains(INTEGER).all()):
+        return False
+    return words.cast(pl.Int64, strict=False).null_count() == words.null_count()
+
 
 def as_ids(values: Any, *, what: str = "ids", error: type[BraneError] = GraphError) -> np.ndarray:
     """Turn any list of names into a flat int64 or string array; raise `error` where that cannot be.
