@@ -125,7 +125,7 @@ def edge_columns(
         weight = _untitled_weight(frame)
     names = choose_columns(frame.columns, source=source, target=target, weight=weight, where=where)
     place = Place(where, first_line, lines)
-    ends = [_end(frame[name], place) for name in names[:2]]
+    ends = [id_column(frame[name], place) for name in names[:2]]
     if ends[0].dtype != ends[1].dtype:
         import polars as pl
 
@@ -152,26 +152,26 @@ class Place:
         return GraphError(f"{self.where}: row {row}: {message}")
 
 
-def _end(column: pl.Series, place: Place) -> pl.Series:
-    """Return ids as int64 or strings; refuse those that are missing or of another kind."""
+def id_column(column: pl.Series, place: Place, *, needs: str = "an edge needs two nodes") -> pl.Series:
+    """Return ids as int64 or strings; refuse those that are missing or of another kind. `needs` says why."""
     missing = column.is_null()
     if column.dtype.is_float():
         missing |= column.is_nan().fill_null(True)
     if missing.any():
-        raise place.error(int(missing.arg_max() or 0), _missing(column.name))
-    ids = _as_ids(column, place)
+        raise place.error(int(missing.arg_max() or 0), _missing(column.name, needs))
+    ids = _as_ids(column, place, needs)
     if not ids.dtype.is_integer() and (named := ids.is_in(MISSING)).any():
         row = int(named.arg_max() or 0)
-        raise place.error(row, _missing(column.name, ids[row]))
+        raise place.error(row, _missing(column.name, needs, ids[row]))
     return ids
 
 
-def _missing(column: str, word: str = "") -> str:
+def _missing(column: str, needs: str, word: str = "") -> str:
     found = f"holds '{word}', which stands for no value" if word else "is empty"
-    return f"column '{column}' {found}, and an edge needs two nodes; fill it in, or remove the row"
+    return f"column '{column}' {found}, and {needs}; fill it in, or remove the row"
 
 
-def _as_ids(column: pl.Series, place: Place) -> pl.Series:
+def _as_ids(column: pl.Series, place: Place, needs: str) -> pl.Series:
     """Return a column as int64 where it holds integers that fit, however they are stored; as strings else."""
     import polars as pl
 
@@ -190,7 +190,7 @@ def _as_ids(column: pl.Series, place: Place) -> pl.Series:
     if kind in (pl.String, pl.Categorical, pl.Enum):
         texts = column.cast(pl.String)
         if (empty := texts.str.strip_chars() == "").any():
-            raise place.error(int(empty.arg_max() or 0), _missing(column.name))
+            raise place.error(int(empty.arg_max() or 0), _missing(column.name, needs))
         return texts.cast(pl.Int64) if all_integers(texts) else texts
     raise GraphError(f"{place.where}: column '{column.name}' holds {kind}; ids are integers or strings")
 

@@ -75,7 +75,7 @@ def _encode_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (np.cumsum(present) - 1)[values - low], np.flatnonzero(present) + low
 
 
-def locate(ids: np.ndarray, wanted: np.ndarray | pl.Series) -> np.ndarray:
+def locate(ids: np.ndarray | pl.Series, wanted: np.ndarray | pl.Series) -> np.ndarray:
     """Find the position of each wanted id among ids, which are distinct; -1 where it is not among them.
 
     An integer matches the string that spells it, so node 7 is found under "7".
