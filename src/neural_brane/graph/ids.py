@@ -15,6 +15,19 @@ if TYPE_CHECKING:
 
 LARGEST = int(np.iinfo(np.int64).max)
 NAMELESS = (bool, np.bool_, float, np.floating, complex, np.complexfloating)
+# An integer written the usual way. '007' and '+7' are names: as numbers they would collide with 7.
+INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
+# What programs write where a value is missing: no id and no label. NA is a country.
+MISSING = ("nan", "NaN", "NAN", "null", "NULL", "None", "<NA>", "NaT")
+
+
+def all_integers(words: pl.Series) -> bool:
+    """Tell whether every word is an integer written the usual way that 64 bits can hold; null counts as one."""
+    import polars as pl
+
+    if not (words.head(100).str.contains(INTEGER).all() and words.str.contains(INTEGER).all()):
+        return False
+    return words.cast(pl.Int64, strict=False).null_count() == words.null_count()
 
 
 def as_ids(
@@ -108,7 +121,7 @@ def _encode_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (np.cumsum(present) - 1)[values - low], np.flatnonzero(present) + low
 
 
-def locate(ids: np.ndarray, wanted: np.ndarray | pl.Series) -> np.ndarray:
+def locate(ids: np.ndarray | pl.Series, wanted: np.ndarray | pl.Series) -> np.ndarray:
     """Find the position of each wanted id among ids, which are distinct; -1 where it is not among them.
 
     An integer matches the string that spells it, so node 7 is found under "7".

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural_brane.errors import GraphError
-from neural_brane.graph.ids import encode
-from neural_brane.io.lines import INTEGER, all_integers, fail, read_table, read_text
+from neural_brane.graph.ids import INTEGER, all_integers, encode
+from neural_brane.io.lines import fail, read_table, read_text
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neural_brane.graph.ids import all_integers
 from neural_brane.io.attributes import place_nodes
-from neural_brane.io.lines import all_integers, fail, read_lines, read_text
+from neural_brane.io.lines import fail, read_lines, read_text
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,9 +13,6 @@ from neural_brane.errors import GraphError
 if TYPE_CHECKING:
     import polars as pl
 
-# An integer written the usual way. '007' and '+7' are names: as numbers they would collide with 7.
-INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
-
 _SEPARATORS = bytes.maketrans(b"\t,", b"  ")
 _UNIT = "\x1f"  # ASCII's unit separator: splits columns that may hold spaces; text files do not hold it
 
@@ -94,11 +91,6 @@ def read_lines(data: bytes) -> pl.DataFrame:
 
     table = _read_columns(data, ["text"], _UNIT).with_row_index("line", offset=1)
     return table.filter(pl.col("text").str.strip_chars() != "")
-
-
-def all_integers(words: pl.Series) -> bool:
-    """Tell whether every word is an integer written the usual way."""
-    return bool(words.str.contains(INTEGER).all())
 
 
 def _single_spaced(data: bytes) -> bytes:
