@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neural_brane.errors import GraphError
-from neural_brane.graph.ids import MISSING, all_integers
+from neural_brane.graph.ids import MISSING, all_integers, encode
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,6 +51,28 @@ class EdgeColumns:
     weights: np.ndarray | None
     names: tuple[str, str, str | None]
     ignored: list[str]
+
+    @property
+    def told(self) -> str:
+        """Which columns are used, in words."""
+        ends = f"edges from '{self.names[0]}' to '{self.names[1]}'"
+        weighed = "" if self.names[2] is None else f", weighed by '{self.names[2]}'"
+        ignored = f"; columns not used: {', '.join(map(repr, self.ignored))}" if self.ignored else ""
+        return ends + weighed + ignored
+
+    def number(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends (edges, 2) as positions among ids, and the ids.
+
+        Strings are numbered as they appear: two of the first edge, two of the second, ...
+        """
+        import polars as pl
+
+        if self.source.dtype.is_integer():
+            codes, ids = encode(np.stack([self.source.to_numpy(), self.target.to_numpy()], axis=1).ravel())
+        else:
+            both = pl.concat([self.source, self.target])
+            codes, ids = encode(both.gather(np.arange(len(both)).reshape(2, -1).T.ravel()))
+        return codes.reshape(-1, 2), ids
 
 
 def choose_columns(
