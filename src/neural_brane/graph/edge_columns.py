@@ -82,7 +82,7 @@ def choose_columns(
 
     A column is given by its name or by its position, from 0.
     """
-    given = [None if one is None else _find(columns, one, where) for one in (source, target, weight)]
+    given = [None if one is None else find_column(columns, one, where) for one in (source, target, weight)]
     free = [name for name in columns if name not in given]
     ends = given[:2]
     if ends == [None, None]:
@@ -116,9 +116,12 @@ def _known_pair(columns: list[str]) -> tuple[str, ...]:
     return next(((by_title[a], by_title[b]) for a, b in PAIRS if a in by_title and b in by_title), ())
 
 
-def _find(columns: list[str], wanted: str | int, where: str) -> str:
+def find_column(columns: list[str], wanted: str | int, where: str) -> str:
+    """Return the name of a column that is given by its name or by its position, from 0."""
     if isinstance(wanted, str) and wanted in columns:
         return wanted
+    if isinstance(wanted, str) and wanted.isdecimal():
+        wanted = int(wanted)
     if isinstance(wanted, int) and 0 <= wanted < len(columns):
         return columns[wanted]
     raise GraphError(

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neural_brane.errors import GraphError
-from neural_brane.graph.edge_columns import edge_columns
+from neural_brane.graph.edge_columns import Place, edge_columns
 from neural_brane.graph.ids import encode
 
 if TYPE_CHECKING:
     import polars as pl
 
+EDGES = Place("edges")
 EXPECTED = "give a DataFrame of pandas or polars, or an Arrow table"
 
 
@@ -73,12 +74,25 @@ def _series(name: str, column: Any) -> pl.Series:
 
 
 def frame_edges(
-    edges: Any, *, source: str | int | None, target: str | int | None, weight: str | int | None
+    edges: Any,
+    place: Place = EDGES,
+    *,
+    source: str | int | None = None,
+    target: str | int | None = None,
+    weight: str | int | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The ends (2, edges) of a table's edges as positions among ids, their weights, and the ids."""
     import polars as pl
 
-    found = edge_columns(as_frame(edges, "edges").table, source=source, target=target, weight=weight)
+    found = edge_columns(
+        as_frame(edges, place.where).table,
+        source=source,
+        target=target,
+        weight=weight,
+        where=place.where,
+        first_line=place.first_line,
+        lines=place.lines,
+    )
     both = pl.concat([found.source, found.target])
     # Nodes are numbered as they appear: two of the first edge, two of the second, ...
     both = both.gather(np.arange(len(both)).reshape(2, -1).T.ravel())
