@@ -36,6 +36,14 @@ class Tables:
     ] = None
     target_column: Annotated[str | None, option("target", "Column of an edge's second node.")] = None
     weight_column: Annotated[str | None, option("weight", "Column of an edge's weight.")] = None
+    header: Annotated[
+        bool | None,
+        Option(
+            "--header/--no-header",
+            help="Whether the first line of a table of edges holds titles; recognised if not given.",
+            rich_help_panel=READING,
+        ),
+    ] = None
     id_column: Annotated[str | None, option("id", "Column of the nodes' ids.")] = None
     label_column: Annotated[str | None, option("label", "Column of the nodes' classes; not learned from.")] = None
     column: Annotated[
@@ -58,13 +66,14 @@ class Tables:
             "source": self.source_column,
             "target": self.target_column,
             "weight": self.weight_column,
+            "header": self.header,
             "id": self.id_column,
             "label": self.label_column,
             "columns": self.column,
             "ignore": self.ignore,
             "missing": None if self.missing == "none" else self.missing,
         }
-        return {name: value for name, value in given.items() if value}
+        return {name: value for name, value in given.items() if value is not None and value != []}
 
 
 def takes_tables(command: Callable[..., None]) -> Callable[..., None]:

@@ -18,6 +18,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.io import read_graph, read_label_table
 from neural_brane.io import read_labels as read_label_file
+from neural_brane.io.compressed import STANDARD_INPUT
 from neural_brane.io.tables import ReadOptions, is_table
 
 __all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "synthetic"]
@@ -92,7 +93,7 @@ def read(source: str | Path, /, **options: Unpack[ReadOptions]) -> AttributedGra
             if given is not None and what not in rules:
                 raise DatasetError(f"dataset '{name}' has its own {what}; leave out {given}")
         return load(name, **rules)
-    if not Path(source).exists():
+    if name != STANDARD_INPUT and not Path(source).exists():
         raise DatasetError(
             f"'{name}' is neither a file nor a dataset{_nearest(name)}; "
             f"give the path of a graph file, or one of {_names()}"

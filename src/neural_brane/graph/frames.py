@@ -8,7 +8,6 @@ import numpy as np
 
 from neural_brane.errors import GraphError
 from neural_brane.graph.edge_columns import Place, edge_columns
-from neural_brane.graph.ids import encode
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,8 +81,6 @@ def frame_edges(
     weight: str | int | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The ends (2, edges) of a table's edges as positions among ids, their weights, and the ids."""
-    import polars as pl
-
     found = edge_columns(
         as_frame(edges, place.where).table,
         source=source,
@@ -93,9 +90,6 @@ def frame_edges(
         first_line=place.first_line,
         lines=place.lines,
     )
-    both = pl.concat([found.source, found.target])
-    # Nodes are numbered as they appear: two of the first edge, two of the second, ...
-    both = both.gather(np.arange(len(both)).reshape(2, -1).T.ravel())
-    codes, ids = encode(both.to_numpy() if both.dtype.is_integer() else both)
-    weights = np.ones(len(found.source), np.float32) if found.weights is None else found.weights
-    return codes.reshape(-1, 2).T, weights, ids
+    ends, ids = found.number()
+    weights = np.ones(len(ends), np.float32) if found.weights is None else found.weights
+    return ends.T, weights, ids

@@ -17,16 +17,14 @@ WHAT = "table of edges"
 class EdgeOptions(TypedDict, total=False):
     """How a table of edges is read.
 
-    `source`, `target` and `weight` are its columns, by name or by position from 0; `header`, `separator` and
-    `encoding` are those of its text. What is not given is recognised.
+    `source`, `target` and `weight` are its columns, by name or by position from 0; `header` says whether its first line
+    holds titles. What is not given is recognised.
     """
 
     source: str | int | None
     target: str | int | None
     weight: str | int | None
     header: bool | None
-    separator: str | None
-    encoding: str | None
 
 
 @dataclass(frozen=True, slots=True)

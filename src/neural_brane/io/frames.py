@@ -75,17 +75,21 @@ def read_frame(
     separator: str | None = None,
     encoding: str | None = None,
     limit: int | None = None,
+    titled: bool = False,
 ) -> FrameFile:
     """Read a table file; `what` names it in messages, as in "node table", and the path "-" is standard input.
 
     A file that has been opened may stand for its path.
 
     `header`, `separator` and `encoding` are recognised where they are not given. Columns without titles are named
-    column_1, column_2, … No more than `limit` bytes are taken in, of a compressed file too.
+    column_1, column_2, … Where nothing tells whether a first line holds titles, it is an error, or, if `titled`, it
+    does. No more than `limit` bytes are taken in, of a compressed file too.
     """
     import polars as pl
 
-    with TableReader(path, what=what, header=header, separator=separator, encoding=encoding, limit=limit) as reader:
+    with TableReader(
+        path, what=what, header=header, separator=separator, encoding=encoding, limit=limit, titled=titled
+    ) as reader:
         pieces = list(reader.pieces())
         told, path = reader.told, reader.path
     if not sum(len(piece.frame) for piece in pieces):
@@ -119,6 +123,7 @@ class TableReader:
         separator: str | None = None,
         encoding: str | None = None,
         limit: int | None = None,
+        titled: bool = False,
         block: int = BLOCK,
     ) -> None:
         if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '"\n\r\0'):
@@ -133,7 +138,7 @@ class TableReader:
         if not head.strip():
             raise GraphError(f"{self.path}: the {what} is empty; write one entry per line")
         if self.content.kind == "text":
-            self._dialect, self._skipped = _find_dialect(self._file, self.content.text, header, separator)
+            self._dialect, self._skipped = _find_dialect(self._file, self.content.text, header, titled, separator)
         elif self.content.kind not in TYPED:
             raise GraphError(f"{self.path}: the {what} is a {self.content.kind} file; {self.content.advice}")
 
@@ -182,7 +187,9 @@ class TableReader:
             yield Piece(frame, rest.line, lines)
 
 
-def _find_dialect(file: Unpacked, text: str, header: bool | None, separator: str | None) -> tuple[Dialect, int]:
+def _find_dialect(
+    file: Unpacked, text: str, header: bool | None, titled: bool, separator: str | None
+) -> tuple[Dialect, int]:
     """Return the dialect of a text, and how many lines stand before the first row: comments and titles."""
     lines = text.split("\n")
     comments = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith("#")), 0)
@@ -193,10 +200,17 @@ def _find_dialect(file: Unpacked, text: str, header: bool | None, separator: str
         raise GraphError(f"{file.path}: the {file.what} has nothing but comments; write one entry per line")
     if header is None:
         header = is_header(rows)
+    if header is None and titled:
+        header = True
     if header is None:
         raise GraphError(
             f"{file.path}:{comments + 1}: cannot tell whether {found.join(rows[0])!r} are the titles of columns or the "
             "first row; say which with header=True or header=False (--header or --no-header)"
         )
-    titles = name_columns(rows[0]) if header else ()
-    return Dialect(found, len(rows[0]), titles), comments + bool(header)
+    if not header:
+        return Dialect(found, len(rows[0]), ()), comments
+    return Dialect(found, len(rows[0]), name_columns(rows[0])), comments + 1 + sum(map(_line_feeds, rows[0]))
+
+
+def _line_feeds(title: str) -> int:
+    return title.count("\n")

@@ -1,32 +1,23 @@
-"""Graphs and labels from table files: one of edges, one of nodes."""
+"""Tables of nodes and of labels in files."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble
-from neural_brane.graph.build import attribute_matrix
+from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.graph.columns.values import as_texts, plain
 from neural_brane.graph.edge_columns import Place, find_column, id_column
-from neural_brane.graph.frames import frame_edges
 from neural_brane.graph.nodes import NodeOptions, check_distinct
+from neural_brane.io.edge_table import EdgeOptions
 from neural_brane.io.frames import ENDINGS, FrameFile, read_frame, table_suffix
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-class EdgeOptions(TypedDict, total=False):
-    """Which columns of a table of edges hold the two ends and the weight: by name or position, from 0."""
-
-    source: str | int | None
-    target: str | int | None
-    weight: str | int | None
 
 
 class ReadOptions(EdgeOptions, NodeOptions, total=False):
@@ -44,20 +35,9 @@ def is_table(path: str | Path) -> bool:
     return table_suffix(path) in ENDINGS
 
 
-def read_edge_table(
-    path: Path, *, duplicates: Duplicates, self_loops: SelfLoops, **columns: Unpack[EdgeOptions]
-) -> AttributedGraph:
-    """Read a graph without attributes from a table of edges."""
-    file = read_frame(path, what="table of edges")
-    ends, weights, ids = frame_edges(file.frame, _place(file), **columns)
-    adjacency = assemble(ends[0], ends[1], weights, len(ids), duplicates=duplicates, self_loops=self_loops)
-    none, names = attribute_matrix(None, None, ids)
-    return AttributedGraph(adjacency, none, ids, names, name=_stem(path))
-
-
 def join_node_table(graph: AttributedGraph, path: str | Path, **options: Unpack[NodeOptions]) -> AttributedGraph:
     """Join the table of nodes in a file to a graph."""
-    file = read_frame(path, what="table of nodes")
+    file = read_frame(path, what="table of nodes", titled=True)
     return graph.joined(file.frame, place=_place(file), **options)
 
 
@@ -65,7 +45,7 @@ def read_label_table(
     path: str | Path, *, id: str | None = None, label: str | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Read ids and labels from two columns of a table; without their names, it must have two columns alone."""
-    file = read_frame(path, what="table of labels")
+    file = read_frame(path, what="table of labels", titled=True)
     place, frame = _place(file), file.frame
     names = [_choose(frame, given, role, place) for given, role in ((id, "id"), (label, "label"))]
     ids = id_column(frame[names[0]], place, needs="a label needs a node")
@@ -94,11 +74,6 @@ def _choose(frame: pl.DataFrame, given: str | None, role: str, place: Place) -> 
 
 def _place(file: FrameFile) -> Place:
     return Place(str(file.path), file.first_line, file.lines)
-
-
-def _stem(path: Path) -> str:
-    """The name of a file without what says its format and compression."""
-    return path.name.removesuffix(path.suffix) if not is_table(path) else path.name.split(".")[0] or path.name
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
