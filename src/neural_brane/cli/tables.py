@@ -15,6 +15,7 @@ from neural_brane.cli.options import READING
 
 if TYPE_CHECKING:
     from neural_brane.graph import AttributedGraph
+    from neural_brane.graph.columns import Encoder
 
 COLUMN = "<column>"
 
@@ -102,26 +103,25 @@ def read(source: str, tables: Tables, **options: Any) -> AttributedGraph:
     from neural_brane import datasets
 
     graph = datasets.read(source, **options, **tables.keywords())
-    show_columns(graph)
+    if tables.nodes is not None and graph.encoder is not None:
+        show_columns(graph.encoder)
     return graph
 
 
-def show_columns(graph: AttributedGraph) -> None:
+def show_columns(encoder: Encoder) -> None:
     """Print what each column of the table of nodes was taken for, on stderr."""
     from neural_brane.cli.console import show_table
 
-    if graph.encoder is None:
-        return
     rows = [
         (
             column.name,
             column.kind,
-            f"{len(graph.encoder.names_of(column.name)):,}" if column.name in graph.encoder.parts else "",
+            f"{len(encoder.names_of(column.name)):,}" if column.name in encoder.parts else "",
             f"{column.missing:,}",
             column.why,
             ", ".join(column.examples),
         )
-        for column in graph.encoder.columns
+        for column in encoder.columns
     ]
     titles = ("column", "kind", "attributes", "missing", "why", "such as")
     show_table(titles, rows, right=("attributes", "missing"), stderr=True)

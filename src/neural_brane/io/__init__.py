@@ -63,7 +63,9 @@ def read_graph(
     if nodes is not None:
         return join_node_table(graph, nodes, **options)
     if useless := list(given(dict(options))):
-        raise GraphError(f"{path}: {useless[0]} says how a table of nodes is read, and none is given; add nodes")
+        raise GraphError(
+            f"{path}: {useless[0]} says how a table of nodes is read, and none is given; add nodes (--nodes FILE)"
+        )
     return graph
 
 

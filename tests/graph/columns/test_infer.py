@@ -24,6 +24,7 @@ JUDGED = {
     "surname, name": ([f"Smith{at}, John{at}" for at in range(N)], "ignored"),
     "mail": ([f"p{at}@example.org" for at in range(N)], "ignored"),
     "row numbers": (list(range(100, 100 + N)), "ignored"),
+    "ages, all different": ([18 + 7 * at % N for at in range(N)], "number"),
     "constant": (["same"] * N, "ignored"),
     "nothing": ([None] * N, "ignored"),
     "nan": ([float("nan")] * N, "ignored"),

@@ -108,13 +108,11 @@ class Encoder:
         rows, codes = entries.rows, entries.codes
         if name in self.marked:
             empty = np.flatnonzero(values.is_null().to_numpy())
-            rows, codes = (
-                np.concatenate([rows, empty]),
-                np.concatenate([codes, np.full(len(empty), len(part.names("")))]),
-            )
+            last = np.full(len(empty), len(part.names(name)), np.int32)
+            rows, codes = np.concatenate([rows, empty]), np.concatenate([codes, last])
             order = np.argsort(rows, kind="stable")
             rows, codes = rows[order], codes[order]
-        return rows, codes + start
+        return rows, codes + int(start)
 
     def check_gives(self, names: np.ndarray) -> None:
         """Refuse attributes that this encoder does not give."""
@@ -192,6 +190,8 @@ def _stack(columns: Iterable[tuple[np.ndarray, np.ndarray]], rows: int, width: i
     for at, codes in columns:
         own = np.bincount(at, minlength=rows)
         first = np.concatenate([[0], np.cumsum(own)[:-1]]) if rows else own
-        indices[free[at] + np.arange(len(at)) - first[at]] = codes
+        places = (free - first)[at]
+        places += np.arange(len(at))
+        indices[places] = codes
         free += own
     return compact(sparse.csr_array((np.ones(len(indices), np.float32), indices, starts), shape=(rows, width)))

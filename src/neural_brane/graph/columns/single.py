@@ -20,8 +20,8 @@ DIGITS = range(4, 18)  # of the numbers in the names of bins; 17 tell any two fl
 class Entries(NamedTuple):
     """What a column gives: rows in order, the attribute of each within its column, and values that have none."""
 
-    rows: np.ndarray  # (entries,) int64, rising
-    codes: np.ndarray  # (entries,) int64, rising within a row
+    rows: np.ndarray  # (entries,) int32, rising
+    codes: np.ndarray  # (entries,) int32, rising within a row
     unknown: pl.Series  # values that are not missing and yet have no attribute
 
 
@@ -29,7 +29,7 @@ def _entries(values: pl.Series, codes: np.ndarray) -> Entries:
     """The entries of one code per row, negative where a row has none."""
     rows = np.flatnonzero(codes >= 0)
     unknown = values.filter((codes < 0) & values.is_not_null().to_numpy())
-    return Entries(rows, codes[rows], unknown)
+    return Entries(rows.astype(np.int32), codes[rows].astype(np.int32), unknown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Flag:
         flags = as_flags(values)
         unknown = as_texts(values).filter(flags.is_null() & values.is_not_null())
         rows = np.flatnonzero(flags.fill_null(False).to_numpy())
-        return Entries(rows, np.zeros(len(rows), np.int64), unknown)
+        return Entries(rows.astype(np.int32), np.zeros(len(rows), np.int32), unknown)
 
     def as_dict(self) -> dict[str, Any]:
         """Nothing is kept."""
