@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from scipy import sparse
@@ -20,18 +20,22 @@ from neural_brane.graph.build import (
     check_names,
     edge_weights,
     node_ids,
-    node_labels,
     place_edges,
     weight_matrix,
 )
+from neural_brane.graph.columns import Encoder
+from neural_brane.graph.edge_columns import Place
+from neural_brane.graph.frames import frame_edges
+from neural_brane.graph.labels import node_labels
+from neural_brane.graph.nodes import NodeOptions, join_nodes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AttributedGraph:
     """An undirected graph whose nodes carry attributes.
 
-    Make one with `from_edges`, `from_sparse`, `from_networkx` or `neural_brane.io.read_graph`: they bring
-    any input into the form below. The constructor is for parts that are in this form already. It checks all
+    Make one with `from_edges`, `from_sparse`, `from_frames`, `from_networkx` or `neural_brane.io.read_graph`: they
+    bring any input into the form below. The constructor is for parts that are in this form already. It checks all
     of it but the symmetry of the adjacency, which `neural_brane.graph.adjacency.assemble` guarantees.
 
     `renamed`, `relabelled` and `relinked` make a graph that differs in one part. They check that part and
@@ -49,6 +53,8 @@ class AttributedGraph:
         A string per node, "" where a node has none; or None.
     name
         What messages and files call it.
+    encoder
+        How the columns of a table of nodes became the attributes, where they come from one; else None.
 
     Examples
     --------
@@ -63,6 +69,7 @@ class AttributedGraph:
     attribute_names: np.ndarray
     labels: np.ndarray | None = None
     name: str = "graph"
+    encoder: Encoder | None = None
 
     def __post_init__(self) -> None:
         nodes = len(self.ids)
@@ -72,6 +79,8 @@ class AttributedGraph:
         check_names(self.ids, "ids")
         check_names(self.attribute_names, "attribute_names")
         check_labels(self.labels, nodes)
+        if self.encoder is not None:
+            self.encoder.check_gives(self.attribute_names)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -107,6 +116,21 @@ class AttributedGraph:
         check_adjacency(adjacency, len(self))
         check_content(adjacency, self.attributes, self.name)
         return self._changed(adjacency=adjacency)
+
+    def encoded(self, encoder: Encoder | None) -> Self:
+        """The same graph with the encoder that made its attributes."""
+        if encoder is not None:
+            encoder.check_gives(self.attribute_names)
+        return self._changed(encoder=encoder)
+
+    def joined(self, nodes: Any, *, place: Place | None = None, **options: Unpack[NodeOptions]) -> Self:
+        """The same links with the labels and attributes of a table of nodes, joined by id.
+
+        The table is a DataFrame of pandas or polars, or an Arrow table. Its nodes without edges are added; nodes of
+        the edges that it lacks have no attributes, with a warning. `place` is where it comes from, for messages;
+        `neural_brane.graph.nodes.NodeOptions` describes the other options.
+        """
+        return type(self)(*join_nodes(self, nodes, place or Place("nodes"), options))
 
     def _changed(self, **parts: Any) -> Self:
         """A copy that shares all arrays but these, which the caller has checked."""
@@ -176,6 +200,39 @@ class AttributedGraph:
         )
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(adjacency, bags, names, attribute_names, node_labels(labels, names), name)
+
+    @classmethod
+    def from_frames(
+        cls,
+        edges: Any,
+        nodes: Any = None,
+        *,
+        source: str | int | None = None,
+        target: str | int | None = None,
+        weight: str | int | None = None,
+        duplicates: Duplicates = "max",
+        self_loops: SelfLoops = "keep",
+        name: str = "graph",
+        **options: Unpack[NodeOptions],
+    ) -> AttributedGraph:
+        """Make a graph from a table of edges and, if given, one of nodes: of pandas, polars or Arrow.
+
+        `source`, `target` and `weight` are columns of the edges, by name or position; without them, columns with
+        well-known titles, else the first two. `nodes` and its options are those of `joined`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> edges = pl.DataFrame({"from": ["ann", "bob"], "to": ["bob", "cid"]})
+        >>> people = pl.DataFrame({"name": ["ann", "bob", "cid"], "age": [31, 22, 31]})
+        >>> AttributedGraph.from_frames(edges, people).attribute_names.tolist()
+        ['age=22', 'age=31']
+        """
+        ends, weights, ids = frame_edges(edges, source=source, target=target, weight=weight)
+        adjacency = assemble(ends[0], ends[1], weights, len(ids), duplicates=duplicates, self_loops=self_loops)
+        none, names = attribute_matrix(None, None, ids)
+        graph = cls(adjacency, none, ids, names, name=name)
+        return graph if nodes is None else graph.joined(nodes, **options)
 
     @classmethod
     def from_sparse(
