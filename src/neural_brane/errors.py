@@ -10,7 +10,7 @@ Every message says what was given, what was expected and how to mend it::
     │   └── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 
-One warning has a name of its own: UntrainedWarning.
+Two warnings have names of their own: UntrainedWarning and ZeroVectorWarning.
 """
 
 
@@ -44,3 +44,7 @@ class DependencyError(BraneError, ImportError):
 
 class UntrainedWarning(UserWarning):
     """A model has trained and not learned: its loss is still that of chance."""
+
+
+class ZeroVectorWarning(UserWarning):
+    """Some nodes have the vector zero, which is as near to one node as to any other."""
