@@ -10,7 +10,7 @@ Every message says what was given, what was expected and how to mend it::
     │   └── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 
-Two warnings have names of their own: UntrainedWarning and ZeroVectorWarning.
+Three warnings have names of their own: UntrainedWarning, ReadingWarning and ZeroVectorWarning.
 """
 
 
@@ -44,6 +44,10 @@ class DependencyError(BraneError, ImportError):
 
 class UntrainedWarning(UserWarning):
     """A model has trained and not learned: its loss is still that of chance."""
+
+
+class ReadingWarning(UserWarning):
+    """A file could be read in two ways; the warning says which was taken."""
 
 
 class ZeroVectorWarning(UserWarning):

@@ -12,6 +12,7 @@ from neural_brane.cli.datasets import datasets
 from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
 from neural_brane.cli.evaluate import evaluate
+from neural_brane.cli.inspect import inspect
 from neural_brane.cli.methods import methods
 from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.split_edges import split_edges
@@ -27,6 +28,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane datasets                               list the graphs known by name
   brane embed citeseer -o vectors.npz          learn from one of them
   brane embed graph.txt --attributes words.txt -o vectors.tsv
+  brane inspect edges.csv --nodes people.csv   how your files would be read
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
   brane methods                                other ways to learn the vectors
@@ -94,6 +96,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(embed)
+app.command()(inspect)
 app.command()(evaluate)
 app.command()(compare)
 app.command()(split_edges)

@@ -12,8 +12,9 @@ def show_table(
     title: str | None = None,
     right: Collection[str] = (),
     fold: bool = False,
+    stderr: bool = False,
 ) -> None:
-    """Print a table on stdout; `right` names the columns to align right, those of numbers.
+    """Print a table on stdout, or on stderr; `right` names the columns to align right, those of numbers.
 
     Where a terminal is too narrow, the last column is cut off, or folded if `fold`. Nothing is cut in a pipe.
     """
@@ -27,7 +28,7 @@ def show_table(
         table.add_column(column, justify="right" if column in right else "left", no_wrap=column != columns[-1])
     for *texts, last in rows:
         table.add_row(*texts, Text(last, no_wrap=not fold, overflow="fold" if fold else "ellipsis"))
-    console = Console(markup=False, highlight=False)
+    console = Console(markup=False, highlight=False, stderr=stderr)
     if not console.is_terminal:
-        console = Console(markup=False, highlight=False, width=1000)
+        console = Console(markup=False, highlight=False, width=1000, stderr=stderr)
     console.print(table)

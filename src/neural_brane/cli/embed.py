@@ -10,6 +10,7 @@ import typer
 
 from neural_brane.cli import options as o
 from neural_brane.cli.parameters import parse_settings
+from neural_brane.cli.tables import Tables, read, takes_tables
 from neural_brane.methods import find_method
 
 if TYPE_CHECKING:
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
 
 
+@takes_tables
 def embed(
     source: o.Source,
     output: o.Output,
+    tables: Tables,
     method: o.Method = "neural-brane",
     settings: o.Settings = None,
     tuned: o.Tuned = False,
@@ -43,8 +46,8 @@ def embed(
     brane embed citeseer --set recipe=released --seed 0 -o vectors.npz
     brane embed citeseer --method node2vec --set walk_length=40 -o vectors.npz
     brane embed graph.txt --attributes words.txt --epochs 10 -o vectors.tsv
+    brane embed edges.csv --nodes people.csv --label team -o vectors.parquet
     """
-    from neural_brane import datasets
     from neural_brane.io import VectorFile
     from neural_brane.tune.tuned import tuned_parameters
 
@@ -55,7 +58,8 @@ def embed(
     model = kind(**kept | parse_settings(kind, [*typed, *(settings or ())]))
     start = time.perf_counter()
     file = VectorFile(output)
-    graph = datasets.read(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
+    rules = {"duplicates": duplicates, "self_loops": self_loops}
+    graph = read(source, tables, attributes=attributes, labels=labels, **rules)
     file.check_ids(graph.ids)
     train(model, graph)
     file.write(graph.ids, model.blocks(), dim=model.dim, provenance=model.provenance(), layer=model.layer_)

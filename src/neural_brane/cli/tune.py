@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option, echo
 
+from neural_brane.cli.tables import Tables, read, takes_tables
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -15,9 +16,11 @@ if TYPE_CHECKING:
     from neural_brane.tune.search import Candidate
 
 
+@takes_tables
 def tune(
     method: Annotated[str, Argument(help="A method's name; 'brane methods' lists them.")],
     dataset: Annotated[str, Argument(help="A dataset's name or a graph file that has labels.")],
+    tables: Tables,
     settings: Annotated[
         list[str] | None,
         Option("--set", metavar="<name=value>", help="A parameter's value in every training; may be repeated."),
@@ -48,8 +51,8 @@ def tune(
     \b
     brane tune deepwalk citeseer
     brane tune node2vec reed98 --set epochs=2 --grid p=0.25,1,4
+    brane tune deepwalk edges.csv --nodes people.csv --label team
     """
-    from neural_brane import datasets
     from neural_brane.cli.progress import counting
     from neural_brane.methods import find_method
     from neural_brane.tune.search import candidates, hide_test_labels
@@ -57,7 +60,7 @@ def tune(
     from neural_brane.tune.tuned import Tuned
 
     fixed, points = space(find_method(method), settings or [], grid or [])
-    graph = datasets.read(dataset)
+    graph = read(dataset, tables)
     folder = output or Path(f"tune-{method}-{graph.name}")
     total, jobs = len(candidates(points)), jobs or os.cpu_count() or 1
     echo(f"{method} on {graph.name}: {total} settings, {runs} runs of each, kept in {folder}", err=True)

@@ -27,7 +27,7 @@ def check_rules(duplicates: str, self_loops: str) -> None:
 def assemble(
     rows: np.ndarray,
     columns: np.ndarray,
-    weights: np.ndarray,
+    weights: np.ndarray | None,
     nodes: int,
     *,
     duplicates: Duplicates = "max",
@@ -36,9 +36,10 @@ def assemble(
     """Make the (nodes, nodes) symmetric matrix of edges, whose ends are given as positions of nodes.
 
     Edges may stand in any direction and order. One that is stated several times, in whichever direction, gets
-    the largest of its weights (duplicates="max") or their sum ("sum").
+    the largest of its weights (duplicates="max") or their sum ("sum"). Without weights, each weighs 1.
     """
     check_rules(duplicates, self_loops)
+    weights = np.ones(len(rows), dtype=np.float32) if weights is None else weights
     low = np.minimum(rows, columns).astype(np.int64)
     high = np.maximum(rows, columns)
     if self_loops == "drop":

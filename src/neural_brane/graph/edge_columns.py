@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neural_brane.errors import GraphError
-from neural_brane.graph.ids import MISSING, all_integers
+from neural_brane.graph.ids import MISSING, all_integers, encode
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,6 +52,28 @@ class EdgeColumns:
     names: tuple[str, str, str | None]
     ignored: list[str]
 
+    @property
+    def told(self) -> str:
+        """Which columns are used, in words."""
+        ends = f"edges from '{self.names[0]}' to '{self.names[1]}'"
+        weighed = "" if self.names[2] is None else f", weighed by '{self.names[2]}'"
+        ignored = f"; columns not used: {', '.join(map(repr, self.ignored))}" if self.ignored else ""
+        return ends + weighed + ignored
+
+    def number(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends (edges, 2) as positions among ids, and the ids.
+
+        Strings are numbered as they appear: two of the first edge, two of the second, ...
+        """
+        import polars as pl
+
+        if self.source.dtype.is_integer():
+            codes, ids = encode(np.stack([self.source.to_numpy(), self.target.to_numpy()], axis=1).ravel())
+        else:
+            both = pl.concat([self.source, self.target])
+            codes, ids = encode(both.gather(np.arange(len(both)).reshape(2, -1).T.ravel()))
+        return codes.reshape(-1, 2), ids
+
 
 def choose_columns(
     columns: list[str], *, source: Column = None, target: Column = None, weight: Column = None, where: str = "edges"
@@ -60,7 +82,7 @@ def choose_columns(
 
     A column is given by its name or by its position, from 0.
     """
-    given = [None if one is None else _find(columns, one, where) for one in (source, target, weight)]
+    given = [None if one is None else find_column(columns, one, where) for one in (source, target, weight)]
     free = [name for name in columns if name not in given]
     ends = given[:2]
     if ends == [None, None]:
@@ -94,9 +116,12 @@ def _known_pair(columns: list[str]) -> tuple[str, ...]:
     return next(((by_title[a], by_title[b]) for a, b in PAIRS if a in by_title and b in by_title), ())
 
 
-def _find(columns: list[str], wanted: str | int, where: str) -> str:
+def find_column(columns: list[str], wanted: str | int, where: str) -> str:
+    """Return the name of a column that is given by its name or by its position, from 0."""
     if isinstance(wanted, str) and wanted in columns:
         return wanted
+    if isinstance(wanted, str) and wanted.isdecimal():
+        wanted = int(wanted)
     if isinstance(wanted, int) and 0 <= wanted < len(columns):
         return columns[wanted]
     raise GraphError(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neural_brane.errors import GraphError
-from neural_brane.graph.edge_columns import edge_columns
-from neural_brane.graph.ids import encode
+from neural_brane.graph.edge_columns import Place, edge_columns
 
 if TYPE_CHECKING:
     import polars as pl
 
+EDGES = Place("edges")
 EXPECTED = "give a DataFrame of pandas or polars, or an Arrow table"
 
 
@@ -79,15 +79,23 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
 
 
 def frame_edges(
-    edges: Any, *, source: str | int | None, target: str | int | None, weight: str | int | None
+    edges: Any,
+    place: Place = EDGES,
+    *,
+    source: str | int | None = None,
+    target: str | int | None = None,
+    weight: str | int | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The ends (2, edges) of a table's edges as positions among ids, their weights, and the ids."""
-    import polars as pl
-
-    found = edge_columns(as_frame(edges, "edges").table, source=source, target=target, weight=weight)
-    both = pl.concat([found.source, found.target])
-    # Nodes are numbered as they appear: two of the first edge, two of the second, ...
-    both = both.gather(np.arange(len(both)).reshape(2, -1).T.ravel())
-    codes, ids = encode(both.to_numpy() if both.dtype.is_integer() else both)
-    weights = np.ones(len(found.source), np.float32) if found.weights is None else found.weights
-    return codes.reshape(-1, 2).T, weights, ids
+    found = edge_columns(
+        as_frame(edges, place.where).table,
+        source=source,
+        target=target,
+        weight=weight,
+        where=place.where,
+        first_line=place.first_line,
+        lines=place.lines,
+    )
+    ends, ids = found.number()
+    weights = np.ones(len(ends), np.float32) if found.weights is None else found.weights
+    return ends.T, weights, ids

@@ -14,7 +14,7 @@ from neural_brane.errors import GraphError
 from neural_brane.graph.columns import Column, Encoder, infer_columns
 from neural_brane.graph.columns.encoder import Missing
 from neural_brane.graph.columns.values import as_texts, plain
-from neural_brane.graph.edge_columns import Place, id_column
+from neural_brane.graph.edge_columns import Place, find_column, id_column
 from neural_brane.graph.frames import as_frame
 from neural_brane.graph.ids import locate
 
@@ -32,23 +32,24 @@ class NodeOptions(TypedDict, total=False):
     Parameters
     ----------
     id, label
-        The columns of the nodes' ids and of their classes. Without `id`, the index of a pandas DataFrame if one was
-        set, else the column that holds most of the edges' nodes.
+        The columns of the nodes' ids and of their classes, by name or position. Without `id`, the index of a pandas
+        DataFrame if one was set, else the column that holds most of the edges' nodes.
     columns, ignore
         What columns are where it shall not be inferred, as in `{"age": "number:8", "tags": "list:;"}`, and columns
         to leave out; `neural_brane.graph.columns.infer` says how others are judged.
     missing
         "none", or "attribute" to give nodes without a value an attribute such as `age=missing`.
     encoder
-        One that was fitted to another table, for nodes that are to be encoded alike.
+        One that was fitted to another table, for nodes that are to be encoded alike; vectors keep it in their
+        provenance, under "encoder".
     """
 
-    id: str | None
-    label: str | None
+    id: str | int | None
+    label: str | int | None
     columns: Mapping[str, str] | Iterable[str] | None
     ignore: Collection[str]
     missing: Missing
-    encoder: Encoder | None
+    encoder: Encoder | dict[str, Any] | None
 
 
 class Parts(NamedTuple):
@@ -71,17 +72,21 @@ def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOp
             "nodes, or give edges alone"
         )
     table, index = as_frame(nodes, place.where)
-    id = options.get("id") or index or _find_id(table, graph.ids, place)
-    columns = _describe(table, id, place, options)
+    id, label = (
+        None if name is None else find_column(table.columns, name, place.where)
+        for name in (options.get("id"), options.get("label"))
+    )
+    id = id or index or _find_id(table, graph.ids, place)
+    columns = _describe(table, id, label, place, options)
     ids = id_column(table[id], place, needs="a node needs an id")
-    _check_distinct(ids, place)
+    check_distinct(ids, place)
     places = locate(graph.ids, ids)
     _check_some_known(id, ids, places, graph.ids, place)
     _tell_strangers(graph.ids, places, place)
     everyone = _append(graph.ids, ids, places)
     encoder = options.get("encoder") or Encoder.fit(table, columns, missing=options.get("missing", "none"))
+    encoder = encoder if isinstance(encoder, Encoder) else Encoder.from_dict(encoder)
     attributes, names = encoder.encode(table)
-    label = options.get("label")
     labels = _pad(graph.labels, len(everyone)) if label is None else _labels(table[label], places, len(everyone))
     return Parts(
         _pad_adjacency(graph.adjacency, len(everyone)),
@@ -103,11 +108,11 @@ def _check_some_known(id: str, ids: pl.Series, places: np.ndarray, linked: np.nd
         )
 
 
-def _describe(table: pl.DataFrame, id: str, place: Place, options: NodeOptions) -> list[Column]:
+def _describe(table: pl.DataFrame, id: str, label: str | None, place: Place, options: NodeOptions) -> list[Column]:
     """The columns of the table, as `infer_columns` describes them."""
     known = {"columns": options.get("columns"), "ignore": options.get("ignore", ())}
     try:
-        columns = infer_columns(table, id=id, label=options.get("label"), **known)  # type: ignore[arg-type]
+        columns = infer_columns(table, id=id, label=label, **known)  # type: ignore[arg-type]
     except GraphError as error:
         raise GraphError(f"{place.where}: {error}") from None
     found = "as given" if options.get("id") else "its values are the nodes of the edges"
@@ -135,7 +140,7 @@ def _find_id(table: pl.DataFrame, linked: np.ndarray, place: Place) -> str:
     return best
 
 
-def _check_distinct(ids: pl.Series, place: Place) -> None:
+def check_distinct(ids: pl.Series, place: Place) -> None:
     """Refuse a node that has two rows."""
     again = ids.is_duplicated() & ~ids.is_first_distinct()
     if again.any():

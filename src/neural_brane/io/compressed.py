@@ -34,6 +34,7 @@ class Unpacked:
         self.what = what
         self.from_input = str(path) == STANDARD_INPUT
         self._done = 0
+        self._head = b""
         self._closing: list[Callable[[], Any]] = []
         try:
             self._packed = self._open()
@@ -50,11 +51,25 @@ class Unpacked:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for close in reversed(self._closing):
-            close()
+        while self._closing:
+            self._closing.pop()()
+
+    def head(self, size: int) -> bytes:
+        """Return the first bytes of the file, at most `size`; reading begins with them all the same."""
+        if not self._done:
+            self._head = self._next(size)
+        return self._head
 
     def read(self, size: int = -1) -> bytes:
         """Return the next `size` bytes, fewer only at the end; without a size, all that is left."""
+        head, self._head = self._head, b""
+        if 0 <= size < len(head):
+            self._head = head[size:]
+            return head[:size]
+        rest = self._next(size - len(head) if size >= 0 else -1)
+        return head + rest if head else rest
+
+    def _next(self, size: int) -> bytes:
         left = self._limit - self._done + 1
         wanted = left if size < 0 else min(size, left)
         try:

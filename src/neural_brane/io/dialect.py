@@ -53,18 +53,21 @@ def find_separator(text: str, names: tuple[str, ...] = ()) -> str | None:
     """Return the separator that gives every record the same number of fields, more than one; None if none does.
 
     `names` are separators to prefer, as the name of the file suggests. In files with a record of another length,
-    the separator that most records agree on is taken, so that the odd one can be shown.
+    the separator that most records agree on is taken, so that the odd one can be shown; one of `names` is taken
+    where half of the records have it.
     """
-    scores = []
+    scores, suggested = [], None
     for separator in SEPARATORS:
         rows = split(text, separator)
         if not rows or len(rows[0]) < 2:
             continue
+        if separator in names and sum(len(row) > 1 for row in rows) >= len(rows) / 2:
+            suggested = separator
         width, agree = len(rows[0]), sum(len(row) == len(rows[0]) for row in rows) / len(rows)
         if agree > 0.9 or (len(rows) < 10 and agree > 0.5):
             decimal = separator == "," and _only_decimals(text)
             scores.append((agree == 1, not decimal, separator in names, width, separator))
-    return max(scores, key=lambda score: score[:4])[4] if scores else None
+    return max(scores, key=lambda score: score[:4])[4] if scores else suggested
 
 
 def _only_decimals(text: str) -> bool:
@@ -91,7 +94,7 @@ def is_header(rows: list[list[str]]) -> bool | None:
         return True
     if any(seen[field] for field in first):
         return False
-    if any({a, b} <= {field.lower() for field in first} for a, b in PAIRS):
+    if known_pair(first):
         return True
     if any(c and not _has_digit(title) and all(map(_has_digit, c)) for title, c in zip(first, columns, strict=True)):
         return True
@@ -99,6 +102,11 @@ def is_header(rows: list[list[str]]) -> bool | None:
         return False
     recurring = [sum(seen[field] > 1 for field in column) / max(len(column), 1) for column in columns]
     return True if len(rest) >= 4 and max(recurring) > 0.5 else None
+
+
+def known_pair(fields: list[str]) -> bool:
+    """Tell whether two of the fields are titles that go together, such as source and target."""
+    return any({a, b} <= {field.lower() for field in fields} for a, b in PAIRS)
 
 
 def _is_title(field: str) -> bool:

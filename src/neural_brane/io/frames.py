@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".feather", ".ipc")
 PACKINGS = (".gz", ".zst")
-_TYPED = {"parquet": "Parquet", "arrow": "Arrow", "arrow stream": "Arrow stream", "JSON lines": "JSON lines"}
+NAMED: dict[str, tuple[str, ...]] = {".csv": (",", ";"), ".tsv": ("\t",)}  # what a name suggests as a separator
+TYPED = {"parquet": "Parquet", "arrow": "Arrow", "arrow stream": "Arrow stream", "JSON lines": "JSON lines"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +61,44 @@ def table_suffix(path: str | Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() in PACKINGS else path).suffix.lower()
 
 
+def stem(path: str | Path) -> str:
+    """Return the name of a file without the endings that say its format and its compression."""
+    path = Path(path)
+    return path.with_suffix("").stem if path.suffix.lower() in PACKINGS else path.stem
+
+
 def read_frame(
-    path: str | Path,
+    path: str | Path | Unpacked,
     *,
     what: str,
     header: bool | None = None,
     separator: str | None = None,
     encoding: str | None = None,
     limit: int | None = None,
+    titled: bool = False,
 ) -> FrameFile:
     """Read a table file; `what` names it in messages, as in "node table", and the path "-" is standard input.
 
+    A file that has been opened may stand for its path.
+
     `header`, `separator` and `encoding` are recognised where they are not given. Columns without titles are named
-    column_1, column_2, … No more than `limit` bytes are taken in, of a compressed file too.
+    column_1, column_2, … Where nothing tells whether a first line holds titles, it is an error, or, if `titled`, it
+    does. No more than `limit` bytes are taken in, of a compressed file too.
     """
     import polars as pl
 
-    with TableReader(path, what=what, header=header, separator=separator, encoding=encoding, limit=limit) as reader:
+    with TableReader(
+        path, what=what, header=header, separator=separator, encoding=encoding, limit=limit, titled=titled
+    ) as reader:
         pieces = list(reader.pieces())
-        told = reader.told
+        told, path = reader.told, reader.path
     if not sum(len(piece.frame) for piece in pieces):
         raise GraphError(f"{path}: the {what} has no rows{' under its titles' if pieces else ''}; give at least one")
     lines = None
     if any(piece.lines is not None for piece in pieces):
         lines = np.concatenate([piece_lines(piece) for piece in pieces])
     frame = pieces[0].frame if len(pieces) == 1 else pl.concat([piece.frame for piece in pieces])
-    return FrameFile(Path(path), frame, told, pieces[0].first_line, lines)
+    return FrameFile(path, frame, told, pieces[0].first_line, lines)
 
 
 def piece_lines(piece: Piece) -> np.ndarray:
@@ -103,29 +116,31 @@ class TableReader:
 
     def __init__(
         self,
-        path: str | Path,
+        path: str | Path | Unpacked,
         *,
         what: str,
         header: bool | None = None,
         separator: str | None = None,
         encoding: str | None = None,
         limit: int | None = None,
+        titled: bool = False,
         block: int = BLOCK,
     ) -> None:
         if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '"\n\r\0'):
             raise GraphError(f"separator {separator!r} cannot be used; give one character, as in ',' or a tab")
-        self._file = Unpacked(path, what, limit=limit)
+        self._file = path if isinstance(path, Unpacked) else Unpacked(path, what, limit=limit)
         self._block = block
-        self._head = self._file.read(HEAD)
-        self.content = recognise(self._head, None if encoding is None else named_encoding(encoding))
+        self.path = self._file.path
+        head = self._file.head(HEAD)
+        self.content = recognise(head, None if encoding is None else named_encoding(encoding))
         self._dialect: Dialect | None = None
         self._skipped = 0
-        if not self._head.strip():
-            raise GraphError(f"{path}: the {what} is empty; write one entry per line")
+        if not head.strip():
+            raise GraphError(f"{self.path}: the {what} is empty; write one entry per line")
         if self.content.kind == "text":
-            self._dialect, self._skipped = _find_dialect(self._file, self.content.text, header, separator)
-        elif self.content.kind not in _TYPED:
-            raise GraphError(f"{path}: the {what} is a {self.content.kind} file; {self.content.advice}")
+            self._dialect, self._skipped = _find_dialect(self._file, self.content.text, header, titled, separator)
+        elif self.content.kind not in TYPED:
+            raise GraphError(f"{self.path}: the {what} is a {self.content.kind} file; {self.content.advice}")
 
     def __enter__(self) -> Self:
         return self
@@ -136,7 +151,7 @@ class TableReader:
     @property
     def told(self) -> str:
         """How the file is read, in words: format, separator, header, encoding, compression."""
-        words = [_TYPED.get(self.content.kind, "text")]
+        words = [TYPED.get(self.content.kind, "text")]
         if self._dialect is not None:
             name = {",": "CSV", "\t": "TSV"}.get(self._dialect.separator, "text")
             words = [f"{name} {self._dialect.told}" if self._dialect.columns > 1 else f"text in {self._dialect.told}"]
@@ -154,12 +169,12 @@ class TableReader:
         elif kind == "JSON lines":
             yield Piece(*read_json_lines(self._file, self._blocks()))
         elif kind == "parquet":
-            yield Piece(read_parquet(self._file, self._head + self._file.read()), 0)
+            yield Piece(read_parquet(self._file, self._file.read()), 0)
         else:
-            yield Piece(read_arrow(self._file, self._head + self._file.read(), stream=kind == "arrow stream"), 0)
+            yield Piece(read_arrow(self._file, self._file.read(), stream=kind == "arrow stream"), 0)
 
     def _blocks(self) -> Iterator[Block]:
-        return read_blocks(self._file, self._head, self.content.encoding, size=self._block)
+        return read_blocks(self._file, self.content.encoding, size=self._block)
 
     def _text_pieces(self, dialect: Dialect) -> Iterator[Piece]:
         skip = self._skipped
@@ -172,22 +187,30 @@ class TableReader:
             yield Piece(frame, rest.line, lines)
 
 
-def _find_dialect(file: Unpacked, text: str, header: bool | None, separator: str | None) -> tuple[Dialect, int]:
+def _find_dialect(
+    file: Unpacked, text: str, header: bool | None, titled: bool, separator: str | None
+) -> tuple[Dialect, int]:
     """Return the dialect of a text, and how many lines stand before the first row: comments and titles."""
     lines = text.split("\n")
     comments = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith("#")), 0)
     body = "\n".join(lines[comments:])
-    named = {".csv": (",", ";"), ".tsv": ("\t",)}.get(table_suffix(file.path), ())
-    found = separator or find_separator(body, named) or ","
+    found = separator or find_separator(body, NAMED.get(table_suffix(file.path), ())) or ","
     rows = split(body, found)
     if not rows:
         raise GraphError(f"{file.path}: the {file.what} has nothing but comments; write one entry per line")
     if header is None:
         header = is_header(rows)
+    if header is None and titled:
+        header = True
     if header is None:
         raise GraphError(
             f"{file.path}:{comments + 1}: cannot tell whether {found.join(rows[0])!r} are the titles of columns or the "
             "first row; say which with header=True or header=False (--header or --no-header)"
         )
-    titles = name_columns(rows[0]) if header else ()
-    return Dialect(found, len(rows[0]), titles), comments + bool(header)
+    if not header:
+        return Dialect(found, len(rows[0]), ()), comments
+    return Dialect(found, len(rows[0]), name_columns(rows[0])), comments + 1 + sum(map(_line_feeds, rows[0]))
+
+
+def _line_feeds(title: str) -> int:
+    return title.count("\n")

@@ -1,11 +1,13 @@
 """Graphs as .npz: NumPy arrays, the quickest format to load.
 
 Keys: `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four with `attr_`, the two matrices as
-SciPy's CSR stores them; and, where there are any, `labels`, `ids` and `attribute_names`.
+SciPy's CSR stores them; and, where there are any, `labels`, `ids`, `attribute_names` and `encoder`, the JSON text of
+how the columns of a table became the attributes, in UTF-8 bytes.
 """
 
 from __future__ import annotations
 
+import json
 import zipfile
 import zlib
 from pathlib import Path
@@ -17,6 +19,7 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
+from neural_brane.graph.columns import Encoder
 from neural_brane.io.atomic import atomic, check_target
 
 PARTS = ("data", "indices", "indptr", "shape")
@@ -36,6 +39,8 @@ def write_graph(graph: AttributedGraph, path: str | Path, *, compress: bool = Fa
         arrays |= {f"{prefix}_{part}": np.asarray(getattr(matrix, part)) for part in PARTS}
     if graph.labels is not None:
         arrays["labels"] = graph.labels
+    if graph.encoder is not None:
+        arrays["encoder"] = np.frombuffer(json.dumps(graph.encoder.as_dict()).encode(), np.uint8)
     with atomic(path) as draft:
         (np.savez_compressed if compress else np.savez)(draft, **arrays)  # type: ignore[arg-type]
 
@@ -54,10 +59,14 @@ def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: Se
         adjacency = _read_matrix(path, archive, "adj")
         attributes = _read_matrix(path, archive, "attr") if "attr_data" in archive else None
         names = {key: _read_array(path, archive, key) for key in ("labels", "ids", "attribute_names") if key in archive}
+        encoder = _read_array(path, archive, "encoder").tobytes() if "encoder" in archive else None
     try:
-        return AttributedGraph.from_sparse(
+        graph = AttributedGraph.from_sparse(
             adjacency, attributes, **names, duplicates=duplicates, self_loops=self_loops, name=path.stem
         )
+        return graph if encoder is None else graph.encoded(Encoder.from_dict(json.loads(encoder)))
+    except ValueError as error:
+        raise GraphError(f"{path}: array 'encoder' is not JSON ({error}); write the graph again") from None
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
 

@@ -44,11 +44,9 @@ def find_encoding(head: bytes) -> Encoding:
     half = len(head) // 2
     if half and max(even, odd) > 0.4 * half and min(even, odd) <= 0.05 * half:
         name = "utf-16-le" if odd > even else "utf-16-be"
-        try:
-            head[: len(head) // 4 * 4].decode(name)
-        except UnicodeDecodeError:
-            return Encoding("utf-8", "UTF-8")
-        return Encoding(name, "UTF-16 without BOM")
+        text = head[: len(head) // 2 * 2].decode(name, "replace")
+        if all(letter >= " " or letter in "\t\n\r" for letter in text):
+            return Encoding(name, "UTF-16 without BOM")
     return Encoding("utf-8", "UTF-8")
 
 
@@ -64,15 +62,15 @@ def named_encoding(name: str) -> Encoding:
     return Encoding("utf-8-sig" if known == "utf-8" else known, name)
 
 
-def read_blocks(file: Unpacked, head: bytes, encoding: Encoding, *, size: int = BLOCK) -> Iterator[Block]:
-    """Yield a text file block by block, after the `head` that has been read; a block ends where a record does.
+def read_blocks(file: Unpacked, encoding: Encoding, *, size: int = BLOCK) -> Iterator[Block]:
+    """Yield a text file block by block; a block ends where a record does.
 
     A line feed between quotes is part of a field and ends no record. Text that is binary, or not in the encoding,
     is refused with the number of its line.
     """
     decoder = _Decoder(file, encoding)
     kept, line = b"", 1
-    data = head + file.read(max(size - len(head), 0))
+    data = file.read(size)
     while True:
         last = len(data) < size
         text = kept + decoder.decode(data, line + kept.count(b"\n"), final=last)
@@ -118,9 +116,9 @@ class _Decoder:
             try:
                 data = self._decoder.decode(data, final).encode()
             except UnicodeError as error:
-                raise self._refuse(line, f"is not {self._encoding.told} ({error})") from None
+                raise self._refuse(line, f"the text is not {self._encoding.told} ({error})") from None
         if b"\0" in data:
-            raise self._refuse(line + data.count(b"\n", 0, data.index(b"\0")), "holds a zero byte: the file is binary")
+            raise self._refuse(line + data.count(b"\n", 0, data.index(b"\0")), "the file is binary")
         if b"\r" in data or self._cut_line_end:
             data = self._cut_line_end + data
             self._cut_line_end = b"\r" if data.endswith(b"\r") and not final else b""
@@ -136,9 +134,9 @@ class _Decoder:
             used = codecs.utf_8_decode(data, "strict", final)[1]
         except UnicodeDecodeError as error:
             byte, at = data[error.start], line + data.count(b"\n", 0, error.start)
-            raise self._refuse(at, f"holds byte 0x{byte:02x}, which is not UTF-8") from None
+            raise self._refuse(at, f"byte 0x{byte:02x} is not UTF-8") from None
         self._cut_character = data[used:]
         return data[:used]
 
     def _refuse(self, line: int, found: str) -> GraphError:
-        return GraphError(f"{self._file.path}:{line}: the line {found}; save the {self._file.what} as UTF-8 text")
+        return GraphError(f"{self._file.path}:{line}: {found}; save the {self._file.what} as UTF-8 text")

@@ -181,6 +181,8 @@ class Fitted:
         """The method, its parameters, the data and the version."""
         parameters = self.method.deciding_parameters() | {"seed": self.seed}
         made = {"method": self.method.title, "parameters": parameters, "data": self.data, "version": __version__}
+        if self.graph.encoder is not None:  # new nodes can be encoded alike
+            made["encoder"] = self.graph.encoder.as_dict()
         return made | self.method._facts(self.graph, self.learned)
 
     def found(self, name: str) -> Any:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BINS = 8
 WORD_NODES = 2  # nodes that must have a word
-EXAMPLES, EXAMPLE_LENGTH = 3, 40
+EXAMPLES, EXAMPLE_LENGTH = 3, 24
 MOSTLY, NEARLY_ALL = 0.5, 0.9  # shares of values that are different
 PROSE_WORDS, LONG_PROSE_WORDS = 3, 8  # words of a value, on average
 SEPARATORS = {";": 0.2, "|": 0.2, ",": 0.3}  # and the share of values that hold one, in a list
