@@ -112,6 +112,18 @@ def test_matrix_market_of_scipy(tmp_path):
     assert graph.ids.tolist() == [0, 1, 2]
 
 
+@pytest.mark.parametrize("container", [np.array, sparse.coo_array])
+@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+@pytest.mark.parametrize("field", ["real", "integer", "pattern"])
+def test_matrix_market_of_every_kind(container, symmetry, field, tmp_path):
+    if field == "pattern" and container is np.array:
+        pytest.skip("an array has no pattern")
+    matrix = np.array([[1, 2, 0], [2, 0, 3], [0, 3, 0]])
+    io.mmwrite(tmp_path / "g.mtx", container(matrix), field=field, symmetry=symmetry)
+    expected = (matrix > 0).astype(int) if field == "pattern" else matrix
+    assert read_graph(tmp_path / "g.mtx").adjacency.toarray().tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo", "bsr", "dia"])
 @pytest.mark.parametrize("container", [sparse.coo_array, sparse.coo_matrix])
 def test_npz_of_scipy(layout, container, tmp_path):
@@ -201,11 +213,18 @@ WEIGHT = '<key id="w" for="edge" attr.name="weight" attr.type="double"/>'
         ("g.gml", "graph " + "[ a " * 200, "g.gml:1: lists stand in one another more than 100 deep"),
         ("g.gml", "graph [ ]\ngraph [ ]\n", "g.gml:2: this is the second graph of the file"),
         ("g.gml", b"graph [ node [ id 1 label \"\xff\" ] ]", "g.gml: after line 1 it is not text in UTF-8"),
-        ("g.mtx", MTX.format("complex") + "2 2 1\n1 2 1 1\n", "g.mtx: holds complex numbers; write real ones"),
+        ("g.mtx", MTX.format("complex") + "2 2 1\n1 2 1 1\n", "g.mtx:1: holds complex numbers; give one of"),
         ("g.mtx", MTX.format("real") + "2 2 1\n1 2 -1\n", "g.mtx: adjacency[0, 1] is -1.0; weights must be above 0"),
-        ("g.mtx", MTX.format("real") + "2 2 3\n1 2 1\n", "g.mtx: this is not Matrix Market as it should be ("),
+        ("g.mtx", MTX.format("real") + "2 2 3\n1 2 1\n", "g.mtx: announces 3 entries, and 1 follow"),
         ("g.mtx", MTX.format("real") + "9999999999 9999999999 1\n1 2 1\n", "g.mtx: claims 9,999,999,999 x 9,999,999"),
         ("g.mtx", "%%MatrixMarket matrix array real general\n90000 90000\n1\n", "g.mtx: claims 90,000 x 90,000 with"),
+        ("g.mtx", MTX.format("real") + "2 2 1\n1 2 5E- 1\n", "g.mtx:3: found '1' behind the value; remove it"),
+        ("g.mtx", MTX.format("real") + "2 2 1\n1 2 5E-\n", "g.mtx:3: found '5E-', where the value should stand"),
+        ("g.mtx", MTX.format("real") + "2 2 1\n1 3 1\n", "g.mtx:3: the column is 3; expected 1 to 2"),
+        ("g.mtx", MTX.format("real") + "2 2\n1 2 1\n", "g.mtx:2: found '2 2', where the 3 sizes of the matrix"),
+        ("g.mtx", MTX.format("real"), "g.mtx: the file ends before the sizes of the matrix"),
+        ("g.mtx", "%%MatrixMarket vector real\n1\n", "g.mtx:1: found '%%MatrixMarket vector real'; expected"),
+        ("g.mtx", "%%MatrixMarket matrix array real skew-symmetric\n1 1\n1\n", "g.mtx:1: is skew-symmetric; give"),
         ("g.mtx", MTX.format("real") + "% node {\n2 2 1\n1 2 1\n", "g.mtx:2: the comment does not hold JSON"),
         ("g.mtx", MTX.format("real") + '% node 5\n2 2 1\n1 2 1\n', "g.mtx:2: the comment has no [id] or [id, label]"),
         ("g.mtx", MTX.format("real") + '% attributes "../x.mtx"\n2 2 1\n1 2 1\n', "g.mtx: attributes are in '../"),

@@ -7,25 +7,21 @@ file, which stands beside it and has a comment `% attribute` with the name of ev
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.io import mminfo, mmread, mmwrite
+from scipy.io import mmwrite
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.io.atomic import atomic
-from neural_brane.io.compressed import read_unpacked
-from neural_brane.io.content import recognise
 from neural_brane.io.graph_draft import Rules, graph_name
+from neural_brane.io.matrix_market import read_matrix_market
 
 NODE, ATTRIBUTE, SECOND = "% node ", "% attribute ", "% attributes "
-ROWS = 10_000_000  # that a file of any size may claim
-ROWS_PER_BYTE = 10
 
 
 def read_mtx(path: Path, rules: Rules, attributes: Path | None = None) -> AttributedGraph:
@@ -54,46 +50,20 @@ def read_mtx(path: Path, rules: Rules, attributes: Path | None = None) -> Attrib
 
 def _read(path: Path) -> tuple[Any, dict[str, list[Any]]]:
     """The matrix of a file, and what its comments say, by the word they begin with."""
-    content = read_unpacked(path, "Matrix Market file")
-    if not content.startswith(b"%%MatrixMarket"):
-        found = recognise(content[:4096]).kind if content else "nothing"
-        raise GraphError(f"{path}: found {found}, not Matrix Market, which begins with %%MatrixMarket; rename it")
-    try:
-        rows, columns, entries, layout, field, _ = mminfo(io.BytesIO(content))
-        _judge(path, (rows, columns), entries, len(content))
-        if field == "complex":
-            raise GraphError(f"{path}: holds complex numbers; write real ones")
-        matrix = mmread(io.BytesIO(content))
-    except (ValueError, OverflowError, TypeError, IndexError, RuntimeError) as error:
-        raise GraphError(f"{path}: this is not Matrix Market as it should be ({error}); write it again") from None
-    return matrix if layout == "coordinate" else np.asarray(matrix), _notes(path, content)
-
-
-def _judge(path: Path, shape: tuple[int, int], entries: int, size: int) -> None:
-    """Refuse sizes that the file merely claims, before memory is taken for them."""
-    if entries > size or max(shape) > max(ROWS, ROWS_PER_BYTE * size):
-        raise GraphError(
-            f"{path}: claims {shape[0]:,} x {shape[1]:,} with {entries:,} entries and has {size:,} bytes; it is cut "
-            "off, or its sizes are wrong"
-        )
-
-
-def _notes(path: Path, content: bytes) -> dict[str, list[Any]]:
+    matrix, comments = read_matrix_market(path)
     notes: dict[str, list[Any]] = {}
-    for number, line in enumerate(io.BytesIO(content), 1):
-        if not line.startswith(b"%"):
-            break
-        for word in (SECOND, ATTRIBUTE, NODE):
-            if line.startswith(word.encode()):
-                try:
-                    note = json.loads(line[len(word) :])
-                except (ValueError, RecursionError) as error:
-                    raise GraphError(f"{path}:{number}: the comment does not hold JSON ({error}); mend it") from None
-                if word == NODE and not (isinstance(note, list) and len(note) in (1, 2)):
-                    raise GraphError(f"{path}:{number}: the comment has no [id] or [id, label]; mend it")
-                notes.setdefault(word, []).append(note)
-                break
-    return notes
+    for line, comment in comments:
+        word = next((word for word in (SECOND, ATTRIBUTE, NODE) if comment.startswith(word)), None)
+        if word is None:
+            continue
+        try:
+            note = json.loads(comment.removeprefix(word))
+        except (ValueError, RecursionError) as error:
+            raise GraphError(f"{path}:{line}: the comment does not hold JSON ({error}); mend it") from None
+        if word == NODE and not (isinstance(note, list) and len(note) in (1, 2)):
+            raise GraphError(f"{path}:{line}: the comment has no [id] or [id, label]; mend it")
+        notes.setdefault(word, []).append(note)
+    return matrix, notes
 
 
 def _plain_name(path: Path, name: Any) -> str:

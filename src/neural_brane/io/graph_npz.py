@@ -53,7 +53,7 @@ def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: Se
         archive = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         raise GraphError(f"{path}: there is no such file; give the path of the .npz file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
         raise GraphError(f"{path}: this is not an .npz file ({error}); write one with write_graph") from error
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise GraphError(f"{path}: the file holds one array, not the arrays {KEYS}; write it with write_graph")
@@ -82,7 +82,7 @@ def _read_array(path: Path, archive: Any, key: str) -> np.ndarray:
         raise GraphError(f"{path}: there is no array '{key}', only {', '.join(archive)}; a graph needs {KEYS}")
     try:
         return archive[key]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:  # as zipfile raises
         raise GraphError(
             f"{path}: array '{key}' cannot be read ({error}); save plain numbers or strings, never objects"
         ) from error
