@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
@@ -149,7 +149,7 @@ def _means(attributes: sparse.csr_array, weights: Weights) -> Iterator[np.ndarra
     """The mean of every node's Gaussian, some nodes at a time."""
     for start in range(0, attributes.shape[0], backend.BLOCK_NODES):
         hidden = attributes[start : start + backend.BLOCK_NODES] @ weights.hidden + weights.hidden_bias
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             yield np.maximum(hidden, 0) @ weights.mean + weights.mean_bias
 
 

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
@@ -182,7 +182,7 @@ def _vectors(graph: AttributedGraph, attributes: sparse.csr_array, weights: Weig
     np.maximum(hidden, 0, out=hidden)
     for start in range(0, len(graph), backend.BLOCK_NODES):
         rows = slice(start, start + backend.BLOCK_NODES)
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             vectors = np.hstack([hidden[rows] @ weights.own_2, (around[rows] @ hidden) @ weights.around_2])
         yield vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 

@@ -1,8 +1,8 @@
 """Products of sparse matrices with tables, as SciPy's `matrix @ table` defines them, in registers."""
 
-import numba
 import numpy as np
 
+from neural_brane.compiling import njit
 from neural_brane.kernels.cpu.lanes import fill, load, multiply_add, prefetch, store
 from neural_brane.kernels.model import LANE
 
@@ -10,7 +10,7 @@ COLUMNS = 2 * LANE  # of a table that are summed at once: two lanes
 PREFETCH = 8  # entries ahead of the one being added
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def multiply_rows(indptr, indices, values, table, first, last, product):
     """Write the rows first, …, last − 1 of a sparse matrix times a table to product.
 
