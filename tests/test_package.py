@@ -42,7 +42,7 @@ MAY_IMPORT = {
         "progress",
         "sampling",
     },
-    "evaluate": {"blas", "embedding", "errors", "graph", "io.atomic", "progress"},
+    "evaluate": {"blas", "embedding", "errors", "graph", "io.atomic", "io.claims", "progress"},
     "plot": {"embedding", "errors", "evaluate", "io.atomic"},
     "trainings": {
         "blas",

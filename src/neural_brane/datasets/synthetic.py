@@ -8,7 +8,9 @@ from scipy import sparse
 from neural_brane.errors import ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import assemble, compact
+from neural_brane.memory import require
 
+ENTRY_BYTES = 20  # of memory while a graph is made, for each entry of its two matrices
 ROUNDS = 8  # of drawing edges: each replaces those drawn twice; a small dense graph may still lack a few
 
 
@@ -62,6 +64,8 @@ def synthetic(
 
 def _check(nodes: int, degree: int, attributes: int, attributes_per_node: int, classes: int, mixing: float) -> None:
     """Refuse sizes that no such graph can have."""
+    entries = nodes * (degree + attributes_per_node) + attributes
+    require(ENTRY_BYTES * entries, f"a synthetic graph of {nodes:,} nodes", "give fewer nodes or a smaller degree")
     if nodes < 2:
         raise ParameterError(f"nodes is {nodes}; give at least 2")
     if degree < 1:

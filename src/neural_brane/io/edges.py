@@ -10,11 +10,13 @@ import numpy as np
 
 from neural_brane.errors import GraphError
 from neural_brane.graph.ids import encode
+from neural_brane.io.claims import check_count
 from neural_brane.io.lines import INTEGER, all_integers, fail, read_table, read_text
 
 if TYPE_CHECKING:
     import polars as pl
 
+CLAIM = "mend it, give every node a line of its own or, if the line is an edge, move it further down"
 EXPECTED = "write one edge per line, as 'u v' or 'u v weight'"
 
 
@@ -42,6 +44,7 @@ def read_edges(path: Path) -> Edges:
     if nodes is not None:
         header, table = table["line"][0], table.slice(1)
         numbers = None if numbers is None else numbers[1:]
+        check_count(nodes, len(table), f"{path}:{header}: a header that counts nodes", CLAIM, GraphError)
     _check_columns(path, table)
     if numbers is None:
         _check_kinds(path, table, nodes)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Never
 import numpy as np
 
 from neural_brane.errors import GraphError
+from neural_brane.io.claims import read_bytes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +32,7 @@ def read_text(path: Path, kind: str) -> bytes:
     Refuses a file that is missing, empty or not text. `kind` names it in the message, as in "label file".
     """
     try:
-        data = path.read_bytes()
+        data = read_bytes(path, GraphError)
     except FileNotFoundError:
         raise GraphError(f"{path}: there is no such file; give the path of the {kind}") from None
     except OSError as error:
