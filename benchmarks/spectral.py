@@ -18,9 +18,10 @@ import json
 import time
 
 import numpy as np
+from scipy import sparse
 
 from neural_brane import AttributedGraph, PropagatedAttributes, load
-from neural_brane.linalg import by_slabs, inverse_frequency, one_blas_thread, transition, weigh
+from neural_brane.linalg import average_scales, by_slabs, inverse_frequency, one_blas_thread, weigh
 from neural_brane.machine import describe_machine
 from neural_brane.methods.devices import gpu_name, resolve
 from neural_brane.trainings.compute import peak_memory
@@ -31,7 +32,8 @@ HOPS, OVERSAMPLING, ITERATIONS = 2, 10, 6
 
 def reference(graph: AttributedGraph, dim: int) -> np.ndarray:
     """The squared singular values by double precision; vectors are made too, as they take their time."""
-    averages = transition(graph.adjacency, self_loops=True)
+    scale, diagonal = average_scales(graph.adjacency)
+    averages = (sparse.diags_array(scale) @ graph.adjacency + sparse.diags_array(diagonal)).tocsr()
     attributes = weigh(graph.attributes, inverse_frequency(graph.attributes))
 
     def product(table: np.ndarray) -> np.ndarray:

@@ -15,8 +15,8 @@ class Plain:
     def image(self, table):
         return self.matrix @ (self.columns @ table)
 
-    def transposed(self, table):
-        yield self.columns @ table
+    def gram(self, table):
+        return self.columns.gram(table)
 
 
 def leading(matrix, rank, tables, **options):

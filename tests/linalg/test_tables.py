@@ -20,6 +20,29 @@ def test_products_are_numpys(tables, matrix, table):
     np.testing.assert_allclose(tables.array(tables.rotate(tables.table(table), rotation)), table @ rotation, atol=1e-4)
 
 
+def test_a_scaled_matrix_shares_its_entries(tables, table):
+    square = sparse.random_array((70, 70), density=0.1, rng=np.random.default_rng(3), format="csr", dtype=np.float32)
+    rows, columns, diagonal = np.random.default_rng(4).uniform(0.5, 2, (3, 70))
+    dense = rows[:, None] * square.toarray() * columns + np.diag(diagonal)
+    scaled = tables.matrix(square).scaled(rows=rows, columns=columns, diagonal=diagonal)
+    product = tables.array(scaled @ tables.table(table))
+    np.testing.assert_allclose(product, dense @ table, atol=1e-4)
+    np.testing.assert_allclose(scaled.gram(tables.table(table)), product.T.astype(float) @ product, atol=1e-4)
+    plain = tables.matrix(square)
+    np.testing.assert_allclose(tables.array(plain @ tables.table(table)), square @ table, atol=1e-5)
+
+
+def test_a_product_may_be_written_over_its_table():
+    square = sparse.random_array((70, 70), density=0.1, rng=np.random.default_rng(3), format="csr", dtype=np.float32)
+    tables, table = OnCPU(), np.random.default_rng(1).standard_normal((70, 64), np.float32)
+    expected = square @ table
+    assert tables.by_slabs(lambda slab: tables.matrix(square) @ slab, table, reuse=True) is table
+    np.testing.assert_allclose(table, expected, atol=1e-5)
+    rotation = np.random.default_rng(2).standard_normal((64, 64))
+    assert tables.rotate(table, rotation) is table
+    np.testing.assert_allclose(table, expected @ rotation, atol=1e-4)
+
+
 def test_inner_products_are_summed_in_double_precision(tables):
     table = np.full((3 * 10**5, 2), 0.1, np.float32)  # of which single precision would lose the fifth digit
     gram = tables.gram(tables.table(table))

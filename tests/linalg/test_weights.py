@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from neural_brane.linalg import inverse_frequency, tell_apart, transition, weigh
+from neural_brane.linalg import average_scales, inverse_frequency, link_scales, tell_apart, transition, weigh
 
 
 def test_weights_are_scikit_learns_tfidf(small_graph):
@@ -14,16 +14,30 @@ def test_weights_are_scikit_learns_tfidf(small_graph):
 
 
 def test_rows_of_a_transition_sum_to_one(small_graph):
-    nodes = len(small_graph)
     alone = small_graph.ids.tolist().index("kim")
     plain = transition(small_graph.adjacency).sum(axis=1)
     np.testing.assert_allclose(np.delete(plain, alone), 1)
     assert plain[alone] == 0
-    looped = transition(small_graph.adjacency, self_loops=True)
-    np.testing.assert_allclose(looped.sum(axis=1), np.ones(nodes))
-    assert looped[alone, alone] == 1
-    heavier = transition(small_graph.adjacency * 1000, self_loops=True)  # the unit of weights does not matter
-    np.testing.assert_allclose(heavier.toarray(), looped.toarray(), rtol=1e-6)
+
+
+def averages(adjacency):
+    scale, diagonal = average_scales(adjacency)
+    return scale[:, None] * adjacency.toarray() + np.diag(diagonal)
+
+
+def test_averages_are_over_a_node_and_its_neighbours(small_graph):
+    plain = small_graph.adjacency.toarray() + small_graph.adjacency.data.mean() * np.eye(len(small_graph))
+    found = averages(small_graph.adjacency)
+    np.testing.assert_allclose(found, plain / plain.sum(axis=1, keepdims=True), rtol=1e-6)
+    heavier = averages(small_graph.adjacency * 1000)  # the unit of weights does not matter
+    np.testing.assert_allclose(heavier, found, rtol=1e-6)
+
+
+def test_links_are_weighed_as_attributes_are(small_graph):
+    adjacency = small_graph.adjacency
+    rows, columns = link_scales(adjacency)
+    weighed = weigh(adjacency, inverse_frequency(adjacency)).toarray()
+    np.testing.assert_allclose(rows[:, None] * adjacency.toarray() * columns, weighed, rtol=1e-6)
 
 
 def test_amounts_count_where_attributes_have_some():
@@ -31,8 +45,8 @@ def test_amounts_count_where_attributes_have_some():
     np.testing.assert_allclose(weigh(amounts, np.ones(2)).toarray()[0], [0.6, 0.8])
 
 
-def test_without_links_a_node_steps_to_itself():
-    np.testing.assert_array_equal(transition(sparse.csr_array((3, 3)), self_loops=True).toarray(), np.eye(3))
+def test_without_links_a_node_is_its_own_average():
+    np.testing.assert_array_equal(averages(sparse.csr_array((3, 3))), np.eye(3))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from neural_brane.linalg.eigenvectors import REPORTS, Operator, leading_eigenvec
 from neural_brane.linalg.tables import OnCPU, OnTorch, Tables, tables_on
 from neural_brane.linalg.threads import by_slabs, map_threads, one_blas_thread
 from neural_brane.linalg.weights import (
+    average_scales,
     inverse_frequency,
+    link_scales,
     tell_apart,
     transition,
     unit_rows,
@@ -22,9 +24,11 @@ __all__ = [
     "OnTorch",
     "Operator",
     "Tables",
+    "average_scales",
     "by_slabs",
     "inverse_frequency",
     "leading_eigenvectors",
+    "link_scales",
     "map_threads",
     "one_blas_thread",
     "tables_on",

@@ -1,6 +1,6 @@
 """Leading eigenvectors of MMᵀ, by products with M and Mᵀ alone."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,15 +16,15 @@ NEGLIGIBLE = 1e-6  # of the largest eigenvalue: products in single precision do 
 
 
 class Operator(Protocol):
-    """A matrix M of `size` rows that is only ever multiplied with."""
+    """A matrix M of `size` rows that is only ever multiplied with; no product is written over its argument."""
 
     size: int
 
     def image(self, table: Table) -> Table:
         """M(Mᵀ table)."""
 
-    def transposed(self, table: Table) -> Iterator[Table]:
-        """Mᵀ table, some of its rows at a time."""
+    def gram(self, table: Table) -> np.ndarray:
+        """The inner products of the columns of Mᵀ table, float64."""
 
 
 def leading_eigenvectors(
@@ -41,7 +41,7 @@ def leading_eigenvectors(
     with one_blas_thread():
         basis = tables.table(np.random.default_rng(seed).standard_normal((operator.size, width), np.float32))
         for _ in range(ITERATIONS):
-            basis = tables.by_slabs(operator.image, basis)
+            basis = tables.by_slabs(operator.image, basis, reuse=True)
             basis = tables.rotate(basis, _whiten(tables.gram(basis)))
             report()
         values, rotation = _along_axes(basis, operator, tables)
@@ -57,8 +57,7 @@ def leading_eigenvectors(
 def _along_axes(basis: Table, operator: Operator, tables: Tables) -> tuple[np.ndarray, np.ndarray]:
     """The eigenvalues of MMᵀ within a basis, the largest first, and what turns the basis to their axes."""
     whitened = _whiten(tables.gram(basis))  # the basis is orthonormal only as far as single precision goes
-    inner = sum(tables.gram(part) for part in operator.transposed(basis))
-    values, axes = np.linalg.eigh(whitened.T @ inner @ whitened)
+    values, axes = np.linalg.eigh(whitened.T @ operator.gram(basis) @ whitened)
     return values[::-1], (whitened @ axes)[:, ::-1]
 
 

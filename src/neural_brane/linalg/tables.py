@@ -5,7 +5,9 @@ attribute. Sums over its rows are float64.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from copy import copy
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,31 +22,85 @@ Table = Any  # a NumPy array or a PyTorch tensor
 
 
 class Rows:
-    """A sparse matrix whose rows are shared out among threads; a row of a product is one sum, in its entries' order."""
+    """A sparse matrix between two scalings, and a diagonal: diag(rows) · matrix · diag(columns) + diag(diagonal).
+
+    Its rows are shared out among threads; a row of a product is one sum, in its entries' order. Scaled entries are
+    never kept, so that several matrices of one graph cost no more than its adjacency.
+    """
 
     def __init__(self, matrix: sparse.csr_array, threads: int | None):
         from neural_brane.kernels.cpu import sparse as kernels  # needs Numba, which a GPU does without
 
-        self.kernels = kernels
-        self.threads, self.rows = threads, matrix.shape[0]
-        self.indptr = matrix.indptr.astype(np.int64)
-        self.indices = matrix.indices.astype(np.int32, copy=False)
-        self.values = matrix.data.astype(np.float32, copy=False)
+        self.kernels, self.threads, self.size = kernels, threads, matrix.shape[0]
+        self.matrix = kernels.Scaled(
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int32, copy=False),
+            matrix.data.astype(np.float32, copy=False),
+            rows=np.ones(matrix.shape[0], np.float32),
+            columns=np.ones(matrix.shape[1], np.float32),
+            diagonal=np.empty(0, np.float32),
+        )
         cuts = np.searchsorted(matrix.indptr, np.arange(BLOCK_ENTRIES, matrix.nnz, BLOCK_ENTRIES))
-        self.blocks = np.unique([0, *cuts, self.rows])  # of rows that together have about BLOCK_ENTRIES entries
+        ends = np.unique([0, *cuts, self.size])  # of blocks of rows that together have about BLOCK_ENTRIES entries
+        self.blocks = [slice(first, last) for first, last in pairwise(ends.tolist())]
+
+    def scaled(self, **scales: np.ndarray) -> "Rows":
+        """The matrix with other `rows`, `columns` or `diagonal`, a number each; all that is not given is shared."""
+        scaled = copy(self)
+        scaled.matrix = self.matrix._replace(**{name: scale.astype(np.float32) for name, scale in scales.items()})
+        return scaled
 
     def __matmul__(self, table: np.ndarray) -> np.ndarray:
-        width = table.shape[1]
-        if width % self.kernels.COLUMNS:
-            table = np.pad(table, ((0, 0), (0, -width % self.kernels.COLUMNS)))
-        product = np.empty((self.rows, table.shape[1]), np.float32)
+        wide = self._wide(table)
+        product = np.empty((self.size, wide.shape[1]), np.float32)
+        list(map_threads(lambda block: self._multiply(block, wide, product[block]), self.blocks, self.threads))
+        return product[:, : table.shape[1]]
 
-        def multiply(at: int) -> None:
-            first, last = self.blocks[at], self.blocks[at + 1]
-            self.kernels.multiply_rows(self.indptr, self.indices, self.values, table, first, last, product)
+    def gram(self, table: np.ndarray) -> np.ndarray:
+        """The inner products of the product's columns, float64; only blocks of the product are ever there."""
+        wide, width = self._wide(table), table.shape[1]
 
-        list(map_threads(multiply, range(len(self.blocks) - 1), self.threads))
-        return product[:, :width]
+        def share(block: slice) -> np.ndarray:
+            product = np.empty((block.stop - block.start, wide.shape[1]), np.float32)
+            self._multiply(block, wide, product)
+            return _squares(product[:, :width].astype(np.float64))
+
+        return _sum(map_threads(share, self.blocks, self.threads), width)
+
+    def _multiply(self, block: slice, table: np.ndarray, product: np.ndarray) -> None:
+        self.kernels.multiply_rows(self.matrix, table, block.start, product)
+
+    def _wide(self, table: np.ndarray) -> np.ndarray:
+        """The table with columns of zeros up to a width that the kernel takes."""
+        missing = -table.shape[1] % self.kernels.COLUMNS
+        return np.pad(table, ((0, 0), (0, missing))) if missing else table
+
+
+class TorchRows:
+    """The same on a device, by PyTorch, which keeps the scaled entries of each matrix and shares their places."""
+
+    def __init__(self, tables: "OnTorch", matrix: Any, diagonal: Any = None):
+        self.tables, self.matrix, self.diagonal = tables, matrix, diagonal
+
+    def scaled(
+        self, *, rows: np.ndarray | None = None, columns: np.ndarray | None = None, diagonal: np.ndarray | None = None
+    ) -> "TorchRows":
+        """The matrix with these scales, numbers per row or column, and this diagonal."""
+        crow, col, values = self.matrix.crow_indices(), self.matrix.col_indices(), self.matrix.values()
+        if columns is not None:
+            values = values * self.tables.table(columns)[col]
+        if rows is not None:
+            values = values * self.tables.table(rows).repeat_interleave(crow.diff())
+        own = None if diagonal is None else self.tables.table(diagonal)[:, None]
+        return TorchRows(self.tables, self.tables.csr(crow, col, values, self.matrix.shape), own)
+
+    def __matmul__(self, table: Any) -> Any:
+        product = self.matrix @ table
+        return product if self.diagonal is None else product.add_(self.diagonal * table)
+
+    def gram(self, table: Any) -> np.ndarray:
+        """The inner products of the product's columns, float64."""
+        return self.tables.gram(self @ table)
 
 
 class OnCPU:
@@ -65,24 +121,26 @@ class OnCPU:
         """A table as a NumPy array."""
         return table
 
-    def by_slabs(self, product: Callable[[Table], Table], table: np.ndarray) -> np.ndarray:
-        """product(table), for a product that treats each column on its own; the product itself uses the threads."""
-        return by_slabs(product, table)
+    def by_slabs(self, product: Callable[[Table], Table], table: np.ndarray, *, reuse: bool = False) -> np.ndarray:
+        """product(table), for a product that treats each column on its own; the product itself uses the threads.
+
+        reuse: write the result over the table.
+        """
+        return by_slabs(product, table, out=table if reuse else None)
 
     def gram(self, table: np.ndarray) -> np.ndarray:
         """The inner products of a table's columns, float64."""
-        total = np.zeros((table.shape[1],) * 2)
-        for share in map_threads(lambda block: _squares(table[block].astype(np.float64)), _blocks(table), self.threads):
-            total += share
-        return total
+        squares = map_threads(lambda block: _squares(table[block].astype(np.float64)), _blocks(table), self.threads)
+        return _sum(squares, table.shape[1])
 
     def rotate(self, table: np.ndarray, rotation: np.ndarray) -> np.ndarray:
-        """A table times a small dense matrix."""
+        """A table times a small dense matrix; one that keeps the width is written over the table."""
         small = rotation.astype(np.float32)
-        rotated = np.empty((len(table), rotation.shape[1]), np.float32)
+        square = rotation.shape[1] == table.shape[1]
+        rotated = table if square else np.empty((len(table), rotation.shape[1]), np.float32)
 
         def multiply(block: slice) -> None:
-            np.matmul(table[block], small, out=rotated[block])
+            rotated[block] = table[block] @ small
 
         list(map_threads(multiply, _blocks(table), self.threads))
         return rotated
@@ -96,13 +154,17 @@ class OnTorch:
 
         self.torch, self.device = torch, device
 
-    def matrix(self, matrix: sparse.csr_array) -> Any:
+    def matrix(self, matrix: sparse.csr_array) -> TorchRows:
         """A sparse matrix that `@` multiplies with tables."""
-        parts = (matrix.indptr, matrix.indices, matrix.data.astype(np.float32))
+        parts = (matrix.indptr, matrix.indices, matrix.data.astype(np.float32, copy=False))
         indptr, indices, values = (self.torch.from_numpy(part).to(self.device) for part in parts)
+        return TorchRows(self, self.csr(indptr, indices, values, matrix.shape))
+
+    def csr(self, indptr: Any, indices: Any, values: Any, shape: tuple[int, ...]) -> Any:
+        """PyTorch's own kind of sparse matrix, of tensors on the device."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sparse (CSR tensor support is in beta|invariant checks)")
-            return self.torch.sparse_csr_tensor(indptr, indices, values, matrix.shape, check_invariants=False)
+            return self.torch.sparse_csr_tensor(indptr, indices, values, shape, check_invariants=False)
 
     def table(self, values: np.ndarray) -> Table:
         """A NumPy array as a table."""
@@ -112,8 +174,8 @@ class OnTorch:
         """A table as a NumPy array."""
         return table.cpu().numpy()
 
-    def by_slabs(self, product: Callable[[Table], Table], table: Table) -> Table:
-        """product(table): a GPU is fastest with all columns at once."""
+    def by_slabs(self, product: Callable[[Table], Table], table: Table, *, reuse: bool = False) -> Table:
+        """product(table): a GPU is fastest with all columns at once, and has no room to save."""
         return product(table)
 
     def gram(self, table: Table) -> np.ndarray:
@@ -146,3 +208,10 @@ def _blocks(table: Table) -> list[slice]:
 
 def _squares(block: Table) -> Table:
     return block.T @ block
+
+
+def _sum(shares: Iterable[np.ndarray], width: int) -> np.ndarray:
+    total = np.zeros((width, width))
+    for share in shares:
+        total += share
+    return total

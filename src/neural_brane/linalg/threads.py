@@ -31,14 +31,20 @@ def map_threads(task: Callable[[Any], Any], items: Iterable[Any], threads: int |
         yield from pool.map(task, items)
 
 
-def by_slabs(product: Callable[[np.ndarray], np.ndarray], table: np.ndarray, *, threads: int | None = 1) -> np.ndarray:
+def by_slabs(
+    product: Callable[[np.ndarray], np.ndarray],
+    table: np.ndarray,
+    *,
+    threads: int | None = 1,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
     """product(table), SLAB_COLUMNS columns at a time, for a product that treats each column on its own.
 
-    Slabs run on several threads.
+    Slabs run on several threads. out: where the result goes; it may be the table itself.
     """
     starts = range(0, table.shape[1], SLAB_COLUMNS)
     slabs = map_threads(lambda at: product(np.ascontiguousarray(table[:, at : at + SLAB_COLUMNS])), starts, threads)
-    result = None
+    result = out
     for at, slab in zip(starts, slabs, strict=True):
         if result is None:
             result = np.empty((len(slab), table.shape[1]), slab.dtype)

@@ -29,15 +29,27 @@ def weigh(attributes: sparse.csr_array, weights: np.ndarray) -> sparse.csr_array
     return _divide_rows(matrix, np.sqrt(matrix.power(2).sum(axis=1)))
 
 
-def transition(adjacency: sparse.csr_array, *, self_loops: bool = False) -> sparse.csr_array:
-    """The matrix of a random walk's steps: D⁻¹A or, with self-loops, D̃⁻¹(A + wI), w the mean weight of an edge.
+def link_scales(adjacency: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """The scales of rows and columns that make A what `weigh` makes of it, with the neighbours as attributes."""
+    weights = inverse_frequency(adjacency)
+    parts = (np.square(adjacency.data, dtype=np.float64), adjacency.indices, adjacency.indptr)
+    lengths = np.sqrt(sparse.csr_array(parts, shape=adjacency.shape) @ np.square(weights))
+    return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0), weights
 
-    Rows sum to one. A node without neighbours has an empty row or, with self-loops, a step to itself.
+
+def average_scales(adjacency: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """The scale of rows D⁻¹ and the diagonal wD⁻¹ of Â = D⁻¹(A + wI), w the mean weight of an edge.
+
+    Â averages over a node and its neighbours: its rows sum to one. A node without neighbours is its own average.
     """
+    weight = adjacency.data.mean(dtype=np.float64) if adjacency.nnz else 1.0
+    degrees = adjacency @ np.ones(adjacency.shape[0]) + weight
+    return 1 / degrees, weight / degrees
+
+
+def transition(adjacency: sparse.csr_array) -> sparse.csr_array:
+    """The matrix D⁻¹A of a random walk's steps: rows sum to one, and that of a node without neighbours is empty."""
     matrix = adjacency.astype(np.float64)
-    if self_loops:
-        weight = matrix.data.mean() if matrix.nnz else 1.0
-        matrix = (matrix + sparse.diags_array(np.full(matrix.shape[0], weight))).tocsr()
     return _divide_rows(matrix, matrix.sum(axis=1))
 
 

@@ -11,11 +11,12 @@ from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.linalg import (
     REPORTS,
+    average_scales,
     inverse_frequency,
     leading_eigenvectors,
+    link_scales,
     tables_on,
     tell_apart,
-    transition,
     weigh,
 )
 from neural_brane.linalg.tables import Table, Tables
@@ -25,11 +26,16 @@ from neural_brane.progress import Meter
 
 
 class Hops(NamedTuple):
-    """The matrix M = [w₀X, w₁ÂX, w₂Â²X, …]: X are weighted attributes, Â averages over a node and its neighbours."""
+    """What the matrix M = [w₀X, w₁ÂX, w₂Â²X, …] is made of: X = [attributes ‖ links], Â averages over neighbours.
 
-    attributes: sparse.csr_array  # X
+    Links are the adjacency A itself between two scalings, and so is Â: none of them is ever formed.
+    """
+
+    attributes: sparse.csr_array | None  # weighed; with neither these nor links, X is the identity
     weights: Sequence[float] = (1.0,)
-    averages: sparse.csr_array | None = None  # Â; None where no weight but the first counts
+    adjacency: sparse.csr_array | None = None  # A; None where it has no part in M
+    links: tuple[np.ndarray, np.ndarray] | None = None  # scales of A's rows and columns
+    averages: tuple[np.ndarray, np.ndarray] | None = None  # scale of A's rows, and what stands on Â's diagonal
 
 
 class Decomposition(NamedTuple):
@@ -56,25 +62,23 @@ def hops_of(
     attributes = graph.attributes if attributes is None else attributes
     known = attributes if known is None else known
     weights = np.trim_zeros(weights, "b")
-    averages = _single(transition(graph.adjacency, self_loops=True)) if len(weights) > 1 else None
-    linked = graph.adjacency.nnz > np.count_nonzero(graph.adjacency.diagonal())  # self-loops join nobody
-    told = [weigh(attributes, inverse_frequency(known))] if tell_apart(known) else []
+    adjacency = graph.adjacency
+    linked = adjacency.nnz > np.count_nonzero(adjacency.diagonal())  # self-loops join nobody
+    bags = weigh(attributes, inverse_frequency(known)).astype(np.float32) if tell_apart(known) else None
+    averages = average_scales(adjacency) if len(weights) > 1 else None
+    links = None
     if link_weight and linked:
-        told.append(link_weight * weigh(graph.adjacency, inverse_frequency(graph.adjacency)))
-    if told:
-        return Hops(_single(sparse.hstack(told, format="csr")), weights, averages)
-    if averages is None or not linked:
-        raise GraphError(
-            f"graph '{graph.name}' has no attribute that tells its nodes apart, and "
-            f"{'links are not used' if linked else 'no links either'}; give nodes attributes, or choose a method that "
-            "uses the links there are"
-        )
-    return Hops(sparse.eye_array(len(graph), dtype=np.float32, format="csr"), (0.0, *weights[1:]), averages)
-
-
-def _single(matrix: sparse.csr_array) -> sparse.csr_array:
-    """The matrix in single precision."""
-    return matrix.astype(np.float32)
+        rows, columns = link_scales(adjacency)
+        links = link_weight * rows, columns
+    if bags is None and links is None:
+        if averages is None or not linked:
+            raise GraphError(
+                f"graph '{graph.name}' has no attribute that tells its nodes apart, and "
+                f"{'links are not used' if linked else 'no links either'}; give nodes attributes, or choose a method "
+                "that uses the links there are"
+            )
+        weights = (0.0, *weights[1:])
+    return Hops(bags, weights, adjacency if links or averages else None, links, averages)
 
 
 def decompose(
@@ -96,34 +100,60 @@ class HopProduct:
     """Products with M on a device. ÂX has many entries: it is never formed."""
 
     def __init__(self, hops: Hops, tables: Tables):
-        self.size, self.weights = hops.attributes.shape[0], hops.weights
-        # Transposes are kept too, so that every product goes through the rows of a matrix.
-        self.attributes, self.transposed_attributes = map(tables.matrix, (hops.attributes, hops.attributes.T.tocsr()))
+        self.tables, self.weights = tables, hops.weights
+        self.size = next(matrix.shape[0] for matrix in (hops.attributes, hops.adjacency) if matrix is not None)
+        self.columns = []  # the parts of X and their transposes, so that every product goes through a matrix's rows
+        if hops.attributes is not None:
+            self.columns.append((tables.matrix(hops.attributes), tables.matrix(hops.attributes.T.tocsr())))
+        if hops.adjacency is None:
+            return
+        adjacency = tables.matrix(hops.adjacency)  # symmetric: its transpose swaps the scales of rows and columns
+        if hops.links is not None:
+            rows, columns = hops.links
+            transposed = adjacency.scaled(rows=columns, columns=rows)
+            self.columns.append((adjacency.scaled(rows=rows, columns=columns), transposed))
         if hops.averages is not None:
-            self.averages, self.transposed_averages = map(tables.matrix, (hops.averages, hops.averages.T.tocsr()))
+            scale, diagonal = hops.averages
+            self.averages = adjacency.scaled(rows=scale, diagonal=diagonal)
+            self.transposed_averages = adjacency.scaled(columns=scale, diagonal=diagonal)
 
     def image(self, table: Table) -> Table:
         """M(Mᵀ table)."""
         return self.across(self, table)
 
-    def transposed(self, table: Table) -> Iterator[Table]:
-        """Mᵀ table, hop by hop, without those that have no weight."""
-        for hop, weight in enumerate(self.weights):
-            table = self.transposed_averages @ table if hop else table
-            if weight:
-                part = self.transposed_attributes @ table
-                part *= weight
-                yield part
-
     def across(self, other: "HopProduct", table: Table) -> Table:
         """M(Nᵀ table), where N is the same matrix of another graph, or of this one."""
-        parts = list(other.transposed(table))
+        averaged = [table]
+        for _ in other.weights[1:]:
+            averaged.append(other.transposed_averages @ averaged[-1])
         total: Any = None
         for weight in reversed(self.weights):
-            before = None if total is None else self.averages @ total
-            total = self.attributes @ (weight * parts.pop()) if weight else before
-            if weight and before is not None:
-                total += before
+            part, total = averaged.pop(), None if total is None else self.averages @ total
+            if weight:
+                part = weight**2 * self._without_hops(other, part)
+                total = part if total is None else total + part
+        return total
+
+    def gram(self, table: Table) -> np.ndarray:
+        """The inner products of the columns of Mᵀ table, float64."""
+        total = np.zeros((table.shape[1],) * 2)
+        for hop, weight in enumerate(self.weights):
+            if hop:  # the first average is a table of its own, and the next are written over it
+                table = self.tables.by_slabs(lambda slab: self.transposed_averages @ slab, table, reuse=hop > 1)
+            if weight:
+                grams = [transposed.gram(table) for _, transposed in self.columns] or [self.tables.gram(table)]
+                total += weight**2 * sum(grams)
+        return total
+
+    def _without_hops(self, other: "HopProduct", table: Table) -> Table:
+        """X(Yᵀ table), where Y are the attributes and links of the other."""
+        if not self.columns:
+            return table
+        (matrix, _), *rest = self.columns
+        (_, transposed), *others = other.columns
+        total = matrix @ (transposed @ table)
+        for (matrix, _), (_, transposed) in zip(rest, others, strict=True):
+            total += matrix @ (transposed @ table)
         return total
 
 
