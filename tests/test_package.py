@@ -39,10 +39,12 @@ MAY_IMPORT = {
         "graph",
         "kernels",
         "linalg",
+        "memory",
         "progress",
         "sampling",
     },
     "evaluate": {"blas", "embedding", "errors", "graph", "io.atomic", "io.claims", "progress"},
+    "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling"},
     "plot": {"embedding", "errors", "evaluate", "io.atomic"},
     "trainings": {
         "blas",

@@ -66,7 +66,7 @@ def _release_control() -> None:
     import threadpoolctl
 
     controller = getattr(threadpoolctl, "OpenBLASController", None)
-    if hasattr(controller, "clear_controlling_thread"):
+    if controller is not None and hasattr(controller, "clear_controlling_thread"):
         controller.clear_controlling_thread(force=True)
 
 

@@ -24,7 +24,7 @@ def available(root: str | Path = "/") -> int | None:
     return max(min(known), 0) if known else None
 
 
-def require(needed: int, what: str, mend: str, *, room: int | None = None) -> None:
+def require_memory(needed: int, what: str, mend: str, *, room: int | None = None) -> None:
     """Refuse what needs more memory than there is room for; room: what is available unless given."""
     room = available() if room is None else room
     if room is not None and needed > room:

@@ -11,6 +11,7 @@ from neural_brane.cli.compare import compare
 from neural_brane.cli.datasets import datasets
 from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
+from neural_brane.cli.estimate import estimate
 from neural_brane.cli.evaluate import evaluate
 from neural_brane.cli.methods import methods
 from neural_brane.cli.reproduce import reproduce
@@ -26,6 +27,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane demo                                   learn from a graph shipped here
   brane datasets                               list the graphs known by name
   brane embed citeseer -o vectors.npz          learn from one of them
+  brane estimate graph.txt                     the memory and time it takes
   brane embed graph.txt --attributes words.txt -o vectors.tsv
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
@@ -72,9 +74,21 @@ class BraneGroup(TyperGroup):
             raise
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except MemoryError as error:
+            fail(out_of_memory(error))
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
+
+
+def out_of_memory(error: MemoryError) -> str:
+    """What to say where memory has run out all the same: it was taken for something else, or was never there."""
+    from neural_brane.memory import available, show_size
+
+    room = available()
+    left = "" if room is None else f"; {show_size(room)} can be had now"
+    about = f" ({error})" if str(error) else ""
+    return f"memory ran out{about}{left}; 'brane estimate SOURCE' tells what a training takes, by part: lower --dim"
 
 
 def fail(message: str) -> None:
@@ -94,6 +108,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(embed)
+app.command()(estimate)
 app.command()(evaluate)
 app.command()(compare)
 app.command()(split_edges)

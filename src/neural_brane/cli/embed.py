@@ -33,6 +33,7 @@ def embed(
     threads: o.Threads = None,
     device: o.Device = None,
     checkpoint: o.Checkpoint = None,
+    dry_run: o.DryRun = False,
 ) -> None:
     """Learn one vector per node of SOURCE and write them to a file.
 
@@ -45,7 +46,10 @@ def embed(
     brane embed graph.txt --attributes words.txt --epochs 10 -o vectors.tsv
     """
     from neural_brane import datasets
+    from neural_brane.cli.estimate import answer
+    from neural_brane.estimation import look_at
     from neural_brane.io import VectorFile
+    from neural_brane.methods._memory import check_room
     from neural_brane.tune.tuned import tuned_parameters
 
     short = {"dim": dim, "epochs": epochs, "seed": seed, "threads": threads, "device": device, "checkpoint": checkpoint}
@@ -55,7 +59,17 @@ def embed(
     model = kind(**kept | parse_settings(kind, [*typed, *(settings or ())]))
     start = time.perf_counter()
     file = VectorFile(output)
-    graph = datasets.read(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
+
+    def read() -> AttributedGraph:
+        return datasets.read(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
+
+    found = look_at(source, read)
+    if dry_run:
+        answer(model, found)
+        return
+    checked = kind(**model.parameters_in_force())
+    check_room(checked, found.sizes, beside=0 if found.graph else found.sizes.graph_bytes)
+    graph = found.graph or read()
     file.check_ids(graph.ids)
     train(model, graph)
     file.write(graph.ids, model.blocks(), dim=model.dim, provenance=model.provenance(), layer=model.layer_)

@@ -12,7 +12,7 @@ from typing import IO
 import numpy as np
 
 from neural_brane.errors import BraneError
-from neural_brane.memory import available, require, show_size
+from neural_brane.memory import available, require_memory, show_size
 
 BELIEVED = 1_000_000  # as many as this may be claimed without a line or an entry to show for it
 PER_LINE = 1_000  # and so many for each one
@@ -30,7 +30,7 @@ def check_file(path: Path, error: type[BraneError]) -> None:
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):
         raise error(f"{path}: this is {_kind(mode)}, not a file; save what it gives to a file, and give that")
-    require(path.stat().st_size, f"{path}: reading it", "use a smaller file, or a machine with more memory")
+    require_memory(path.stat().st_size, f"{path}: reading it", "use a smaller file, or a machine with more memory")
 
 
 def read_bytes(path: Path, error: type[BraneError]) -> bytes:
@@ -61,7 +61,7 @@ def check_npz(path: Path, error: type[BraneError]) -> None:
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError):
         return  # the reader says what is wrong with it
     mend = "use a machine with more memory; a file that small for so much is suspect"
-    require(total, f"{path}: its arrays, {show_size(path.stat().st_size)} in the file,", mend)
+    require_memory(total, f"{path}: its arrays, {show_size(path.stat().st_size)} in the file,", mend)
 
 
 def check_npy(path: Path, error: type[BraneError]) -> None:
@@ -87,9 +87,9 @@ def _check_array(what: str, stream: IO[bytes], size: int, error: type[BraneError
 def npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype] | None:
     """The shape and type that the header of an array announces; None where there is none that can be read."""
     try:
-        version = np.lib.format.read_magic(stream)  # type: ignore[no-untyped-call]
+        version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, kind = read(stream)  # type: ignore[no-untyped-call]
+        shape, _, kind = read(stream)
     except (ValueError, EOFError, OSError, zipfile.BadZipFile):
         return None
     return shape, kind

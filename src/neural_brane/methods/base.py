@@ -15,6 +15,8 @@ from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import GraphError, NotFittedError, ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import locate
+from neural_brane.graph.sizes import Sizes
+from neural_brane.methods._memory import Moments, check_room
 from neural_brane.methods.devices import resolve
 from neural_brane.methods.parameters import Parametrised, shared
 from neural_brane.progress import Reporter
@@ -53,6 +55,7 @@ class Embedder(Parametrised, ABC):
                 f"{method.title} learns from links, and graph '{checked.name}' has none; choose attributes or "
                 "neural-brane, which do without"
             )
+        check_room(method, Sizes.of(checked))
         self._fitted = Fitted(method, checked, method._learn(checked, cast(int, method.seed)))
         return self
 
@@ -81,6 +84,14 @@ class Embedder(Parametrised, ABC):
     @abstractmethod
     def _learn(self, graph: AttributedGraph, seed: int) -> Any:
         """Learn, and return all that was learned as a named tuple. `self` is a copy whose parameters are in force."""
+
+    @abstractmethod
+    def memory(self, sizes: Sizes) -> Moments:
+        """The memory of a training besides the graph: bytes by part, at the moments when it takes most."""
+
+    @abstractmethod
+    def work(self, sizes: Sizes) -> float:
+        """How much there is to compute, in any unit: the time of a training grows with it."""
 
     def _blocks(self, graph: AttributedGraph, learned: Any) -> Iterator[np.ndarray]:
         """The vectors in the order of the nodes, as (k, dim) float32 arrays."""

@@ -10,12 +10,14 @@ from scipy import sparse
 from neural_brane.blas import one_blas_thread
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.methods import _torch as backend
+from neural_brane.methods._memory import SINGLE, Moments
 from neural_brane.methods.base import Fitted, InductiveEmbedder
 from neural_brane.methods.parameters import choice, flag, shared, whole
 from neural_brane.progress import Meter
-from neural_brane.sampling.hops import HopSampler
+from neural_brane.sampling.hops import BLOCKS, HopSampler
 
 SMALLEST_VARIANCE = 1e-6  # the paper's program adds 1e-14, which float32 turns into energies without end
 
@@ -102,6 +104,24 @@ class Graph2Gauss(InductiveEmbedder):
             sampler = HopSampler(graph.adjacency, hops=self.hops, seed=seed)
             losses = self._train(sampler, backend.SparseRows(attributes, self.device), weights)
         return Learned(Weights(*backend.to_numpy(weights)), losses)
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, width = sizes.nodes, sizes.attributes or sizes.nodes
+        entries = sizes.attribute_entries or n
+        return {
+            "training": {
+                "tables": 4 * SINGLE * width * self.hidden,  # the first layer, its gradient and Adam's two means
+                "matrices": 12 * entries,
+                "sampling": (BLOCKS + 4 * self.hops) * 8 * n + 4 * sizes.links,
+                "batches": SINGLE * n * (4 * self.hidden + 24 * self.dim),
+            }
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied in all steps."""
+        n, entries = sizes.nodes, sizes.attribute_entries or sizes.nodes
+        return float(self.epochs * self.hidden * (entries + n * self.dim))
 
     def _train(self, sampler: HopSampler, attributes: backend.SparseRows, weights: Weights) -> list[float]:
         """Train the weights in place; returns the loss of every epoch."""
