@@ -92,7 +92,7 @@ def test_columns_that_no_entry_shows_are_refused(tmp_path):
 def test_a_first_line_of_vectors_that_do_not_follow_is_refused(suffix, tmp_path):
     path = tmp_path / f"vectors{suffix}"
     path.write_bytes(b"999999999 1000\nfirst " + (bytes(4000) if suffix == ".bin" else b"0.5 " * 1000 + b"\n"))
-    with pytest.raises(EmbeddingError, match=r"announces 999999999 nodes, (at most )?1 follow; is it cut off"):
+    with pytest.raises(EmbeddingError, match=r"announces 999999999 nodes, 1 follow; is it cut off"):
         read_vectors(path)
 
 
@@ -127,7 +127,7 @@ def test_a_synthetic_graph_is_judged_before_it_is_made():
 
 
 def test_limits_of_the_process_and_of_control_groups_count(tmp_path):
-    assert available() < ROOM
+    assert available() < 2 * ROOM
     for path, text in {
         "proc/meminfo": "MemTotal: 100 kB\nMemAvailable:  50000000 kB\nSwapFree: 0 kB\n",
         "proc/self/cgroup": "4:memory:/job\n0::/user/one\n",

@@ -61,7 +61,13 @@ def answer(model: Embedder, source: Source, *, time: bool = True, as_json: bool 
     """Print what a training takes; the exit code says whether it fits."""
     from neural_brane.estimation import estimate as estimate_training
 
-    found = estimate_training(source.graph or source.sizes, model, time=time, reading=source.reading)
+    found = estimate_training(
+        source.graph or source.sizes,
+        model,
+        time=time,
+        reading_bytes=source.reading_bytes,
+        reading_seconds=source.reading_seconds,
+    )
     if as_json:
         echo(json.dumps(found.as_dict(), indent=2))
     else:

@@ -53,9 +53,7 @@ SelfLoops = Annotated[
     Option(help="An edge from a node to itself: the node is then its own neighbour.", rich_help_panel=READING),
 ]
 
-DryRun = Annotated[
-    bool, Option("--dry-run", help="Tell how much memory and time it takes, as 'brane estimate' does, and leave.")
-]
+DryRun = Annotated[bool, Option("--dry-run", help="Tell memory and time, as 'brane estimate', and leave.")]
 
 Dim = Annotated[str | None, parameter("dim")]
 Epochs = Annotated[str | None, parameter("epochs")]

@@ -13,7 +13,7 @@ from neural_brane.methods import find_method
 from neural_brane.methods._memory import largest, widest
 from neural_brane.methods.base import Embedder
 
-PROGRAM_BYTES = 270_000_000  # of Python, its libraries and compiled kernels, once a training runs
+PROGRAM_BYTES = 240_000_000  # of Python, its libraries and compiled kernels, once a training runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,15 @@ def estimate(
     *,
     time: bool = True,
     room: int | None = None,
-    reading: int = 0,
+    reading_bytes: int = 0,
+    reading_seconds: float = 0.0,
     **parameters: Any,
 ) -> Estimate:
     """What training `method` on a graph, or on one of these sizes, takes on this machine.
 
     Memory follows from formulas. Time is measured: parts of the work are done for a moment, on tables as large as the
     training's. room: the bytes that may be taken in all, this process included; what the system allows unless given.
-    reading: bytes that are taken while the graph is read, besides the graph itself.
+    reading_bytes, reading_seconds: what reading the graph takes, besides the bytes of the graph itself.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def estimate(
     chosen = type(model)(**in_force)
     if room is None and (free := available()) is not None:
         room = free + used()
-    moments = {**chosen.memory(sizes), "reading": {"reading": reading}}
+    moments = {**chosen.memory(sizes), "reading": {"reading": reading_bytes}}
     moment, parts = largest(moments)
     memory = {"program": PROGRAM_BYTES, "graph": sizes.graph_bytes} | parts
     fits = room is None or sum(memory.values()) <= room
@@ -109,7 +110,7 @@ def estimate(
         moment=moment,
         memory=memory,
         available=room,
-        seconds=seconds_of(chosen, sizes) if time and fits else None,
+        seconds={"reading": reading_seconds} | seconds_of(chosen, sizes) if time and fits else None,
         triplets_per_node=_triplets_per_node(chosen, sizes),
         output_bytes=4 * sizes.nodes * chosen.dim,
         fitting_dim=dim,

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import math
+import time
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from neural_brane.datasets import SYNTHETIC, synthetic_nodes
+from neural_brane.datasets import SYNTHETIC, synthetic, synthetic_nodes
 from neural_brane.datasets.synthetic import ENTRY_BYTES, default_attributes
 from neural_brane.errors import GraphError
+from neural_brane.estimation.seconds import timed
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.sizes import Sizes
 from neural_brane.io.claims import check_npz, npy_header
 
+TRIAL = 20_000  # nodes that are made to learn how fast that is here
 DEGREE = ATTRIBUTES_PER_NODE = 20  # of synthetic graphs, unless others are asked for
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is known of a graph: its sizes, the bytes that reading it takes besides, and itself where it was read."""
+    """What is known of a graph: its sizes, what reading it takes besides, and itself where it was read."""
 
     sizes: Sizes
-    reading: int = 0
+    reading_bytes: int = 0
+    reading_seconds: float = 0.0
     graph: AttributedGraph | None = None
 
 
@@ -38,8 +43,9 @@ def look_at(source: str | Path, read: Callable[[], AttributedGraph]) -> Source:
         found = _archive(Path(source))
         if found is not None:
             return found
+    start = time.perf_counter()
     graph = read()
-    return Source(Sizes.of(graph), graph=graph)
+    return Source(Sizes.of(graph), reading_seconds=time.perf_counter() - start, graph=graph)
 
 
 def _synthetic(nodes: int) -> Source:
@@ -51,7 +57,9 @@ def _synthetic(nodes: int) -> Source:
         attribute_entries=entries,
         text_bytes=4 * nodes,
     )
-    return Source(sizes, reading=ENTRY_BYTES * (nodes * DEGREE + entries) - sizes.graph_bytes)
+    few = min(max(nodes, 2), TRIAL)
+    seconds = timed(lambda: synthetic(few)) * nodes / few
+    return Source(sizes, ENTRY_BYTES * (nodes * DEGREE + entries) - sizes.graph_bytes, seconds)
 
 
 def _archive(path: Path) -> Source | None:
@@ -64,7 +72,7 @@ def _archive(path: Path) -> Source | None:
                 with archive.open(member) as stream:
                     headers[member.removesuffix(".npy")] = npy_header(stream)
             rows, columns = _shape(archive, "adj"), _shape(archive, "attr")
-    except (zipfile.BadZipFile, OSError, ValueError, KeyError):
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, KeyError):
         return None
     adjacency, attributes = headers.get("adj_data"), headers.get("attr_data")
     if adjacency is None or rows is None:
@@ -78,7 +86,7 @@ def _archive(path: Path) -> Source | None:
         attribute_entries=attributes[0][0] if attributes else 0,
         text_bytes=text,
     )
-    return Source(sizes, reading=16 * max(sizes.links, sizes.attribute_entries))
+    return Source(sizes, 16 * max(sizes.links, sizes.attribute_entries))
 
 
 def _shape(archive: zipfile.ZipFile, prefix: str) -> tuple[int, int] | None:

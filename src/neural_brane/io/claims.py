@@ -6,6 +6,7 @@ import io
 import math
 import stat
 import zipfile
+import zlib
 from pathlib import Path
 from typing import IO
 
@@ -58,7 +59,7 @@ def check_npz(path: Path, error: type[BraneError]) -> None:
                 with archive.open(member) as stream:
                     _check_array(f"{path}: array '{member.filename}'", stream, member.file_size, error)
                 total += member.file_size
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError):
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError):
         return  # the reader says what is wrong with it
     mend = "use a machine with more memory; a file that small for so much is suspect"
     require_memory(total, f"{path}: its arrays, {show_size(path.stat().st_size)} in the file,", mend)
@@ -90,7 +91,7 @@ def npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype] | None:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, kind = read(stream)
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile):
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error):
         return None
     return shape, kind
 

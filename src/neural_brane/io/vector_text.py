@@ -45,9 +45,8 @@ def read_word2vec_binary(path: Path) -> VectorTable:
     data = read_bytes(path, EmbeddingError)
     at = data.find(b"\n") + 1
     nodes, dim = _read_header(path, data[:at].decode("utf-8", "replace"))
-    if nodes * (4 * dim + 2) > len(data):  # an id has one character and a space at least
-        raise _cut_off(path, nodes, len(data) // (4 * dim + 2), at_most=True)
-    ids, vectors = [], np.empty((nodes, dim), dtype=np.float32)
+    held = len(data) // (4 * dim + 1)  # vectors at most: before each stands a space
+    ids, vectors = [], np.empty((min(nodes, held), dim), dtype=np.float32)
     for row in range(nodes):
         space = data.find(b" ", at)
         end = space + 1 + 4 * dim
@@ -84,9 +83,8 @@ def _read_header(path: Path, first: str) -> tuple[int, int]:
     return nodes, dim
 
 
-def _cut_off(path: Path, announced: int, found: int, *, at_most: bool = False) -> EmbeddingError:
-    follow = f"{'at most ' if at_most else ''}{found} follow"
-    return EmbeddingError(f"{path}: the first line announces {announced} nodes, {follow}; is it cut off?")
+def _cut_off(path: Path, announced: int, found: int) -> EmbeddingError:
+    return EmbeddingError(f"{path}: the first line announces {announced} nodes, {found} follow; is it cut off?")
 
 
 def _split_line(text: str, dim: int) -> list[str]:

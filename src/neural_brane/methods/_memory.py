@@ -5,11 +5,13 @@ The formulas count arrays as the code makes them, so whoever changes the arrays 
 `benchmarks/estimate.py` compares them with what is measured.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from neural_brane.graph.sizes import Sizes
 from neural_brane.linalg.eigenvectors import OVERSAMPLING
+from neural_brane.linalg.tables import BLOCK_ROWS
 from neural_brane.linalg.threads import SLAB_COLUMNS
 from neural_brane.memory import available, require_memory
 
@@ -77,11 +79,12 @@ def spectral_moments(sizes: Sizes, dim: int, *, hops: int, links: bool = False) 
     n, entries = sizes.nodes, sizes.attribute_entries
     width = spectral_width(n, dim)
     basis = SINGLE * n * width + 3 * DOUBLE * width * width
+    blocks = (os.cpu_count() or 1) * min(BLOCK_ROWS, n) * width * DOUBLE  # one for each thread, in double precision
     slab = SINGLE * n * SLAB_COLUMNS
     matrices = 16 * entries + 16 * sizes.attributes + 32 * n + (48 * n if hops > 1 or links else 0)
     held = {"spectral part": matrices + basis}
     slabs = hops + (4 if links or hops > 1 else 3)
-    second = basis + 2 * slab if hops > 1 else 0
+    second = basis + blocks if hops > 1 else blocks
     return {
         "weighing attributes": {"spectral part": max(2 * WEIGHED * entries, 8 * entries + DOUBLE * sizes.links)},
         "spectral products": {"spectral part": held["spectral part"] + max(slabs * slab, second)},

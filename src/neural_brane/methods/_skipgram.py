@@ -13,7 +13,7 @@ from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.kernels.model import padded, zeros
 from neural_brane.kernels.sgns import cpu as sgns
-from neural_brane.methods._memory import ALIAS, SINGLE
+from neural_brane.methods._memory import SINGLE
 from neural_brane.methods.base import Embedder, Vectors
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
@@ -118,10 +118,12 @@ class SkipGramEmbedder(Embedder):
             return Vectors(self._vectors(graph, seed))
 
     def _tables(self, rows: int, targets: int) -> dict[str, int]:
-        """Bytes of two tables with `rows` and `targets` rows, of how their rows are dealt out, and of a chunk."""
-        dealt = (16 + ALIAS) * (rows + targets)
-        chunk = CHUNK_PAIRS * 16 * 5 + MIXED_PAIRS * 12
-        return {"tables": SINGLE * padded(self.dim) * (rows + targets), "sampling": dealt + chunk}
+        """Bytes of two tables with `rows` and `targets` rows, and of how their rows are dealt out."""
+        return {"tables": SINGLE * padded(self.dim) * (rows + targets), "sampling": 24 * (rows + targets)}
+
+    def _chunk(self, rows: int, negatives: int) -> dict[str, int]:
+        """Bytes of the pairs that are trained at a time: as they are drawn, and in tiles with their negatives."""
+        return {"batches": min(CHUNK_PAIRS, PAIRS_PER_ROW * rows) * (40 + 8 * negatives)}
 
     @abstractmethod
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:

@@ -85,13 +85,16 @@ class Embedder(Parametrised, ABC):
     def _learn(self, graph: AttributedGraph, seed: int) -> Any:
         """Learn, and return all that was learned as a named tuple. `self` is a copy whose parameters are in force."""
 
-    @abstractmethod
     def memory(self, sizes: Sizes) -> Moments:
-        """The memory of a training besides the graph: bytes by part, at the moments when it takes most."""
+        """The memory of a training besides the graph: bytes by part, at the moments when it takes most.
 
-    @abstractmethod
+        A method counts its own arrays; one that does not is taken to need its vectors alone.
+        """
+        return {"training": {"vectors": 4 * sizes.nodes * self.dim}}
+
     def work(self, sizes: Sizes) -> float:
         """How much there is to compute, in any unit: the time of a training grows with it."""
+        return float((sizes.nodes + sizes.links + sizes.attribute_entries) * self.dim)
 
     def _blocks(self, graph: AttributedGraph, learned: Any) -> Iterator[np.ndarray]:
         """The vectors in the order of the nodes, as (k, dim) float32 arrays."""

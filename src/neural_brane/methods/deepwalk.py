@@ -9,7 +9,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels.model import padded
 from neural_brane.methods._memory import SINGLE, Moments, neighbour_bytes
-from neural_brane.methods._skipgram import Corpus, SkipGram, SkipGramEmbedder, train
+from neural_brane.methods._skipgram import MIXED_PAIRS, Corpus, SkipGram, SkipGramEmbedder, train
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
 from neural_brane.sampling.pairs import window_pairs
@@ -58,10 +58,14 @@ class DeepWalk(SkipGramEmbedder):
 
     def memory(self, sizes: Sizes) -> Moments:
         """Bytes by part, at the moments when most are taken."""
-        tables = self._tables(sizes.nodes, sizes.nodes)
-        sampling = tables["sampling"] + neighbour_bytes(sizes) + 20 * sizes.nodes
-        vectors = {"vectors": SINGLE * sizes.nodes * self.dim}
-        return {"training": tables | {"sampling": sampling} | vectors}
+        n = sizes.nodes
+        held = self._tables(n, n)
+        held["sampling"] += neighbour_bytes(sizes) + 20 * n
+        chunk = self._chunk(n, self.negatives)["batches"] + 10 * MIXED_PAIRS
+        return {
+            "training": held | {"batches": chunk},
+            "vectors": held | {"vectors": SINGLE * n * self.dim},
+        }
 
     def work(self, sizes: Sizes) -> float:
         """Numbers of the vectors of all pairs and their negatives."""

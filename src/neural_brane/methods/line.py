@@ -53,13 +53,12 @@ class Line(EdgeSkipGram):
     def memory(self, sizes: Sizes) -> Moments:
         """Bytes by part, at the moments when most are taken."""
         n, entries = sizes.nodes, sizes.links
-        tables = self._tables(n, n)  # one of half the width, and two
-        halves = {"tables": tables["tables"] * 3 // 4}
-        drawn = {"sampling": tables["sampling"] + 32 * entries}  # both orders, and the adjacency without self-loops
+        held = self._tables(n, n)  # one of half the width, and two
+        held = {"tables": held["tables"] * 3 // 4, "sampling": 2 * held["sampling"] + 32 * entries}
         return {
-            "preparing draws": {"sampling": (20 + ALIAS) * entries, "tables": halves["tables"]},
-            "training": drawn | halves,
-            "joining both orders": drawn | halves | {"vectors": 4 * SINGLE * n * self.dim},
+            "preparing draws": held | {"sampling": (20 + ALIAS) * entries},
+            "training": held | self._chunk(n, self.negatives),
+            "joining both orders": held | {"vectors": 3 * SINGLE * n * self.dim},
         }
 
     def _part(self, matrix: sparse.csr_array, order: int, width: int, samples: int, seed: int) -> Part:

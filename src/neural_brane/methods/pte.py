@@ -38,12 +38,12 @@ class PTE(EdgeSkipGram):
     def memory(self, sizes: Sizes) -> Moments:
         """Bytes by part, at the moments when most are taken."""
         n, entries = sizes.nodes, sizes.links + sizes.attribute_entries
-        tables = self._tables(n, n + sizes.attributes)
-        drawn = {"sampling": tables["sampling"] + 12 * entries}
+        held = self._tables(n, n + sizes.attributes)
+        held["sampling"] += 12 * entries
         return {
-            "preparing draws": tables | {"sampling": (12 + ALIAS) * entries},
-            "training": tables | drawn,
-            "vectors": tables | drawn | {"vectors": SINGLE * n * self.dim},
+            "preparing draws": held | {"sampling": (6 + ALIAS // 2) * entries},
+            "training": held | self._chunk(n, self.negatives),
+            "vectors": held | {"vectors": SINGLE * n * self.dim},
         }
 
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:

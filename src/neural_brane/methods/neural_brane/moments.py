@@ -5,6 +5,7 @@ from typing import Any
 from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels.model import padded
 from neural_brane.methods._memory import ALIAS, SINGLE, Moments, neighbour_bytes, spectral_moments
+from neural_brane.methods.neural_brane.layer import BATCH
 
 DRAWN = 12 * 50_000  # bytes of the triplets that are drawn at a time
 BAGS = 8  # bytes a node of bags: their bounds; what they hold is the graph's own
@@ -28,7 +29,8 @@ def moments(sizes: Sizes, settings: dict[str, Any]) -> Moments:
         kept = {"tables": _tables(sizes, settings["attribute_dim"], learned) + 2 * BAGS * n} if learned else {}
         table = SINGLE * n * padded(dim) + 12 * n
         vectors = {"vectors": SINGLE * n * (width + dim)}
-        layer = {"layer that scores pairs": table + BAGS * n, "sampling": _sampling(sizes)}
+        own = {"attribute_dim": dim, "hidden": dim, "batch_size": BATCH}
+        layer = {"layer that scores pairs": table + BAGS * n + _batches(sizes, own, dim), "sampling": _sampling(sizes)}
         found["scores of pairs"] = kept | vectors | layer
     return found
 
