@@ -53,7 +53,7 @@ SelfLoops = Annotated[
     Option(help="An edge from a node to itself: the node is then its own neighbour.", rich_help_panel=READING),
 ]
 
-DryRun = Annotated[bool, Option("--dry-run", help="Tell memory and time, as 'brane estimate', and leave.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Only tell what 'brane estimate' tells.")]
 
 Dim = Annotated[str | None, parameter("dim")]
 Epochs = Annotated[str | None, parameter("epochs")]

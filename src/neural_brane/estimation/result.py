@@ -13,7 +13,7 @@ from neural_brane.methods import find_method
 from neural_brane.methods._memory import largest, widest
 from neural_brane.methods.base import Embedder
 
-PROGRAM_BYTES = 240_000_000  # of Python, its libraries and compiled kernels, once a training runs
+PROGRAM_BYTES = 220_000_000  # of Python, its libraries and compiled kernels, once a training runs
 
 
 @dataclass(frozen=True, slots=True)
