@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from neural_brane.datasets import load, read, synthetic
     from neural_brane.embedding import Embedding
     from neural_brane.errors import BraneError
+    from neural_brane.estimation import estimate
     from neural_brane.evaluate import classify
     from neural_brane.graph import AttributedGraph
 
@@ -29,13 +30,15 @@ _HOME = {
     "Embedding": "embedding",
     "classify": "evaluate",
     "compare": "comparison",
+    "estimate": "estimation",
     "load": "datasets",
     "read": "datasets",
     "synthetic": "datasets",
 } | dict.fromkeys(_methods.__all__, "methods")
 
 __all__ = [
-    "AttributedGraph", "BraneError", "Comparison", "Embedding", "classify", "compare", "load", "read", "synthetic",
+    "AttributedGraph", "BraneError", "Comparison", "Embedding", "classify", "compare", "estimate", "load", "read",
+    "synthetic",
 ]  # fmt: skip
 __all__ += _methods.__all__  # every registered method is public
 

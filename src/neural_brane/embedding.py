@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.io.vectors import VectorFile, read_vectors
@@ -25,9 +26,7 @@ class Layer(NamedTuple):
 
     def score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The score of pairs of rows (k, 2) of the vectors; (k,) float32."""
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1, "blas"):  # the order of sums, and so the last bits, would follow the threads
+        with one_blas_thread():  # the order of sums, and so the last bits, would follow the threads
             return np.concatenate(
                 [np.empty(0, np.float32)]
                 + [self._score(vectors, rows[at : at + BLOCK_PAIRS]) for at in range(0, len(rows), BLOCK_PAIRS)]

@@ -8,6 +8,7 @@ Every message says what was given, what was expected and how to mend it::
     ├── EmbeddingError       vectors, or their match with labels, cannot be used
     ├── ParameterError       a parameter has a value that makes no sense (also a ValueError)
     │   └── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
+    ├── OutOfMemoryError     something does not fit into the memory that can be had (also a MemoryError)
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 
 Three warnings have names of their own: UntrainedWarning, ReadingWarning and ZeroVectorWarning.
@@ -36,6 +37,10 @@ class ParameterError(BraneError, ValueError):
 
 class NotFittedError(ParameterError, AttributeError):
     """A method is asked for vectors before it has learned."""
+
+
+class OutOfMemoryError(BraneError, MemoryError):
+    """Something does not fit into the memory that can be had; nothing was allocated for it."""
 
 
 class DependencyError(BraneError, ImportError):

@@ -11,6 +11,7 @@ from neural_brane.cli.compare import compare
 from neural_brane.cli.datasets import datasets
 from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
+from neural_brane.cli.estimate import estimate
 from neural_brane.cli.evaluate import evaluate
 from neural_brane.cli.inspect import inspect
 from neural_brane.cli.methods import methods
@@ -27,6 +28,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane demo                                   learn from a graph shipped here
   brane datasets                               list the graphs known by name
   brane embed citeseer -o vectors.npz          learn from one of them
+  brane estimate graph.txt                     the memory and time it takes
   brane embed graph.txt --attributes words.txt -o vectors.tsv
   brane inspect edges.csv --nodes people.csv   how your files would be read
   brane evaluate vectors.npz --labels citeseer
@@ -74,9 +76,21 @@ class BraneGroup(TyperGroup):
             raise
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        except MemoryError as error:
+            fail(out_of_memory(error))
         except KeyboardInterrupt:
             typer.echo("interrupted", err=True)
             raise typer.Exit(130) from None
+
+
+def out_of_memory(error: MemoryError) -> str:
+    """What to say where memory has run out all the same: it was taken for something else, or was never there."""
+    from neural_brane.memory import available, show_size
+
+    room = available()
+    left = "" if room is None else f"; {show_size(room)} can be had now"
+    about = f" ({error})" if str(error) else ""
+    return f"memory ran out{about}{left}; 'brane estimate SOURCE' tells what a training takes, by part: lower --dim"
 
 
 def fail(message: str) -> None:
@@ -97,6 +111,7 @@ app = typer.Typer(
 )
 app.command()(embed)
 app.command()(inspect)
+app.command()(estimate)
 app.command()(evaluate)
 app.command()(compare)
 app.command()(split_edges)

@@ -36,6 +36,7 @@ def embed(
     threads: o.Threads = None,
     device: o.Device = None,
     checkpoint: o.Checkpoint = None,
+    dry_run: o.DryRun = False,
 ) -> None:
     """Learn one vector per node of SOURCE and write them to a file.
 
@@ -48,7 +49,10 @@ def embed(
     brane embed graph.txt --attributes words.txt --epochs 10 -o vectors.tsv
     brane embed edges.csv --nodes people.csv --label team -o vectors.parquet
     """
+    from neural_brane.cli.estimate import answer
+    from neural_brane.estimation import look_at
     from neural_brane.io import VectorFile
+    from neural_brane.methods._memory import check_room
     from neural_brane.tune.tuned import tuned_parameters
 
     short = {"dim": dim, "epochs": epochs, "seed": seed, "threads": threads, "device": device, "checkpoint": checkpoint}
@@ -59,7 +63,17 @@ def embed(
     start = time.perf_counter()
     file = VectorFile(output)
     rules = {"duplicates": duplicates, "self_loops": self_loops}
-    graph = read(source, tables, attributes=attributes, labels=labels, **rules)
+
+    def read_source() -> AttributedGraph:
+        return read(source, tables, attributes=attributes, labels=labels, **rules)
+
+    found = look_at(source, read_source)
+    if dry_run:
+        answer(model, found)
+        return
+    checked = kind(**model.parameters_in_force())
+    check_room(checked, found.sizes, beside=0 if found.graph else found.sizes.graph_bytes)
+    graph = found.graph or read_source()
     file.check_ids(graph.ids)
     train(model, graph)
     file.write(graph.ids, model.blocks(), dim=model.dim, provenance=model.provenance(), layer=model.layer_)

@@ -53,6 +53,8 @@ SelfLoops = Annotated[
     Option(help="An edge from a node to itself: the node is then its own neighbour.", rich_help_panel=READING),
 ]
 
+DryRun = Annotated[bool, Option("--dry-run", help="Only tell what 'brane estimate' tells.")]
+
 Dim = Annotated[str | None, parameter("dim")]
 Epochs = Annotated[str | None, parameter("epochs")]
 Seed = Annotated[str | None, parameter("seed")]

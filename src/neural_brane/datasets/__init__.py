@@ -52,7 +52,7 @@ def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "
     True
     """
     if name.startswith(SYNTHETIC):
-        return synthetic(_nodes(name))
+        return synthetic(synthetic_nodes(name))
     if name not in registry():
         raise DatasetError(f"there is no dataset '{name}'{_nearest(name)}; choose from {_names()}")
     dataset = registry()[name]
@@ -148,7 +148,8 @@ def _shorten(labels: np.ndarray | None, separator: str) -> np.ndarray | None:
     return np.array([label.partition(separator)[0] for label in labels.tolist()])
 
 
-def _nodes(name: str) -> int:
+def synthetic_nodes(name: str) -> int:
+    """The number of nodes that `synthetic:NODES` asks for."""
     digits = name.removeprefix(SYNTHETIC)
     if not digits.isdecimal():
         raise DatasetError(f"'{name}' does not say how many nodes; write a number, as in {SYNTHETIC}10000")

@@ -16,6 +16,7 @@ from neural_brane.graph.adjacency import assemble
 from neural_brane.graph.build import attribute_matrix
 from neural_brane.graph.ids import as_ids
 from neural_brane.io.atomic import atomic, check_target
+from neural_brane.io.claims import check_npz
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +77,7 @@ class HeldOutEdges:
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote; the graph comes back without weights, attributes and labels."""
         try:
+            check_npz(Path(path), GraphError)
             with np.load(path, allow_pickle=False) as archive:
                 ids, training, positives, negatives = (
                     archive[name] for name in ("ids", "training", "positives", "negatives")

@@ -10,6 +10,7 @@ import numpy as np
 
 from neural_brane.errors import GraphError
 from neural_brane.graph.ids import INTEGER, MISSING, all_integers, encode
+from neural_brane.io.claims import check_count
 from neural_brane.io.compressed import Unpacked
 from neural_brane.io.content import recognise
 from neural_brane.io.dialect import SAMPLE, find_separator, known_pair, split
@@ -21,6 +22,7 @@ from neural_brane.io.text_blocks import HEAD
 if TYPE_CHECKING:
     import polars as pl
 
+CLAIM = "mend it, give every node a line of its own or, if the line is an edge, move it further down"
 EXPECTED = "write one edge per line, as 'u v' or 'u v weight'"
 
 
@@ -67,6 +69,7 @@ def _read_lines(file: Unpacked) -> Edges:
     if nodes is not None:
         header, table = table["line"][0], table.slice(1)
         numbers = None if numbers is None else numbers[1:]
+        check_count(nodes, len(table), f"{path}:{header}: a header that counts nodes", CLAIM, GraphError)
     _check_columns(path, table)
     if numbers is None:
         _check_kinds(path, table, nodes)

@@ -22,6 +22,7 @@ from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.graph.columns import Encoder
 from neural_brane.io import graph_scipy as scipys
 from neural_brane.io.atomic import atomic
+from neural_brane.io.claims import check_count, check_npz
 
 Layout = Literal["graph", "scipy"]
 PARTS = ("data", "indices", "indptr", "shape")
@@ -50,6 +51,7 @@ def write_graph_npz(
 def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep") -> AttributedGraph:
     """Read a graph from an .npz file."""
     try:
+        check_npz(path, GraphError)
         archive = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         raise GraphError(f"{path}: there is no such file; give the path of the .npz file") from None
@@ -99,6 +101,7 @@ def _read_matrix(path: Path, archive: Any, prefix: str) -> sparse.csr_array:
     plain = shape.shape == (2,) and shape.dtype.kind in "iu" and bool((shape >= 0).all())
     require(plain, f"{prefix}_shape is {shape.tolist()}", "two whole numbers, rows and columns")
     rows, columns = map(int, shape)
+    check_count(columns, rows + len(indices), f"{path}: {prefix}_shape", "mend the number of columns", GraphError)
     for part, array, kinds in (("data", data, "biuf"), ("indices", indices, "iu"), ("indptr", indptr, "iu")):
         found = f"{prefix}_{part} is {array.dtype} with shape {array.shape}"
         require(array.ndim == 1 and array.dtype.kind in kinds, found, "a flat array of numbers")

@@ -11,6 +11,7 @@ from typing import IO
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
+from neural_brane.io.claims import check_npy, check_npz
 from neural_brane.io.vector_table import VectorTable, parse_ids
 
 LAYER = ("layer_weight", "layer_bias")  # the arrays of what scores pairs of vectors
@@ -44,6 +45,7 @@ def _open_member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
 
 def read_npz(path: Path) -> VectorTable:
     """Read the arrays `vectors` and `ids`, and `provenance` where there is one."""
+    check_npz(path, EmbeddingError)
     try:
         with np.load(path, allow_pickle=False) as archive:
             if "adj_indptr" in archive:
@@ -60,6 +62,7 @@ def read_npz(path: Path) -> VectorTable:
 
 def read_npy(path: Path, ids: Path | None = None) -> VectorTable:
     """Read one array; its ids are the lines of the file `ids`, or the rows' numbers where none is given."""
+    check_npy(path, EmbeddingError)
     try:
         vectors = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:

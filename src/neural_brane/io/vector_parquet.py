@@ -11,6 +11,7 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.io.vector_table import VectorTable, as_frames, column_names
+from neural_brane.memory import require_memory
 
 if TYPE_CHECKING:
     import polars
@@ -47,6 +48,9 @@ def read_parquet(path: Path) -> VectorTable:
     import polars
 
     try:
+        scanned = polars.scan_parquet(path)
+        numbers = scanned.select(polars.len()).collect().item() * len(scanned.collect_schema())
+        require_memory(8 * numbers, f"{path}: reading {numbers:,} numbers", "use a machine with more memory")
         table = polars.read_parquet(path)
         provenance = json.loads(polars.read_parquet_metadata(path).get("provenance", "{}"))
     except (polars.exceptions.PolarsError, ValueError) as error:

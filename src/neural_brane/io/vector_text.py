@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
+from neural_brane.io.claims import read_bytes
 from neural_brane.io.vector_table import VectorTable, as_frames, column_names, parse_ids
 
 
@@ -41,10 +42,11 @@ def read_word2vec(path: Path) -> VectorTable:
 
 def read_word2vec_binary(path: Path) -> VectorTable:
     """Read word2vec's binary form: `nodes dim`, then an id, a space and the float32 numbers of each node."""
-    data = path.read_bytes()
+    data = read_bytes(path, EmbeddingError)
     at = data.find(b"\n") + 1
     nodes, dim = _read_header(path, data[:at].decode("utf-8", "replace"))
-    ids, vectors = [], np.empty((min(nodes, len(data)), dim), dtype=np.float32)
+    held = len(data) // (4 * dim + 1)  # vectors at most: before each stands a space
+    ids, vectors = [], np.empty((min(nodes, held), dim), dtype=np.float32)
     for row in range(nodes):
         space = data.find(b" ", at)
         end = space + 1 + 4 * dim

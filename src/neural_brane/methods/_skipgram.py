@@ -9,9 +9,11 @@ from scipy import sparse
 
 from neural_brane.errors import ParameterError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.kernels.model import padded, zeros
 from neural_brane.kernels.sgns import cpu as sgns
+from neural_brane.methods._memory import SINGLE
 from neural_brane.methods.base import Embedder, Vectors
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
@@ -115,6 +117,14 @@ class SkipGramEmbedder(Embedder):
         with cpu.threads(self.threads):
             return Vectors(self._vectors(graph, seed))
 
+    def _tables(self, rows: int, targets: int) -> dict[str, int]:
+        """Bytes of two tables with `rows` and `targets` rows, and of how their rows are dealt out."""
+        return {"tables": SINGLE * padded(self.dim) * (rows + targets), "sampling": 24 * (rows + targets)}
+
+    def _chunk(self, rows: int, negatives: int) -> dict[str, int]:
+        """Bytes of the pairs that are trained at a time: as they are drawn, and in tiles with their negatives."""
+        return {"batches": min(CHUNK_PAIRS, PAIRS_PER_ROW * rows) * (40 + 8 * negatives)}
+
     @abstractmethod
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
         """Learn: (nodes, dim) float32."""
@@ -130,6 +140,11 @@ class EdgeSkipGram(SkipGramEmbedder):
     def _samples(self, entries: int) -> int:
         """How many to draw: as given, or each entry a hundred times and enough for a small graph to learn."""
         return max(100 * entries, 3_000_000) if self.samples is None else self.samples
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers of the vectors of all entries drawn and their negatives."""
+        drawn = self._samples(max(sizes.links, sizes.attribute_entries if "attributes" in self.uses else 0))
+        return float(drawn * len(self.uses) * (1 + self.negatives) * padded(self.dim))
 
     def _train(self, parts: Sequence[Part]) -> None:
         meter = Meter(self.progress, sum(corpus.total for corpus, _ in parts), "edges")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 BLOCK_NODES = 8192  # embedded at a time
+_turns = RLock()
 
 
 def import_torch() -> Any:
@@ -31,14 +33,18 @@ def import_torch() -> Any:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold PyTorch to one CPU thread: the order of its sums, and so their last bits, follow the number of threads."""
+    """Hold PyTorch to one CPU thread: the order of its sums, and so their last bits, follow the number of threads.
+
+    The number is partly the process's and partly the calling thread's own, so callers in several threads take turns.
+    """
     torch = import_torch()
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    with _turns:
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 def features(graph: AttributedGraph) -> sparse.csr_array:

@@ -6,8 +6,10 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.linalg import REPORTS, by_slabs, map_threads, weigh
 from neural_brane.methods._factorisation import Factorisation
+from neural_brane.methods._memory import DOUBLE, WEIGHED, Moments, spectral_moments, spectral_width
 from neural_brane.methods._spectral import Hops, decompose
 from neural_brane.methods.base import Vectors
 from neural_brane.methods.parameters import number, shared
@@ -49,6 +51,24 @@ class AANE(Factorisation):
     l2: float = number("Weight of the links, the paper's λ.", default=0.05, least=0)
     rho: float = number("How strongly H and Z are drawn together.", default=5.0, above=0)
     epochs: int = shared("epochs", default=10, about="How many times H and Z are solved for.")
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        table = DOUBLE * sizes.nodes * self.dim
+        matrices = {"matrices": WEIGHED * (sizes.attribute_entries + sizes.links)}
+        decomposition = {
+            name: {part: size + (matrices["matrices"] if part == "spectral part" else 0) for part, size in one.items()}
+            for name, one in spectral_moments(sizes, self.dim, hops=1).items()
+        }
+        turn = matrices | {"tables": 8 * table, "pulls of the links": 28 * sizes.links}
+        return {**decomposition, "training": turn}
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied: the SVD of the attributes, and every turn of both copies."""
+        n, width = sizes.nodes, spectral_width(sizes.nodes, self.dim)
+        decomposition = width * (14 * sizes.attribute_entries + 14 * n * width)
+        turn = self.dim * (4 * sizes.attribute_entries + 6 * sizes.links + 6 * n * self.dim)
+        return float(decomposition + 2 * self.epochs * turn)
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Vectors:
         data = Data(weigh(graph.attributes, np.ones(graph.attributes.shape[1])), graph.adjacency.astype(np.float64))

@@ -16,6 +16,8 @@ from neural_brane.errors import GraphError, NotFittedError, ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.convert import as_graph
 from neural_brane.graph.ids import locate
+from neural_brane.graph.sizes import Sizes
+from neural_brane.methods._memory import Moments, check_room
 from neural_brane.methods.devices import resolve
 from neural_brane.methods.notices import tell_ignored_amounts, tell_zero_vectors
 from neural_brane.methods.parameters import Parametrised, shared
@@ -61,6 +63,7 @@ class Embedder(Parametrised, ABC):
             )
         if method._ignores_amounts():
             tell_ignored_amounts(checked, method.title)
+        check_room(method, Sizes.of(checked))
         self._fitted = Fitted(method, checked, method._learn(checked, cast(int, method.seed)))
         return self
 
@@ -89,6 +92,17 @@ class Embedder(Parametrised, ABC):
     @abstractmethod
     def _learn(self, graph: AttributedGraph, seed: int) -> Any:
         """Learn, and return all that was learned as a named tuple. `self` is a copy whose parameters are in force."""
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """The memory of a training besides the graph: bytes by part, at the moments when it takes most.
+
+        A method counts its own arrays; one that does not is taken to need its vectors alone.
+        """
+        return {"training": {"vectors": 4 * sizes.nodes * self.dim}}
+
+    def work(self, sizes: Sizes) -> float:
+        """How much there is to compute, in any unit: the time of a training grows with it."""
+        return float((sizes.nodes + sizes.links + sizes.attribute_entries) * self.dim)
 
     def _blocks(self, graph: AttributedGraph, learned: Any) -> Iterator[np.ndarray]:
         """The vectors in the order of the nodes, as (k, dim) float32 arrays."""

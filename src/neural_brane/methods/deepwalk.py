@@ -6,7 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.methods._skipgram import Corpus, SkipGram, SkipGramEmbedder, train
+from neural_brane.graph.sizes import Sizes
+from neural_brane.kernels.model import padded
+from neural_brane.methods._memory import SINGLE, Moments, neighbour_bytes
+from neural_brane.methods._skipgram import MIXED_PAIRS, Corpus, SkipGram, SkipGramEmbedder, train
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
 from neural_brane.sampling.pairs import window_pairs
@@ -52,6 +55,22 @@ class DeepWalk(SkipGramEmbedder):
     def _walks(self, graph: AttributedGraph, seed: int) -> WalkSampler:
         """The walks: all that sets DeepWalk and node2vec apart."""
         return WalkSampler(graph.adjacency, length=self.walk_length, seed=seed)
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n = sizes.nodes
+        held = self._tables(n, n)
+        held["sampling"] += neighbour_bytes(sizes) + 20 * n
+        chunk = self._chunk(n, self.negatives)["batches"] + 10 * MIXED_PAIRS
+        return {
+            "training": held | {"batches": chunk},
+            "vectors": held | {"vectors": SINGLE * n * self.dim},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers of the vectors of all pairs and their negatives."""
+        pairs = sizes.nodes * self.walks_per_node * self.walk_length * (self.window + 1)
+        return float(self.epochs * pairs * (1 + self.negatives) * padded(self.dim))
 
     def learn(self, walks: Callable[[int, int], np.ndarray], total: int, nodes: int, seed: int) -> np.ndarray:
         """Vectors (nodes, dim) from walks(first, count), of which there are `total`."""

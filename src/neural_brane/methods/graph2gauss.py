@@ -6,16 +6,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.methods import _torch as backend
+from neural_brane.methods._memory import SINGLE, Moments
 from neural_brane.methods.base import Fitted, InductiveEmbedder
 from neural_brane.methods.parameters import choice, flag, shared, whole
 from neural_brane.progress import Meter
-from neural_brane.sampling.hops import HopSampler
+from neural_brane.sampling.hops import BLOCKS, HopSampler
 
 SMALLEST_VARIANCE = 1e-6  # the paper's program adds 1e-14, which float32 turns into energies without end
 
@@ -103,6 +105,24 @@ class Graph2Gauss(InductiveEmbedder):
             losses = self._train(sampler, backend.SparseRows(attributes, self.device), weights)
         return Learned(Weights(*backend.to_numpy(weights)), losses)
 
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, width = sizes.nodes, sizes.attributes or sizes.nodes
+        entries = sizes.attribute_entries or n
+        return {
+            "training": {
+                "tables": 4 * SINGLE * width * self.hidden,  # the first layer, its gradient and Adam's two means
+                "matrices": 12 * entries,
+                "sampling": (BLOCKS + 4 * self.hops) * 8 * n + 4 * sizes.links,
+                "batches": SINGLE * n * (4 * self.hidden + 24 * self.dim),
+            }
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied in all steps."""
+        n, entries = sizes.nodes, sizes.attribute_entries or sizes.nodes
+        return float(self.epochs * self.hidden * (entries + n * self.dim))
+
     def _train(self, sampler: HopSampler, attributes: backend.SparseRows, weights: Weights) -> list[float]:
         """Train the weights in place; returns the loss of every epoch."""
         adam = backend.import_torch().optim.Adam(weights, lr=self.learning_rate, fused=True)
@@ -149,7 +169,7 @@ def _means(attributes: sparse.csr_array, weights: Weights) -> Iterator[np.ndarra
     """The mean of every node's Gaussian, some nodes at a time."""
     for start in range(0, attributes.shape[0], backend.BLOCK_NODES):
         hidden = attributes[start : start + backend.BLOCK_NODES] @ weights.hidden + weights.hidden_bias
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             yield np.maximum(hidden, 0) @ weights.mean + weights.mean_bias
 
 

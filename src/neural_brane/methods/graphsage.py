@@ -5,13 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.linalg import without_self_loops
 from neural_brane.methods import _torch as backend
+from neural_brane.methods._memory import SINGLE, Moments, neighbour_bytes
 from neural_brane.methods.base import Fitted, InductiveEmbedder
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
@@ -105,6 +107,25 @@ class GraphSAGE(InductiveEmbedder):
             losses = self._train(graph, WalkSampler(links, length=self.walk_length, seed=seed), weights, rng)
         return Learned(Weights(*backend.to_numpy(weights)), losses)
 
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, width = sizes.nodes, sizes.attributes or sizes.nodes
+        tables = {"tables": 4 * SINGLE * width * self.dim}  # the first layer, its gradient and Adam's two means
+        walks = 8 * n * (self.walk_length + 5 * (self.walk_length - 1))
+        reached = min(n, 2 * self.batch_size * self.second_samples * self.first_samples)
+        links = {"matrices": 8 * sizes.links}
+        return {
+            "training": tables
+            | links
+            | {"sampling": neighbour_bytes(sizes) + walks, "batches": 16 * SINGLE * reached * self.dim},
+            "vectors": links | {"tables": SINGLE * width * self.dim, "vectors": 4 * SINGLE * n * self.dim},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Sampled neighbours of all pairs, times the width."""
+        pairs = self.epochs * self.walks_per_node * sizes.nodes * (self.walk_length - 1)
+        return float(pairs * self.second_samples * self.first_samples * self.dim)
+
     def _train(
         self, graph: AttributedGraph, walks: WalkSampler, weights: Weights, rng: np.random.Generator
     ) -> list[float]:
@@ -182,7 +203,7 @@ def _vectors(graph: AttributedGraph, attributes: sparse.csr_array, weights: Weig
     np.maximum(hidden, 0, out=hidden)
     for start in range(0, len(graph), backend.BLOCK_NODES):
         rows = slice(start, start + backend.BLOCK_NODES)
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             vectors = np.hstack([hidden[rows] @ weights.own_2, (around[rows] @ hidden) @ weights.around_2])
         yield vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 

@@ -7,8 +7,10 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.linalg import inverse_frequency, map_threads, weigh
 from neural_brane.methods._factorisation import Factorisation
+from neural_brane.methods._memory import SINGLE, WEIGHED, Moments
 from neural_brane.methods.parameters import shared
 from neural_brane.progress import Meter
 
@@ -44,6 +46,21 @@ class NNMF(Factorisation):
     paper = "Lee, Seung: Algorithms for non-negative matrix factorization, 2001"
 
     epochs: int = shared("epochs", default=200, about="How many times W and H are updated.")
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, entries = sizes.nodes, sizes.links + sizes.attribute_entries
+        tables = SINGLE * self.dim * (2 * n + sizes.attributes)
+        return {
+            "weighing": {"matrices": (2 * WEIGHED + 8) * entries},
+            "training": {"matrices": 32 * entries, "tables": tables},
+            "vectors": {"matrices": 24 * entries, "tables": tables, "vectors": 2 * SINGLE * n * self.dim},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied: with entries, and among the columns of both factors."""
+        entries, rows = sizes.links + sizes.attribute_entries, 2 * sizes.nodes + sizes.attributes
+        return float(self.epochs * self.dim * (2 * entries + 2 * rows * self.dim))
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Parts:
         require_no_negatives(graph, self.title)

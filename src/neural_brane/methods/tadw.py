@@ -6,8 +6,10 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.linalg import REPORTS, by_slabs, inverse_frequency, transition, unit_rows, weigh
 from neural_brane.methods._factorisation import Factorisation
+from neural_brane.methods._memory import DOUBLE, SINGLE, WEIGHED, Moments, spectral_moments, spectral_width
 from neural_brane.methods._spectral import Hops, decompose
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.progress import Meter
@@ -45,6 +47,25 @@ class TADW(Factorisation):
     text_dim: int = whole("Directions of the attributes that are kept.", default=200)
     l2: float = number("Weight of the regularisation, the paper's λ.", default=0.2, above=0)
     epochs: int = shared("epochs", default=20, about="How many times W and H are solved for.")
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, half = sizes.nodes, (self.dim + 1) // 2
+        text = {"text": DOUBLE * n * self.text_dim}
+        factor = DOUBLE * n * half
+        walk = {"matrices": WEIGHED * sizes.links}
+        return {
+            **spectral_moments(sizes, self.text_dim, hops=1),
+            "text": text | {"vectors": SINGLE * n * self.text_dim},
+            "training": text | walk | {"tables": 5 * factor},
+            "vectors": text | walk | {"tables": 2 * factor, "vectors": 5 * factor},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied: the SVD of the attributes, and every turn of the two factors."""
+        n, half, width = sizes.nodes, (self.dim + 1) // 2, spectral_width(sizes.nodes, self.text_dim)
+        decomposition = width * (14 * sizes.attribute_entries + 14 * n * width)
+        return float(decomposition + self.epochs * half * (8 * sizes.links + 4 * n * self.text_dim + 4 * n * half))
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Factors:
         meter = Meter(self.progress, REPORTS + self.epochs, "steps")

@@ -10,10 +10,13 @@ from neural_brane.checkpoint import Checkpoint
 from neural_brane.embedding import Layer, find_pairs, inner_products
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels.model import POOLING
 from neural_brane.linalg import tell_apart
+from neural_brane.methods._memory import Moments
 from neural_brane.methods.base import Embedder, Fitted, require
 from neural_brane.methods.neural_brane.layer import fold_layer, train_layer
+from neural_brane.methods.neural_brane.moments import moments
 from neural_brane.methods.neural_brane.parts import (
     LearnedPart,
     join,
@@ -215,6 +218,20 @@ class NeuralBrane(Embedder):
 
     def _ignores_amounts(self) -> bool:
         return self.spectral_dim == 0 and self.attribute_dim != 0  # it is the spectral part that weighs attributes
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        return moments(sizes, self._settings_for(sizes))
+
+    def work(self, sizes: Sizes) -> float:
+        """Triplets, if training goes to its last epoch."""
+        settings = self._settings_for(sizes)
+        return float(settings["epochs"] * settings["batches_per_epoch"] * settings["batch_size"])
+
+    def _settings_for(self, sizes: Sizes) -> dict[str, Any]:
+        """The parameters in force for a graph of these sizes, before it is there."""
+        values = self.parameters_in_force()
+        return values | schedule(sizes.nodes, {name: value for name, value in values.items() if value is not None})
 
     def _checkpoint(self, graph: AttributedGraph) -> Checkpoint | None:
         if self.checkpoint is None:
