@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from neural_brane.errors import DependencyError, GraphError
+from neural_brane.io.claims import check_file
+from neural_brane.memory import available
 
 STANDARD_INPUT = "-"
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 SMALL = 1 << 28  # what any file may unpack to; above it, the limit follows from the memory and the file's size
-RATIO = (
-    200  # text that people keep shrinks to a tenth; what shrinks to less than a two-hundredth is made to fill memory
-)
+RATIO = 200  # text that people keep shrinks to a tenth; what shrinks to less than that was made to fill memory
 
 
 class Unpacked:
     """A file opened for reading; gzip and zstd are recognised by their first bytes and undone.
 
     `path` may be "-", standard input. `what` names the file in messages, as in "node table". Reading more than
-    `limit` bytes is refused: by default half of the machine's memory and, of a compressed file, 200 times its size.
+    `limit` bytes is refused: by default half of the memory that is free and, of a compressed file, 200 times its size.
     """
 
     def __init__(self, path: str | Path, what: str, *, limit: int | None = None) -> None:
@@ -105,6 +105,7 @@ class Unpacked:
             return stream
         if self.path.is_dir():
             raise GraphError(f"{self.path}: this is a folder; give the {self.what} in it")
+        check_file(self.path, GraphError, pipe=True)
         file = open(self.path, "rb")  # noqa: SIM115
         self._closing.append(file.close)
         return file
@@ -136,10 +137,7 @@ def _zstd(path: Path) -> Any:
 
 def _limit(packed: io.BufferedReader, compressed: bool) -> int:
     """Half of the memory, and of a compressed file no more than `RATIO` times its size."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (AttributeError, ValueError, OSError):  # not known everywhere
-        memory = 1 << 34
+    memory = (available() or 1 << 35) // 2
     try:
         size = os.fstat(packed.fileno()).st_size
     except (OSError, ValueError):  # standard input in a test, say
