@@ -79,6 +79,9 @@ class BraneGroup(TyperGroup):
             LOG.error("interrupted")
             echo("interrupted", err=True)
             raise typer.Exit(130) from None
+        except Exception as error:  # a mistake of ours: shown in full, and kept in the log
+            LOG.error(printable(f"{type(error).__name__}: {error}"))
+            raise
         finally:
             end_log()
 
