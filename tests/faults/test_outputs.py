@@ -196,6 +196,8 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_a_living_ones_draft_i
     target = tmp_path / "v.txt"
     command = [sys.executable, "-c", KILLED, str(target)]
     runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    own = tmp_path / f"{DRAFT}notes.txt"
+    own.touch()
     drafts = [Path(run.stdout.readline().strip()) for run in runs]
     try:
         assert all(draft.name.startswith(f"{DRAFT}{run.pid}-") for draft, run in zip(drafts, runs, strict=True))
@@ -204,7 +206,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_a_living_ones_draft_i
         assert drafts[0].exists()
         with atomic(target) as draft:
             draft.write_text("whole")
-        assert sorted(tmp_path.iterdir()) == sorted([target, drafts[1]])
+        assert sorted(tmp_path.iterdir()) == sorted([target, drafts[1], own])
         assert drafts[1].read_text() == "half"
     finally:
         for run in runs:
