@@ -44,7 +44,7 @@ MAY_IMPORT = {
         "progress",
         "sampling",
     },
-    "evaluate": {"blas", "embedding", "errors", "graph", "io.atomic", "io.claims", "progress"},
+    "evaluate": {"blas", "embedding", "errors", "graph", "io.atomic", "io.npz", "progress"},
     "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling"},
     "plot": {"embedding", "errors", "evaluate", "io.atomic"},
     "trainings": {

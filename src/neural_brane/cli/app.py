@@ -8,17 +8,19 @@ import typer
 from typer.core import TyperGroup
 
 from neural_brane.cli.compare import compare
+from neural_brane.cli.console import echo
 from neural_brane.cli.datasets import datasets
 from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
 from neural_brane.cli.estimate import estimate
 from neural_brane.cli.evaluate import evaluate
 from neural_brane.cli.inspect import inspect
+from neural_brane.cli.log import LOG, end_log
 from neural_brane.cli.methods import methods
 from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.split_edges import split_edges
 from neural_brane.cli.tune import tune
-from neural_brane.errors import BraneError
+from neural_brane.errors import BraneError, printable
 
 HELP = """
 Learn one vector per node of a graph, from its links and its attributes.
@@ -61,7 +63,8 @@ Learn one vector per node of a graph, from its links and its attributes.
 [bold]Files vectors are written to[/bold]
   .npz            arrays vectors, ids and provenance
   .txt .w2v       word2vec text: first line 'nodes dim', then 'id v1 v2 …'
-  .tsv            header 'id d0 d1 …', then one node per line, by tabs
+  .tsv .csv       header 'id d0 d1 …', then one node per line, by tabs
+                  or by commas
   .parquet        columns id, d0, d1, …
                   'brane evaluate' also reads .vec .emb (word2vec text),
                   .bin (word2vec binary) and .npy (with --ids)
@@ -84,8 +87,14 @@ class BraneGroup(TyperGroup):
         except MemoryError as error:
             fail(out_of_memory(error))
         except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
+            LOG.error("interrupted")
+            echo("interrupted", err=True)
             raise typer.Exit(130) from None
+        except Exception as error:  # a mistake of ours: shown in full, and kept in the log
+            LOG.error(printable(f"{type(error).__name__}: {error}"))
+            raise
+        finally:
+            end_log()
 
 
 def out_of_memory(error: MemoryError) -> str:
@@ -100,7 +109,8 @@ def out_of_memory(error: MemoryError) -> str:
 
 def fail(message: str) -> None:
     """Say what is wrong and leave with exit code 2."""
-    typer.echo(f"error: {message}", err=True)
+    LOG.error(printable(message))
+    echo(f"error: {message}", err=True)
     raise typer.Exit(2) from None
 
 
@@ -132,7 +142,7 @@ def show_version(wanted: bool) -> None:
     if wanted:
         from neural_brane import __version__
 
-        typer.echo(f"brane {__version__}")
+        echo(f"brane {__version__}")
         raise typer.Exit
 
 

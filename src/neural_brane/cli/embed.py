@@ -6,9 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from neural_brane.cli import options as o
+from neural_brane.cli.console import echo
 from neural_brane.cli.parameters import parse_settings
 from neural_brane.cli.tables import Tables, read, takes_tables
 from neural_brane.methods import find_method
@@ -37,6 +36,7 @@ def embed(
     device: o.Device = None,
     checkpoint: o.Checkpoint = None,
     dry_run: o.DryRun = False,
+    log: o.Log = None,
 ) -> None:
     """Learn one vector per node of SOURCE and write them to a file.
 
@@ -49,9 +49,12 @@ def embed(
     brane embed graph.txt --attributes words.txt --epochs 10 -o vectors.tsv
     brane embed edges.csv --nodes people.csv --label team -o vectors.parquet
     """
+    from neural_brane import datasets
     from neural_brane.cli.estimate import answer
+    from neural_brane.cli.log import log_to
     from neural_brane.estimation import look_at
     from neural_brane.io import VectorFile
+    from neural_brane.io.atomic import check_distinct
     from neural_brane.methods._memory import check_room
     from neural_brane.tune.tuned import tuned_parameters
 
@@ -61,7 +64,12 @@ def embed(
     kept = tuned_parameters(method, source) if tuned else {}
     model = kind(**kept | parse_settings(kind, [*typed, *(settings or ())]))
     start = time.perf_counter()
+    check_distinct(
+        {"--output": output, "--checkpoint": getattr(model, "checkpoint", None), "--log": log},
+        {"--attributes": attributes, "--labels": labels, "--nodes": tables.nodes, **datasets.source_files(source)},
+    )
     file = VectorFile(output)
+    log_to(log)
     rules = {"duplicates": duplicates, "self_loops": self_loops}
 
     def read_source() -> AttributedGraph:
@@ -75,10 +83,11 @@ def embed(
     check_room(checked, found.sizes, beside=0 if found.graph else found.sizes.graph_bytes)
     graph = found.graph or read_source()
     file.check_ids(graph.ids)
+    file.check_size(graph.ids, model.dim)
     train(model, graph)
-    file.write(graph.ids, model.blocks(), dim=model.dim, provenance=model.provenance(), layer=model.layer_)
+    file.write(graph.ids, model.blocks, dim=model.dim, provenance=model.provenance(), layer=model.layer_)
     seconds = time.perf_counter() - start
-    typer.echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(output)}) in {seconds:.1f} s")
+    echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(output)}) in {seconds:.1f} s")
 
 
 def train(model: Embedder, graph: AttributedGraph) -> Any:

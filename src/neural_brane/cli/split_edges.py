@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option, echo
+from typer import Option
 
 from neural_brane.cli import options as o
+from neural_brane.cli.console import echo
 from neural_brane.cli.tables import Tables, read, takes_tables
-from neural_brane.errors import ParameterError
 
 
 @takes_tables
 def split_edges(
     source: o.Source,
-    output: Annotated[Path, Option("--output", "-o", help="File for the graph to train on (.npz, .graphml, .gexf, .gml or .mtx).")],
+    output: Annotated[
+        Path, Option("--output", "-o", help="File for the graph to train on (.npz, .graphml, .gexf, .gml or .mtx).")
+    ],
     held_out: Annotated[Path, Option(help="File for the pairs to predict (.npz).")],
     tables: Tables,
     share: Annotated[float, Option(help="Share of the edges to take out.")] = 0.1,
@@ -35,13 +37,17 @@ def split_edges(
     brane embed train.npz -o vectors.npz
     brane evaluate vectors.npz --held-out pairs.npz
     """
+    from neural_brane import datasets
     from neural_brane.evaluate.held_out import check_pairs_target, hold_out_edges
     from neural_brane.io import check_graph_target, write_graph
+    from neural_brane.io.atomic import check_distinct
 
+    check_distinct(
+        {"--output": output, "--held-out": held_out},
+        {"--attributes": attributes, "--labels": labels, "--nodes": tables.nodes, **datasets.source_files(source)},
+    )
     check_graph_target(output)
     check_pairs_target(held_out)
-    if output.absolute() == held_out.absolute():
-        raise ParameterError(f"--output and --held-out are both {output}; name two files")
     rules = {"duplicates": duplicates, "self_loops": self_loops}
     graph = read(source, tables, attributes=attributes, labels=labels, **rules)
     found = hold_out_edges(graph, share=share, seed=seed)

@@ -22,7 +22,7 @@ from neural_brane.io.compressed import STANDARD_INPUT
 from neural_brane.io.graph_files import exchange_suffix
 from neural_brane.io.tables import ReadOptions, is_table
 
-__all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "synthetic"]
+__all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "source_files", "synthetic"]
 
 SYNTHETIC = "synthetic:"
 
@@ -100,6 +100,15 @@ def read(source: str | Path, /, **options: Unpack[ReadOptions]) -> AttributedGra
             f"give the path of a graph file, or one of {_names()}"
         )
     return read_graph(source, **options)
+
+
+def source_files(source: str | Path) -> dict[str, Path]:
+    """The files that `read` would open, each by how to call it in a message; of a dataset those that are here."""
+    if dataset := registry().get(str(source)):
+        found = {f"{file.role} of {dataset.name}": find(dataset, file)[1] for file in dataset.files}
+        return {name: path for name, path in found.items() if path is not None}
+    path = Path(source)
+    return {"SOURCE": path} | ({"its .content file": path.with_suffix(".content")} if path.suffix == ".cites" else {})
 
 
 def read_labels(
