@@ -13,6 +13,8 @@ JUDGED = {
     "stars": ([1, 2, 3, 4, 5] * 8, "number"),
     "years": ([1980 + at % 30 for at in range(N)], "number"),
     "money": ([f"{at * 1.25}" for at in range(N)], "number"),
+    "dates": ([f"20{at:02}-02-{1 + at % 28:02}" for at in range(N)], "number"),
+    "no dates": ([f"20{at:02}-13-45" for at in range(N)], "ignored"),
     "countries": (["IN", "FR", "DE", None] * 10, "category"),
     "postal codes": ([f"0{at % 9}100" for at in range(N)], "category"),
     "tags": (["a::x;b::y", "b::y", "c::z;a::x", None] * 10, "list"),

@@ -170,7 +170,9 @@ def _tell_unknown(name: str, part: Part, entries: Entries) -> None:
     """Warn of values that have no attribute."""
     if len(entries.unknown) == 0:
         return
-    what = {Bins: "are not numbers", Flag: "are neither true nor false"}.get(type(part), "were not seen before")
+    what = {Bins: "are not numbers (or dates, where all others are)", Flag: "are neither true nor false"}.get(
+        type(part), "were not seen before"
+    )
     examples = ", ".join(repr(value) for value in entries.unknown.head(100).unique(maintain_order=True).head(3))
     warnings.warn(
         f"{len(entries.unknown):,} values of column '{name}' of the nodes {what} and are left out, such as {examples}",
