@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "graph": {"errors"},
     "io": {"errors", "graph"},
     "embedding": {"errors", "graph", "io"},
-    "checkpoint": {"errors", "io.atomic"},
+    "checkpoint": {"__version__", "errors", "io.atomic"},
     "datasets": {"errors", "graph", "io"},
     "kernels": {"errors"},
     "sampling": {"errors"},

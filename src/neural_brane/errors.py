@@ -7,7 +7,8 @@ Every message says what was given, what was expected and how to mend it::
     ├── DatasetError         a named dataset is unknown, absent or damaged
     ├── EmbeddingError       vectors, or their match with labels, cannot be used
     ├── ParameterError       a parameter has a value that makes no sense (also a ValueError)
-    │   └── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
+    │   ├── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
+    │   └── CheckpointError  a checkpoint is damaged, in use, or of another run
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 
 One warning has a name of its own: UntrainedWarning.
@@ -36,6 +37,10 @@ class ParameterError(BraneError, ValueError):
 
 class NotFittedError(ParameterError, AttributeError):
     """A method is asked for vectors before it has learned."""
+
+
+class CheckpointError(ParameterError):
+    """A checkpoint cannot be gone on with: it is damaged, in use, or of another run."""
 
 
 class DependencyError(BraneError, ImportError):

@@ -55,6 +55,10 @@ class Meter:
         self._clock = clock
         self._told_at, self._told, self._epoch = clock(), done, 0
 
+    def resume(self, done: int) -> None:
+        """Count units that an earlier run has done: they are no part of the rate."""
+        self.done = self._told = done
+
     def advance(self, count: int = 1, *, epoch: int = 1, loss: float | None = None) -> None:
         """Count some more units as done."""
         self.done += count

@@ -15,6 +15,7 @@ from neural_brane.cli.evaluate import evaluate
 from neural_brane.cli.methods import methods
 from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.split_edges import split_edges
+from neural_brane.cli.stopping import TYPED, leave, requests_as_errors
 from neural_brane.cli.tune import tune
 from neural_brane.errors import BraneError
 
@@ -65,16 +66,23 @@ class BraneGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
-            return super().invoke(ctx)
+            with requests_as_errors():
+                return super().invoke(ctx)
         except BraneError as error:
             fail(str(error))
         except BrokenPipeError:
             raise
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(130) from None
+        except KeyboardInterrupt as stop:
+            leave(stop, ctx.meta[TYPED])
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Note the words of the command, to tell which one goes on with a training that is stopped."""
+        typed = list(args)
+        context = super().make_context(info_name, args, parent, **extra)
+        context.meta[TYPED] = typed
+        return context
 
 
 def fail(message: str) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from neural_brane.cli import options as o
 from neural_brane.cli.parameters import parse_settings
+from neural_brane.cli.stopping import telling_what_is_kept
 from neural_brane.methods import find_method
 
 if TYPE_CHECKING:
@@ -57,8 +58,9 @@ def embed(
     file = VectorFile(output)
     graph = datasets.read(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
     file.check_ids(graph.ids)
-    train(model, graph)
-    file.write(graph.ids, model.blocks(), dim=model.dim, provenance=model.provenance(), layer=model.layer_)
+    with telling_what_is_kept(model):
+        train(model, graph)
+        file.write(graph.ids, model.blocks(), dim=model.dim, provenance=model.provenance(), layer=model.layer_)
     seconds = time.perf_counter() - start
     typer.echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(output)}) in {seconds:.1f} s")
 

@@ -30,6 +30,8 @@ class DeepWalkNNMF(DeepWalk):
     growth = "time: that of deepwalk and that of nnmf; memory: edges + attribute entries + nodes × dim"
     paper = "Perozzi, Al-Rfou, Skiena: DeepWalk, 2014; Lee, Seung: Non-negative matrix factorization, 2001"
 
+    prolongs = ("nnmf_epochs",)
+
     nnmf_epochs: int = whole("How many times NNMF's factors are updated.", default=200)
 
     def parameters_in_force(self) -> dict[str, Any]:
@@ -40,8 +42,8 @@ class DeepWalkNNMF(DeepWalk):
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
         half = self.dim // 2
-        walks = self.get_params() | {"dim": half, "progress": self._part(1)}
-        walks.pop("nnmf_epochs")
+        settings = self.get_params() | {"dim": half, "progress": self._part(1)}
+        settings.pop("nnmf_epochs")
         nnmf = NNMF(
             dim=self.dim - half,
             epochs=self.nnmf_epochs,
@@ -49,7 +51,11 @@ class DeepWalkNNMF(DeepWalk):
             threads=self.threads,
             progress=self._part(2),
         )
-        return Vectors(np.hstack([part.fit_transform(graph).vectors for part in (DeepWalk(**walks), nnmf)]))
+        halves = []
+        for part in (DeepWalk(**settings), nnmf):
+            part._stages = self._stages.within(part.title)
+            halves.append(part._learn(graph, seed).vectors)
+        return Vectors(np.hstack(halves))
 
     def _part(self, part: int) -> Reporter | None:
         """Progress of one of the two methods as that of the whole, in percent."""
