@@ -95,6 +95,6 @@ def test_a_file_that_holds_no_embedding_is_named(tmp_path):
 
 
 def test_a_path_that_cannot_be_written_is_refused(small, tmp_path):
-    with pytest.raises(EmbeddingError, match=r"v\.csv: cannot tell its format"):
-        small.save(tmp_path / "v.csv")
+    with pytest.raises(EmbeddingError, match=r"v\.json: cannot tell its format"):
+        small.save(tmp_path / "v.json")
     assert list(tmp_path.iterdir()) == []

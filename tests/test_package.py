@@ -38,7 +38,7 @@ MAY_IMPORT = {
         "progress",
         "sampling",
     },
-    "evaluate": {"embedding", "errors", "graph", "io.atomic", "progress"},
+    "evaluate": {"embedding", "errors", "graph", "io.atomic", "io.npz", "progress"},
     "plot": {"embedding", "errors", "evaluate", "io.atomic"},
     "trainings": {"datasets", "embedding", "errors", "evaluate", "graph", "io", "machine", "methods", "progress"},
     "tune": {"datasets", "embedding", "errors", "evaluate", "graph", "io", "methods", "progress", "trainings"},

@@ -160,8 +160,8 @@ class Embedding:
         return self.layer.score(self.vectors, find_pairs(self.ids, pairs))
 
     def save(self, path: str | Path) -> None:
-        """Write to `path`: .npz (keeps everything), .txt or .w2v (word2vec text), .tsv or .parquet."""
-        blocks = (self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self), BLOCK_ROWS))
+        """Write to `path`: .npz (keeps everything), .txt or .w2v (word2vec text), .tsv, .csv or .parquet."""
+        blocks = [self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self), BLOCK_ROWS)]
         VectorFile(path).write(self.ids, blocks, dim=self.dim, provenance=self.provenance, layer=self.layer)
 
     @classmethod

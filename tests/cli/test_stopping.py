@@ -4,7 +4,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from typer.testing import CliRunner
@@ -115,8 +114,9 @@ def test_a_lost_terminal_ends_with_a_kept_checkpoint(folder):
 def test_a_real_signal_leaves_no_traceback(number, folder):
     command = [sys.executable, "-c", "from neural_brane.cli import main; main()", *LONG]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        said = [process.stderr.readline()]
-        time.sleep(4)
+        said = []
+        while not any("epoch" in line for line in said):
+            said.append(process.stderr.readline())
         process.send_signal(number)
         said += process.stderr.readlines()
     assert process.returncode == CODES[number]

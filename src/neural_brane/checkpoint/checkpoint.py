@@ -16,6 +16,7 @@ from neural_brane.checkpoint.identity import require_same
 from neural_brane.checkpoint.lock import Lock
 from neural_brane.checkpoint.signals import Patience
 from neural_brane.errors import CheckpointError
+from neural_brane.io.atomic import remove_abandoned
 
 INTERVAL = 10.0  # seconds between two writings, at least
 LARGEST_SHARE = 0.02  # of a run's time that may go into them
@@ -58,6 +59,7 @@ class Checkpoint:
             raise CheckpointError(f"{self.path}: is a folder; name a file in it")
         self._lock.__enter__()
         try:
+            remove_abandoned(self.path.resolve().parent)
             if self.path.exists():
                 self._load()
             self.patience.__enter__()

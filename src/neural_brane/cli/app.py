@@ -8,16 +8,18 @@ import typer
 from typer.core import TyperGroup
 
 from neural_brane.cli.compare import compare
+from neural_brane.cli.console import echo
 from neural_brane.cli.datasets import datasets
 from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
 from neural_brane.cli.evaluate import evaluate
+from neural_brane.cli.log import LOG, end_log
 from neural_brane.cli.methods import methods
 from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.split_edges import split_edges
 from neural_brane.cli.stopping import TYPED, leave, requests_as_errors
 from neural_brane.cli.tune import tune
-from neural_brane.errors import BraneError
+from neural_brane.errors import BraneError, printable
 
 HELP = """
 Learn one vector per node of a graph, from its links and its attributes.
@@ -53,7 +55,8 @@ Learn one vector per node of a graph, from its links and its attributes.
 [bold]Files vectors are written to[/bold]
   .npz            arrays vectors, ids and provenance
   .txt .w2v       word2vec text: first line 'nodes dim', then 'id v1 v2 …'
-  .tsv            header 'id d0 d1 …', then one node per line, by tabs
+  .tsv .csv       header 'id d0 d1 …', then one node per line, by tabs
+                  or by commas
   .parquet        columns id, d0, d1, …
                   'brane evaluate' also reads .vec .emb (word2vec text),
                   .bin (word2vec binary) and .npy (with --ids)
@@ -76,6 +79,8 @@ class BraneGroup(TyperGroup):
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except KeyboardInterrupt as stop:
             leave(stop, ctx.meta[TYPED])
+        finally:
+            end_log()
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Note the words of the command, to tell which one goes on with a training that is stopped."""
@@ -87,7 +92,8 @@ class BraneGroup(TyperGroup):
 
 def fail(message: str) -> None:
     """Say what is wrong and leave with exit code 2."""
-    typer.echo(f"error: {message}", err=True)
+    LOG.error(printable(message))
+    echo(f"error: {message}", err=True)
     raise typer.Exit(2) from None
 
 
@@ -117,7 +123,7 @@ def show_version(wanted: bool) -> None:
     if wanted:
         from neural_brane import __version__
 
-        typer.echo(f"brane {__version__}")
+        echo(f"brane {__version__}")
         raise typer.Exit
 
 

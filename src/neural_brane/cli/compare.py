@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from typer import Exit, Option, echo
+from typer import Exit, Option
 
 from neural_brane.cli import evaluate_options, options
+from neural_brane.cli.console import echo
 from neural_brane.cli.parameters import split_names
 from neural_brane.errors import ParameterError
 
@@ -56,6 +57,7 @@ def compare(
         Path | None,
         Option("--output", "-o", help="Folder for compare.html and compare.json; it also keeps finished trainings."),
     ] = None,
+    log: options.Log = None,
 ) -> None:
     """Find out which method is best for a graph: all of them on the same splits, ranked per task.
 
@@ -74,13 +76,19 @@ def compare(
     brane compare graph.txt --attributes words.txt --labels classes.txt -o comparison
     brane compare graph.txt --task link --methods all --time-limit 600 -o comparison
     """
+    from neural_brane import datasets
+    from neural_brane.cli.log import log_to
     from neural_brane.cli.progress import counting
     from neural_brane.comparison.result import JSON, PAGE
     from neural_brane.comparison.run import SHORT_LIST, open_store, prepare, run
-    from neural_brane.io.atomic import check_target
+    from neural_brane.io.atomic import check_distinct, check_target
 
+    written = {} if output is None else {"--output": output / JSON, "the page of --output": output / PAGE}
+    given = {"--labels": labels, "--attributes": attributes, **datasets.source_files(source)}
+    check_distinct(written | {"--log": log}, given)
     if output is not None:
         check_target(output / PAGE, (".html",), ".html", ParameterError)
+    log_to(log)
     graph = read_graph(source, labels, attributes, duplicates, self_loops)
     names = split_names(methods) or list(SHORT_LIST)
     order = prepare(graph, names, split_names(task) or None, runs=runs, dim=dim, device=device)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option, echo
+from typer import Option
+
+from neural_brane.cli.console import echo
 
 if TYPE_CHECKING:
     from neural_brane.embedding import Embedding

@@ -6,9 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from neural_brane.cli import options as o
+from neural_brane.cli.console import echo
 from neural_brane.cli.parameters import parse_settings
 from neural_brane.cli.stopping import telling_what_is_kept
 from neural_brane.methods import find_method
@@ -34,6 +33,7 @@ def embed(
     threads: o.Threads = None,
     device: o.Device = None,
     checkpoint: o.Checkpoint = None,
+    log: o.Log = None,
 ) -> None:
     """Learn one vector per node of SOURCE and write them to a file.
 
@@ -46,7 +46,10 @@ def embed(
     brane embed graph.txt --attributes words.txt --epochs 10 -o vectors.tsv
     """
     from neural_brane import datasets
+    from neural_brane.cli.log import log_to
+    from neural_brane.errors import CheckpointError
     from neural_brane.io import VectorFile
+    from neural_brane.io.atomic import check_distinct, check_writable
     from neural_brane.tune.tuned import tuned_parameters
 
     short = {"dim": dim, "epochs": epochs, "seed": seed, "threads": threads, "device": device, "checkpoint": checkpoint}
@@ -55,14 +58,22 @@ def embed(
     kept = tuned_parameters(method, source) if tuned else {}
     model = kind(**kept | parse_settings(kind, [*typed, *(settings or ())]))
     start = time.perf_counter()
+    check_distinct(
+        {"--output": output, "--checkpoint": getattr(model, "checkpoint", None), "--log": log},
+        {"--attributes": attributes, "--labels": labels, **datasets.source_files(source)},
+    )
     file = VectorFile(output)
+    if (target := getattr(model, "checkpoint", None)) is not None:
+        check_writable(target, CheckpointError)
+    log_to(log)
     graph = datasets.read(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
     file.check_ids(graph.ids)
+    file.check_size(graph.ids, model.dim)
     with telling_what_is_kept(model):
         train(model, graph)
-        file.write(graph.ids, model.blocks(), dim=model.dim, provenance=model.provenance(), layer=model.layer_)
+        file.write(graph.ids, model.blocks, dim=model.dim, provenance=model.provenance(), layer=model.layer_)
     seconds = time.perf_counter() - start
-    typer.echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(output)}) in {seconds:.1f} s")
+    echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(output)}) in {seconds:.1f} s")
 
 
 def train(model: Embedder, graph: AttributedGraph) -> Any:

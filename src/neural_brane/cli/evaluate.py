@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from typer import echo
-
 from neural_brane.cli import evaluate_options as o
+from neural_brane.cli.console import echo
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -63,9 +62,14 @@ def evaluate(
     from neural_brane.cli.scores import show
     from neural_brane.embedding import Embedding
     from neural_brane.evaluate import classify, cluster, predict_links
+    from neural_brane.io.atomic import check_distinct, check_writable
 
     tasks = choose_tasks(task, labels, held_out)
     penalty = read_penalty(C)
+    if save_splits is not None:
+        given = {"FILE": file, "--labels": labels, "--ids": ids, "--held-out": held_out, "--splits-from": splits_from}
+        check_distinct({"--save-splits": save_splits}, given)
+        check_writable(save_splits, ParameterError)
     embedding = Embedding.load(file, ids)
     pairs = read_pairs(held_out, embedding) if "links" in tasks else None
     known = read_classes(labels, embedding, allow_missing) if tasks & {"classification", "clustering"} else None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option, echo
+from typer import Option
 
 from neural_brane.cli import options as o
-from neural_brane.errors import ParameterError
+from neural_brane.cli.console import echo
 
 
 def split_edges(
@@ -35,11 +35,14 @@ def split_edges(
     from neural_brane import datasets
     from neural_brane.evaluate.held_out import check_pairs_target, hold_out_edges
     from neural_brane.io import check_graph_target, write_graph
+    from neural_brane.io.atomic import check_distinct
 
+    check_distinct(
+        {"--output": output, "--held-out": held_out},
+        {"--attributes": attributes, "--labels": labels, **datasets.source_files(source)},
+    )
     check_graph_target(output)
     check_pairs_target(held_out)
-    if output.absolute() == held_out.absolute():
-        raise ParameterError(f"--output and --held-out are both {output}; name two files")
     graph = datasets.read(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
     found = hold_out_edges(graph, share=share, seed=seed)
     write_graph(found.graph, output)

@@ -7,12 +7,16 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
+
+from neural_brane.cli.console import echo
+from neural_brane.cli.log import LOG
+from neural_brane.errors import printable
 
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
@@ -60,8 +64,8 @@ def leave(stop: KeyboardInterrupt, typed: list[str]) -> None:
     """
     stopped = stop if isinstance(stop, Stopped) else Stopped(signal.SIGINT)
     command = "" if stopped.add is None else f"\n  {shlex.join(['brane', *typed, *stopped.add])}"
-    with suppress(OSError):  # the terminal may be gone
-        typer.echo(stopped.message + command, err=True)
+    LOG.error(printable(stopped.message + command, keep="\n"))
+    echo(stopped.message + command, err=True)
     raise typer.Exit(128 + stopped.number) from None
 
 

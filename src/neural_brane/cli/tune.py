@@ -6,8 +6,10 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option, echo
+from typer import Argument, Option
 
+from neural_brane.cli.console import echo
+from neural_brane.cli.options import Log
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ def tune(
         Path | None,
         Option("--output", "-o", help="Folder that keeps finished trainings (default tune-METHOD-DATASET)."),
     ] = None,
+    log: Log = None,
 ) -> None:
     """Search for a method's best parameters on a dataset, and print the lines to keep.
 
@@ -50,12 +53,16 @@ def tune(
     brane tune node2vec reed98 --set epochs=2 --grid p=0.25,1,4
     """
     from neural_brane import datasets
+    from neural_brane.cli.log import log_to
     from neural_brane.cli.progress import counting
+    from neural_brane.io.atomic import check_distinct
     from neural_brane.methods import find_method
     from neural_brane.tune.search import candidates, hide_test_labels
     from neural_brane.tune.search import tune as search
     from neural_brane.tune.tuned import Tuned
 
+    check_distinct({"--log": log}, datasets.source_files(dataset))
+    log_to(log)
     fixed, points = space(find_method(method), settings or [], grid or [])
     graph = datasets.read(dataset)
     folder = output or Path(f"tune-{method}-{graph.name}")

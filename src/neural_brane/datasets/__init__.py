@@ -18,7 +18,7 @@ from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.io import read_graph
 from neural_brane.io import read_labels as read_label_file
 
-__all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "synthetic"]
+__all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "source_files", "synthetic"]
 
 SYNTHETIC = "synthetic:"
 
@@ -95,6 +95,15 @@ def read(
             f"give the path of a graph file, or one of {_names()}"
         )
     return read_graph(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
+
+
+def source_files(source: str | Path) -> dict[str, Path]:
+    """The files that `read` would open, each by how to call it in a message; of a dataset those that are here."""
+    if dataset := registry().get(str(source)):
+        found = {f"{file.role} of {dataset.name}": find(dataset, file)[1] for file in dataset.files}
+        return {name: path for name, path in found.items() if path is not None}
+    path = Path(source)
+    return {"SOURCE": path} | ({"its .content file": path.with_suffix(".content")} if path.suffix == ".cites" else {})
 
 
 def read_labels(source: str | Path) -> tuple[np.ndarray, np.ndarray]:

@@ -1,15 +1,13 @@
 """Graphs as .npz: NumPy arrays, the quickest format to load.
 
 Keys: `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four with `attr_`, the two matrices as
-SciPy's CSR stores them; and, where there are any, `labels`, `ids` and `attribute_names`.
+SciPy's CSR stores them; and, where there are any, `labels`, `ids` and `attribute_names`. `neural_brane.io.npz` adds
+checksums.
 """
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +16,7 @@ from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.io.atomic import atomic, check_target
+from neural_brane.io.npz import Npz, Rows, open_npz, write_npz
 
 PARTS = ("data", "indices", "indptr", "shape")
 KEYS = "adj_data, adj_indices, adj_indptr, adj_shape, and the same four of attr_"
@@ -31,29 +30,24 @@ def check_graph_target(path: str | Path) -> Path:
 def write_graph(graph: AttributedGraph, path: str | Path, *, compress: bool = False) -> None:
     """Write a graph to an .npz file, which `read_graph` reads back the same."""
     path = check_graph_target(path)
-    arrays: dict[str, np.ndarray] = {"ids": graph.ids, "attribute_names": graph.attribute_names}
+    arrays: dict[str, np.ndarray | Rows] = {"ids": graph.ids, "attribute_names": graph.attribute_names}
     for prefix, matrix in (("adj", graph.adjacency), ("attr", graph.attributes)):
         arrays |= {f"{prefix}_{part}": np.asarray(getattr(matrix, part)) for part in PARTS}
     if graph.labels is not None:
         arrays["labels"] = graph.labels
     with atomic(path) as draft:
-        (np.savez_compressed if compress else np.savez)(draft, **arrays)  # type: ignore[arg-type]
+        write_npz(draft, arrays, compress=compress)
 
 
 def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep") -> AttributedGraph:
     """Read a graph from an .npz file."""
     try:
-        archive = np.load(path, allow_pickle=False)
+        with open_npz(path, GraphError, f"the arrays {KEYS}") as archive:
+            adjacency = _read_matrix(path, archive, "adj")
+            attributes = _read_matrix(path, archive, "attr") if "attr_data" in archive else None
+            names = {key: archive[key] for key in ("labels", "ids", "attribute_names") if key in archive}
     except FileNotFoundError:
         raise GraphError(f"{path}: there is no such file; give the path of the .npz file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise GraphError(f"{path}: this is not an .npz file ({error}); write one with write_graph") from error
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise GraphError(f"{path}: the file holds one array, not the arrays {KEYS}; write it with write_graph")
-    with archive:
-        adjacency = _read_matrix(path, archive, "adj")
-        attributes = _read_matrix(path, archive, "attr") if "attr_data" in archive else None
-        names = {key: _read_array(path, archive, key) for key in ("labels", "ids", "attribute_names") if key in archive}
     try:
         return AttributedGraph.from_sparse(
             adjacency, attributes, **names, duplicates=duplicates, self_loops=self_loops, name=path.stem
@@ -62,19 +56,14 @@ def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: Se
         raise GraphError(f"{path}: {error}") from error
 
 
-def _read_array(path: Path, archive: Any, key: str) -> np.ndarray:
-    """Read one array; refuse what is missing, damaged or would need pickle."""
+def _read_array(path: Path, archive: Npz, key: str) -> np.ndarray:
+    """Read one array that a graph must have."""
     if key not in archive:
-        raise GraphError(f"{path}: there is no array '{key}', only {', '.join(archive)}; a graph needs {KEYS}")
-    try:
-        return archive[key]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise GraphError(
-            f"{path}: array '{key}' cannot be read ({error}); save plain numbers or strings, never objects"
-        ) from error
+        raise GraphError(f"{path}: there is no array '{key}', only {', '.join(archive.names)}; a graph needs {KEYS}")
+    return archive[key]
 
 
-def _read_matrix(path: Path, archive: Any, prefix: str) -> sparse.csr_array:
+def _read_matrix(path: Path, archive: Npz, prefix: str) -> sparse.csr_array:
     """Read a CSR matrix, after checking that its arrays fit together."""
     data, indices, indptr, shape = (_read_array(path, archive, f"{prefix}_{part}") for part in PARTS)
 
