@@ -25,12 +25,12 @@ def check(told, kills):
     assert told["ended"] >= 1
 
 
-@pytest.mark.parametrize(("method", "kills"), zip(METHODS, (4, 3, 3), strict=True))
+@pytest.mark.parametrize(("method", "kills"), [*zip(METHODS, (4, 3, 3), strict=True)])
 def test_ten_kills_cost_nothing(method, kills, tmp_path):
     check(killed(method, tmp_path, kills, seed=1), kills)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("method", "kills"), zip(METHODS, (34, 33, 33), strict=True))
+@pytest.mark.parametrize(("method", "kills"), [*zip(METHODS, (34, 33, 33), strict=True)])
 def test_a_hundred_kills_cost_nothing(method, kills, tmp_path):
     check(killed(method, tmp_path, kills, seed=2), kills)

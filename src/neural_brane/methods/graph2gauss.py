@@ -112,7 +112,8 @@ class Graph2Gauss(InductiveEmbedder):
         numbers: dict[str, Any] = {"losses": []}
         descent.restore(stage, numbers)
         losses: list[float] = numbers["losses"]
-        meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs, done=stage.position)
+        meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
+        meter.resume(stage.position)
         for epoch in stage.steps(self.epochs, descent.arrays, numbers):
             loss = rank_loss(*gaussians(weights, attributes), self._triplets(sampler, epoch))
             losses.append(descent.step(loss, epoch + 1))
