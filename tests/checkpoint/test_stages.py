@@ -63,6 +63,27 @@ def test_what_is_made_once_is_kept_and_later_stages_fall_when_an_earlier_one_goe
     assert run(4, 8.0) == ([7, 7], [3], [0, 1])
 
 
+def test_arrays_that_live_elsewhere_are_fetched_until_their_stage_ends(make):
+    """As from a GPU, whose memory is let go when a stage has ended."""
+    table, open_ = np.zeros(2), [True]
+
+    def fetch():
+        assert open_[0]
+        return {"table": table.copy()}
+
+    with make() as opened:
+        stages = Stages(opened)
+        for step in stages.stage("elsewhere").steps(2, fetch):
+            table += step
+        open_[0] = False
+        list(stages.stage("next").steps(2, {"table": np.zeros(1)}))
+    with make() as opened:
+        again = Stages(opened).stage("elsewhere")
+        restored = np.zeros(2)
+        again.restore({"table": restored}, {})
+        assert restored.tolist() == [1, 1]
+
+
 def test_a_stage_ends_before_a_step_that_is_not_needed(make):
     ended = []
     assert count(make(), 5, until=lambda: len(ended) > 1 or bool(ended.append(0)))[2] == [0, 1]

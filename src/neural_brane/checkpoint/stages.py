@@ -101,5 +101,7 @@ class Stage:
             yield position
             position += 1
             self._checkpoint.end_step()
+        ended = State(position, fetch(), numbers)
+        self._checkpoint.add(self._name, lambda: ended, new=False)  # the device that had the arrays may be let go
         if position > first:
             self._checkpoint.save_latest()
