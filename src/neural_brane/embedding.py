@@ -128,22 +128,34 @@ class Embedding:
         """The `k` nodes whose vectors point most nearly the same way, with their cosine, best first.
 
         `target` is a node's id (that node is then left out) or a vector of `dim` numbers. A vector of
-        zeros has no direction: its cosine with anything is 0.
+        zeros has no direction: its cosine with anything is 0. Where there are fewer than `k` nodes, all are given.
 
         >>> e = Embedding([[1, 0], [2, 0], [0, 1]], [10, 20, 30])
         >>> e.nearest(10, k=2)
         [(20, 1.0), (30, 0.0)]
         """
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise EmbeddingError(f"k={k!r} makes no sense; give a whole number from 1, as in k=10")
         by_id = isinstance(target, str | int | np.integer)
-        query = self[target] if by_id else np.asarray(target, dtype=np.float32)
-        if query.shape != (self.dim,):
-            raise EmbeddingError(f"a vector of {self.dim} numbers is needed, not shape {query.shape}")
+        query = self[target] if by_id else self._as_vector(target)
         lengths = np.sqrt(np.einsum("ij,ij->i", self.vectors, self.vectors)) * np.linalg.norm(query)
         cosines = np.divide(self.vectors @ query, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         if by_id:
             cosines[self.row(target)] = -np.inf
         order = np.argsort(-cosines, kind="stable")[: min(k, len(self) - by_id)]
         return list(zip(self.ids[order].tolist(), cosines[order].tolist(), strict=True))
+
+    def _as_vector(self, target: Any) -> np.ndarray:
+        """What was given as a vector; refused where it is none of this width, or has no direction to compare."""
+        try:
+            query = np.asarray(target, dtype=np.float32)
+        except (TypeError, ValueError):
+            raise EmbeddingError(f"{target!r} is neither a node's id nor a vector of {self.dim} numbers") from None
+        if query.shape != (self.dim,):
+            raise EmbeddingError(f"a vector of {self.dim} numbers is needed, not shape {query.shape}")
+        if not np.isfinite(query).all():
+            raise EmbeddingError("the vector holds NaN or infinity, and so has no direction; give finite numbers")
+        return query
 
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
         """How likely each pair of nodes, given by their ids, is to be linked: by the method's own score.

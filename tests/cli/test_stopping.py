@@ -100,7 +100,7 @@ def test_a_lost_terminal_ends_with_a_kept_checkpoint(folder):
     code = f"import sys; sys.argv = ['brane', *{LONG!r}]; from neural_brane.cli import main; main()"
     process, terminal = pty.fork()
     if process == 0:
-        os.execv(sys.executable, [sys.executable, "-c", code])
+        os.execv(sys.executable, [sys.executable, "-c", code])  # noqa: S606
     seen = b""
     while b"epoch 2" not in seen:
         seen += os.read(terminal, 10_000)

@@ -12,7 +12,6 @@ ended. Processes are forked from one that has imported everything and computed n
 import json
 import math
 import os
-import random
 import signal
 import sys
 import time
@@ -138,13 +137,13 @@ def remove_all(folder: Path) -> np.ndarray:
 
 def main(method: str, folder: Path, kills: int, seed: int) -> None:
     """Train, kill and go on."""
-    chance, counts, ended = random.Random(seed), dict.fromkeys(WAYS, 0), 0
+    chance, counts, ended = np.random.default_rng(seed), dict.fromkeys(WAYS, 0), 0
     SETTINGS[method]["seed"] = seed
     whole, seconds = undisturbed(method, folder)
     while True:
         way = WAYS[sum(counts.values()) % 3] if sum(counts.values()) < kills else ""
         limit = chance.uniform(0, seconds) if way == WAYS[0] else 600
-        if not wait(fork(partial(train, method, folder, way, chance.randint(0, 5))), limit):
+        if not wait(fork(partial(train, method, folder, way, int(chance.integers(6)))), limit):
             counts[way] += 1
             continue
         ended += 1

@@ -69,6 +69,26 @@ def test_an_output_that_is_also_an_input_is_refused_before_any_work(files, comma
     assert {path.name: path.read_bytes() for path in files.iterdir()} == before
 
 
+def test_the_file_of_a_dataset_is_not_overwritten_either(tmp_path, monkeypatch):
+    path = tmp_path / "wiki" / "wiki.npz"
+    path.parent.mkdir()
+    path.write_text("of the user")
+    monkeypatch.setenv("NEURAL_BRANE_DATA", str(tmp_path))
+    result = CliRunner().invoke(app, ["embed", "wiki", "-o", str(path)])
+    assert "is also read as graph of wiki and would be overwritten" in result.stderr
+    assert path.read_text() == "of the user"
+
+
+@pytest.mark.parametrize(
+    "command", ["demo --output", "tune deepwalk stdlib -o", "reproduce --quick -o", "compare stdlib -o"]
+)
+def test_a_folder_that_cannot_be_made_is_refused_before_any_training(files, command):
+    result = CliRunner().invoke(app, [*command.split(), "g.txt/folder"])
+    assert result.exit_code == 2
+    assert "g.txt' is not a folder that can be written to" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
 def test_paths_of_files_that_do_not_exist_are_compared_too(tmp_path):
     check_distinct({"-o": tmp_path / "a", "--log": None}, {"SOURCE": tmp_path / "b", "--labels": None})
     (tmp_path / "folder").symlink_to(tmp_path)
@@ -176,6 +196,8 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_a_living_ones_draft_i
     target = tmp_path / "v.txt"
     command = [sys.executable, "-c", KILLED, str(target)]
     runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    own = tmp_path / f"{DRAFT}notes.txt"
+    own.touch()
     drafts = [Path(run.stdout.readline().strip()) for run in runs]
     try:
         assert all(draft.name.startswith(f"{DRAFT}{run.pid}-") for draft, run in zip(drafts, runs, strict=True))
@@ -184,7 +206,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_a_living_ones_draft_i
         assert drafts[0].exists()
         with atomic(target) as draft:
             draft.write_text("whole")
-        assert sorted(tmp_path.iterdir()) == sorted([target, drafts[1]])
+        assert sorted(tmp_path.iterdir()) == sorted([target, drafts[1], own])
         assert drafts[1].read_text() == "half"
     finally:
         for run in runs:

@@ -60,9 +60,13 @@ def test_a_pipe_whose_reader_leaves_is_no_error(graph):
 
 @pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "NO_COLOR": "1"}])
 def test_a_terminal_of_few_characters_or_colours_is_enough(graph, environment):
-    ended = run(f"{EMBED} --attributes w.txt && {RUN} evaluate v.npz --labels gone.txt", **environment)
+    Path("w.txt").write_text("a 1\nb 1\n")  # of one direction: one of two columns is zero, and a warning says so
+    command = f"{EMBED} --attributes w.txt --log run.log && {RUN} evaluate v.npz --labels gone.txt"
+    ended = run(command, **environment)
     assert ended.returncode == 2
     assert b"wrote 4 x 2 vectors to v.npz" in ended.stdout
+    assert b"\nwarning: 1 of the 2 columns of these vectors are zero" in ended.stderr
+    assert " WARNING 1 of the 2 columns of these vectors are zero" in Path("run.log").read_text(encoding="utf-8")
     assert ended.stderr.splitlines()[-1].startswith(b"error: ")
     assert b"Traceback" not in ended.stderr
     assert b"\x1b" not in ended.stdout + ended.stderr

@@ -79,6 +79,9 @@ class BraneGroup(TyperGroup):
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except KeyboardInterrupt as stop:
             leave(stop, ctx.meta[TYPED])
+        except Exception as error:  # a mistake of ours: shown in full, and kept in the log
+            LOG.error(printable(f"{type(error).__name__}: {error}"))
+            raise
         finally:
             end_log()
 

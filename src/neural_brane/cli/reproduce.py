@@ -17,7 +17,7 @@ from neural_brane.cli.console import echo
 from neural_brane.cli.log import LOG, log_to, tell
 from neural_brane.cli.options import Log
 from neural_brane.cli.parameters import split_names
-from neural_brane.errors import printable
+from neural_brane.errors import ParameterError, printable
 
 if TYPE_CHECKING:
     import rich.table
@@ -85,6 +85,7 @@ def reproduce(
     brane reproduce --table classification --methods tadw,neural-brane --datasets citeseer --runs 3
     brane reproduce --all --runs 10 --jobs 8 --device cuda -o results
     """
+    from neural_brane.io.atomic import check_writable
     from neural_brane.methods import untrainable
     from neural_brane.reproduce.plan import FULL, OUTPUTS
     from neural_brane.reproduce.plan import quick as quick_scale
@@ -92,6 +93,7 @@ def reproduce(
     from neural_brane.reproduce.run import prepare
     from neural_brane.reproduce.run import reproduce as run
 
+    check_writable(output / "results.json", ParameterError)
     log_to(log)
     chosen: list[str] = [*(table or []), *(figure or [])]
     wanted = [name for name in OUTPUTS if everything or not chosen or name in chosen]

@@ -61,6 +61,11 @@ def _tolerant(stream: TextIO | None) -> TextIO:
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")
     if os.name != "posix":  # Windows' console takes text, not bytes
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="brane")
         return stream
-    raw = Tolerant(stream.fileno(), "w", closefd=False)
+    try:
+        raw = Tolerant(stream.fileno(), "w", closefd=False)
+    except io.UnsupportedOperation:  # a stream of another program that calls this one, with no file behind it
+        return stream
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors="brane", line_buffering=True)

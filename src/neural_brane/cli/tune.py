@@ -55,7 +55,7 @@ def tune(
     from neural_brane import datasets
     from neural_brane.cli.log import log_to
     from neural_brane.cli.progress import counting
-    from neural_brane.io.atomic import check_distinct
+    from neural_brane.io.atomic import check_distinct, check_writable
     from neural_brane.methods import find_method
     from neural_brane.tune.search import candidates, hide_test_labels
     from neural_brane.tune.search import tune as search
@@ -66,6 +66,7 @@ def tune(
     fixed, points = space(find_method(method), settings or [], grid or [])
     graph = datasets.read(dataset)
     folder = output or Path(f"tune-{method}-{graph.name}")
+    check_writable(folder / "training.json", ParameterError)
     total, jobs = len(candidates(points)), jobs or os.cpu_count() or 1
     echo(f"{method} on {graph.name}: {total} settings, {runs} runs of each, kept in {folder}", err=True)
     with counting("search") as progress:

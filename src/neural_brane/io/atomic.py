@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Collection, Iterator, Mapping
@@ -119,7 +120,7 @@ def remove_abandoned(folder: Path) -> None:
     """Remove the drafts that killed runs have left in a folder; a draft that somebody writes is locked and stays."""
     if fcntl is None:
         return
-    for path in folder.glob(f"{DRAFT}*"):
+    for path in filter(_is_draft, folder.glob(f"{DRAFT}*")):
         with suppress(OSError):  # gone meanwhile, locked, or not ours to remove
             descriptor = os.open(path, os.O_RDWR)
             try:
@@ -127,6 +128,11 @@ def remove_abandoned(folder: Path) -> None:
                 path.unlink()
             finally:
                 os.close(descriptor)
+
+
+def _is_draft(path: Path) -> bool:
+    """Whether a file's name is one that `_draft` gives."""
+    return re.fullmatch(rf"{re.escape(DRAFT)}\d+-[0-9a-f]{{8}}", path.name.removesuffix(path.suffix)) is not None
 
 
 @contextmanager

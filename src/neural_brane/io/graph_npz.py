@@ -15,8 +15,8 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
-from neural_brane.io.atomic import atomic, check_target
-from neural_brane.io.npz import Npz, Rows, open_npz, write_npz
+from neural_brane.io.atomic import atomic, check_space, check_target
+from neural_brane.io.npz import Npz, open_npz, write_npz
 
 PARTS = ("data", "indices", "indptr", "shape")
 KEYS = "adj_data, adj_indices, adj_indptr, adj_shape, and the same four of attr_"
@@ -30,11 +30,12 @@ def check_graph_target(path: str | Path) -> Path:
 def write_graph(graph: AttributedGraph, path: str | Path, *, compress: bool = False) -> None:
     """Write a graph to an .npz file, which `read_graph` reads back the same."""
     path = check_graph_target(path)
-    arrays: dict[str, np.ndarray | Rows] = {"ids": graph.ids, "attribute_names": graph.attribute_names}
+    arrays: dict[str, np.ndarray] = {"ids": graph.ids, "attribute_names": graph.attribute_names}
     for prefix, matrix in (("adj", graph.adjacency), ("attr", graph.attributes)):
         arrays |= {f"{prefix}_{part}": np.asarray(getattr(matrix, part)) for part in PARTS}
     if graph.labels is not None:
         arrays["labels"] = graph.labels
+    check_space(path, 0 if compress else sum(array.nbytes for array in arrays.values()), GraphError)
     with atomic(path) as draft:
         write_npz(draft, arrays, compress=compress)
 

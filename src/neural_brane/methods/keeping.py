@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from neural_brane.checkpoint import Checkpoint, Stages, identify
 
@@ -23,8 +23,7 @@ def keeping(method: Embedder, graph: Callable[[], dict[str, Any]]) -> Iterator[S
     if path is None:
         yield Stages()
         return
-    assert method.seed is not None
-    identity = identify(method.title, method.deciding_parameters(), method.seed, graph())
+    identity = identify(method.title, method.deciding_parameters(), cast(int, method.seed), graph())
     with Checkpoint(path, identity, free=method.prolongs) as checkpoint:
         if given is not None:
             method.progress = checkpoint.patience.patient(given)
