@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "graph": {"errors", "writers"},
     "io": {"errors", "graph", "memory"},
     "embedding": {"blas", "errors", "graph", "io"},
-    "checkpoint": {"errors", "io.atomic"},
+    "checkpoint": {"__version__", "errors", "io.atomic"},
     "datasets": {"errors", "graph", "io", "memory"},
     "kernels": {"blas", "compiling", "errors"},
     "sampling": {"compiling", "errors"},

@@ -7,7 +7,8 @@ Every message says what was given, what was expected and how to mend it::
     ├── DatasetError         a named dataset is unknown, absent or damaged
     ├── EmbeddingError       vectors, or their match with labels, cannot be used
     ├── ParameterError       a parameter has a value that makes no sense (also a ValueError)
-    │   └── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
+    │   ├── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
+    │   └── CheckpointError  a checkpoint is damaged, in use, or of another run
     ├── OutOfMemoryError     something does not fit into the memory that can be had (also a MemoryError)
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 
@@ -77,6 +78,10 @@ class NotFittedError(ParameterError, AttributeError):
 
 class OutOfMemoryError(BraneError, MemoryError):
     """Something does not fit into the memory that can be had; nothing was allocated for it."""
+
+
+class CheckpointError(ParameterError):
+    """A checkpoint cannot be gone on with: it is damaged, in use, or of another run."""
 
 
 class DependencyError(BraneError, ImportError):

@@ -19,6 +19,7 @@ from neural_brane.cli.log import LOG, end_log
 from neural_brane.cli.methods import methods
 from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.split_edges import split_edges
+from neural_brane.cli.stopping import TYPED, leave, requests_as_errors
 from neural_brane.cli.tune import tune
 from neural_brane.errors import BraneError, printable
 
@@ -77,7 +78,8 @@ class BraneGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
-            return super().invoke(ctx)
+            with requests_as_errors():
+                return super().invoke(ctx)
         except BraneError as error:
             fail(str(error))
         except BrokenPipeError:
@@ -86,15 +88,20 @@ class BraneGroup(TyperGroup):
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except MemoryError as error:
             fail(out_of_memory(error))
-        except KeyboardInterrupt:
-            LOG.error("interrupted")
-            echo("interrupted", err=True)
-            raise typer.Exit(130) from None
+        except KeyboardInterrupt as stop:
+            leave(stop, ctx.meta[TYPED])
         except Exception as error:  # a mistake of ours: shown in full, and kept in the log
             LOG.error(printable(f"{type(error).__name__}: {error}"))
             raise
         finally:
             end_log()
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Note the words of the command, to tell which one goes on with a training that is stopped."""
+        typed = list(args)
+        context = super().make_context(info_name, args, parent, **extra)
+        context.meta[TYPED] = typed
+        return context
 
 
 def out_of_memory(error: MemoryError) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from neural_brane.cli import options as o
 from neural_brane.cli.console import echo
 from neural_brane.cli.parameters import parse_settings
+from neural_brane.cli.stopping import telling_what_is_kept
 from neural_brane.cli.tables import Tables, read, takes_tables
 from neural_brane.methods import find_method
 
@@ -52,9 +53,10 @@ def embed(
     from neural_brane import datasets
     from neural_brane.cli.estimate import answer
     from neural_brane.cli.log import log_to
+    from neural_brane.errors import CheckpointError
     from neural_brane.estimation import look_at
     from neural_brane.io import VectorFile
-    from neural_brane.io.atomic import check_distinct
+    from neural_brane.io.atomic import check_distinct, check_writable
     from neural_brane.methods._memory import check_room
     from neural_brane.tune.tuned import tuned_parameters
 
@@ -69,6 +71,8 @@ def embed(
         {"--attributes": attributes, "--labels": labels, "--nodes": tables.nodes, **datasets.source_files(source)},
     )
     file = VectorFile(output)
+    if (target := getattr(model, "checkpoint", None)) is not None:
+        check_writable(target, CheckpointError)
     log_to(log)
     rules = {"duplicates": duplicates, "self_loops": self_loops}
 
@@ -84,8 +88,9 @@ def embed(
     graph = found.graph or read_source()
     file.check_ids(graph.ids)
     file.check_size(graph.ids, model.dim)
-    train(model, graph)
-    file.write(graph.ids, model.blocks, dim=model.dim, provenance=model.provenance(), layer=model.layer_)
+    with telling_what_is_kept(model):
+        train(model, graph)
+        file.write(graph.ids, model.blocks, dim=model.dim, provenance=model.provenance(), layer=model.layer_)
     seconds = time.perf_counter() - start
     echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(output)}) in {seconds:.1f} s")
 

@@ -2,17 +2,19 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import ParameterError
+from neural_brane.checkpoint import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.kernels.model import padded, zeros
 from neural_brane.kernels.sgns import cpu as sgns
+from neural_brane.methods._divergence import require_finite
 from neural_brane.methods._memory import SINGLE
 from neural_brane.methods.base import Embedder, Vectors
 from neural_brane.methods.parameters import shared, whole
@@ -24,6 +26,7 @@ CHUNK_PAIRS = 500_000  # drawn, sorted and trained at a time: enough for many in
 PAIRS_PER_ROW = 16  # in a chunk, where there are tiles: with more, a row would see one bucket for too long
 MIXED_PAIRS = 2_000_000  # of walks, drawn at a time and dealt to chunks
 BLOCK_ROWS = 65_536  # filled with random numbers at a time
+LOOKED_AT = 1_024  # source rows of a step that are looked at for numbers that are none: those spread at once
 
 
 class Corpus(NamedTuple):
@@ -111,7 +114,12 @@ Part = tuple[Corpus, SkipGram]  # a source of pairs, and the tables it trains
 
 
 class SkipGramEmbedder(Embedder):
-    """A method whose vectors are the source table of skip-gram."""
+    """A method whose vectors are the source table of skip-gram.
+
+    A longer run is another one from its first step on, because the learning rate falls to the end.
+    """
+
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
         with cpu.threads(self.threads):
@@ -148,7 +156,7 @@ class EdgeSkipGram(SkipGramEmbedder):
 
     def _train(self, parts: Sequence[Part]) -> None:
         meter = Meter(self.progress, sum(corpus.total for corpus, _ in parts), "edges")
-        train(parts, learning_rate=self.learning_rate, meter=meter)
+        train(parts, learning_rate=self.learning_rate, meter=meter, stage=self._stages.stage("tables"))
 
 
 def two_seeds(seed: int) -> tuple[int, int]:
@@ -162,7 +170,7 @@ def edges_of(matrix: sparse.csr_array, samples: int, seed: int) -> Corpus:
     return Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1)
 
 
-def train(parts: Sequence[Part], *, learning_rate: float, epochs: int = 1, meter: Meter) -> None:
+def train(parts: Sequence[Part], *, learning_rate: float, epochs: int = 1, meter: Meter, stage: Stage) -> None:
     """Train all parts side by side, some pairs of each in turn, while the rate falls evenly to zero."""
     chunks = max(
         1,
@@ -173,15 +181,28 @@ def train(parts: Sequence[Part], *, learning_rate: float, epochs: int = 1, meter
     )
     total = sum(corpus.total for corpus, _ in parts)
     steps = chunks * epochs
-    for step in range(steps):
+    meter.resume(total * stage.position // chunks)
+    numbers = {"drawn": [0] * len(parts)}
+    for step in stage.steps(steps, _tables(parts), numbers):
         rates = learning_rate * (1 - step / steps), learning_rate * (1 - (step + 1) / steps)
         epoch, chunk = divmod(step, chunks)
-        for corpus, model in parts:
-            first, last = (epoch * corpus.total + corpus.total * at // chunks for at in (chunk, chunk + 1))
-            model.train(corpus.draw(first, last - first), *rates)
+        for at, (corpus, model) in enumerate(parts):
+            first, last = (epoch * corpus.total + corpus.total * at_chunk // chunks for at_chunk in (chunk, chunk + 1))
+            model.drawn = numbers["drawn"][at]
+            pairs = corpus.draw(first, last - first)
+            model.train(pairs, *rates)
+            numbers["drawn"][at] = model.drawn
+            seen = model.source[model.sorter.sources.place[pairs[-LOOKED_AT:, 0]]]
+            require_finite({"vectors": seen}, f"step {step + 1} of {steps}", learning_rate=learning_rate)
         meter.advance(total * (step + 1) // chunks - meter.done, epoch=1 + epoch)
-    for _, model in parts:
-        if not np.isfinite(model.source).all():
-            raise ParameterError(
-                f"training diverged: some vectors are no longer numbers; lower learning_rate={learning_rate}"
-            )
+    require_finite(_tables(parts), f"step {steps} of {steps}", learning_rate=learning_rate)
+
+
+def _tables(parts: Sequence[Part]) -> dict[str, np.ndarray]:
+    """Every table of the parts once, by name."""
+    tables: dict[str, np.ndarray] = {}
+    for at, (_, model) in enumerate(parts):
+        for name, table in ((f"source {at}", model.source), (f"target {at}", model.target)):
+            if not any(table is other for other in tables.values()):
+                tables[name] = table
+    return tables

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane import __version__
+from neural_brane.checkpoint import Stages, kept_seed
 from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import GraphError, NotFittedError, ParameterError
 from neural_brane.graph import AttributedGraph
@@ -19,6 +20,7 @@ from neural_brane.graph.ids import locate
 from neural_brane.graph.sizes import Sizes
 from neural_brane.methods._memory import Moments, check_room
 from neural_brane.methods.devices import resolve
+from neural_brane.methods.keeping import keeping
 from neural_brane.methods.notices import tell_ignored_amounts, tell_zero_vectors
 from neural_brane.methods.parameters import Parametrised, shared
 from neural_brane.progress import Reporter
@@ -42,6 +44,8 @@ class Embedder(Parametrised, ABC):
     similarity: ClassVar[str] = "cosine"  # how the method means two vectors to be compared: cosine, dot or distance
     extra: ClassVar[str | None] = None  # the optional part of the installation it needs, as in neural-brane[torch]
     packages: ClassVar[tuple[str, ...]] = ("torch",)  # that training on a GPU needs
+    prolongs: ClassVar[tuple[str, ...]] = ()  # parameters that may grow where a run goes on from its checkpoint
+    _stages = Stages()  # that it trains in; `fit` gives a training those of its checkpoint
 
     dim: int = shared("dim", default=150)
     seed: int | None = shared("seed", default=None)
@@ -64,7 +68,10 @@ class Embedder(Parametrised, ABC):
         if method._ignores_amounts():
             tell_ignored_amounts(checked, method.title)
         check_room(method, Sizes.of(checked))
-        self._fitted = Fitted(method, checked, method._learn(checked, cast(int, method.seed)))
+        with keeping(method, lambda: summarise(checked)) as method._stages:
+            learned = method._learn(checked, cast(int, method.seed))
+        del method._stages  # and the states it holds
+        self._fitted = Fitted(method, checked, learned)
         return self
 
     def fit_transform(self, graph: Source, y: None = None) -> Embedding:
@@ -121,8 +128,12 @@ class Embedder(Parametrised, ABC):
         return {}
 
     def _in_force(self, graph: AttributedGraph) -> Self:
-        """A copy that trains: every parameter checked, a seed drawn where none is given, the device chosen."""
+        """A copy that trains: every parameter checked, the device chosen; a seed that is not given is the checkpoint's,
+        or drawn.
+        """
         values = self.parameters_for(graph)
+        if values["seed"] is None and values.get("checkpoint") is not None:
+            values["seed"] = kept_seed(values["checkpoint"])
         if values["seed"] is None:
             values["seed"] = secrets.randbits(63)
         if "device" in values:

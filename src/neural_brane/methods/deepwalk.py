@@ -74,10 +74,7 @@ class DeepWalk(SkipGramEmbedder):
 
     def learn(self, walks: Callable[[int, int], np.ndarray], total: int, nodes: int, seed: int) -> np.ndarray:
         """Vectors (nodes, dim) from walks(first, count), of which there are `total`."""
-        visits = np.zeros(nodes, np.int64)
-        for first in range(0, total, WALKS):
-            some = walks(first, min(WALKS, total - first))
-            visits += np.bincount(some[some >= 0], minlength=nodes)
+        visits = self._stages.once("visits", lambda: count_visits(walks, total, nodes))
 
         def draw(first: int, count: int) -> np.ndarray:
             return window_pairs(walks(first % total, count), window=self.window, seed=seed, first=first)
@@ -85,5 +82,15 @@ class DeepWalk(SkipGramEmbedder):
         corpus = Corpus(draw, total, pairs=self.walk_length * (self.window + 1))
         model = SkipGram(visits, visits, dim=self.dim, negatives=self.negatives, seed=seed)
         meter = Meter(self.progress, total * self.epochs, "walks", epochs=self.epochs)
-        train([(corpus, model)], learning_rate=self.learning_rate, epochs=self.epochs, meter=meter)
+        stage = self._stages.stage("tables")
+        train([(corpus, model)], learning_rate=self.learning_rate, epochs=self.epochs, meter=meter, stage=stage)
         return model.vectors
+
+
+def count_visits(walks: Callable[[int, int], np.ndarray], total: int, nodes: int) -> np.ndarray:
+    """How often walks(first, count), of which there are `total`, come to each node."""
+    visits = np.zeros(nodes, np.int64)
+    for first in range(0, total, WALKS):
+        some = walks(first, min(WALKS, total - first))
+        visits += np.bincount(some[some >= 0], minlength=nodes)
+    return visits

@@ -32,6 +32,8 @@ class DeepWalkNNMF(DeepWalk):
     growth = "time: that of deepwalk and that of nnmf; memory: edges + attribute entries + nodes × dim"
     paper = "Perozzi, Al-Rfou, Skiena: DeepWalk, 2014; Lee, Seung: Non-negative matrix factorization, 2001"
 
+    prolongs = ("nnmf_epochs",)
+
     nnmf_epochs: int = whole("How many times NNMF's factors are updated.", default=200)
 
     def parameters_in_force(self) -> dict[str, Any]:
@@ -56,8 +58,8 @@ class DeepWalkNNMF(DeepWalk):
     def _methods(self) -> tuple[DeepWalk, NNMF]:
         """The two, each with half the width."""
         half = self.dim // 2
-        walks = self.get_params() | {"dim": half, "progress": self._part(1)}
-        walks.pop("nnmf_epochs")
+        settings = self.get_params() | {"dim": half, "progress": self._part(1)}
+        settings.pop("nnmf_epochs")
         nnmf = NNMF(
             dim=self.dim - half,
             epochs=self.nnmf_epochs,
@@ -65,11 +67,15 @@ class DeepWalkNNMF(DeepWalk):
             threads=self.threads,
             progress=self._part(2),
         )
-        return DeepWalk(**walks), nnmf
+        return DeepWalk(**settings), nnmf
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
         require_no_negatives(graph, self.title)  # before the walks, which take long
-        return Vectors(np.hstack([part.fit(graph).vectors_ for part in self._methods()]))
+        halves = []
+        for part in self._methods():
+            part._stages = self._stages.within(part.title)
+            halves.append(part._learn(graph, seed).vectors)
+        return Vectors(np.hstack(halves))
 
     def _part(self, part: int) -> Reporter | None:
         """Progress of one of the two methods as that of the whole, in percent."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,7 @@ class Graph2Gauss(InductiveEmbedder):
     paper = "Bojchevski, Günnemann: Deep Gaussian embedding of graphs, 2018"
     similarity = "distance"  # of the means: it is trained on the divergence of two Gaussians
     extra = "torch"
+    prolongs = ("epochs",)
 
     hidden: int = whole("Width of the ReLU layer.", default=512)
     hops: int = choice(
@@ -92,6 +94,7 @@ class Graph2Gauss(InductiveEmbedder):
         "links are learned from, and the number is fixed: on small graphs many more steps make worse vectors.",
     )
     device: str = shared("device", default="auto")
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         backend.import_torch()
@@ -125,18 +128,17 @@ class Graph2Gauss(InductiveEmbedder):
 
     def _train(self, sampler: HopSampler, attributes: backend.SparseRows, weights: Weights) -> list[float]:
         """Train the weights in place; returns the loss of every epoch."""
-        adam = backend.import_torch().optim.Adam(weights, lr=self.learning_rate, fused=True)
+        descent, stage = backend.Descent(weights, self.learning_rate), self._stages.stage("weights")
+        numbers: dict[str, Any] = {"losses": []}
+        descent.restore(stage, numbers)
+        losses: list[float] = numbers["losses"]
         meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
-        losses: list[float] = []
-        for epoch in range(1, self.epochs + 1):
-            triplets = self._triplets(sampler, epoch - 1)
-            adam.zero_grad()
-            loss = rank_loss(*gaussians(weights, attributes), triplets)
-            loss.backward()
-            adam.step()
-            losses.append(loss.item())
-            backend.require_finite(losses[-1], epoch, self.learning_rate)
-            meter.advance(epoch=epoch, loss=losses[-1])
+        meter.resume(stage.position)
+        for epoch in stage.steps(self.epochs, descent.arrays, numbers):
+            loss = rank_loss(*gaussians(weights, attributes), self._triplets(sampler, epoch))
+            losses.append(descent.step(loss, epoch + 1))
+            meter.advance(epoch=epoch + 1, loss=losses[-1])
+        descent.require_finite(self.epochs)
         return losses
 
     def _triplets(self, sampler: HopSampler, epoch: int) -> Triplets:

@@ -5,10 +5,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from neural_brane.checkpoint import Stage
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.sizes import Sizes
 from neural_brane.linalg import inverse_frequency, map_threads, weigh
+from neural_brane.methods._divergence import require_finite
 from neural_brane.methods._factorisation import Factorisation
 from neural_brane.methods._memory import SINGLE, WEIGHED, Moments
 from neural_brane.methods.parameters import shared
@@ -16,6 +18,7 @@ from neural_brane.progress import Meter
 
 BLOCK_ROWS = 8_192  # updated at a time by one thread
 FADED = np.float32(1e-12)  # below, a number becomes zero: it would shrink on to a denormal, a hundred times slower
+ADVICE = "scale the weights of edges and the values of attributes, whose squares are too large, and use none below 0"
 Blocks = list[tuple[slice, sparse.csr_array]]
 
 
@@ -65,7 +68,8 @@ class NNMF(Factorisation):
     def _factorise(self, graph: AttributedGraph, seed: int) -> Parts:
         require_no_negatives(graph, self.title)
         meter = Meter(self.progress, self.epochs, "steps")
-        nodes, parts = factorise(stacked(graph), self.dim, self.epochs, seed, self.threads, meter)
+        stage = self._stages.stage("factors")
+        nodes, parts = factorise(stacked(graph), self.dim, self.epochs, seed, self.threads, meter, stage)
         return Parts(nodes * np.linalg.norm(parts, axis=0), parts.T)
 
 
@@ -90,15 +94,20 @@ def factorise(
     seed: int,
     threads: int | None,
     meter: Meter,
+    stage: Stage,
     block_rows: int = BLOCK_ROWS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """W (rows, rank) and Hᵀ (columns, rank) after some epochs, which update W and then H."""
     nodes, parts = start(matrix, rank, seed)
     rows, columns = _blocks(matrix, block_rows), _blocks(matrix.T.tocsr(), block_rows)
-    for _ in range(epochs):
-        _update(nodes, parts, rows, threads)
+    factors = {"W": nodes, "H": parts}
+    meter.resume(stage.position)
+    for epoch in stage.steps(epochs, factors):
+        squares = _update(nodes, parts, rows, threads)
         _update(parts, nodes, columns, threads)
+        require_finite({"the squares of H": squares}, f"epoch {epoch + 1}", ADVICE)  # and so of all of H
         meter.advance()
+    require_finite(factors, f"epoch {epochs}", ADVICE)
     return nodes, parts
 
 
@@ -123,8 +132,11 @@ def _blocks(matrix: sparse.csr_array, rows: int) -> Blocks:
     return [(place, matrix[place]) for place in places]
 
 
-def _update(factor: np.ndarray, other: np.ndarray, blocks: Blocks, threads: int | None) -> None:
-    """Multiply one factor, in place, by the ratio of the matrix to the product of both factors."""
+def _update(factor: np.ndarray, other: np.ndarray, blocks: Blocks, threads: int | None) -> np.ndarray:
+    """Multiply one factor, in place, by the ratio of the matrix to the product of both factors.
+
+    Returns the inner products of the other's columns.
+    """
     squares = other.T @ other
 
     def update(block: tuple[slice, sparse.csr_array]) -> None:
@@ -135,3 +147,4 @@ def _update(factor: np.ndarray, other: np.ndarray, blocks: Blocks, threads: int 
         factor[place] = np.where(updated < FADED, 0, updated)
 
     list(map_threads(update, blocks, threads))
+    return squares

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neural_brane.checkpoint import Checkpoint
 from neural_brane.embedding import Layer, find_pairs, inner_products
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
@@ -29,11 +28,6 @@ from neural_brane.methods.neural_brane.recipes import ATTRIBUTE_SHARE, RECIPES, 
 from neural_brane.methods.neural_brane.schedule import schedule
 from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
 from neural_brane.sampling.triplet_tables import can_rank
-
-# May differ from those of the run that is gone on with: what is trained does not depend on them.
-RESUMABLE = {"epochs", "tolerance", "output", "recipe"} | {
-    "hop_weights", "link_weight", "learned_weight", "length", "centre", "score_steps",
-}  # fmt: skip
 
 
 class Learned(NamedTuple):
@@ -77,6 +71,7 @@ class NeuralBrane(Embedder):
     paper = "Dave, Zhang, Chen, Al Hasan: Neural-Brane, 2018"
     packages = ("torch", "triton")
     needs_links = False  # its spectral part does without
+    prolongs = ("epochs", "tolerance")  # the latter as long as no epoch so far would have been the last
 
     recipe: str = choice(
         "Decides the parameters left as None: default, released (the authors' program) or paper (its text).",
@@ -206,12 +201,14 @@ class NeuralBrane(Embedder):
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         settings = self.get_params()
         width, nodes = settings["spectral_dim"], len(graph)
-        spectral = spectral_part(graph, settings, seed) if width else np.empty((nodes, 0), np.float32)
-        part = learn(graph, settings, seed, self._checkpoint(graph)) if width < self.dim else None
+        spectral = np.empty((nodes, 0), np.float32)
+        if width:
+            spectral = self._stages.once("spectral part", lambda: spectral_part(graph, settings, seed))
+        part = learn(graph, settings, seed, self._stages.stage("learned part")) if width < self.dim else None
         vectors, centre = join(spectral, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         layer = None
         if settings["length"] and self.score_steps and can_rank(graph.adjacency):
-            layer = train_layer(vectors, graph, seed, settings)
+            layer = train_layer(vectors, graph, seed, settings, self._stages.stage("layer"))
         elif part and settings["output"] == "pooled" and not settings["length"]:
             layer = fold_layer(part.model, centre)
         return Learned(vectors, layer, part)
@@ -232,13 +229,6 @@ class NeuralBrane(Embedder):
         """The parameters in force for a graph of these sizes, before it is there."""
         values = self.parameters_in_force()
         return values | schedule(sizes.nodes, {name: value for name, value in values.items() if value is not None})
-
-    def _checkpoint(self, graph: AttributedGraph) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        settings = self.deciding_parameters() | {"seed": self.seed}
-        same = {name: value for name, value in settings.items() if name not in RESUMABLE}
-        return Checkpoint(self.checkpoint, same | {"data": graph.digest()})
 
     def _facts(self, graph: AttributedGraph, learned: Learned) -> dict[str, Any]:
         if learned.part is None:
@@ -286,5 +276,3 @@ def _check(values: dict[str, Any], learned: int) -> None:
         shrinks = 2 * kernel.table_rate * kernel.parameter_l2 < 1
         too_large = f"a smaller number: a batch of {values['batch_size']} would shrink rows below nothing"
         require(shrinks, "l2", values["l2"], too_large)
-    seeded = values["checkpoint"] is None or values["seed"] is not None
-    require(seeded, "seed", None, "a number when there is a checkpoint, to go on with")
