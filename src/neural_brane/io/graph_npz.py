@@ -43,6 +43,8 @@ def write_graph_npz(
         arrays |= {f"{prefix}_{part}": np.asarray(getattr(matrix, part)) for part in PARTS}
     if graph.labels is not None:
         arrays["labels"] = graph.labels
+    if graph.encoder is not None:
+        arrays["encoder"] = np.frombuffer(json.dumps(graph.encoder.as_dict()).encode(), np.uint8)
     with atomic(path) as draft:
         (np.savez_compressed if compress else np.savez)(draft, **arrays)  # type: ignore[arg-type]
 
@@ -70,7 +72,7 @@ def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: Se
             adjacency, attributes, **names, duplicates=duplicates, self_loops=self_loops, name=path.stem
         )
         return graph if encoder is None else graph.encoded(Encoder.from_dict(json.loads(encoder)))
-    except ValueError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise GraphError(f"{path}: array 'encoder' is not JSON ({error}); write the graph again") from None
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
