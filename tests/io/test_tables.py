@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from neural_brane.datasets import read, read_labels
-from neural_brane.errors import DatasetError, GraphError
+from neural_brane.errors import DatasetError, GraphError, ParameterError
 from neural_brane.io import read_graph, read_label_table, write_graph
 
 EDGES = pl.DataFrame({"from": ["ann", "bob", "cid"], "to": ["bob", "cid", "dan"], "weight": [1.0, 2.5, 1.0]})
@@ -72,12 +72,20 @@ def test_an_npz_keeps_the_encoder_and_a_damaged_one_is_refused(table, tmp_path):
     other["columns"] = other["columns"][:2]
     for damaged, said in (
         (b"{", "array 'encoder' is not JSON"),
+        (b"\xff{", "array 'encoder' is not JSON"),
         (b"[]", "this is not an encoder of columns"),
         (json.dumps(other).encode(), "the encoder gives 3 attributes, which are not the"),
     ):
         np.savez(tmp_path / "bad.npz", **kept | {"encoder": np.frombuffer(damaged, np.uint8)})
         with pytest.raises(GraphError, match=r"bad\.npz: " + said):
             read_graph(tmp_path / "bad.npz")
+
+
+def test_a_rule_that_makes_no_sense_is_not_blamed_on_the_encoder(table, tmp_path):
+    edges, people = table("csv")
+    write_graph(read(edges, nodes=people), tmp_path / "g.npz")
+    with pytest.raises(ParameterError, match="duplicates is 'least'"):
+        read_graph(tmp_path / "g.npz", duplicates="least")
 
 
 def test_a_graph_without_an_encoder_is_written_as_before(tmp_path):

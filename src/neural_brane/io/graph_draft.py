@@ -26,6 +26,7 @@ from neural_brane.graph.labels import node_labels
 from neural_brane.graph.node_data import encode_table
 
 ATTRIBUTES = "attributes"
+SMALLEST, LARGEST = 2.0**-150, 2.0**128 - 2.0**103  # what lies between is neither 0 nor infinite as float32
 
 
 class Rules(NamedTuple):
@@ -68,13 +69,12 @@ class GraphDraft:
         if source is None or target is None:
             self.fail(line, "an edge lacks its source or its target; give it both")
         try:
-            self.weights.append(1.0 if weight is None else float(weight))
+            number = 1.0 if weight is None else float(weight)
         except (TypeError, ValueError, OverflowError):
             self.fail(line, f"the weight of an edge is {weight!r}; give a number above 0")
-        with np.errstate(over="ignore", under="ignore"):
-            single = np.float32(self.weights[-1])
-        if not 0 < single < np.inf:
+        if not SMALLEST < number < LARGEST:
             self.fail(line, f"the weight of an edge is {weight!r}; give a number above 0 that float32 can hold")
+        self.weights.append(number)
         self.ends.extend(self.rows.setdefault(word, len(self.rows)) for word in (source, target))
 
     def value(self, row: int, key: str, value: Any) -> None:

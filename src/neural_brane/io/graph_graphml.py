@@ -53,8 +53,8 @@ class _Document:
                 self.draft.fail(line, "a node lacks its id; give it one")
             self.open.append(("node", self.draft.node(attributes["id"], line)))
         elif name == "edge":
-            ends = {end: attributes.get(end) for end in ("source", "target")}
-            self.open.append(("edge", ends | {"weight": self._default("edge", "weight")}))
+            ends = {"source": attributes.get("source"), "target": attributes.get("target"), "weight": None}
+            self.open.append(("edge", ends))
         elif name == "hyperedge":
             self.draft.fail(line, "a hyperedge joins several nodes at once; write it as edges between two each")
 
@@ -67,6 +67,8 @@ class _Document:
         elif name in ("graph", "node", "edge") and self.open:
             kind, what = self.open.pop()
             if kind == "edge":
+                if what["weight"] is None:
+                    what["weight"] = self._default("edge", "weight")
                 self.draft.edge(**what, line=line)
 
     def _take(self, text: str, line: int) -> None:

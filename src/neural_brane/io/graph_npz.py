@@ -68,7 +68,7 @@ def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: Se
             adjacency, attributes, **names, duplicates=duplicates, self_loops=self_loops, name=path.stem
         )
         return graph if encoder is None else graph.encoded(Encoder.from_dict(json.loads(encoder)))
-    except ValueError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise GraphError(f"{path}: array 'encoder' is not JSON ({error}); write the graph again") from None
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
