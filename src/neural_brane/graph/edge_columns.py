@@ -65,14 +65,19 @@ class EdgeColumns:
 
         Strings are numbered as they appear: two of the first edge, two of the second, ...
         """
-        import polars as pl
-
         if self.source.dtype.is_integer():
             codes, ids = encode(np.stack([self.source.to_numpy(), self.target.to_numpy()], axis=1).ravel())
         else:
-            both = pl.concat([self.source, self.target])
-            codes, ids = encode(both.gather(np.arange(len(both)).reshape(2, -1).T.ravel()))
+            codes, ids = encode(side_by_side(self.source, self.target))
         return codes.reshape(-1, 2), ids
+
+
+def side_by_side(source: pl.Series, target: pl.Series) -> pl.Series:
+    """The ends of all edges in one series: two of the first edge, two of the second, ..."""
+    import polars as pl
+
+    both = pl.concat([source, target])
+    return both.gather(np.arange(len(both)).reshape(2, -1).T.ravel())
 
 
 def choose_columns(

@@ -13,6 +13,8 @@ from neural_brane.graph.missing import as_array, is_missing
 if TYPE_CHECKING:
     import polars as pl
 
+MANY, SLICE = 100_000, 500_000
+LARGE = 4_000_000  # strings from which compiled code is faster than it takes to load
 LARGEST = int(np.iinfo(np.int64).max)
 NAMELESS = (bool, np.bool_, float, np.floating, complex, np.complexfloating)
 # An integer written the usual way. '007' and '+7' are names: as numbers they would collide with 7.
@@ -91,16 +93,19 @@ def _names_of_objects(array: np.ndarray, error: type[BraneError], where: Callabl
     return np.array(words)
 
 
-def encode(values: np.ndarray | pl.Series) -> tuple[np.ndarray, np.ndarray]:
+def encode(values: np.ndarray | pl.Series, *, large: int = LARGE) -> tuple[np.ndarray, np.ndarray]:
     """Number the distinct values: return a code per value, and the values in code order.
 
-    Integers are numbered in increasing order, strings by first appearance.
+    Integers are numbered in increasing order, strings by first appearance. From `large` strings on, compiled code does
+    the same in less time.
     """
     import polars as pl
 
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         return _encode_integers(values)
     texts = pl.Series(values, dtype=pl.String)
+    if len(texts) >= large:
+        return _encode_many(texts)
     # Equal strings share a category, and integers sort far faster than strings do.
     categories = texts.cast(pl.Categorical).to_physical().to_numpy()
     _, first, codes = np.unique(categories, return_index=True, return_inverse=True)
@@ -108,6 +113,16 @@ def encode(values: np.ndarray | pl.Series) -> tuple[np.ndarray, np.ndarray]:
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return rank[codes], texts.gather(first[order]).to_numpy().astype(str)
+
+
+def _encode_many(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Number many strings, a slice of them at a time."""
+    from neural_brane.graph.numbering import Numbering, names_of
+
+    numbering = Numbering()
+    for at in range(0, len(texts), SLICE):
+        numbering.add(names_of(texts.slice(at, SLICE)))
+    return numbering.finish()
 
 
 def _encode_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -143,6 +158,11 @@ def repeated(ids: np.ndarray) -> Any | None:
     """Return an id that occurs twice, or None when all are distinct."""
     if len(ids) < 2 or (ids.dtype.kind == "i" and bool((ids[1:] > ids[:-1]).all())):
         return None
+    if len(ids) > MANY and ids.dtype.kind == "U":
+        import polars as pl
+
+        if pl.Series(ids).n_unique() == len(ids):  # many times faster than to sort them
+            return None
     ordered = np.sort(ids)
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])
     return ordered[twice[0]].item() if len(twice) else None

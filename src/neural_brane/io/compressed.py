@@ -25,6 +25,8 @@ RATIO = 200  # text that people keep shrinks to a tenth; what shrinks to less th
 class Unpacked:
     """A file opened for reading; gzip and zstd are recognised by their first bytes and undone.
 
+    `size` is that of the file as it lies there, 0 where it is not known.
+
     `path` may be "-", standard input. `what` names the file in messages, as in "node table". Reading more than
     `limit` bytes is refused: by default half of the memory that is free and, of a compressed file, 200 times its size.
     """
@@ -44,7 +46,8 @@ class Unpacked:
         except OSError as error:
             raise GraphError(f"{path}: cannot be read ({error.strerror}); make the {what} readable") from error
         self.packing = "gzip" if first.startswith(GZIP) else "zstd" if first == ZSTD else ""
-        self._limit = _limit(self._packed, bool(self.packing)) if limit is None else limit
+        self.size = _size(self._packed)
+        self._limit = _limit(self.size, bool(self.packing)) if limit is None else limit
         self._plain = _unpack(self._packed, self.packing, self.path)
 
     def __enter__(self) -> Self:
@@ -135,11 +138,15 @@ def _zstd(path: Path) -> Any:
     raise DependencyError(f"{path}: is compressed with zstd, which needs a package; run: pip install backports.zstd")
 
 
-def _limit(packed: io.BufferedReader, compressed: bool) -> int:
+def _size(packed: io.BufferedReader) -> int:
+    """The bytes of a file, 0 where they are not known."""
+    try:
+        return os.fstat(packed.fileno()).st_size
+    except (OSError, ValueError):  # standard input in a test, say
+        return 0
+
+
+def _limit(size: int, compressed: bool) -> int:
     """Half of the memory, and of a compressed file no more than `RATIO` times its size."""
     memory = (available() or 1 << 35) // 2
-    try:
-        size = os.fstat(packed.fileno()).st_size
-    except (OSError, ValueError):  # standard input in a test, say
-        size = 0
     return max(SMALL, min(memory, RATIO * size)) if compressed and size else memory

@@ -9,9 +9,11 @@ import numpy as np
 
 from neural_brane.graph.edge_columns import edge_columns
 from neural_brane.io.compressed import Unpacked
-from neural_brane.io.frames import read_frame
+from neural_brane.io.frames import TableReader, read_frame
 
 WHAT = "table of edges"
+LARGE = 1 << 25  # bytes from which compiled code is faster than it takes to load
+PACKED = 4  # a compressed file counts as this many times its size
 
 
 class EdgeOptions(TypedDict, total=False):
@@ -43,11 +45,18 @@ class Edges:
     doubt: str = ""
 
 
-def read_edge_table(file: Unpacked, **options: Unpack[EdgeOptions]) -> Edges:
-    """Read the edges of a table."""
-    columns = {name: options.pop(name, None) for name in ("source", "target", "weight")}  # type: ignore[misc]
-    table = read_frame(file, what=WHAT, **options)  # type: ignore[misc]
-    where = str(file.path)
-    found = edge_columns(table.frame, where=where, first_line=table.first_line, lines=table.lines, **columns)
+def read_edge_table(file: Unpacked, *, large: int = LARGE, **options: Unpack[EdgeOptions]) -> Edges:
+    """Read the edges of a table; one of text with `large` bytes or more is read block by block."""
+    columns = {"source": options.get("source"), "target": options.get("target"), "weight": options.get("weight")}
+    header = options.get("header")
+    if file.size >= (large // PACKED if file.packing else large):
+        reader = TableReader(file, what=WHAT, header=header)
+        if reader.dialect is not None:
+            from neural_brane.io.edge_blocks import read_edge_blocks
+
+            return read_edge_blocks(reader, columns)
+    table = read_frame(file, what=WHAT, header=header)
+    place = {"where": str(file.path), "first_line": table.first_line, "lines": table.lines}
+    found = edge_columns(table.frame, **columns, **place)  # type: ignore[arg-type]
     ends, ids = found.number()
     return Edges(ids, ends, found.weights, 0, f"{table.told}; {found.told}")

@@ -91,9 +91,9 @@ def read_frame(
         path, what=what, header=header, separator=separator, encoding=encoding, limit=limit, titled=titled
     ) as reader:
         pieces = list(reader.pieces())
-        told, path = reader.told, reader.path
+        told, path, under = reader.told, reader.path, reader.dialect is not None and reader.dialect.titles
     if not sum(len(piece.frame) for piece in pieces):
-        raise GraphError(f"{path}: the {what} has no rows{' under its titles' if pieces else ''}; give at least one")
+        raise GraphError(f"{path}: the {what} has no rows{' under its titles' if under else ''}; give at least one")
     lines = None
     if any(piece.lines is not None for piece in pieces):
         lines = np.concatenate([piece_lines(piece) for piece in pieces])
@@ -131,16 +131,24 @@ class TableReader:
         self._file = path if isinstance(path, Unpacked) else Unpacked(path, what, limit=limit)
         self._block = block
         self.path = self._file.path
+        self.dialect: Dialect | None = None
+        self._skipped = 0
+        try:
+            self._recognise(header, titled, separator, encoding)
+        except BaseException:
+            self._file.__exit__()
+            raise
+
+    def _recognise(self, header: bool | None, titled: bool, separator: str | None, encoding: str | None) -> None:
+        """Find out what the file is and, of text, how it is written."""
         head = self._file.head(HEAD)
         self.content = recognise(head, None if encoding is None else named_encoding(encoding))
-        self._dialect: Dialect | None = None
-        self._skipped = 0
         if not head.strip():
-            raise GraphError(f"{self.path}: the {what} is empty; write one entry per line")
+            raise GraphError(f"{self.path}: the {self._file.what} is empty; write one entry per line")
         if self.content.kind == "text":
-            self._dialect, self._skipped = _find_dialect(self._file, self.content.text, header, titled, separator)
+            self.dialect, self._skipped = _find_dialect(self._file, self.content.text, header, titled, separator)
         elif self.content.kind not in TYPED:
-            raise GraphError(f"{self.path}: the {what} is a {self.content.kind} file; {self.content.advice}")
+            raise GraphError(f"{self.path}: the {self._file.what} is a {self.content.kind} file; {self.content.advice}")
 
     def __enter__(self) -> Self:
         return self
@@ -152,10 +160,10 @@ class TableReader:
     def told(self) -> str:
         """How the file is read, in words: format, separator, header, encoding, compression."""
         words = [TYPED.get(self.content.kind, "text")]
-        if self._dialect is not None:
-            name = {",": "CSV", "\t": "TSV"}.get(self._dialect.separator, "text")
-            words = [f"{name} {self._dialect.told}" if self._dialect.columns > 1 else f"text in {self._dialect.told}"]
-            comments = self._skipped - bool(self._dialect.titles)
+        if self.dialect is not None:
+            name = {",": "CSV", "\t": "TSV"}.get(self.dialect.separator, "text")
+            words = [f"{name} {self.dialect.told}" if self.dialect.columns > 1 else f"text in {self.dialect.told}"]
+            comments = self._skipped - bool(self.dialect.titles)
             words += [f"after {comments} comment line{'s' if comments > 1 else ''}"] if comments else []
         if self.content.kind in ("text", "JSON lines"):
             words.append(self.content.encoding.told)
@@ -164,8 +172,10 @@ class TableReader:
     def pieces(self) -> Iterator[Piece]:
         """Yield the rows of the table, a piece of them at a time."""
         kind = self.content.kind
-        if self._dialect is not None:
-            yield from self._text_pieces(self._dialect)
+        if self.dialect is not None:
+            for block in self.blocks():
+                frame, lines = parse_block(self.path, block, self.dialect)
+                yield Piece(frame, block.line, lines)
         elif kind == "JSON lines":
             yield Piece(*read_json_lines(self._file, self._blocks()))
         elif kind == "parquet":
@@ -176,15 +186,16 @@ class TableReader:
     def _blocks(self) -> Iterator[Block]:
         return read_blocks(self._file, self.content.encoding, size=self._block)
 
-    def _text_pieces(self, dialect: Dialect) -> Iterator[Piece]:
+    def blocks(self) -> Iterator[Block]:
+        """Yield the records of a table of text, without comments and titles, a block of whole records at a time."""
         skip = self._skipped
         for block in self._blocks():
             start = 0
             for _ in range(skip):
                 start = block.data.index(b"\n", start) + 1
-            rest, skip = Block(block.data[start:] if start else block.data, block.line + skip), 0
-            frame, lines = parse_block(self._file.path, rest, dialect)
-            yield Piece(frame, rest.line, lines)
+            rest, skip = Block(block.data[start:] if start else block.data, block.line + skip, block.lines - skip), 0
+            if rest.data:
+                yield rest
 
 
 def _find_dialect(

@@ -27,7 +27,7 @@ import numpy as np
 
 from neural_brane.errors import GraphError, ReadingWarning
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble
+from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble_ends
 from neural_brane.graph.build import attribute_matrix
 from neural_brane.io import attributes as attribute_file
 from neural_brane.io import labels as label_file
@@ -53,9 +53,8 @@ def read_graph_text(
     pairs = None if labels is None else label_file.read_pairs(labels)
     ids = _all_ids(path, edges, [part.nodes.to_list() for part in (rows, pairs) if part is not None])
     matrix, names = attribute_matrix(None, None, ids) if rows is None else attribute_file.to_matrix(rows, ids)
-    adjacency = assemble(
-        edges.ends[:, 0], edges.ends[:, 1], edges.weights, len(ids), duplicates=duplicates, self_loops=self_loops
-    )
+    adjacency = assemble_ends(edges.ends, edges.weights, len(ids), duplicates=duplicates, self_loops=self_loops)
+    del edges  # in a large graph, as large as the adjacency
     if adjacency.nnz == 0:
         raise GraphError(f"{path}: all edges are self-loops; keep them (self_loops='keep') or add edges")
     found = None if pairs is None else label_file.to_array(pairs, ids)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from neural_brane.errors import GraphError
 from neural_brane.io.compressed import Unpacked
 
-BLOCK = 1 << 24  # bytes that are read at once
+BLOCK = 1 << 22  # bytes that are read at once
 HEAD = 1 << 16  # bytes from which encodings and formats are guessed
 # The longest come first: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
@@ -29,10 +29,11 @@ class Encoding(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Whole lines as UTF-8, each ended by a line feed; `line` is the number of the first."""
+    """Whole lines as UTF-8, each ended by a line feed; `line` is the number of the first, and `lines` how many."""
 
     data: bytes
     line: int
+    lines: int
 
 
 def find_encoding(head: bytes) -> Encoding:
@@ -78,8 +79,9 @@ def read_blocks(file: Unpacked, encoding: Encoding, *, size: int = BLOCK) -> Ite
             text += b"\n"
         end = len(text) if last else _last_record(text)
         if end:
-            yield Block(text[:end], line)
-            line += text.count(b"\n", 0, end)
+            lines = text.count(b"\n", 0, end)
+            yield Block(text[:end], line, lines)
+            line += lines
         if last:
             return
         kept, data = text[end:], file.read(size)

@@ -24,7 +24,7 @@ def parse_block(path: Path, block: Block, dialect: Dialect) -> tuple[pl.DataFram
     with more or fewer fields than the dialect has columns is refused.
     """
     data = _without_quotes(block.data, dialect.separator) if b'"' in block.data else block.data
-    if data is not None and data.count(dialect.separator.encode()) == data.count(b"\n") * (dialect.columns - 1):
+    if data is not None and data.count(dialect.separator.encode()) == block.lines * (dialect.columns - 1):
         frame = _parse_plain(data, dialect)
         if frame is not None:
             return frame, None
