@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural_brane.errors import BraneError, GraphError
+from neural_brane.forks import check_polars
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,6 +72,7 @@ def locate(ids: np.ndarray, wanted: np.ndarray | pl.Series) -> np.ndarray:
     """
     import polars as pl
 
+    check_polars()
     known, asked = pl.Series("id", ids), pl.Series("id", wanted)
     if known.dtype != asked.dtype:
         known, asked = known.cast(pl.String), asked.cast(pl.String)
