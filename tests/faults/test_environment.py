@@ -117,3 +117,30 @@ def test_neither_optimisation_nor_hashes_nor_locale_change_a_bit():
     plain = run(["-c", code], PYTHONHASHSEED="0")
     other = run(["-O", "-c", code], PYTHONHASHSEED="7", LC_ALL="C", PYTHONUTF8="0")
     assert plain.stdout == other.stdout != ""
+
+
+def test_windows_line_ends_and_names_beyond_ascii_in_a_plain_locale(tmp_path):
+    (tmp_path / "graph.txt").write_bytes("Zoë b\r\nb c\r\nc d\r\n".encode())
+    command = ["embed", str(tmp_path / "graph.txt"), "--method", "propagated-attributes", "--dim", "2", "--seed", "0"]
+    done = run(
+        ["-c", "from neural_brane.cli import main; main()", *command, "-o", str(tmp_path / "vectors.tsv")],
+        LC_ALL="C",
+        PYTHONUTF8="0",
+        PYTHONCOERCECLOCALE="0",
+    )
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "vectors.tsv").read_text(encoding="utf-8").splitlines()
+    assert [line.split("\t")[0] for line in lines] == ["id", "Zoë", "b", "c", "d"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux")
+def test_reading_in_a_forked_process_is_refused_where_it_would_hang(tmp_path):
+    (tmp_path / "graph.txt").write_text("".join(f"n{k} n{k // 2}\n" for k in range(1, 5_000)))
+    code = (
+        "import multiprocessing, sys; from neural_brane import read; read(sys.argv[1])\n"
+        "with multiprocessing.get_context('fork').Pool(1) as pool:\n"
+        "    try:\n        pool.apply(read, (sys.argv[1],))\n"
+        "    except ImportError as error:\n        print(error)"
+    )
+    done = run(["-c", code, str(tmp_path / "graph.txt")])
+    assert "read the graph before the fork" in done.stdout, done.stderr

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural_brane.errors import BraneError, GraphError
+from neural_brane.forks import check_polars
 from neural_brane.graph.missing import as_array, is_missing
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ def locate(ids: np.ndarray | pl.Series, wanted: np.ndarray | pl.Series) -> np.nd
     """
     import polars as pl
 
+    check_polars()
     known, asked = pl.Series("id", ids), pl.Series("id", wanted)
     if known.dtype != asked.dtype:
         known, asked = known.cast(pl.String), asked.cast(pl.String)

@@ -13,6 +13,7 @@ from typing import IO
 import numpy as np
 
 from neural_brane.errors import BraneError
+from neural_brane.forks import check_polars
 from neural_brane.memory import available, require_memory, show_size
 
 BELIEVED = 1_000_000  # as many as this may be claimed without a line or an entry to show for it
@@ -36,6 +37,7 @@ def check_file(path: Path, error: type[BraneError], *, pipe: bool = False) -> No
 
 def read_bytes(path: Path, error: type[BraneError]) -> bytes:
     """All bytes of a file, or of a pipe as far as memory allows; a device, which never ends, is refused."""
+    check_polars()  # which splits it into columns
     check_file(path, error, pipe=True)
     if path.is_file():
         return path.read_bytes()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from neural_brane.errors import DependencyError, GraphError
+from neural_brane.forks import check_polars
 from neural_brane.io.claims import check_file
 from neural_brane.memory import available
 
@@ -32,6 +33,7 @@ class Unpacked:
     """
 
     def __init__(self, path: str | Path, what: str, *, limit: int | None = None) -> None:
+        check_polars()  # which splits it into columns
         self.path = Path(path)
         self.what = what
         self.from_input = str(path) == STANDARD_INPUT
