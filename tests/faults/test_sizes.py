@@ -112,12 +112,12 @@ def test_a_pipe_is_read(tmp_path):
         assert len(read_graph(path)) == 3
 
 
-def test_a_pipe_that_never_ends_is_given_up(tmp_path):
+def test_a_pipe_of_zeros_that_never_ends_is_given_up(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
     with (
         subprocess.Popen(["dd", "if=/dev/zero", f"of={path}", "bs=1M"], stderr=subprocess.DEVNULL),
-        pytest.raises(GraphError, match=r"the pipe gave .* and did not end"),
+        pytest.raises(GraphError, match="the file is binary"),
     ):
         read_graph(path)
 

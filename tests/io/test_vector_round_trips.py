@@ -30,7 +30,7 @@ WITH_SPACES = {
 WITH_LINES = {
     "lines and tabs": ["a\nb", "a\r\nb", "\t", "a\rb", "\n"],
     "nothing": ["", " ", "a", "b", "c"],
-    "controls": ["\x1b[2J", "\x00x", "\x7f", "a\x1cb", "\t\n"],
+    "controls": ["\x1b[2J", "\x01x", "\x7f", "a\x1cb", "\t\n"],
 }
 HOLD = {".npz": 3, ".parquet": 3, ".csv": 3, ".tsv": 2, ".txt": 1, ".w2v": 1}  # how much of it a format takes
 CASES = [

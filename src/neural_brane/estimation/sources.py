@@ -72,7 +72,7 @@ def _archive(path: Path) -> Source | None:
                 with archive.open(member) as stream:
                     headers[member.removesuffix(".npy")] = npy_header(stream)
             rows, columns = _shape(archive, "adj"), _shape(archive, "attr")
-    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, KeyError):
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, KeyError, NotImplementedError, RuntimeError, EOFError):
         return None
     adjacency, attributes = headers.get("adj_data"), headers.get("attr_data")
     if adjacency is None or rows is None:
