@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from neural_brane import methods as _methods
+from neural_brane import writers as _writers
 
 if TYPE_CHECKING:
     from neural_brane.comparison import Comparison, compare
@@ -37,6 +38,9 @@ __all__ = [
     "AttributedGraph", "BraneError", "Comparison", "Embedding", "classify", "compare", "load", "read", "synthetic",
 ]  # fmt: skip
 __all__ += _methods.__all__  # every registered method is public
+
+
+_writers.register_graph_writer(lambda: import_module("neural_brane.io").write_graph)
 
 
 def __getattr__(name: str) -> Any:

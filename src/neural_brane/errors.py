@@ -10,7 +10,7 @@ Every message says what was given, what was expected and how to mend it::
     │   └── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 
-Two warnings have names of their own: UntrainedWarning and ReadingWarning.
+Three warnings have names of their own: UntrainedWarning, ReadingWarning and ZeroVectorWarning.
 """
 
 
@@ -48,3 +48,7 @@ class UntrainedWarning(UserWarning):
 
 class ReadingWarning(UserWarning):
     """A file could be read in two ways; the warning says which was taken."""
+
+
+class ZeroVectorWarning(UserWarning):
+    """Some nodes have the vector zero, which is as near to one node as to any other."""

@@ -89,7 +89,7 @@ def test_the_share_and_the_seed_can_be_chosen(tmp_path):
         (
             "train.txt",
             "pairs.npz",
-            "train.txt: cannot tell its format; name a file ending in .npz, as graphs",
+            "train.txt: cannot tell its format; name a file ending in .npz, .graphml",
         ),
         ("train.npz", "pairs", "pairs: cannot tell its format; name a file ending in .npz, as pairs"),
         ("train.npz", "./train.npz", "--output and --held-out are both train.npz; name two files"),

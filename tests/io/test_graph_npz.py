@@ -123,3 +123,12 @@ def test_files_that_are_no_npz(tmp_path, read_malformed):
         start = archive.getinfo("adj_indices.npy").header_offset + 60
     cut[start : start + 20] = bytes(20)
     assert re.match(r"g\.npz: array 'adj_indices' cannot be read", read_malformed({"g.npz": bytes(cut)}))
+
+
+@pytest.mark.parametrize("bit", [0x20, 0x01], ids=["patched", "encrypted"])
+def test_members_that_zip_cannot_undo(bit, tmp_path, read_malformed):
+    np.savez(tmp_path / "whole.npz", **GOOD)
+    content = bytearray((tmp_path / "whole.npz").read_bytes())
+    content[6] |= bit  # the flags of the first member, here and in the directory at the end
+    content[content.index(b"PK\x01\x02") + 8] |= bit
+    assert read_malformed({"g.npz": bytes(content)}).startswith("g.npz: array 'adj_data' cannot be read (")

@@ -7,7 +7,8 @@ from sklearn.decomposition import NMF
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-from neural_brane import NNMF, synthetic
+from neural_brane import NNMF, AttributedGraph, DeepWalkNNMF, synthetic
+from neural_brane.errors import GraphError
 from neural_brane.methods import nnmf
 from neural_brane.progress import Meter
 
@@ -66,3 +67,11 @@ def test_amounts_are_never_negative_and_nothing_is_held_of_nothing(small_graph):
 def test_golden_value(small_graph):
     vectors = NNMF(dim=4, seed=0).fit_transform(small_graph).vectors
     np.testing.assert_allclose(vectors[0], GOLDEN, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [NNMF, DeepWalkNNMF])
+def test_attributes_below_zero_are_refused(method):
+    bags = {"ann": {"age": 2.0}, "bob": {"age": 1.0, "debt": -3.5}}
+    graph = AttributedGraph.from_edges([("ann", "bob")], attributes=bags)
+    with pytest.raises(GraphError, match=r"attribute 'debt' of node 'bob' is -3\.5, and .*nnmf adds up parts"):
+        method(dim=2).fit(graph)

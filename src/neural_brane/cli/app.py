@@ -28,6 +28,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane datasets                               list the graphs known by name
   brane embed citeseer -o vectors.npz          learn from one of them
   brane embed graph.txt --attributes words.txt -o vectors.tsv
+  brane embed edges.csv --nodes people.csv -o vectors.parquet
   brane inspect edges.csv --nodes people.csv   how your files would be read
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
@@ -47,6 +48,10 @@ Learn one vector per node of a graph, from its links and its attributes.
                       17      databases
                   Ids are integers or names. Spaces, tabs or commas
                   separate; a line that begins with # does not count.
+  tables          CSV, TSV, Parquet, JSON lines or Arrow: one of edges and,
+                  with --nodes, one of nodes, whose columns become attributes
+                      name,age,country
+                      ann,31,IN
   .cites          'cited<TAB>citing' lines; its .content lies beside it
   .npz            arrays {adj,attr}_{data,indices,indptr,shape}, labels, ids
 

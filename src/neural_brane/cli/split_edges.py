@@ -15,7 +15,9 @@ from neural_brane.errors import ParameterError
 @takes_tables
 def split_edges(
     source: o.Source,
-    output: Annotated[Path, Option("--output", "-o", help="File for the graph to train on (.npz).")],
+    output: Annotated[
+        Path, Option("--output", "-o", help="File for the graph to train on (.npz, .graphml, .gexf, .gml, .mtx).")
+    ],
     held_out: Annotated[Path, Option(help="File for the pairs to predict (.npz).")],
     tables: Tables,
     share: Annotated[float, Option(help="Share of the edges to take out.")] = 0.1,

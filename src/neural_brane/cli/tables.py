@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from typer import Option
 
-from neural_brane.cli.options import READING
-
 if TYPE_CHECKING:
     from neural_brane.graph import AttributedGraph
+    from neural_brane.graph.columns import Encoder
 
+PANEL = "Reading tables"
 COLUMN = "<column>"
 
 
 def option(name: str, help: str, metavar: str | None = COLUMN) -> Any:
     """An option that says how tables are read."""
-    return Option(f"--{name}", metavar=metavar, help=help, rich_help_panel=READING)
+    return Option(f"--{name}", metavar=metavar, help=help, rich_help_panel=PANEL)
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Tables:
     """How tables of edges and of nodes are read, as given on the command line."""
 
     nodes: Annotated[
-        Path | None, option("nodes", "Table of nodes (CSV, TSV, Parquet, JSON lines, Arrow), joined by id.", "<file>")
+        Path | None, option("nodes", "Table of nodes, joined by id; columns become attributes.", "<file>")
     ] = None
     source_column: Annotated[
-        str | None, option("source", "Column of an edge's first node, by name or position from 0.")
+        str | None, option("source", "Column of an edge's first node (name, or position from 0).")
     ] = None
     target_column: Annotated[str | None, option("target", "Column of an edge's second node.")] = None
     weight_column: Annotated[str | None, option("weight", "Column of an edge's weight.")] = None
@@ -40,23 +40,24 @@ class Tables:
         bool | None,
         Option(
             "--header/--no-header",
-            help="Whether the first line of a table of edges holds titles; recognised if not given.",
-            rich_help_panel=READING,
+            help="Whether the first line of the edges holds titles.",
+            rich_help_panel=PANEL,
         ),
     ] = None
     id_column: Annotated[str | None, option("id", "Column of the nodes' ids.")] = None
-    label_column: Annotated[str | None, option("label", "Column of the nodes' classes; not learned from.")] = None
+    label_column: Annotated[str | None, option("label", "Column of their classes; not learned from.")] = None
     column: Annotated[
         list[str] | None,
         option(
             "column",
-            "What a column is: category, number (of 8 bins), boolean, list (by ;), text; may be repeated.",
-            "<name:kind[:option]>",
+            "What a column is, as in age:number:8 (bins), tags:list:; or bio:text; category, boolean.",
+            "<name:kind>",
         ),
     ] = None
     ignore: Annotated[list[str] | None, option("ignore", "Column to leave out; may be repeated.")] = None
     missing: Annotated[
-        Literal["none", "attribute"], option("missing", "A missing value gives nothing, or 'column=missing'.", None)
+        Literal["none", "attribute"],
+        option("missing", "A missing value: nothing, or an attribute 'age=missing'.", "<none|attribute>"),
     ] = "none"
 
     def keywords(self) -> dict[str, Any]:
@@ -102,26 +103,25 @@ def read(source: str, tables: Tables, **options: Any) -> AttributedGraph:
     from neural_brane import datasets
 
     graph = datasets.read(source, **options, **tables.keywords())
-    show_columns(graph)
+    if tables.nodes is not None and graph.encoder is not None:
+        show_columns(graph.encoder)
     return graph
 
 
-def show_columns(graph: AttributedGraph) -> None:
+def show_columns(encoder: Encoder) -> None:
     """Print what each column of the table of nodes was taken for, on stderr."""
     from neural_brane.cli.console import show_table
 
-    if graph.encoder is None:
-        return
     rows = [
         (
             column.name,
             column.kind,
-            f"{len(graph.encoder.names_of(column.name)):,}" if column.name in graph.encoder.parts else "",
+            f"{len(encoder.names_of(column.name)):,}" if column.name in encoder.parts else "",
             f"{column.missing:,}",
             column.why,
             ", ".join(column.examples),
         )
-        for column in graph.encoder.columns
+        for column in encoder.columns
     ]
     titles = ("column", "kind", "attributes", "missing", "why", "such as")
     show_table(titles, rows, right=("attributes", "missing"), stderr=True)

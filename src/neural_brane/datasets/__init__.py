@@ -19,6 +19,7 @@ from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.io import read_graph, read_label_table
 from neural_brane.io import read_labels as read_label_file
 from neural_brane.io.compressed import STANDARD_INPUT
+from neural_brane.io.graph_files import exchange_suffix
 from neural_brane.io.tables import ReadOptions, is_table
 
 __all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "synthetic"]
@@ -106,13 +107,13 @@ def read_labels(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ids and labels of a dataset (by name), of a graph file, of a table of nodes or of a label file.
 
-    A graph file is .npz, .cites or .content (each of the last two needs the other beside it). A table has its ids in
-    the column `id` and the labels in the column `label`. Any other file is a label file.
+    A graph file is .npz, .graphml, .gexf, .gml, .mtx, .cites or .content (each of the last two needs the other beside
+    it). A table has its ids in the column `id` and the labels in the column `label`. Any other file is a label file.
     """
     path = Path(source)
     if id is not None or label is not None or (path.is_file() and is_table(path)):
         return read_label_table(path, id=id, label=label)
-    if path.is_file() and path.suffix not in (".npz", ".cites", ".content"):
+    if path.is_file() and path.suffix not in (".npz", ".cites", ".content") and not exchange_suffix(path):
         return read_label_file(path)
     graph = read(path.with_suffix(".cites") if path.suffix == ".content" else source)
     if graph.labels is None:

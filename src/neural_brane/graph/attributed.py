@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self, Unpack
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble, check_rules, symmetrise
+from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble, check_rules, compact, symmetrise
 from neural_brane.graph.build import (
     attribute_matrix,
     check_adjacency,
@@ -20,23 +21,29 @@ from neural_brane.graph.build import (
     check_names,
     edge_weights,
     node_ids,
+    pick,
     place_edges,
     weight_matrix,
 )
 from neural_brane.graph.columns import Encoder
 from neural_brane.graph.edge_columns import Place
+from neural_brane.graph.exchange import Exchange
 from neural_brane.graph.frames import frame_edges
+from neural_brane.graph.ids import as_ids
 from neural_brane.graph.labels import node_labels
 from neural_brane.graph.nodes import NodeOptions, join_nodes
+from neural_brane.graph.pandas_index import adjacency_frame, is_frame
+from neural_brane.writers import write
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class AttributedGraph:
+class AttributedGraph(Exchange):
     """An undirected graph whose nodes carry attributes.
 
-    Make one with `from_edges`, `from_sparse`, `from_frames`, `from_networkx` or `neural_brane.io.read_graph`: they
-    bring any input into the form below. The constructor is for parts that are in this form already. It checks all
-    of it but the symmetry of the adjacency, which `neural_brane.graph.adjacency.assemble` guarantees.
+    Make one with `from_edges`, `from_sparse`, `from_frames`, `from_networkx`, `from_igraph`, `from_geometric` or
+    `neural_brane.io.read_graph`: they bring any input into the form below. The constructor is for parts that are in
+    this form already. It checks all of it but the symmetry of the adjacency, which
+    `neural_brane.graph.adjacency.assemble` guarantees.
 
     `renamed`, `relabelled` and `relinked` make a graph that differs in one part. They check that part and
     share the arrays of all others.
@@ -131,6 +138,26 @@ class AttributedGraph:
         `neural_brane.graph.nodes.NodeOptions` describes the other options.
         """
         return type(self)(*join_nodes(self, nodes, place or Place("nodes"), options))
+
+    def subgraph(self, nodes: Any) -> Self:
+        """The graph of some nodes and the edges between them: ids in the order wanted, or a truth for every node.
+
+        All attributes keep their columns, so that a method that has learned from the one can embed the other.
+        """
+        rows = pick(nodes, self.ids)
+        return type(self)(
+            compact(self.adjacency[rows][:, rows].tocsr().sorted_indices()),
+            self.attributes[rows],
+            as_ids(self.ids[rows].tolist()),
+            self.attribute_names,
+            None if self.labels is None else np.array(self.labels[rows].tolist()),
+            self.name,
+            self.encoder,
+        )
+
+    def save(self, path: str | Path, **options: Any) -> None:
+        """Write the graph to a file, in the format that its name says; `neural_brane.io.write_graph` lists them."""
+        write(self, path, **options)
 
     def _changed(self, **parts: Any) -> Self:
         """A copy that shares all arrays but these, which the caller has checked."""
@@ -249,47 +276,18 @@ class AttributedGraph:
     ) -> AttributedGraph:
         """Make a graph from a square matrix of weights and, if there are any, a matrix of attributes.
 
+        Either may be a pandas DataFrame: the index and the columns of an adjacency name its nodes, and attributes are
+        joined to the nodes by their index.
+
         A symmetric matrix is used without a copy: its arrays are shared. In any other, the two directions of
         an edge are merged: the larger weight ("max") or the sum of both ("sum"). A stored zero is no edge;
         repeated entries add up, as they do everywhere in SciPy.
         """
         check_rules(duplicates, self_loops)
+        if is_frame(adjacency):
+            adjacency, index = adjacency_frame(adjacency)
+            ids = index if ids is None else ids
         matrix = symmetrise(weight_matrix(adjacency), duplicates=duplicates, self_loops=self_loops)
         names = np.arange(matrix.shape[0]) if ids is None else node_ids(ids)
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(matrix, bags, names, attribute_names, node_labels(labels, names), name)
-
-    @classmethod
-    def from_networkx(
-        cls,
-        graph: Any,
-        *,
-        weight: str = "weight",
-        attributes: str = "attributes",
-        label: str = "label",
-        duplicates: Duplicates = "max",
-        self_loops: SelfLoops = "keep",
-        name: str | None = None,
-    ) -> AttributedGraph:
-        """Make a graph from a NetworkX graph of any kind, directed and multigraphs included.
-
-        An edge has its weight under the key `weight`, or weighs 1. A node has the names of its attributes (a list,
-        or a dict from name to value) under the key `attributes`, and its label under `label`; it may have neither.
-        """
-        place = {node: at for at, node in enumerate(graph)}
-        stated = [(place[u], place[v], value) for u, v, value in graph.edges(data=weight, default=1.0)]
-        ids = node_ids(list(graph) if all(isinstance(node, int) for node in graph) else list(map(str, graph)))
-        bags = {ids[place[node]].item(): bag for node, bag in graph.nodes(data=attributes) if bag is not None}
-        labels = [value for _, value in graph.nodes(data=label)]
-        ends = np.array([(u, v) for u, v, _ in stated], dtype=np.int64).reshape(-1, 2)
-        adjacency = assemble(
-            ends[:, 0],
-            ends[:, 1],
-            edge_weights([value for _, _, value in stated], len(stated)),
-            len(ids),
-            duplicates=duplicates,
-            self_loops=self_loops,
-        )
-        matrix, names = attribute_matrix(bags or None, None, ids)
-        given = node_labels(labels, ids) if any(value is not None for value in labels) else None
-        return cls(adjacency, matrix, ids, names, given, name or str(graph.name or "graph"))

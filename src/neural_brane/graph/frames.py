@@ -64,7 +64,13 @@ def _series(name: str, column: Any) -> pl.Series:
 
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufM":
         return pl.Series(name, column.to_numpy())
-    values = column.astype(object).where(column.notna(), None).tolist()
+    return series_of(name, column.astype(object).where(column.notna(), None).tolist())
+
+
+def series_of(name: str, values: list[Any]) -> pl.Series:
+    """Values of any kind, None where one is missing, as a polars series of numbers, truths, text or lists of text."""
+    import polars as pl
+
     kinds = {type(value) for value in values} - {type(None)}
     if kinds <= {list, tuple, set, frozenset, np.ndarray}:
         return pl.Series(name, [value if value is None else [str(one) for one in value] for value in values])

@@ -11,7 +11,7 @@ import json
 import zipfile
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -20,22 +20,26 @@ from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.graph.columns import Encoder
-from neural_brane.io.atomic import atomic, check_target
+from neural_brane.io import graph_scipy as scipys
+from neural_brane.io.atomic import atomic
 
+Layout = Literal["graph", "scipy"]
 PARTS = ("data", "indices", "indptr", "shape")
 KEYS = "adj_data, adj_indices, adj_indptr, adj_shape, and the same four of attr_"
 
 
-def check_graph_target(path: str | Path) -> Path:
-    """Refuse, before any work is done, a path that `write_graph` cannot write to."""
-    return check_target(path, (".npz",), ".npz, as graphs are written", GraphError)
+def write_graph_npz(
+    graph: AttributedGraph, path: str | Path, *, compress: bool = False, layout: Layout = "graph"
+) -> None:
+    """Write a graph to an .npz file, which `read_graph` reads back the same.
 
-
-def write_graph(graph: AttributedGraph, path: str | Path, *, compress: bool = False) -> None:
-    """Write a graph to an .npz file, which `read_graph` reads back the same."""
-    path = check_graph_target(path)
+    With layout="scipy" the adjacency is stored as `scipy.sparse.load_npz` reads it; the other members stand beside.
+    """
     arrays: dict[str, np.ndarray] = {"ids": graph.ids, "attribute_names": graph.attribute_names}
-    for prefix, matrix in (("adj", graph.adjacency), ("attr", graph.attributes)):
+    matrices = {"adj": graph.adjacency, "attr": graph.attributes}
+    if layout == "scipy":
+        arrays |= scipys.members_of(matrices.pop("adj"))
+    for prefix, matrix in matrices.items():
         arrays |= {f"{prefix}_{part}": np.asarray(getattr(matrix, part)) for part in PARTS}
     if graph.labels is not None:
         arrays["labels"] = graph.labels
@@ -51,12 +55,15 @@ def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: Se
         archive = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         raise GraphError(f"{path}: there is no such file; give the path of the .npz file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile) as error:
         raise GraphError(f"{path}: this is not an .npz file ({error}); write one with write_graph") from error
     if not isinstance(archive, np.lib.npyio.NpzFile):
         raise GraphError(f"{path}: the file holds one array, not the arrays {KEYS}; write it with write_graph")
     with archive:
-        adjacency = _read_matrix(path, archive, "adj")
+        if scipys.is_scipys(archive):
+            adjacency = scipys.read_matrix(path, lambda key: _read_array(path, archive, key), archive)
+        else:
+            adjacency = _read_matrix(path, archive, "adj")
         attributes = _read_matrix(path, archive, "attr") if "attr_data" in archive else None
         names = {key: _read_array(path, archive, key) for key in ("labels", "ids", "attribute_names") if key in archive}
         encoder = _read_array(path, archive, "encoder").tobytes() if "encoder" in archive else None
@@ -65,7 +72,7 @@ def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: Se
             adjacency, attributes, **names, duplicates=duplicates, self_loops=self_loops, name=path.stem
         )
         return graph if encoder is None else graph.encoded(Encoder.from_dict(json.loads(encoder)))
-    except ValueError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise GraphError(f"{path}: array 'encoder' is not JSON ({error}); write the graph again") from None
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
@@ -77,7 +84,7 @@ def _read_array(path: Path, archive: Any, key: str) -> np.ndarray:
         raise GraphError(f"{path}: there is no array '{key}', only {', '.join(archive)}; a graph needs {KEYS}")
     try:
         return archive[key]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:  # as zipfile raises
         raise GraphError(
             f"{path}: array '{key}' cannot be read ({error}); save plain numbers or strings, never objects"
         ) from error

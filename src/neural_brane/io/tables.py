@@ -56,10 +56,8 @@ def read_label_table(
             f"{place.where}: column '{names[1]}' holds {frame[names[1]].dtype}; labels are text or numbers"
         )
     known = values.is_not_null()
-    found = ids.filter(known).to_numpy()
-    return found if found.dtype.kind == "i" else found.astype(str), as_texts(values).filter(known).to_numpy().astype(
-        str
-    )
+    found, labels = ids.filter(known).to_numpy(), as_texts(values).filter(known).to_numpy()
+    return found if found.dtype.kind == "i" else found.astype(str), labels.astype(str)
 
 
 def _choose(frame: pl.DataFrame, given: str | None, role: str, place: Place) -> str:
@@ -77,5 +75,5 @@ def _place(file: FrameFile) -> Place:
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that say something."""
-    return {name: value for name, value in options.items() if value not in (None, (), [], {})}
+    """The options that say something; missing="none" is the usual."""
+    return {name: value for name, value in options.items() if value not in (None, (), [], {}, "none")}

@@ -14,12 +14,14 @@ from neural_brane import __version__
 from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import GraphError, NotFittedError, ParameterError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.convert import as_graph
 from neural_brane.graph.ids import locate
 from neural_brane.methods.devices import resolve
+from neural_brane.methods.notices import tell_ignored_amounts, tell_zero_vectors
 from neural_brane.methods.parameters import Parametrised, shared
 from neural_brane.progress import Reporter
 
-Source = AttributedGraph | tuple[sparse.sparray, sparse.sparray]
+Source = Any  # whatever `neural_brane.graph.convert.as_graph` takes
 
 
 class Embedder(Parametrised, ABC):
@@ -45,7 +47,11 @@ class Embedder(Parametrised, ABC):
     progress: Reporter | None = shared("progress", default=None)
 
     def fit(self, graph: Source, y: None = None) -> Self:
-        """Learn from a graph, or from a pair of sparse matrices (adjacency, attributes). Returns self."""
+        """Learn from a graph, or from anything that `neural_brane.graph.convert.as_graph` makes one of. Returns self.
+
+        That is a graph of NetworkX or igraph, a Data of PyTorch Geometric, an adjacency of SciPy, NumPy or pandas, a
+        pair (adjacency, attributes), or a pair of tables (edges, nodes).
+        """
         checked = as_graph(graph)
         method = self._in_force(checked)
         if method.needs_links and checked.adjacency.nnz == 0:
@@ -53,6 +59,8 @@ class Embedder(Parametrised, ABC):
                 f"{method.title} learns from links, and graph '{checked.name}' has none; choose attributes or "
                 "neural-brane, which do without"
             )
+        if method._ignores_amounts():
+            tell_ignored_amounts(checked, method.title)
         self._fitted = Fitted(method, checked, method._learn(checked, cast(int, method.seed)))
         return self
 
@@ -85,6 +93,10 @@ class Embedder(Parametrised, ABC):
     def _blocks(self, graph: AttributedGraph, learned: Any) -> Iterator[np.ndarray]:
         """The vectors in the order of the nodes, as (k, dim) float32 arrays."""
         yield learned.vectors
+
+    def _ignores_amounts(self) -> bool:
+        """Whether vectors depend on which attributes nodes have, and not on how much of each they have."""
+        return False
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
         """The parameters in force for one graph."""
@@ -149,11 +161,15 @@ class Fitted:
         return getattr(self.learned, "layer", None)
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """The vectors, some rows at a time; a column that is zero in all of them is told at the end."""
+        """The vectors, some rows at a time; columns and vectors of zeros are told at the end."""
         empty = np.ones(self.method.dim, bool)
+        zero, done = [], 0
         for block in self.method._blocks(self.graph, self.learned):
             empty &= ~block.any(axis=0)
+            zero.append(done + np.flatnonzero(~block.any(axis=1)))
+            done += len(block)
             yield block
+        tell_zero_vectors(self.graph, np.concatenate(zero), self.method.uses)
         if count := np.count_nonzero(empty):
             warnings.warn(
                 f"{count} of the {self.method.dim} columns of these vectors are zero: graph '{self.graph.name}' has "
@@ -197,6 +213,7 @@ class InductiveEmbedder(Embedder):
             )
         blocks = fitted.method._encode(fitted, graph, align(graph, names))
         vectors = stack(blocks, len(graph), fitted.method.dim)
+        tell_zero_vectors(graph, np.flatnonzero(~vectors.any(axis=1)), fitted.method.uses)
         return Embedding(vectors, graph.ids, fitted.provenance() | {"transformed": summarise(graph)})
 
     def _can_transform(self, graph: AttributedGraph) -> bool:
@@ -256,18 +273,6 @@ def summarise(graph: AttributedGraph) -> dict[str, Any]:
         "attributes": graph.attributes.shape[1],
         "digest": graph.digest(),
     }
-
-
-def as_graph(source: Source) -> AttributedGraph:
-    """A graph as it is, or one made of (adjacency, attributes)."""
-    if isinstance(source, AttributedGraph):
-        return source
-    if isinstance(source, tuple | list) and len(source) == 2 and all(sparse.issparse(part) for part in source):
-        return AttributedGraph.from_sparse(*source)
-    raise GraphError(
-        f"cannot learn from {type(source).__name__}; give an AttributedGraph, or a pair of SciPy sparse matrices "
-        "(adjacency, attributes)"
-    )
 
 
 def require(holds: bool, name: str, value: object, expected: str) -> None:

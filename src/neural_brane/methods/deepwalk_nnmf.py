@@ -7,7 +7,7 @@ import numpy as np
 from neural_brane.graph import AttributedGraph
 from neural_brane.methods.base import Vectors, require
 from neural_brane.methods.deepwalk import DeepWalk
-from neural_brane.methods.nnmf import NNMF
+from neural_brane.methods.nnmf import NNMF, require_no_negatives
 from neural_brane.methods.parameters import whole
 from neural_brane.progress import Progress, Reporter
 
@@ -39,6 +39,7 @@ class DeepWalkNNMF(DeepWalk):
         return values
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
+        require_no_negatives(graph, self.title)  # before the walks, which take long
         half = self.dim // 2
         walks = self.get_params() | {"dim": half, "progress": self._part(1)}
         walks.pop("nnmf_epochs")
@@ -49,7 +50,7 @@ class DeepWalkNNMF(DeepWalk):
             threads=self.threads,
             progress=self._part(2),
         )
-        return Vectors(np.hstack([part.fit_transform(graph).vectors for part in (DeepWalk(**walks), nnmf)]))
+        return Vectors(np.hstack([part.fit(graph).vectors_ for part in (DeepWalk(**walks), nnmf)]))
 
     def _part(self, part: int) -> Reporter | None:
         """Progress of one of the two methods as that of the whole, in percent."""

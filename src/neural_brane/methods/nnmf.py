@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.linalg import inverse_frequency, map_threads, weigh
 from neural_brane.methods._factorisation import Factorisation
@@ -45,9 +46,24 @@ class NNMF(Factorisation):
     epochs: int = shared("epochs", default=200, about="How many times W and H are updated.")
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Parts:
+        require_no_negatives(graph, self.title)
         meter = Meter(self.progress, self.epochs, "steps")
         nodes, parts = factorise(stacked(graph), self.dim, self.epochs, seed, self.threads, meter)
         return Parts(nodes * np.linalg.norm(parts, axis=0), parts.T)
+
+
+def require_no_negatives(graph: AttributedGraph, title: str) -> None:
+    """Refuse attributes below zero: parts that are never negative cannot add up to one."""
+    entries = graph.attributes
+    if entries.nnz == 0 or entries.data.min() >= 0:
+        return
+    at = int(np.argmin(entries.data))
+    row = int(np.searchsorted(entries.indptr, at, side="right")) - 1
+    raise GraphError(
+        f"attribute {graph.attribute_names[entries.indices[at]].item()!r} of node {graph.ids[row].item()!r} is "
+        f"{entries.data[at]}, and {title} adds up parts that are never negative; shift the attributes above 0, cut "
+        "them into bins, or choose another method"
+    )
 
 
 def factorise(

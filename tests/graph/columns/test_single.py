@@ -1,3 +1,4 @@
+import datetime
 import json
 
 import numpy as np
@@ -6,6 +7,7 @@ import pytest
 
 from neural_brane.graph.columns.column import Column
 from neural_brane.graph.columns.single import Bins, Categories, Flag
+from neural_brane.graph.columns.values import plain
 
 
 def bins(values, number=8):
@@ -54,6 +56,17 @@ def test_infinite_numbers_do_not_decide_the_bins():
 def test_texts_among_numbers_are_told():
     found = bins([1, 2, 3]).encode(pl.Series(["2", "old", None]))
     assert (found.rows.tolist(), found.codes.tolist(), found.unknown.to_list()) == ([0], [1], ["old"])
+
+
+def test_dates_are_binned_by_day_and_named_as_dates():
+    days = [datetime.date(2020, 1, 1) + datetime.timedelta(days=at) for at in range(366)]
+    texts = plain(pl.Series([day.isoformat() for day in days]))
+    found = bins(texts, 2)
+    assert found.ranges == ("2020-01-01..2020-07-01", "2020-07-02..2020-12-31")
+    assert bins(plain(pl.Series(days)), 2) == bins(plain(pl.Series(days).cast(pl.Datetime)), 2) == found
+    entries = found.encode(pl.Series(["1969-12-31", "2031-01-01", "soon", None]))
+    assert (entries.rows.tolist(), entries.codes.tolist(), entries.unknown.to_list()) == ([0, 1], [0, 1], ["soon"])
+    assert Bins.from_dict(json.loads(json.dumps(found.as_dict()))) == found
 
 
 def test_categories_are_all_values_and_others_are_told():

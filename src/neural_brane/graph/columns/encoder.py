@@ -108,13 +108,11 @@ class Encoder:
         rows, codes = entries.rows, entries.codes
         if name in self.marked:
             empty = np.flatnonzero(values.is_null().to_numpy())
-            rows, codes = (
-                np.concatenate([rows, empty]),
-                np.concatenate([codes, np.full(len(empty), len(part.names("")))]),
-            )
+            last = np.full(len(empty), len(part.names(name)), np.int32)
+            rows, codes = np.concatenate([rows, empty]), np.concatenate([codes, last])
             order = np.argsort(rows, kind="stable")
             rows, codes = rows[order], codes[order]
-        return rows, codes + start
+        return rows, codes + int(start)
 
     def check_gives(self, names: np.ndarray) -> None:
         """Refuse attributes that this encoder does not give."""
@@ -172,7 +170,9 @@ def _tell_unknown(name: str, part: Part, entries: Entries) -> None:
     """Warn of values that have no attribute."""
     if len(entries.unknown) == 0:
         return
-    what = {Bins: "are not numbers", Flag: "are neither true nor false"}.get(type(part), "were not seen before")
+    what = {Bins: "are not numbers (or dates, where all others are)", Flag: "are neither true nor false"}.get(
+        type(part), "were not seen before"
+    )
     examples = ", ".join(repr(value) for value in entries.unknown.head(100).unique(maintain_order=True).head(3))
     warnings.warn(
         f"{len(entries.unknown):,} values of column '{name}' of the nodes {what} and are left out, such as {examples}",
@@ -192,6 +192,8 @@ def _stack(columns: Iterable[tuple[np.ndarray, np.ndarray]], rows: int, width: i
     for at, codes in columns:
         own = np.bincount(at, minlength=rows)
         first = np.concatenate([[0], np.cumsum(own)[:-1]]) if rows else own
-        indices[free[at] + np.arange(len(at)) - first[at]] = codes
+        places = (free - first)[at]
+        places += np.arange(len(at))
+        indices[places] = codes
         free += own
     return compact(sparse.csr_array((np.ones(len(indices), np.float32), indices, starts), shape=(rows, width)))

@@ -1,7 +1,8 @@
 """What each column of a table of nodes is, as a person would say who looks at its values.
 
 - Two values that mean yes and no, or 1 and 0: boolean.
-- Numbers: number, cut into bins. Few different ones get a bin each, so that stars from 1 to 5 are five attributes.
+- Numbers, and dates such as 2024-02-29: number, cut into bins. Few different ones get a bin each, so that stars from 1
+  to 5 are five attributes.
 - Text whose values hold `;` or `|`, or commas between short words that come again and again: list.
 - Values that are mostly different and have three words or more: text.
 - Values that come again: category.
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from neural_brane.errors import GraphError
 from neural_brane.graph.columns.column import Column, Kind, read_kinds
-from neural_brane.graph.columns.values import FALSE, TRUE, as_texts, plain
+from neural_brane.graph.columns.values import FALSE, TRUE, as_texts, hold_dates, plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -127,7 +128,7 @@ def _is_boolean(known: pl.Series, distinct: int) -> bool:
 
 def _judge_numbers(name: str, known: pl.Series, missing: int, distinct: int) -> tuple[str, str, int | str | None]:
     own = known.dtype.is_integer() and missing == 0 and distinct == len(known) >= NUMBERED_ROWS
-    if own and int(known.max()) - int(known.min()) + 1 == distinct:  # type: ignore[arg-type]
+    if own and bool((known.diff().drop_nulls() == 1).all()):
         return "ignored", "numbers the rows", None
     if own and (name.lower() == "id" or name.lower().endswith(("_id", "-id", " id")) or name.endswith("Id")):
         return "ignored", "every row has an id of its own", None
@@ -137,6 +138,8 @@ def _judge_numbers(name: str, known: pl.Series, missing: int, distinct: int) -> 
 
 
 def _judge_texts(known: pl.Series, distinct: int) -> tuple[str, str, int | str | None]:
+    if hold_dates(known):
+        return "number", "all values are dates", BINS
     for separator, share in SEPARATORS.items():
         if _is_list(known, separator, share):
             return "list", f"short values between '{separator}'", separator

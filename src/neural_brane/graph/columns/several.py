@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 WORD = r"\b\w{2,40}\b"  # longer ones are keys and hashes, not words
 LARGEST_SHARE = 0.5  # of the nodes that have text: a word of more of them tells none apart
+CODES = 2**32  # more than there are pieces
 BLOCK_ROWS = 100_000  # split at a time: the pieces of all rows need far more memory than what is kept of them
 
 
@@ -108,7 +109,7 @@ class Words:
 
 
 def _pieces(part: Members | Words, values: pl.Series) -> Iterator[pl.DataFrame]:
-    """The distinct pieces of each row, as columns `row` and `piece`, for some rows at a time."""
+    """The pieces of each row, with repeats, as columns `row` and `piece`, for some rows at a time."""
     import polars as pl
 
     for start in range(0, len(values), BLOCK_ROWS):
@@ -116,29 +117,45 @@ def _pieces(part: Members | Words, values: pl.Series) -> Iterator[pl.DataFrame]:
         rows = pl.Series("row", np.arange(start, start + len(block)))
         lists = pl.DataFrame({"row": rows, "piece": part.split(block)}).filter(pl.col("piece").list.len() > 0)
         pieces = lists.explode("piece").with_columns(pl.col("piece").str.strip_chars())
-        yield pieces.filter(~pl.col("piece").is_in(list(MISSING))).unique()
+        yield pieces.filter(~pl.col("piece").is_in(list(MISSING)))
+
+
+def _distinct(rows: pl.Series, codes: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and codes in order, each pair once. One integer per pair sorts far faster than two columns do."""
+    import polars as pl
+
+    pairs = (rows.cast(pl.Int64) * CODES + codes.cast(pl.Int64)).sort().to_numpy()
+    first = np.ones(len(pairs), bool)
+    first[1:] = pairs[1:] != pairs[:-1]
+    return np.divmod(pairs[first], CODES)
 
 
 def _count(part: Members | Words, values: pl.Series) -> pl.DataFrame:
     """Every piece and the number of rows that have it, in the order of the alphabet."""
     import polars as pl
 
-    counts = [block.group_by("piece").agg(nodes=pl.len()) for block in _pieces(part, values)]
-    empty = pl.DataFrame(schema={"piece": pl.String, "nodes": pl.UInt32})
-    return pl.concat([empty, *counts]).group_by("piece").agg(pl.col("nodes").sum()).sort("piece")
+    counts = [pl.DataFrame(schema={"piece": pl.String, "nodes": pl.UInt32})]
+    for block in _pieces(part, values):
+        # Equal strings share a category, and integers are compared faster than strings are.
+        coded = block.with_columns(code=block["piece"].cast(pl.Categorical).to_physical())
+        _, codes = _distinct(coded["row"], coded["code"])
+        nodes = pl.Series("code", codes).cast(coded["code"].dtype).value_counts(name="nodes")
+        words = coded.select("code", "piece").unique("code")
+        counts.append(words.join(nodes, on="code").select("piece", pl.col("nodes").cast(pl.UInt32)))
+    return pl.concat(counts).group_by("piece").agg(pl.col("nodes").sum()).sort("piece")
 
 
 def _encode(part: Members | Words, values: pl.Series, known: tuple[str, ...]) -> Entries:
     """The codes of the pieces of each row, by their place in `known`."""
     import polars as pl
 
-    codes = pl.DataFrame({"piece": pl.Series(known, dtype=pl.String), "code": np.arange(len(known))})
-    found, unknown = [], [pl.Series("piece", [], dtype=pl.String)]
+    codes = pl.Enum(pl.Series(known, dtype=pl.String))
+    unknown = [pl.Series("piece", [], dtype=pl.String)]
+    rows, places = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     for block in _pieces(part, values):
-        coded = block.join(codes, on="piece", how="left")
+        coded = block.with_columns(code=block["piece"].cast(codes, strict=False).to_physical())
         unknown.append(coded.filter(pl.col("code").is_null())["piece"])
-        found.append(coded.drop_nulls("code").select("row", "code").sort("row", "code"))
-    rows, places = (
-        np.concatenate([np.empty(0, np.int64), *(one[key].to_numpy() for one in found)]) for key in ("row", "code")
-    )
-    return Entries(rows, places, pl.concat(unknown))
+        coded = coded.drop_nulls("code")
+        for kept, found in zip((rows, places), _distinct(coded["row"], coded["code"]), strict=True):
+            kept.append(found.astype(np.int32))
+    return Entries(np.concatenate(rows), np.concatenate(places), pl.concat(unknown))

@@ -20,6 +20,7 @@ TRUE, FALSE = ("true", "yes", "y", "t", "on", "1"), ("false", "no", "n", "f", "o
 NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 WHOLE = r"^[+-]?\d+$"
 CODE = r"^[+-]?0\d"  # 02139 is a postal code, not a number
+DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$"
 LARGEST_WHOLE = 2**53  # up to here a float64 holds every whole number
 
 
@@ -105,6 +106,23 @@ def as_numbers(values: pl.Series) -> pl.Series:
     import polars as pl
 
     return values.cast(pl.Float64, strict=False).fill_nan(None)
+
+
+def hold_dates(known: pl.Series) -> bool:
+    """Whether plain values, none of them missing, are dates such as 2024-02-29, with or without a time of day."""
+    import polars as pl
+
+    if known.dtype != pl.String or len(known) == 0 or not known.str.contains(DATE).all():
+        return False
+    return as_days(known).null_count() == 0
+
+
+def as_days(values: pl.Series) -> pl.Series:
+    """Dates as days since 1970, in Float64; null where a value is no date."""
+    import polars as pl
+
+    days = as_texts(values).str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+    return days.cast(pl.Int32).cast(pl.Float64)
 
 
 def as_flags(values: pl.Series) -> pl.Series:

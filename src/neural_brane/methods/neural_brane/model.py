@@ -213,6 +213,9 @@ class NeuralBrane(Embedder):
             layer = fold_layer(part.model, centre)
         return Learned(vectors, layer, part)
 
+    def _ignores_amounts(self) -> bool:
+        return self.spectral_dim == 0 and self.attribute_dim != 0  # it is the spectral part that weighs attributes
+
     def _checkpoint(self, graph: AttributedGraph) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
