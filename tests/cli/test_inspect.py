@@ -83,7 +83,10 @@ def test_graphs_and_vectors_of_ours(tmp_path):
 
 
 def test_a_file_that_cannot_be_read_is_one_line_on_stderr(tmp_path):
-    (tmp_path / "g.gml").write_text("graph [\n]\n")
-    result = CliRunner().invoke(app, ["inspect", str(tmp_path / "g.gml")])
+    text = "graph [\n node [ id 1 ]\n node [ id 2 ]\n edge [ source 1 target 2 ]\n]\n"
+    (tmp_path / "g.txt").write_text(text)
+    (tmp_path / "g.gml").write_text(text)
+    assert "nodes 2; edges 1" in CliRunner().invoke(app, ["inspect", str(tmp_path / "g.gml")]).stdout
+    result = CliRunner().invoke(app, ["inspect", str(tmp_path / "g.txt")])
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"error: {tmp_path}/g.gml: the graph file is a GML file")
+    assert result.stderr.startswith(f"error: {tmp_path}/g.txt: the graph file is a GML file")

@@ -21,6 +21,7 @@ from neural_brane.io.dialect import known_pair
 from neural_brane.io.edge_table import Edges
 from neural_brane.io.edges import is_separated, read_edges
 from neural_brane.io.frames import TYPED, FrameFile, read_frame
+from neural_brane.io.graph_files import exchange_suffix
 from neural_brane.io.text_blocks import HEAD
 from neural_brane.io.vectors import read_vectors
 
@@ -50,6 +51,8 @@ class Report:
 
 def inspect_file(path: Path) -> Report:
     """Look at a graph, a table of edges or of nodes, or a file of vectors."""
+    if suffix := exchange_suffix(path):
+        return _inspect_graph(path, read_graph(path), f"a graph, {suffix}")
     if path.suffix == ".npz":
         return _inspect_npz(path)
     if path.suffix in VECTORS:
