@@ -10,7 +10,7 @@ Every message says what was given, what was expected and how to mend it::
     │   └── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 
-Three warnings have names of their own: UntrainedWarning, ReadingWarning and ZeroVectorWarning.
+Four warnings have names of their own: UntrainedWarning, ReadingWarning, ZeroVectorWarning and IgnoredAmountsWarning.
 """
 
 
@@ -52,3 +52,7 @@ class ReadingWarning(UserWarning):
 
 class ZeroVectorWarning(UserWarning):
     """Some nodes have the vector zero, which is as near to one node as to any other."""
+
+
+class IgnoredAmountsWarning(UserWarning):
+    """Nodes differ in how much of an attribute they have, and a method reads only whether they have it."""
