@@ -12,8 +12,9 @@ Every message says what was given, what was expected and how to mend it::
     ├── OutOfMemoryError     something does not fit into the memory that can be had (also a MemoryError)
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 
-Three warnings have names of their own: UntrainedWarning, ReadingWarning and ZeroVectorWarning. Messages may quote ids
-and names from files: `printable` keeps them from moving a terminal's cursor, and a long one from filling the screen.
+Four warnings have names of their own: UntrainedWarning, ReadingWarning, ZeroVectorWarning and IgnoredAmountsWarning.
+Messages may quote ids and names from files: `printable` keeps them from moving a terminal's cursor, and a long one from
+filling the screen.
 """
 
 import re
@@ -98,3 +99,7 @@ class ReadingWarning(UserWarning):
 
 class ZeroVectorWarning(UserWarning):
     """Some nodes have the vector zero, which is as near to one node as to any other."""
+
+
+class IgnoredAmountsWarning(UserWarning):
+    """Nodes differ in how much of an attribute they have, and a method reads only whether they have it."""

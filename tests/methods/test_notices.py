@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neural_brane import AttributedGraph
-from neural_brane.errors import ZeroVectorWarning
+from neural_brane.errors import IgnoredAmountsWarning, ZeroVectorWarning
 from neural_brane.methods.notices import tell_ignored_amounts, tell_zero_vectors
 
 PAIR = [("ann", "bob"), ("bob", "cid")]
@@ -12,7 +12,9 @@ PAIR = [("ann", "bob"), ("bob", "cid")]
 
 def test_amounts_that_differ_within_an_attribute_are_told():
     bags = {"ann": {"age": 31, "chess": 2}, "bob": {"age": 22, "chess": 2}}
-    with pytest.warns(UserWarning, match=r"plain .* 1 of the 2 attributes of graph 'graph' differ in amount \('age'\)"):
+    with pytest.warns(
+        IgnoredAmountsWarning, match=r"plain .* 1 of the 2 attributes of graph 'graph' differ in amount \('age'\)"
+    ):
         tell_ignored_amounts(AttributedGraph.from_edges(PAIR, attributes=bags), "plain")
 
 

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from neural_brane.errors import ZeroVectorWarning
+from neural_brane.errors import IgnoredAmountsWarning, ZeroVectorWarning
 from neural_brane.graph import AttributedGraph
 
 NAMED = 3  # nodes that a warning names
@@ -28,6 +28,7 @@ def tell_ignored_amounts(graph: AttributedGraph, title: str) -> None:
             f"{len(differing):,} of the {entries.shape[1]:,} attributes of graph '{graph.name}' differ in amount "
             f"({names}{more}); cut numbers into bins, as AttributedGraph.from_frames does, or choose a method that "
             "uses amounts",
+            IgnoredAmountsWarning,
             stacklevel=3,
         )
 

@@ -134,8 +134,8 @@ def test_a_pair_of_matrices_is_a_graph(small_graph):
     np.testing.assert_array_equal(
         NeuralBrane(**SHORT).fit_transform(pair).vectors, NeuralBrane(**SHORT).fit_transform(small_graph).vectors
     )
-    with pytest.raises(GraphError, match="cannot learn from ndarray; give an AttributedGraph"):
-        NeuralBrane(**SHORT).fit(np.eye(3))
+    with pytest.raises(GraphError, match="cannot learn from dict; give an AttributedGraph"):
+        NeuralBrane(**SHORT).fit({"a": "b"})
 
 
 def test_a_graph_without_attributes_is_fine(small_graph):
