@@ -27,7 +27,8 @@ from neural_brane.sampling.triplets import TripletSampler
 
 MOST_NODES = 500_000
 ENTRIES = 1_000_000  # multiplied in a trial, or drawn at random and repeated
-PATIENCE = 0.15  # seconds for each trial, after a first run that is not counted
+PATIENCE = 0.15  # seconds for each trial
+REPEATS = 3  # at least: the first one compiles kernels or loads them
 PASSES = 12  # over all vectors, to join both parts and give them their length
 
 
@@ -138,10 +139,11 @@ def ones(rows: int, width: int) -> np.ndarray:
 
 
 def repeat(task: Callable[[], Any]) -> float:
-    """The mean seconds of a task, run for a moment after a first run that is not counted."""
-    task()
-    start, count = time.perf_counter(), 0
-    while time.perf_counter() < start + PATIENCE:
+    """The least seconds of a task that is run for a moment: other programs only ever make it slower."""
+    times: list[float] = []
+    end = time.perf_counter() + PATIENCE
+    while len(times) < REPEATS or time.perf_counter() < end:
+        start = time.perf_counter()
         task()
-        count += 1
-    return (time.perf_counter() - start) / count
+        times.append(time.perf_counter() - start)
+    return min(times)
