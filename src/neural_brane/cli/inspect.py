@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option, echo
 
+from neural_brane.errors import printable
+
 if TYPE_CHECKING:
     from neural_brane.io.inspection import Report
 
@@ -72,5 +74,5 @@ def show(report: Report) -> None:
 
 def plain(text: str, *, width: int = WIDTH) -> str:
     """A text for the terminal: what does not print is escaped, and what is long is cut."""
-    shown = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
+    shown = printable(text)
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.graph import AttributedGraph
-from neural_brane.linalg import one_blas_thread
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.parameters import shared
 
