@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
-from scipy import sparse
 
 from neural_brane import __version__
 from neural_brane.checkpoint import Stages, kept_seed
@@ -16,7 +15,6 @@ from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import GraphError, NotFittedError, ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.convert import as_graph
-from neural_brane.graph.ids import locate
 from neural_brane.graph.sizes import Sizes
 from neural_brane.methods._memory import Moments, check_room
 from neural_brane.methods.devices import resolve
@@ -216,62 +214,6 @@ class Fitted:
             if hasattr(holder, name):
                 return getattr(holder, name)
         raise AttributeError(f"{type(self.method).__name__} learns nothing called '{name}_'")
-
-
-class InductiveEmbedder(Embedder):
-    """A method that learns how to make a vector, and so makes them for nodes it never saw.
-
-    Attributes are matched by name to those learned from, whatever their order. Unknown ones are left out, with a
-    warning that counts them; a graph that shares none of them is refused.
-    """
-
-    inductive = True
-
-    def transform(self, graph: Source) -> Embedding:
-        """The vectors of the nodes of another graph, by what was learned; nothing is learned from it."""
-        fitted, graph = self._require_fitted(), as_graph(graph)
-        names = fitted.graph.attribute_names
-        if not fitted.method._can_transform(fitted.graph):
-            raise ParameterError(
-                f"this {type(self).__name__} learned from a graph without attributes, which other nodes could share; "
-                "fit it on one that has some, or embed all nodes with fit_transform(graph)"
-            )
-        blocks = fitted.method._encode(fitted, graph, align(graph, names))
-        vectors = stack(blocks, len(graph), fitted.method.dim)
-        tell_zero_vectors(graph, np.flatnonzero(~vectors.any(axis=1)), fitted.method.uses)
-        return Embedding(vectors, graph.ids, fitted.provenance() | {"transformed": summarise(graph)})
-
-    def _can_transform(self, graph: AttributedGraph) -> bool:
-        """Whether a graph that was learned from has something that other nodes can share."""
-        return graph.attributes.shape[1] > 0
-
-    @abstractmethod
-    def _encode(self, fitted: Fitted, graph: AttributedGraph, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
-        """The vectors of a graph's nodes, block by block; attributes have the columns that were learned from."""
-
-
-def align(graph: AttributedGraph, names: np.ndarray) -> sparse.csr_array:
-    """A graph's attributes under the columns of names; one without a column is left out, with a warning."""
-    places = locate(names, graph.attribute_names)
-    if np.array_equal(places, np.arange(len(names))):
-        return graph.attributes
-    unknown = np.count_nonzero(places < 0)
-    if unknown == len(places):
-        raise GraphError(
-            f"none of the {unknown:,} attributes of graph '{graph.name}' is among the {len(names):,} learned from; "
-            "give a graph whose attributes bear the same names"
-        )
-    if unknown:
-        warnings.warn(
-            f"{unknown:,} of the {len(places):,} attributes of graph '{graph.name}' were not learned from and are "
-            "left out",
-            stacklevel=3,
-        )
-    entries = graph.attributes.tocoo()
-    columns = places[entries.col]
-    kept = columns >= 0
-    shape = (len(graph), len(names))
-    return sparse.coo_array((entries.data[kept], (entries.row[kept], columns[kept])), shape).tocsr()
 
 
 def stack(blocks: Iterable[np.ndarray], nodes: int, dim: int) -> np.ndarray:

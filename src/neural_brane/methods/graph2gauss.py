@@ -15,7 +15,8 @@ from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.methods import _torch as backend
 from neural_brane.methods._memory import SINGLE, Moments
-from neural_brane.methods.base import Fitted, InductiveEmbedder
+from neural_brane.methods.base import Fitted
+from neural_brane.methods.inductive import InductiveEmbedder
 from neural_brane.methods.parameters import choice, flag, shared, whole
 from neural_brane.progress import Meter
 from neural_brane.sampling.hops import BLOCKS, HopSampler

@@ -4,7 +4,7 @@ from scipy import sparse
 
 from neural_brane import AttributedGraph
 from neural_brane.errors import GraphError
-from neural_brane.methods.base import align
+from neural_brane.methods.inductive import align
 
 PAIR = [("zoe", "yan")]
 
