@@ -2,10 +2,11 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+AUDIT  := $(VENV)-audit
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo quick test check docs dist bench clean
+.PHONY: help install demo quick test check audit docs dist bench clean
 
 help:  ## Show what each command does
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +27,11 @@ check: $(VENV)/.dev  ## Lint, formatting and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+audit: $(VENV)/.core $(AUDIT)/bin/pip-audit  ## Look for known vulnerabilities of the packages installed (needs a network)
+	$(BIN)/python -m pip freeze --exclude-editable > $(AUDIT)/installed.txt
+	@$(AUDIT)/bin/pip-audit --strict --disable-pip --no-deps --progress-spinner off -r $(AUDIT)/installed.txt || { \
+	echo "make audit: a vulnerability is listed above, or the advisory database could not be reached" >&2; exit 1; }
+
 docs: $(VENV)/.dev  ## Draw the generated pictures and tables again and build the site in docs/_build
 	$(BIN)/python scripts/draw_packages.py
 	$(BIN)/python scripts/methods_table.py
@@ -41,7 +47,7 @@ bench: $(VENV)/.dev  ## Measure a training step against its floor
 	$(BIN)/python benchmarks/cpu_step.py
 
 clean:  ## Remove the virtual environment, compiled kernels, the site, the distributions and the demo's output
-	rm -rf $(VENV) demo dist docs/_build
+	rm -rf $(VENV) $(AUDIT) demo dist docs/_build
 	find src -name '*.nb[ci]' -delete
 
 $(VENV)/.core: pyproject.toml
@@ -52,3 +58,8 @@ $(VENV)/.core: pyproject.toml
 $(VENV)/.dev: $(VENV)/.core
 	$(PIP) --editable '.[dev]'
 	touch $@
+
+$(AUDIT)/bin/pip-audit:
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.7' || { rm -rf $(AUDIT); \
+	echo "make audit: pip-audit could not be installed; run it where a package index can be reached" >&2; exit 1; }

@@ -29,6 +29,7 @@ from alone import SCHEDULE
 from gpu_cases import Case
 
 from neural_brane import AttributedGraph, NeuralBrane, synthetic
+from neural_brane.io.atomic import atomic
 from neural_brane.io.graph_npz import read_graph_npz
 from neural_brane.kernels import gpu
 from neural_brane.machine import describe_machine
@@ -237,6 +238,12 @@ def show(results: dict) -> None:
             print(f"  {name}: {row}")
 
 
+def keep(path: Path, results: dict) -> None:
+    """Write the results."""
+    with atomic(path) as draft:
+        draft.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Measure the chosen sections and keep the results of the others."""
     sections = {
@@ -262,11 +269,11 @@ def main() -> None:
         begun = time.perf_counter()
         results[name] = sections[name]()
         print(f"{name}: measured in {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
-        options.output.write_text(json.dumps(results, indent=1) + "\n")
+        keep(options.output, results)
         torch.cuda.empty_cache()
     if all(name in results for name in sections):
         results["claims"] = verdicts(results)
-        options.output.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+        keep(options.output, results)
     print(json.dumps(results, indent=1, ensure_ascii=False)) if options.json else show(results)
 
 

@@ -48,7 +48,7 @@ def embed(task: tuple[Path, Path]) -> dict[str, float]:
     seen = {"progress": lambda report: times.append((report.done, time.perf_counter()))}
     method = NeuralBrane(**SCHEDULE | {"epochs": 1, "seed": 0} | seen)
     method.fit(graph)
-    VectorFile(output).write(graph.ids, method.blocks(), dim=method.dim, provenance=method.provenance())
+    VectorFile(output).write(graph.ids, method.blocks, dim=method.dim, provenance=method.provenance())
     values = method.parameters_in_force()
     (first, begun), (last, ended) = times[0], times[-1]
     return {

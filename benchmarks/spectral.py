@@ -21,7 +21,8 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane import AttributedGraph, PropagatedAttributes, load
-from neural_brane.linalg import average_scales, by_slabs, inverse_frequency, one_blas_thread, weigh
+from neural_brane.blas import one_blas_thread
+from neural_brane.linalg import average_scales, by_slabs, inverse_frequency, weigh
 from neural_brane.machine import describe_machine
 from neural_brane.methods.devices import gpu_name, resolve
 from neural_brane.trainings.compute import peak_memory

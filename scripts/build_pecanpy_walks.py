@@ -10,11 +10,13 @@ node numbers, -1 after the end of a walk that ends early.
 import argparse
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from pecanpy.pecanpy import SparseOTF
 
 from neural_brane import AttributedGraph, load
+from neural_brane.io.atomic import atomic
 
 OUTPUT = Path(__file__).parent.parent / "tests" / "methods" / "data" / "pecanpy_walks.npz"
 ORDERS = {"first": (1.0, 1.0), "second": (0.25, 4.0)}
@@ -42,8 +44,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     graph = load("stdlib")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(options.output, **{order: draw(graph, p, q) for order, (p, q) in ORDERS.items()})
+    walks: Any = {order: draw(graph, p, q) for order, (p, q) in ORDERS.items()}
+    with atomic(options.output) as draft:
+        np.savez_compressed(draft, **walks)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ import argparse
 import ast
 import importlib
 import inspect
-import os
 import platform
 import re
 import sys
@@ -37,6 +36,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from neural_brane.io.atomic import atomic
 
 HERE = Path(__file__).resolve().parent
 CATEGORIES = HERE / "stdlib_categories.toml"
@@ -274,12 +275,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="FILE", help="default: the package's")
     output = parser.parse_args().output
     arrays: dict[str, Any] = build(Path(sysconfig.get_path("stdlib")), sys.stdlib_module_names, read_categories())
-    unfinished = output.with_name(f".{output.name}.{os.getpid()}.npz")
-    try:
-        np.savez_compressed(unfinished, **arrays)  # its dates are fixed: the same arrays, the same bytes
-        os.replace(unfinished, output)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with atomic(output) as draft:
+        np.savez_compressed(draft, **arrays)  # its dates are fixed: the same arrays, the same bytes
     print(f"{describe(arrays)}\nwrote {output} ({output.stat().st_size / 1000:.0f} kB)")
 
 

@@ -20,6 +20,8 @@ from xml.sax.saxutils import escape
 
 import networkx as nx
 
+from neural_brane.io.atomic import atomic
+
 ROOT = Path(__file__).parent.parent
 SOURCE, PICTURE = ROOT / "src" / "neural_brane", ROOT / "docs" / "packages.svg"
 BOX_WIDTH, BOX_HEIGHT, GAP, ROW = 196, 74, 24, 126  # in pixels; ROW is from one layer to the next
@@ -208,7 +210,8 @@ def main() -> None:
     if parser.parse_args().list:
         print("\n".join(f"{here} -> {there}" for here, there in arrows()))
     else:
-        PICTURE.write_text(svg(), encoding="utf-8")
+        with atomic(PICTURE) as draft:
+            draft.write_text(svg(), encoding="utf-8")
 
 
 if __name__ == "__main__":

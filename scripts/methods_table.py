@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 from neural_brane import METHODS
+from neural_brane.io.atomic import atomic
 
 PAGE = Path(__file__).parent.parent / "docs" / "methods.md"
 
@@ -50,7 +51,9 @@ def main() -> None:
     if parser.parse_args().print:
         print(f"{about()}\n\n{growth()}")
     else:
-        PAGE.write_text(fill(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        text = fill(PAGE.read_text(encoding="utf-8"))
+        with atomic(PAGE) as draft:
+            draft.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

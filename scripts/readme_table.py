@@ -15,6 +15,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from neural_brane.io.atomic import atomic
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results" / "results.json"
 BRIEF = (
@@ -86,7 +88,9 @@ def main() -> None:
         print(markdown(results))
         return
     for page, rows in PAGES.items():
-        page.write_text(fill(page.read_text(encoding="utf-8"), markdown(results, rows)), encoding="utf-8")
+        text = fill(page.read_text(encoding="utf-8"), markdown(results, rows))
+        with atomic(page) as draft:
+            draft.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

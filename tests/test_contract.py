@@ -4,6 +4,7 @@ import inspect
 import json
 import os
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from neural_brane import METHODS, AttributedGraph, Embedding, load, methods
 from neural_brane.cli.app import app
-from neural_brane.errors import NotFittedError, ParameterError
+from neural_brane.errors import IgnoredAmountsWarning, NotFittedError, ParameterError, ZeroVectorWarning
 from neural_brane.evaluate.link import SIMILARITIES
 from neural_brane.methods import kinds
 from neural_brane.trainings.fingerprint import SMALL
@@ -77,7 +78,40 @@ def test_columns_of_zeros_are_told(name, small_graph):
         warnings.simplefilter("always")
         zero = np.count_nonzero(~method.embedding_.vectors.any(axis=0))
     messages = [f"{zero} of the 31 columns of these vectors are zero"] if zero else []
-    assert [str(one.message).partition(":")[0] for one in told] == messages
+    columns = [one for one in told if one.category is not ZeroVectorWarning]
+    assert [str(one.message).partition(":")[0] for one in columns] == messages
+
+
+def test_vectors_of_zeros_are_told(name, small_graph):
+    method = make(name).fit(small_graph)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        vectors = method.embedding_.vectors
+    zero = small_graph.ids[~vectors.any(axis=1)].tolist()
+    start = f"{len(zero)} of the 12 nodes of graph 'small' have the vector zero ({', '.join(map(repr, zero))}): "
+    messages = [str(one.message) for one in told if one.category is ZeroVectorWarning]
+    assert [message.startswith(start) for message in messages] == [True] * bool(zero)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [(name, {}) for name in METHODS] + [("neural-brane", {"recipe": recipe}) for recipe in ("paper", "released")],
+)
+def test_amounts_that_are_ignored_are_told(name, settings, small_graph):
+    """Whether vectors depend on amounts is measured, and the warning must say so."""
+    need(name)
+    amounts = small_graph.attributes.copy()
+    amounts.data[:] = 1 + np.arange(amounts.nnz) % 4
+    ones = amounts.copy()
+    ones.data[:] = 1
+    plain = make(name, **settings).fit_transform(replace(small_graph, attributes=ones)).vectors
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        weighed = make(name, **settings).fit_transform(replace(small_graph, attributes=amounts)).vectors
+    ignored = "attributes" in METHODS[name].uses and np.array_equal(plain, weighed)
+    messages = [str(one.message) for one in told if one.category is IgnoredAmountsWarning]
+    assert len(messages) == ignored
+    assert all("5 of the 5 attributes of graph 'small' differ in amount" in message for message in messages)
 
 
 def test_the_same_seed_gives_the_same_bits(name, small_graph):

@@ -94,7 +94,29 @@ def test_a_file_that_holds_no_embedding_is_named(tmp_path):
         Embedding.load(tmp_path / "v.npz")
 
 
+@pytest.mark.parametrize("k", [-3, 0, 2.5, "3", None, True, float("nan")])
+def test_a_number_of_neighbours_that_makes_no_sense_is_refused(small, k):
+    with pytest.raises(EmbeddingError, match=r"k=.* makes no sense; give a whole number from 1, as in k=10"):
+        small.nearest("a", k=k)
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("gone", r"no node 'gone' here; ids are strings, such as 'a'"),
+        ([float("nan"), 1], "the vector holds NaN or infinity"),
+        ([1, float("inf")], "the vector holds NaN or infinity"),
+        (float("nan"), r"a vector of 2 numbers is needed, not shape \(\)"),
+        (["x", "y"], r"\['x', 'y'\] is neither a node's id nor a vector of 2 numbers"),
+        (None, "a vector of 2 numbers is needed|None is neither"),
+    ],
+)
+def test_what_is_neither_a_node_nor_a_vector_has_no_neighbours(small, target, message):
+    with pytest.raises(EmbeddingError, match=message):
+        small.nearest(target)
+
+
 def test_a_path_that_cannot_be_written_is_refused(small, tmp_path):
-    with pytest.raises(EmbeddingError, match=r"v\.csv: cannot tell its format"):
-        small.save(tmp_path / "v.csv")
+    with pytest.raises(EmbeddingError, match=r"v\.json: cannot tell its format"):
+        small.save(tmp_path / "v.json")
     assert list(tmp_path.iterdir()) == []

@@ -21,7 +21,8 @@ def test_reports_come_at_intervals_when_an_epoch_begins_and_at_the_end():
 
 def test_the_rate_is_that_since_the_report_before():
     seen = []
-    meter = Meter(seen.append, 100, "pairs", done=10, clock=clock_of(0.0, 2.0, 3.0))
+    meter = Meter(seen.append, 100, "pairs", clock=clock_of(0.0, 2.0, 3.0))
+    meter.resume(10)
     meter.advance(30)
     meter.advance(60)
     assert [(progress.done, progress.rate) for progress in seen] == [(40, 15.0), (100, 60.0)]

@@ -10,12 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from neural_brane import methods as _methods
+from neural_brane import writers as _writers
 
 if TYPE_CHECKING:
     from neural_brane.comparison import Comparison, compare
     from neural_brane.datasets import load, read, synthetic
     from neural_brane.embedding import Embedding
     from neural_brane.errors import BraneError
+    from neural_brane.estimation import estimate
     from neural_brane.evaluate import classify
     from neural_brane.graph import AttributedGraph
 
@@ -28,15 +30,20 @@ _HOME = {
     "Embedding": "embedding",
     "classify": "evaluate",
     "compare": "comparison",
+    "estimate": "estimation",
     "load": "datasets",
     "read": "datasets",
     "synthetic": "datasets",
 } | dict.fromkeys(_methods.__all__, "methods")
 
 __all__ = [
-    "AttributedGraph", "BraneError", "Comparison", "Embedding", "classify", "compare", "load", "read", "synthetic",
+    "AttributedGraph", "BraneError", "Comparison", "Embedding", "classify", "compare", "estimate", "load", "read",
+    "synthetic",
 ]  # fmt: skip
 __all__ += _methods.__all__  # every registered method is public
+
+
+_writers.register_graph_writer(lambda: import_module("neural_brane.io").write_graph)
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.io.vectors import VectorFile, read_vectors
@@ -25,9 +26,7 @@ class Layer(NamedTuple):
 
     def score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The score of pairs of rows (k, 2) of the vectors; (k,) float32."""
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1, "blas"):  # the order of sums, and so the last bits, would follow the threads
+        with one_blas_thread():  # the order of sums, and so the last bits, would follow the threads
             return np.concatenate(
                 [np.empty(0, np.float32)]
                 + [self._score(vectors, rows[at : at + BLOCK_PAIRS]) for at in range(0, len(rows), BLOCK_PAIRS)]
@@ -132,22 +131,34 @@ class Embedding:
         """The `k` nodes whose vectors point most nearly the same way, with their cosine, best first.
 
         `target` is a node's id (that node is then left out) or a vector of `dim` numbers. A vector of
-        zeros has no direction: its cosine with anything is 0.
+        zeros has no direction: its cosine with anything is 0. Where there are fewer than `k` nodes, all are given.
 
         >>> e = Embedding([[1, 0], [2, 0], [0, 1]], [10, 20, 30])
         >>> e.nearest(10, k=2)
         [(20, 1.0), (30, 0.0)]
         """
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise EmbeddingError(f"k={k!r} makes no sense; give a whole number from 1, as in k=10")
         by_id = isinstance(target, str | int | np.integer)
-        query = self[target] if by_id else np.asarray(target, dtype=np.float32)
-        if query.shape != (self.dim,):
-            raise EmbeddingError(f"a vector of {self.dim} numbers is needed, not shape {query.shape}")
+        query = self[target] if by_id else self._as_vector(target)
         lengths = np.sqrt(np.einsum("ij,ij->i", self.vectors, self.vectors)) * np.linalg.norm(query)
         cosines = np.divide(self.vectors @ query, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         if by_id:
             cosines[self.row(target)] = -np.inf
         order = np.argsort(-cosines, kind="stable")[: min(k, len(self) - by_id)]
         return list(zip(self.ids[order].tolist(), cosines[order].tolist(), strict=True))
+
+    def _as_vector(self, target: Any) -> np.ndarray:
+        """What was given as a vector; refused where it is none of this width, or has no direction to compare."""
+        try:
+            query = np.asarray(target, dtype=np.float32)
+        except (TypeError, ValueError):
+            raise EmbeddingError(f"{target!r} is neither a node's id nor a vector of {self.dim} numbers") from None
+        if query.shape != (self.dim,):
+            raise EmbeddingError(f"a vector of {self.dim} numbers is needed, not shape {query.shape}")
+        if not np.isfinite(query).all():
+            raise EmbeddingError("the vector holds NaN or infinity, and so has no direction; give finite numbers")
+        return query
 
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
         """How likely each pair of nodes, given by their ids, is to be linked: by the method's own score.
@@ -164,8 +175,8 @@ class Embedding:
         return self.layer.score(self.vectors, find_pairs(self.ids, pairs))
 
     def save(self, path: str | Path) -> None:
-        """Write to `path`: .npz (keeps everything), .txt or .w2v (word2vec text), .tsv or .parquet."""
-        blocks = (self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self), BLOCK_ROWS))
+        """Write to `path`: .npz (keeps everything), .txt or .w2v (word2vec text), .tsv, .csv or .parquet."""
+        blocks = [self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self), BLOCK_ROWS)]
         VectorFile(path).write(self.ids, blocks, dim=self.dim, provenance=self.provenance, layer=self.layer)
 
     @classmethod

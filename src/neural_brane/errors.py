@@ -7,15 +7,54 @@ Every message says what was given, what was expected and how to mend it::
     ├── DatasetError         a named dataset is unknown, absent or damaged
     ├── EmbeddingError       vectors, or their match with labels, cannot be used
     ├── ParameterError       a parameter has a value that makes no sense (also a ValueError)
-    │   └── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
+    │   ├── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
+    │   └── CheckpointError  a checkpoint is damaged, in use, or of another run
+    ├── OutOfMemoryError     something does not fit into the memory that can be had (also a MemoryError)
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 
-One warning has a name of its own: UntrainedWarning.
+Four warnings have names of their own: UntrainedWarning, ReadingWarning, ZeroVectorWarning and IgnoredAmountsWarning.
+Messages may quote ids and names from files: `printable` keeps them from moving a terminal's cursor, and a long one from
+filling the screen.
 """
+
+import re
+
+LONGEST = 2000  # characters of a message
+# Control characters, marks that reverse the direction of writing, separators of lines, halves of characters.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: object, *, keep: str = "") -> str:
+    """A text as it can be shown on a terminal: what would steer the terminal is written as an escape.
+
+    keep: control characters that stay as they are.
+
+    >>> print(printable("\\x1b[2Ja\\nb"), printable("a\\nb", keep="\\n"))
+    \\x1b[2Ja\\nb a
+    b
+    """
+    return _UNPRINTABLE.sub(
+        lambda found: found[0] if found[0] in keep else found[0].encode("unicode_escape").decode(), str(text)
+    )
+
+
+def shorten(text: str, most: int = LONGEST) -> str:
+    """A text of at most about `most` characters: of a longer one the beginning and the end.
+
+    >>> shorten("x" * 50 + "; mend it", most=40)
+    'xxxxxxxxxxxxxxxxxxxx … (29 characters left out) … x; mend it'
+    """
+    if len(text) <= most:
+        return text
+    begin, end = text[: most // 2], text[-(most // 4) :]
+    return f"{begin} … ({len(text) - len(begin) - len(end):,} characters left out) … {end}"
 
 
 class BraneError(Exception):
     """The base of all errors raised on purpose: catch this to catch any of them."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(printable(shorten(str(message))))
 
 
 class GraphError(BraneError):
@@ -38,9 +77,29 @@ class NotFittedError(ParameterError, AttributeError):
     """A method is asked for vectors before it has learned."""
 
 
+class OutOfMemoryError(BraneError, MemoryError):
+    """Something does not fit into the memory that can be had; nothing was allocated for it."""
+
+
+class CheckpointError(ParameterError):
+    """A checkpoint cannot be gone on with: it is damaged, in use, or of another run."""
+
+
 class DependencyError(BraneError, ImportError):
     """An optional package that a method needs is not installed."""
 
 
 class UntrainedWarning(UserWarning):
     """A model has trained and not learned: its loss is still that of chance."""
+
+
+class ReadingWarning(UserWarning):
+    """A file could be read in two ways; the warning says which was taken."""
+
+
+class ZeroVectorWarning(UserWarning):
+    """Some nodes have the vector zero, which is as near to one node as to any other."""
+
+
+class IgnoredAmountsWarning(UserWarning):
+    """Nodes differ in how much of an attribute they have, and a method reads only whether they have it."""

@@ -30,7 +30,7 @@ Reporter = Callable[[Progress], None]
 class Meter:
     """Counts the units of a run and reports them: every `INTERVAL` seconds, when an epoch begins, and at the end.
 
-    A run that goes on from a checkpoint starts with some units `done`. With `nodes`, it also tells the units for each
+    A run that goes on from a checkpoint begins with `resume`. With `nodes`, it also tells the units for each
     node; `part` names a part of the run that is not its main one. Tests pass a `clock` of their own.
 
     >>> meter = Meter(lambda progress: print(progress.done, "of", progress.total, progress.unit), 2, "steps")
@@ -45,15 +45,18 @@ class Meter:
         unit: str,
         *,
         epochs: int = 1,
-        done: int = 0,
         nodes: int | None = None,
         part: str = "",
         clock: Callable[[], float] = time.perf_counter,
     ):
         self.report, self.total, self.unit, self.epochs = report, total, unit, epochs
-        self.done, self.nodes, self.part = done, nodes, part
+        self.done, self.nodes, self.part = 0, nodes, part
         self._clock = clock
-        self._told_at, self._told, self._epoch = clock(), done, 0
+        self._told_at, self._told, self._epoch = clock(), 0, 0
+
+    def resume(self, done: int) -> None:
+        """Count units that an earlier run has done: they are no part of the rate."""
+        self.done = self._told = done
 
     def advance(self, count: int = 1, *, epoch: int = 1, loss: float | None = None) -> None:
         """Count some more units as done."""

@@ -61,7 +61,7 @@ def test_a_file_that_cannot_be_opened_is_an_error_too(failing):
 
 def test_an_interrupt_leaves_cleanly(failing):
     result = failing(KeyboardInterrupt())
-    assert (result.exit_code, result.stderr) == (130, "interrupted\n")
+    assert (result.exit_code, result.stderr) == (130, "stopped\n")
 
 
 def test_a_mistake_of_ours_is_not_hidden(failing):

@@ -1,12 +1,20 @@
+import re
+from itertools import chain, repeat
+
 import numba
 import pytest
 
-from neural_brane.cli import progress
+from neural_brane.cli import log, progress
 from neural_brane.progress import Progress
 
 
 def at(done, total=3_000_000, epoch=1, rate=100_000.0, loss=0.51234, **rest):
     return Progress(epoch=epoch, epochs=30, done=done, total=total, loss=loss, rate=rate, **rest)
+
+
+def clock(*times):
+    """A clock that shows these times, one after another, and then the last one."""
+    return chain(times, repeat(times[-1])).__next__
 
 
 def test_a_report_names_epoch_loss_and_speed():
@@ -29,7 +37,7 @@ def test_time_left_goes_by_the_mean_rate_where_units_differ(capsys, monkeypatch)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    with progress.counting("comparison", steady=False, clock=iter([3.0, 13.0]).__next__) as report:
+    with progress.counting("comparison", steady=False, clock=clock(3.0, 13.0)) as report:
         report(at(2, total=8, rate=500.0, loss=None, unit="trainings"))
     assert "comparison: 2 of 8 trainings · 0:30 left" in capsys.readouterr().err
 
@@ -45,11 +53,36 @@ def test_away_from_a_terminal_a_few_plain_lines_are_printed(capsys):
     assert "\x1b" not in err
 
 
+def test_away_from_a_terminal_a_long_run_tells_the_time_and_the_time_left_every_minute(capsys):
+    with progress.reporting("citeseer", clock=clock(0.0, 30.0, 61.0, 90.0, 3700.0)) as report:
+        for done in (1000, 2000, 3000, 4000):
+            report(at(done, total=1_000_000, rate=1000.0))
+    assert capsys.readouterr().err.splitlines() == [
+        "citeseer",
+        "1:01 epoch 1/30 · loss 0.5123 · 1,000 triplets/s · 16:38 left",
+        "1:01:40 epoch 1/30 · loss 0.5123 · 1,000 triplets/s · 16:36 left",
+    ]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_log_gets_the_same_lines_with_the_time_of_day(capsys, monkeypatch, tmp_path, terminal):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    log.log_to(tmp_path / "run.log")
+    with progress.reporting("[red]x\x1b[2J", clock=clock(0.0, 5.0)) as report:
+        report(at(3_000_000))
+    log.end_log()
+    first, second = (tmp_path / "run.log").read_text(encoding="utf-8").splitlines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} INFO \[red\]x\\x1b\[2J", first)
+    assert second.endswith("INFO 0:05 epoch 1/30 · loss 0.5123 · 100,000 triplets/s · done")
+    assert "[red]x\\x1b[2J" in capsys.readouterr().err
+
+
 def test_on_a_terminal_a_bar_shows_the_time_left(capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    with progress.reporting("citeseer", clock=iter([3.0, 65.0]).__next__) as report:
+    with progress.reporting("citeseer", clock=clock(3.0, 65.0)) as report:
         report(at(1_500_000, epoch=15))
     err = capsys.readouterr().err
     assert "epoch 15/30 · loss 0.5123 · 100,000 triplets/s · 0:15 left" in err
@@ -70,14 +103,13 @@ def test_a_kernel_that_is_compiled_is_told(capsys, monkeypatch, terminal):
 
 
 def test_an_evaluation_is_silent_for_two_seconds_and_then_says_how_far_it_is(capsys):
-    clock = iter([0.0, 1.0, 1.9, 2.1, 3.0, 4.0]).__next__
-    with progress.counting("classification", clock=clock) as report:
+    with progress.counting("classification", clock=clock(0.0, 1.0, 1.9, 2.1, 3.0, 4.0)) as report:
         for done in range(1, 6):
-            report(at(done, total=5, loss=None, unit="regressions"))
+            report(at(done, total=5, loss=None, unit="regressions", rate=0.1))
     assert capsys.readouterr().err.splitlines() == [
-        "classification: 3 of 5 regressions",
-        "classification: 4 of 5 regressions",
-        "classification: 5 of 5 regressions",
+        "0:02 classification: 3 of 5 regressions · 0:20 left",
+        "0:03 classification: 4 of 5 regressions · 0:10 left",
+        "0:04 classification: 5 of 5 regressions · done",
     ]
 
 

@@ -89,10 +89,10 @@ def test_the_share_and_the_seed_can_be_chosen(tmp_path):
         (
             "train.txt",
             "pairs.npz",
-            "train.txt: cannot tell its format; name a file ending in .npz, as graphs",
+            "train.txt: cannot tell its format; name a file ending in .npz, .graphml",
         ),
         ("train.npz", "pairs", "pairs: cannot tell its format; name a file ending in .npz, as pairs"),
-        ("train.npz", "./train.npz", "--output and --held-out are both train.npz; name two files"),
+        ("train.npz", "./train.npz", "--held-out train.npz is also written as --output"),
     ],
 )
 def test_both_files_are_checked_before_the_graph_is_read(output, held_out, message, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from neural_brane.datasets.fetch import digest, fetch
+from neural_brane.datasets.fetch import _retrieve, digest, fetch
 from neural_brane.datasets.registry import Dataset, File
 from neural_brane.errors import DatasetError
 
@@ -101,6 +101,26 @@ def test_download_of_a_member_of_an_archive(folders, site, tmp_path):
     with pytest.raises(DatasetError, match=r"could not be downloaded from .*all\.tgz .*other"):
         fetch(*tiny(address=f"{address}/all.tgz", member="tiny/other"))
     assert list(folders["cache"].iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["../g.txt", "/etc/passwd", "..", "a/../../g.txt", "", "a\\b"])
+def test_a_name_that_leads_out_of_the_cache_is_refused(folders, name):
+    with pytest.raises(DatasetError, match="is no name of a dataset or of its file"):
+        fetch(*tiny(name=name))
+    entry = File("graph", "g.txt", SHA256)
+    with pytest.raises(DatasetError, match="is no name of a dataset or of its file"):
+        fetch(Dataset(name, "two nodes", (entry,)), entry)
+
+
+def test_a_member_of_an_archive_is_copied_and_never_extracted_and_its_size_is_bounded(folders, site, tmp_path):
+    folder, address = site
+    with tarfile.open(folder / "all.tgz", "w:gz") as archive:
+        archive.add(put(tmp_path, CONTENT), "../../escaped")
+    file = tiny(address=f"{address}/all.tgz", member="../../escaped")
+    assert fetch(*file) == folders["cache"] / "g.txt"
+    assert not list(tmp_path.rglob("escaped"))
+    with pytest.raises(KeyError, match="has 8 bytes, more than 7"):
+        _retrieve(file[1], tmp_path / "draft", largest=7)
 
 
 def test_a_wrong_download_is_refused_and_leaves_nothing(folders, site):

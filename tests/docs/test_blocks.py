@@ -5,6 +5,7 @@
 - A `text` block right after either is its output; `...` in it stands for anything.
 - `<!-- file: NAME -->` before a `text` block writes it to a file for the commands that follow.
 - `<!-- fails -->` before a `sh` block: its command ends with exit code 2, and its output is the error.
+- `<!-- stderr -->` before a `sh` block: its output is what the command tells on standard error.
 - `<!-- not run: REASON -->` before a block: only its syntax and its options are checked.
 
 All of it happens in an empty folder per page, without the published datasets.
@@ -80,7 +81,7 @@ def run_shell(block: Block) -> str:
             continue
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == (2 if block.note == "<!-- fails -->" else 0), result.output
-        output = result.stderr if result.exit_code else result.stdout
+        output = result.stderr if result.exit_code or block.note == "<!-- stderr -->" else result.stdout
     return output
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from neural_brane import METHODS, AttributedGraph, load, synthetic
+from neural_brane.io.atomic import atomic
 
 PATH = Path(__file__).parent / "digests.json"
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "scikit-learn", "torch")
@@ -86,7 +87,8 @@ def main() -> None:
             print(recipe, digest(load("citeseer"), "neural-brane", recipe=recipe, dim=150), flush=True)
     if options.write:
         found = {name: digest(graph_of(graph), method, **how) for name, (graph, method, how) in trainings().items()}
-        PATH.write_text(json.dumps({"machine": kind_of_machine(), "digests": found}, indent=1) + "\n")
+        with atomic(PATH) as draft:
+            draft.write_text(json.dumps({"machine": kind_of_machine(), "digests": found}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

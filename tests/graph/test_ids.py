@@ -1,3 +1,5 @@
+from uuid import UUID
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,13 @@ from neural_brane.graph.ids import as_ids, encode, locate, repeated
         (np.array([3, 1], dtype=np.uint8), np.array([3, 1])),
         (["b", 1], np.array(["b", "1"])),
         (np.array([1, 2], dtype=object), np.array([1, 2])),
+        (np.array([1, 2], dtype=np.int8), np.array([1, 2])),
+        (np.array([1, 2], dtype=">i4"), np.array([1, 2])),
+        (np.arange(6)[::2], np.array([0, 2, 4])),
+        (np.array([2**63 + 1, 7], dtype=np.uint64), np.array(["9223372036854775809", "7"])),
+        ([2**63, -1], np.array(["9223372036854775808", "-1"])),
+        (np.array([b"a", b"b"]), np.array(["a", "b"])),
+        ([UUID(int=1)], np.array(["00000000-0000-0000-0000-000000000001"])),
         ([], np.array([], dtype=np.int64)),
     ],
 )
@@ -24,9 +33,32 @@ def test_names_become_int64_or_strings(values, expected):
 
 def test_other_names_are_refused_with_the_error_asked_for():
     with pytest.raises(GraphError, match=r"edges are an array of float64 with shape \(1,\); give a flat list"):
-        as_ids([0.5], what="edges")
+        as_ids(np.array([0.5]), what="edges")
     with pytest.raises(EmbeddingError, match=r"with shape \(1, 1\)"):
         as_ids([["a"]], error=EmbeddingError)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["a", None], r"ids\[1\] is missing \(None\); give every one a name"),
+        (["a", float("nan")], r"ids\[1\] is missing \(nan\)"),
+        ([1, float("nan")], r"ids\[1\] is missing \(nan\)"),
+        (np.array(["a", np.datetime64("NaT")], dtype=object), r"ids\[1\] is missing \(NaT\)"),
+        (np.array([1.0, np.nan]), "integers beside a missing value become floats: drop it first"),
+        ([1, True], r"ids\[1\] is True, a bool; give a list of integers or of strings"),
+        (["a", 1.5], r"ids\[1\] is 1.5, a float; give a list of integers or of strings"),
+        (np.array([True]), "ids are an array of bool"),
+        (np.ma.array([1, 2], mask=[False, True]), "ids: 1 entries are masked"),
+        (np.array([1j]), "ids are an array of complex128"),
+        (["a", "a\0"], r"ids\[1\] is 'a\\x00', which holds the character NUL"),
+        (["\ud800"], "not text that UTF-8 can hold"),
+        (np.array([b"\xff"]), "ids are bytes that are not UTF-8"),
+    ],
+)
+def test_what_names_nothing_is_refused_with_its_place(values, message):
+    with pytest.raises(GraphError, match=message):
+        as_ids(values)
 
 
 @pytest.mark.parametrize(

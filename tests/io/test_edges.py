@@ -19,6 +19,10 @@ MOVE = "mend the count, or, if the line is an edge, move it further down"
         (b"a b\nb \xff\n", "g.txt:2: byte 0xff is not UTF-8; save the graph file as UTF-8 text"),
         (
             b"PK\x03\x04\n\x00\x01",
+            "g.txt: the graph file is a zip file; unpack it and give the file in it; a graph of ours ends in .npz",
+        ),
+        (
+            b"a b\nb \x00\x01",
             "g.txt:2: the file is binary; save the graph file as UTF-8 text",
         ),
         ("a b 1\nb c 1 9\n", f"g.txt:2: the line has more than three columns ('b c 1 9'); {AS_EDGES}"),
@@ -70,9 +74,35 @@ MOVE = "mend the count, or, if the line is an edge, move it further down"
             "mend the header, or give each node without edges a line of its own",
         ),
         (
-            "source,target\n1,2\n2,3\n",
-            "g.txt:1: 'source target' are names, while all other ids are numbers; "
+            "x y\n1 2\n2 3\n",
+            "g.txt:1: 'x y' are names, while all other ids are numbers; "
             "put # before column titles, or, if the line is an edge, move it further down",
+        ),
+        ("source target\nann bob\n", "g.txt:1: 'source target' are titles of columns; put # before them"),
+        (
+            "ann bob\nbob nan\n",
+            "g.txt:2: 'nan' stands for no value, and an edge needs two nodes; remove the line",
+        ),
+        (
+            "graph [\n node [ id 1 ]\n edge [ source 1 target 1 ]\n]\n",
+            "g.txt: the graph file is a GML file; name it so that it ends in .gml",
+        ),
+        (
+            'Creator "igraph"\nVersion 1\ngraph\n[\n  directed 0\n',
+            "g.txt: the graph file is a GML file; name it so that it ends in .gml",
+        ),
+        (
+            '<?xml version="1.0"?>\n<graphml></graphml>\n',
+            "g.txt: the graph file is a GraphML file; name it so that it ends in .graphml",
+        ),
+        (
+            '{"nodes": [], "links": []}\n',
+            "g.txt: the graph file is a JSON file; "
+            "write JSON lines, one object per line, as in: jq -c '.[]' FILE > FILE.jsonl",
+        ),
+        (
+            "%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 1\n",
+            "g.txt: the graph file is a Matrix Market file; name it so that it ends in .mtx",
         ),
     ],
 )

@@ -100,7 +100,7 @@ AS_CSR = ": save the matrix as scipy's CSR stores it"
         ({"attr_data": [1.0]}, "g.npz: there is no array 'attr_indices'"),
         (
             {"labels": np.array(["x", None])},
-            "g.npz: array 'labels' cannot be read (Object arrays cannot be loaded",
+            "g.npz: array 'labels' holds Python objects, which are never read from a file; save plain",
         ),
     ],
 )
@@ -112,8 +112,8 @@ def test_npz_file(tmp_path, read_malformed, change: dict[str, Any], message):
 
 
 def test_files_that_are_no_npz(tmp_path, read_malformed):
-    assert read_malformed({"g.npz": "0 1\n"}).startswith("g.npz: this is not an .npz file (")
-    assert read_malformed({"g.npz": ""}).startswith("g.npz: this is not an .npz file (")
+    assert read_malformed({"g.npz": "0 1\n"}).startswith("g.npz: this is not an .npz file, or it is cut off")
+    assert read_malformed({"g.npz": ""}).startswith("g.npz: this is not an .npz file, or it is cut off")
     np.save(tmp_path / "one.npy", np.ones(3))
     one = (tmp_path / "one.npy").read_bytes()
     assert read_malformed({"g.npz": one}).startswith("g.npz: the file holds one array, not the arrays")
@@ -122,4 +122,15 @@ def test_files_that_are_no_npz(tmp_path, read_malformed):
     with zipfile.ZipFile(tmp_path / "whole.npz") as archive:
         start = archive.getinfo("adj_indices.npy").header_offset + 60
     cut[start : start + 20] = bytes(20)
-    assert re.match(r"g\.npz: array 'adj_indices' cannot be read", read_malformed({"g.npz": bytes(cut)}))
+    assert re.match(
+        r"g\.npz: the file is damaged, .*: array 'adj_indices' cannot be read", read_malformed({"g.npz": bytes(cut)})
+    )
+
+
+@pytest.mark.parametrize("bit", [0x20, 0x01], ids=["patched", "encrypted"])
+def test_members_that_zip_cannot_undo(bit, tmp_path, read_malformed):
+    np.savez(tmp_path / "whole.npz", **GOOD)
+    content = bytearray((tmp_path / "whole.npz").read_bytes())
+    content[6] |= bit  # the flags of the first member, here and in the directory at the end
+    content[content.index(b"PK\x01\x02") + 8] |= bit
+    assert read_malformed({"g.npz": bytes(content)}).startswith("g.npz: the file is damaged")

@@ -24,6 +24,10 @@ def test_read_labels(write):
         ("\n", "l.txt: the label file is empty; write one entry per line"),
         ("0\tx\n1\t\n", "l.txt:2: '1' has no label; write a node, a tab and its label, or remove the line"),
         ("0\tx\n0\ty\n", "l.txt:2: node '0' already has line 1; join the two lines or remove one"),
+        ("0\tx\n1\tnan\n", "l.txt:2: the label 'nan' stands for no value; remove the line, or give the label"),
+        ("0\tx\n1\tNone\n", "l.txt:2: the label 'None' stands for no value; remove the line, or give the label"),
+        ("nan\tx\n1\ty\n", "l.txt:1: the node 'nan' stands for no value; remove the line, or give the node"),
+        ("node\tlabel\n1\ty\n", "l.txt:1: 'node\\tlabel' are titles of columns; put # before them"),
         ("0\tx\nbob\ty\n", f"l.txt:2: node 'bob' is not in the graph; {OWN_LINE}"),
     ],
 )

@@ -1,15 +1,17 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 from neural_brane import AttributedGraph, Attributes, PropagatedAttributes, SmoothedAttributes, synthetic
-from neural_brane.errors import GraphError, ParameterError
+from neural_brane.errors import GraphError
 from neural_brane.linalg import OnTorch, leading_eigenvectors
 from neural_brane.methods._spectral import HopProduct, decompose, hops_of
 
@@ -58,15 +60,17 @@ def test_golden_value(method, small_graph):
 @pytest.mark.parametrize("method", GOLDEN)
 def test_a_graph_learned_from_is_embedded_again_alike(method, small_graph):
     fitted = method(dim=4, seed=0).fit(small_graph)
-    again = fitted.transform(small_graph)
-    np.testing.assert_allclose(again.vectors, fitted.embedding_.vectors, rtol=1e-4, atol=1e-5)
-    assert again.ids.tolist() == small_graph.ids.tolist()
+    strangers = replace(small_graph, ids=np.array([f"new {node}" for node in small_graph.ids.tolist()]))
+    again = fitted.transform(strangers)
+    np.testing.assert_allclose(again.vectors, fitted.embedding_.vectors, rtol=1e-3, atol=1e-4)
+    assert again.ids.tolist() == strangers.ids.tolist()
 
 
 def test_new_nodes_lie_near_those_of_their_class():
     graph = synthetic(300, classes=3, seed=1)
     fitted = PropagatedAttributes(dim=8, seed=0).fit(graph)
     other = synthetic(150, classes=3, attributes=graph.attributes.shape[1], seed=2)
+    other = replace(other, ids=other.ids + len(graph))
     vectors = fitted.transform(other).vectors
     centres = np.stack([vectors[other.labels == label].mean(axis=0) for label in other.classes])
     nearest = np.linalg.norm(vectors[:, None] - centres, axis=2).argmin(axis=1)
@@ -108,8 +112,18 @@ def test_links_tell_classes_where_attributes_tell_nothing(method, attributes, pl
     graph = AttributedGraph.from_sparse(planted.adjacency, shared)
     fitted = method.fit(graph)
     assert accuracy(fitted.embedding_.vectors, planted.labels) > 0.9
-    with pytest.raises(ParameterError, match="learned from a graph without attributes"):
-        fitted.transform(graph)
+    np.testing.assert_array_equal(fitted.transform(graph).vectors, fitted.embedding_.vectors)
+
+
+@pytest.mark.parametrize("method", ON_LINKS, ids=lambda method: method.title)
+def test_without_attributes_newcomers_are_placed_by_their_links(method, planted):
+    bare = AttributedGraph.from_sparse(planted.adjacency)
+    old = np.arange(600) < 500
+    fitted = clone(method).fit(bare.subgraph(old))
+    new = fitted.transform(bare)
+    regression = LogisticRegression(max_iter=1000).fit(new.vectors[old], planted.labels[old])
+    assert regression.score(new.vectors[~old], planted.labels[~old]) > 0.9
+    assert set(new.made_from.tolist()) == {"known", "links"}
 
 
 @pytest.mark.parametrize("method", [Attributes(dim=16, seed=0), *ON_LINKS], ids=lambda method: method.title)

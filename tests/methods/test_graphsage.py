@@ -11,10 +11,9 @@ torch = pytest.importorskip("torch", reason="graphsage needs torch: pip install 
 GOLDEN = 18.444
 
 
-def batch_of(method, graph, nodes):
-    rng = np.random.default_rng(0)
-    pairs = np.stack([nodes, nodes])
-    return method._batch(graph.adjacency, graph.attributes, pairs, nodes, rng)
+def batch_of(method, graph, pairs, negatives):
+    batches = graphsage.Batches(method, graph, walks=None, rng=np.random.default_rng(0), numbers={})
+    return batches.gather(pairs, negatives)
 
 
 def test_training_and_embedding_are_one_network(small_graph):
@@ -22,7 +21,7 @@ def test_training_and_embedding_are_one_network(small_graph):
     method = GraphSAGE(dim=7, epochs=1, seed=0).fit(small_graph)
     nodes = np.array([1, 4, 8, 10])
     weights = graphsage.Weights(*map(torch.from_numpy, method.weights_))
-    batch = batch_of(method, small_graph, nodes)
+    batch = batch_of(method, small_graph, np.stack([nodes, nodes]), nodes)
     vectors = graphsage._forward(weights, batch, "cpu").numpy()
     np.testing.assert_allclose(vectors, method.embedding_.vectors[nodes], rtol=1e-4, atol=1e-6)
 
@@ -42,7 +41,7 @@ def test_the_loss_is_the_formula(small_graph):
     method = GraphSAGE(dim=6, epochs=1, seed=0).fit(small_graph)
     z = method.embedding_.vectors.astype(float)
     pairs, negatives = np.array([[0, 1, 7], [2, 5, 8]]), np.array([3, 9])
-    batch = method._batch(small_graph.adjacency, small_graph.attributes, pairs, negatives, np.random.default_rng(0))
+    batch = batch_of(method, small_graph, pairs, negatives)
     weights = graphsage.Weights(*map(torch.from_numpy, method.weights_))
     near = np.sum(z[pairs[0]] * z[pairs[1]], axis=1)
     far = z[pairs[0]] @ z[negatives].T

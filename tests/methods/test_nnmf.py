@@ -7,7 +7,9 @@ from sklearn.decomposition import NMF
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
-from neural_brane import NNMF, synthetic
+from neural_brane import NNMF, AttributedGraph, DeepWalkNNMF, synthetic
+from neural_brane.checkpoint import Stages
+from neural_brane.errors import GraphError
 from neural_brane.methods import nnmf
 from neural_brane.progress import Meter
 
@@ -37,12 +39,12 @@ def test_it_takes_scikit_learns_steps():
 @pytest.mark.parametrize("threads", [1, 2])
 def test_blocks_of_rows_and_threads_change_no_bit(threads):
     matrix = nnmf.stacked(synthetic(200, seed=5))
-    meter = Meter(None, 5, "steps")
-    whole = nnmf.factorise(matrix, 12, 5, 4, 1, meter)
-    pieces = nnmf.factorise(matrix, 12, 5, 4, threads, meter, block_rows=37)  # the last one is short
+    meter, stage = Meter(None, 5, "steps"), Stages().stage("factors")
+    whole = nnmf.factorise(matrix, 12, 5, 4, 1, meter, stage)
+    pieces = nnmf.factorise(matrix, 12, 5, 4, threads, meter, stage, block_rows=37)  # the last one is short
     for one, other in zip(whole, pieces, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)
-    again = nnmf.factorise(matrix, 12, 5, 4, 3 - threads, meter, block_rows=37)
+    again = nnmf.factorise(matrix, 12, 5, 4, 3 - threads, meter, stage, block_rows=37)
     for one, other in zip(pieces, again, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -66,3 +68,11 @@ def test_amounts_are_never_negative_and_nothing_is_held_of_nothing(small_graph):
 def test_golden_value(small_graph):
     vectors = NNMF(dim=4, seed=0).fit_transform(small_graph).vectors
     np.testing.assert_allclose(vectors[0], GOLDEN, rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [NNMF, DeepWalkNNMF])
+def test_attributes_below_zero_are_refused(method):
+    bags = {"ann": {"age": 2.0}, "bob": {"age": 1.0, "debt": -3.5}}
+    graph = AttributedGraph.from_edges([("ann", "bob")], attributes=bags)
+    with pytest.raises(GraphError, match=r"attribute 'debt' of node 'bob' is -3\.5, and .*nnmf adds up parts"):
+        method(dim=2).fit(graph)

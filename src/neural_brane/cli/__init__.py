@@ -3,6 +3,20 @@
 
 def main() -> None:
     """Run the command with the arguments of the process."""
-    from neural_brane.cli.app import app
+    import sys
+    import warnings
 
-    app()
+    from neural_brane.cli import streams
+
+    streams.protect()
+    from neural_brane.cli.app import app
+    from neural_brane.cli.log import show_warning
+
+    warnings.showwarning = show_warning
+    try:
+        app()
+    except SystemExit as leaving:
+        if (failure := streams.failure(sys.stdout)) is None:
+            raise
+        print(f"error: standard output could not be written ({failure.strerror})", file=sys.stderr)
+        raise SystemExit(leaving.code or 1) from None

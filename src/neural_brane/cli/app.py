@@ -8,15 +8,20 @@ import typer
 from typer.core import TyperGroup
 
 from neural_brane.cli.compare import compare
+from neural_brane.cli.console import echo
 from neural_brane.cli.datasets import datasets
 from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
+from neural_brane.cli.estimate import estimate
 from neural_brane.cli.evaluate import evaluate
+from neural_brane.cli.inspect import inspect
+from neural_brane.cli.log import LOG, end_log
 from neural_brane.cli.methods import methods
 from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.split_edges import split_edges
+from neural_brane.cli.stopping import TYPED, leave, requests_as_errors
 from neural_brane.cli.tune import tune
-from neural_brane.errors import BraneError
+from neural_brane.errors import BraneError, printable
 
 HELP = """
 Learn one vector per node of a graph, from its links and its attributes.
@@ -26,7 +31,10 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane demo                                   learn from a graph shipped here
   brane datasets                               list the graphs known by name
   brane embed citeseer -o vectors.npz          learn from one of them
+  brane estimate graph.txt                     the memory and time it takes
   brane embed graph.txt --attributes words.txt -o vectors.tsv
+  brane embed edges.csv --nodes people.csv -o vectors.parquet
+  brane inspect edges.csv --nodes people.csv   how your files would be read
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
   brane methods                                other ways to learn the vectors
@@ -45,6 +53,10 @@ Learn one vector per node of a graph, from its links and its attributes.
                       17      databases
                   Ids are integers or names. Spaces, tabs or commas
                   separate; a line that begins with # does not count.
+  tables          CSV, TSV, Parquet, JSON lines or Arrow: one of edges and,
+                  with --nodes, one of nodes, whose columns become attributes
+                      name,age,country
+                      ann,31,IN
   .cites          'cited<TAB>citing' lines; its .content lies beside it
   .npz            arrays {adj,attr}_{data,indices,indptr,shape}, labels, ids
 
@@ -52,7 +64,8 @@ Learn one vector per node of a graph, from its links and its attributes.
 [bold]Files vectors are written to[/bold]
   .npz            arrays vectors, ids and provenance
   .txt .w2v       word2vec text: first line 'nodes dim', then 'id v1 v2 …'
-  .tsv            header 'id d0 d1 …', then one node per line, by tabs
+  .tsv .csv       header 'id d0 d1 …', then one node per line, by tabs
+                  or by commas
   .parquet        columns id, d0, d1, …
                   'brane evaluate' also reads .vec .emb (word2vec text),
                   .bin (word2vec binary) and .npy (with --ids)
@@ -65,21 +78,46 @@ class BraneGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
-            return super().invoke(ctx)
+            with requests_as_errors():
+                return super().invoke(ctx)
         except BraneError as error:
             fail(str(error))
         except BrokenPipeError:
             raise
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(130) from None
+        except MemoryError as error:
+            fail(out_of_memory(error))
+        except KeyboardInterrupt as stop:
+            leave(stop, ctx.meta[TYPED])
+        except Exception as error:  # a mistake of ours: shown in full, and kept in the log
+            LOG.error(printable(f"{type(error).__name__}: {error}"))
+            raise
+        finally:
+            end_log()
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Note the words of the command, to tell which one goes on with a training that is stopped."""
+        typed = list(args)
+        context = super().make_context(info_name, args, parent, **extra)
+        context.meta[TYPED] = typed
+        return context
+
+
+def out_of_memory(error: MemoryError) -> str:
+    """What to say where memory has run out all the same: it was taken for something else, or was never there."""
+    from neural_brane.memory import available, show_size
+
+    room = available()
+    left = "" if room is None else f"; {show_size(room)} can be had now"
+    about = f" ({error})" if str(error) else ""
+    return f"memory ran out{about}{left}; 'brane estimate SOURCE' tells what a training takes, by part: lower --dim"
 
 
 def fail(message: str) -> None:
     """Say what is wrong and leave with exit code 2."""
-    typer.echo(f"error: {message}", err=True)
+    LOG.error(printable(message))
+    echo(f"error: {message}", err=True)
     raise typer.Exit(2) from None
 
 
@@ -94,6 +132,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(embed)
+app.command()(inspect)
+app.command()(estimate)
 app.command()(evaluate)
 app.command()(compare)
 app.command()(split_edges)
@@ -109,7 +149,7 @@ def show_version(wanted: bool) -> None:
     if wanted:
         from neural_brane import __version__
 
-        typer.echo(f"brane {__version__}")
+        echo(f"brane {__version__}")
         raise typer.Exit
 
 

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from typer import Exit, Option, echo
+from typer import Exit, Option
 
 from neural_brane.cli import evaluate_options, options
+from neural_brane.cli.console import echo
 from neural_brane.cli.parameters import split_names
+from neural_brane.cli.tables import Tables, read, takes_tables
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -23,8 +25,10 @@ BESIDE = 46  # columns of what stands beside it
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
+@takes_tables
 def compare(
     source: options.Source,
+    tables: Tables,
     labels: evaluate_options.Labels = None,
     attributes: options.Attributes = None,
     duplicates: options.Duplicates = "max",
@@ -56,6 +60,7 @@ def compare(
         Path | None,
         Option("--output", "-o", help="Folder for compare.html and compare.json; it also keeps finished trainings."),
     ] = None,
+    log: options.Log = None,
 ) -> None:
     """Find out which method is best for a graph: all of them on the same splits, ranked per task.
 
@@ -72,16 +77,24 @@ def compare(
     \b
     brane compare stdlib
     brane compare graph.txt --attributes words.txt --labels classes.txt -o comparison
+    brane compare edges.csv --nodes people.csv --label team -o comparison
     brane compare graph.txt --task link --methods all --time-limit 600 -o comparison
     """
+    from neural_brane import datasets
+    from neural_brane.cli.log import log_to
     from neural_brane.cli.progress import counting
     from neural_brane.comparison.result import JSON, PAGE
     from neural_brane.comparison.run import SHORT_LIST, open_store, prepare, run
-    from neural_brane.io.atomic import check_target
+    from neural_brane.io.atomic import check_distinct, check_target
 
+    written = {} if output is None else {"--output": output / JSON, "the page of --output": output / PAGE}
+    given = {"--labels": labels, "--attributes": attributes, "--nodes": tables.nodes, **datasets.source_files(source)}
+    check_distinct(written | {"--log": log}, given)
     if output is not None:
         check_target(output / PAGE, (".html",), ".html", ParameterError)
-    graph = read_graph(source, labels, attributes, duplicates, self_loops)
+    log_to(log)
+    graph = read(source, tables, attributes=attributes, duplicates=duplicates, self_loops=self_loops)
+    graph = graph if labels is None else relabel(graph, labels)
     names = split_names(methods) or list(SHORT_LIST)
     order = prepare(graph, names, split_names(task) or None, runs=runs, dim=dim, device=device)
     for note in order.notes:
@@ -102,19 +115,10 @@ def compare(
         raise Exit(1)
 
 
-def read_graph(
-    source: str,
-    labels: str | None,
-    attributes: Path | None,
-    duplicates: Literal["max", "sum"],
-    self_loops: Literal["keep", "drop"],
-) -> AttributedGraph:
-    """The graph, with the labels given or with its own."""
+def relabel(graph: AttributedGraph, labels: str) -> AttributedGraph:
+    """The graph with the labels of a dataset or a file."""
     from neural_brane import datasets
 
-    graph = datasets.read(source, attributes=attributes, duplicates=duplicates, self_loops=self_loops)
-    if labels is None:
-        return graph
     ids, classes = datasets.read_labels(labels)
     return graph.relabelled(dict(zip(ids.tolist(), classes.tolist(), strict=True)))
 

@@ -1,8 +1,18 @@
-"""Tables on the terminal, all in one style."""
+"""What is printed: lines and tables, in one style, with nothing in them that steers the terminal."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Sequence
+
+from neural_brane.errors import printable
+
+LINES = "\n\t"  # what may stand in a text of several lines
+
+
+def echo(text: str = "", *, err: bool = False) -> None:
+    """Print a text on stdout, or on stderr; ids and names of files in it cannot steer the terminal."""
+    print(printable(text, keep=LINES), file=sys.stderr if err else sys.stdout, flush=True)
 
 
 def show_table(
@@ -12,8 +22,9 @@ def show_table(
     title: str | None = None,
     right: Collection[str] = (),
     fold: bool = False,
+    stderr: bool = False,
 ) -> None:
-    """Print a table on stdout; `right` names the columns to align right, those of numbers.
+    """Print a table on stdout, or on stderr; `right` names the columns to align right, those of numbers.
 
     Where a terminal is too narrow, the last column is cut off, or folded if `fold`. Nothing is cut in a pipe.
     """
@@ -22,12 +33,14 @@ def show_table(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    shown = None if title is None else printable(title)
+    table = Table(title=shown, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", no_wrap=column != columns[-1])
-    for *texts, last in rows:
+        heading = printable(column)
+        table.add_column(heading, justify="right" if column in right else "left", no_wrap=column != columns[-1])
+    for *texts, last in ([printable(cell, keep=LINES) for cell in row] for row in rows):
         table.add_row(*texts, Text(last, no_wrap=not fold, overflow="fold" if fold else "ellipsis"))
-    console = Console(markup=False, highlight=False)
+    console = Console(markup=False, highlight=False, stderr=stderr)
     if not console.is_terminal:
-        console = Console(markup=False, highlight=False, width=1000)
+        console = Console(markup=False, highlight=False, width=1000, stderr=stderr)
     console.print(table)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option, echo
+from typer import Option
+
+from neural_brane.cli.console import echo
+from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
     from neural_brane.embedding import Embedding
@@ -29,16 +32,18 @@ def demo(
     """
     from neural_brane import datasets, plot
     from neural_brane.cli.embed import train
+    from neural_brane.io.atomic import check_writable
     from neural_brane.methods.neural_brane import NeuralBrane
 
+    vectors, picture = output / "stdlib.npz", output / "stdlib.png"
+    for path in (vectors, picture):
+        check_writable(path, ParameterError)
     graph = datasets.load("stdlib")
     model = NeuralBrane(seed=0, epochs=epochs)
     train(model, graph)
     embedding = model.embedding_
     _show_neighbours(embedding)
     advice = _show_scores(graph, embedding)
-    output.mkdir(parents=True, exist_ok=True)
-    vectors, picture = output / "stdlib.npz", output / "stdlib.png"
     embedding.save(vectors)
     plot.plot(
         embedding,

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from typer import echo
-
 from neural_brane.cli import evaluate_options as o
+from neural_brane.cli.console import echo
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
 def evaluate(
     file: o.File,
     labels: o.Labels = None,
+    id_column: o.IdColumn = None,
+    label_column: o.LabelColumn = None,
     task: o.Tasks = None,
     train: o.Train = None,
     splits: o.Splits = None,
@@ -52,6 +53,7 @@ def evaluate(
     \b
     brane evaluate vectors.npz --labels citeseer
     brane evaluate gensim.txt --labels classes.txt --task all --json
+    brane evaluate vectors.npz --labels people.csv --id name --label team
     brane evaluate table.npy --ids nodes.txt --labels classes.txt --C cv
 
     \b
@@ -63,12 +65,18 @@ def evaluate(
     from neural_brane.cli.scores import show
     from neural_brane.embedding import Embedding
     from neural_brane.evaluate import classify, cluster, predict_links
+    from neural_brane.io.atomic import check_distinct, check_writable
 
     tasks = choose_tasks(task, labels, held_out)
     penalty = read_penalty(C)
+    if save_splits is not None:
+        given = {"FILE": file, "--labels": labels, "--ids": ids, "--held-out": held_out, "--splits-from": splits_from}
+        check_distinct({"--save-splits": save_splits}, given)
+        check_writable(save_splits, ParameterError)
     embedding = Embedding.load(file, ids)
     pairs = read_pairs(held_out, embedding) if "links" in tasks else None
-    known = read_classes(labels, embedding, allow_missing) if tasks & {"classification", "clustering"} else None
+    scored = bool(tasks & {"classification", "clustering"})
+    known = read_classes(labels, embedding, allow_missing, id_column, label_column) if scored else None
     results: dict[str, Any] = {}
     if known is not None and "classification" in tasks:
         chosen = choose_splits(known, splits_from, splits, seed, stratify)
@@ -135,12 +143,16 @@ def read_pairs(path: Path | None, embedding: Embedding) -> HeldOutEdges | None:
     return pairs
 
 
-def read_classes(source: str | None, embedding: Embedding, allow_missing: bool) -> Labelled | None:
+def read_classes(
+    source: str | None, embedding: Embedding, allow_missing: bool, id: str | None, label: str | None
+) -> Labelled | None:
     """The vectors of the nodes that have a label, and their labels."""
     from neural_brane.datasets import read_labels
     from neural_brane.evaluate import match
 
-    return None if source is None else match(embedding, *read_labels(source), allow_missing=allow_missing)
+    if source is None:
+        return None
+    return match(embedding, *read_labels(source, id=id, label=label), allow_missing=allow_missing)
 
 
 def choose_splits(known: Labelled, path: Path | None, splits: int | None, seed: int, stratify: bool) -> Splits:
@@ -172,4 +184,6 @@ def as_record(embedding: Embedding, known: Labelled | None, results: dict[str, A
         for name, ids in (("unlabelled", known.unlabelled), ("missing", known.missing)):
             record[name] = {"count": len(ids), "examples": ids[:3].tolist()}
     scored = {name: result.as_dict() for name, result in results.items()}
-    return record | scored | {"provenance": embedding.provenance}
+    # The encoder of columns lists every category and word: it is for programs that open the file.
+    provenance = {name: value for name, value in embedding.provenance.items() if name != "encoder"}
+    return record | scored | {"provenance": provenance}

@@ -22,7 +22,7 @@ class Task(StrEnum):
 
 File = Annotated[
     Path,
-    Argument(help="Vectors: .npz, .txt .w2v .vec .emb (word2vec text), .bin (binary), .tsv, .parquet or .npy."),
+    Argument(help="Vectors: .npz, .txt .w2v .vec .emb (word2vec text), .bin (binary), .tsv, .csv, .parquet or .npy."),
 ]
 Tasks = Annotated[
     list[Task] | None,
@@ -37,9 +37,18 @@ Tasks = Annotated[
 Labels = Annotated[
     str | None,
     Option(
-        help="Where the classes are: a dataset's name, a graph (.npz, .content) or a file of 'node<TAB>label' lines.",
+        help="Where the classes are: a dataset's name, a graph (.npz, .content), a table (--id, --label) or a file of "
+        "'node<TAB>label' lines.",
         rich_help_panel=CLASSES,
     ),
+]
+IdColumn = Annotated[
+    str | None,
+    Option("--id", metavar="<column>", help="Column of the nodes' ids, in a table.", rich_help_panel=CLASSES),
+]
+LabelColumn = Annotated[
+    str | None,
+    Option("--label", metavar="<column>", help="Column of their classes, in a table.", rich_help_panel=CLASSES),
 ]
 Train = Annotated[
     list[float] | None,

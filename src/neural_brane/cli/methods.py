@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, echo
+from typer import Argument
+
+from neural_brane.cli.console import echo
 
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder

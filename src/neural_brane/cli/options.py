@@ -23,8 +23,9 @@ def parameter(name: str) -> Any:
 Source = Annotated[str, Argument(help="A dataset's name (see 'brane datasets') or a graph file.")]
 Output = Annotated[
     Path,
-    Option("--output", "-o", help="File to write: .npz, .txt or .w2v (word2vec text), .tsv or .parquet."),
+    Option("--output", "-o", help="File to write: .npz, .txt or .w2v (word2vec text), .tsv, .csv or .parquet."),
 ]
+Log = Annotated[Path | None, Option(help="File to add progress and errors to.")]
 Method = Annotated[str, Option(help="How to learn the vectors; 'brane methods' lists them.")]
 Settings = Annotated[
     list[str] | None,
@@ -52,6 +53,8 @@ SelfLoops = Annotated[
     Literal["keep", "drop"],
     Option(help="An edge from a node to itself: the node is then its own neighbour.", rich_help_panel=READING),
 ]
+
+DryRun = Annotated[bool, Option("--dry-run", help="Only tell what 'brane estimate' tells.")]
 
 Dim = Annotated[str | None, parameter("dim")]
 Epochs = Annotated[str | None, parameter("epochs")]

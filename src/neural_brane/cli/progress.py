@@ -9,12 +9,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from neural_brane.cli.log import LOG, tell
+from neural_brane.errors import printable
 from neural_brane.progress import noticing_compilation
 
 if TYPE_CHECKING:
     from neural_brane.progress import Progress, Reporter
 
-LINES = 5  # plain lines in a whole run
+LINES = 5  # plain lines in a whole run, if it is short
+EVERY = 60.0  # seconds after which there is a line in any case
 COMPILING = "compiling, once"
 QUIET = 2.0  # seconds that something counted may take without a word
 Describe = Callable[["Progress"], str]
@@ -26,16 +29,18 @@ def reporting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Repor
     """A function to hand to a method as its `progress`: the title at once, then epoch, loss and speed."""
     begun = clock()
     if not sys.stderr.isatty():
-        print(title, file=sys.stderr)
-        with noticing_compilation(lambda: print(COMPILING, file=sys.stderr)):
-            yield _lines(describe, clock, begun)
+        tell(title)
+        with noticing_compilation(lambda: tell(COMPILING)):
+            yield _lines(describe, clock, begun, tell)
         return
+    LOG.info(printable(title))
+    log = _lines(describe, clock, begun, LOG.info)
     with (
         _bar("preparing", describe, title=title) as (report, say),
         noticing_compilation(lambda: say(COMPILING)),
     ):
-        yield report
-        say(f"trained in {_clock(clock() - begun)}")
+        yield both(report, log)
+        say(f"trained in {short_clock(clock() - begun)}")
 
 
 @contextmanager
@@ -49,26 +54,44 @@ def counting(title: str, *, steady: bool = True, clock: Clock = time.perf_counte
     def count(progress: Progress) -> str:
         return f"{title}: {progress.done} of {progress.total} {progress.unit}"
 
+    def at_rate(report: Reporter) -> Reporter:
+        return report if steady else lambda progress: report(at_mean_rate(progress, clock() - begun))
+
     if not sys.stderr.isatty():
-        yield _lines(count, clock, begun + QUIET)
+        yield at_rate(_lines(count, clock, begun, tell, quiet=QUIET))
         return
     with _bar(title, count) as (report, _):
-        yield report if steady else lambda progress: report(at_mean_rate(progress, clock() - begun))
+        yield at_rate(both(report, _lines(count, clock, begun, LOG.info, quiet=QUIET)))
 
 
-def _lines(text: Describe, clock: Clock, not_before: float) -> Reporter:
-    """A reporter that prints a line for each of `LINES` fifths of a run; of a side part only if that takes long."""
-    part, shown, quiet_until = "", 0, not_before
+def both(first: Reporter, second: Reporter) -> Reporter:
+    """A reporter that tells two others."""
 
     def report(progress: Progress) -> None:
-        nonlocal part, shown, quiet_until
+        first(progress)
+        second(progress)
+
+    return report
+
+
+def _lines(text: Describe, clock: Clock, begun: float, write: Callable[[str], object], quiet: float = 0.0) -> Reporter:
+    """A reporter that writes a line for each of `LINES` parts of a run, and at least one in `EVERY` seconds.
+
+    A line begins with the time since the run was begun and ends with the time left. Nothing is written in the first
+    `quiet` seconds, nor of a side part of the run unless that takes long.
+    """
+    part, shown, told_at, quiet_until = "", 0, begun, begun + quiet
+
+    def report(progress: Progress) -> None:
+        nonlocal part, shown, told_at, quiet_until
+        now = clock()
         if progress.part != part:
             part, shown = progress.part, 0
-            quiet_until = clock() + QUIET if part else not_before
-        fifth = LINES * progress.done // max(progress.total, 1)
-        if fifth > shown and clock() >= quiet_until:
-            shown = fifth
-            print(text(progress), file=sys.stderr)
+            quiet_until = now + QUIET if part else begun + quiet
+        reached = LINES * progress.done // max(progress.total, 1)
+        if now >= quiet_until and (reached > shown or now - told_at >= EVERY):
+            shown, told_at = reached, now
+            write(f"{short_clock(now - begun)} {text(progress)} · {time_left(progress)}")
 
     return report
 
@@ -82,13 +105,14 @@ def _bar(first: str, text: Describe, title: str | None = None) -> Iterator[tuple
 
     console = Console(stderr=True)
     if title is not None:
-        console.print(title, highlight=False)
-    with Bar(BarColumn(bar_width=20), TextColumn("{task.description}"), console=console, transient=not title) as bar:
+        console.print(printable(title), highlight=False, markup=False)
+    words = TextColumn("{task.description}", markup=False)
+    with Bar(BarColumn(bar_width=20), words, console=console, transient=not title) as bar:
         task = bar.add_task(first, total=None)
 
         def report(progress: Progress) -> None:
-            left = f"{_clock(remaining(progress))} left" if progress.done < progress.total else "done"
-            bar.update(task, completed=progress.done, total=progress.total, description=f"{text(progress)} · {left}")
+            words = f"{text(progress)} · {time_left(progress)}"
+            bar.update(task, completed=progress.done, total=progress.total, description=words)
             bar.refresh()
 
         yield report, lambda words: bar.update(task, description=words, refresh=True)
@@ -116,6 +140,17 @@ def remaining(progress: Progress) -> float:
     return (progress.total - progress.done) / progress.rate if progress.rate > 0 else 0.0
 
 
-def _clock(seconds: float) -> str:
+def time_left(progress: Progress) -> str:
+    """The time left at the present rate, in words."""
+    return f"{short_clock(remaining(progress))} left" if progress.done < progress.total else "done"
+
+
+def short_clock(seconds: float) -> str:
+    """Seconds as a clock shows them.
+
+    >>> short_clock(62), short_clock(3600)
+    ('1:02', '1:00:00')
+    """
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

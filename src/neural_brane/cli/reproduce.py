@@ -11,9 +11,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from typer import Exit, Option, echo
+from typer import Exit, Option
 
+from neural_brane.cli.console import echo
+from neural_brane.cli.log import LOG, log_to, tell
+from neural_brane.cli.options import Log
 from neural_brane.cli.parameters import split_names
+from neural_brane.errors import ParameterError, printable
 
 if TYPE_CHECKING:
     import rich.table
@@ -68,6 +72,7 @@ def reproduce(
     output: Annotated[Path, Option("--output", "-o", help="Folder of the results, and of finished trainings.")] = Path(
         "reproduction"
     ),
+    log: Log = None,
 ) -> None:
     """Run the paper's experiments again and set the results beside its numbers.
 
@@ -80,6 +85,7 @@ def reproduce(
     brane reproduce --table classification --methods tadw,neural-brane --datasets citeseer --runs 3
     brane reproduce --all --runs 10 --jobs 8 --device cuda -o results
     """
+    from neural_brane.io.atomic import check_writable
     from neural_brane.methods import untrainable
     from neural_brane.reproduce.plan import FULL, OUTPUTS
     from neural_brane.reproduce.plan import quick as quick_scale
@@ -87,6 +93,8 @@ def reproduce(
     from neural_brane.reproduce.run import prepare
     from neural_brane.reproduce.run import reproduce as run
 
+    check_writable(output / "results.json", ParameterError)
+    log_to(log)
     chosen: list[str] = [*(table or []), *(figure or [])]
     wanted = [name for name in OUTPUTS if everything or not chosen or name in chosen]
     names = split_names(datasets)
@@ -116,7 +124,7 @@ def _watching(work: Work) -> Iterator[Watch]:
         def line(one: Ended[Training]) -> None:
             ended.append(one)
             done = len(work.trainings) - len(work.missing) + len(ended)
-            echo(f"{done}/{len(work.trainings)} {in_a_line(one)}", err=True)
+            tell(f"{done}/{len(work.trainings)} {in_a_line(one)}")
 
         yield line
         return
@@ -127,6 +135,7 @@ def _watching(work: Work) -> Iterator[Watch]:
 
         def fill(one: Ended[Training]) -> None:
             ended.append(one)
+            LOG.info(printable(in_a_line(one)))
             live.update(progress_table(work, ended))
 
         yield fill

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from typer import echo
-
-from neural_brane.cli.console import show_table
+from neural_brane.cli.console import echo, show_table
+from neural_brane.errors import shorten
 
 if TYPE_CHECKING:
     from neural_brane.evaluate import Classification, Clustering, Labelled, LinkPrediction, Repeats
@@ -19,7 +18,7 @@ def show(results: dict[str, Any], known: Labelled | None, title: str, *, numbere
     if known is not None:
         for ids, what in ((known.unlabelled, "a vector and no label"), (known.missing, "a label and no vector")):
             if len(ids):
-                some = ", ".join(map(str, ids[:3].tolist()))
+                some = shorten(", ".join(map(str, ids[:3].tolist())), most=200)
                 echo(f"left out: {len(ids):,} nodes that have {what}, such as {some}")
     if numbered:
         echo("the file names no nodes: its rows were taken as nodes 0, 1, 2, …; --ids FILE gives their ids")

@@ -5,16 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option, echo
+from typer import Option
 
 from neural_brane.cli import options as o
-from neural_brane.errors import ParameterError
+from neural_brane.cli.console import echo
+from neural_brane.cli.tables import Tables, read, takes_tables
 
 
+@takes_tables
 def split_edges(
     source: o.Source,
-    output: Annotated[Path, Option("--output", "-o", help="File for the graph to train on (.npz).")],
+    output: Annotated[
+        Path, Option("--output", "-o", help="File for the graph to train on (.npz, .graphml, .gexf, .gml or .mtx).")
+    ],
     held_out: Annotated[Path, Option(help="File for the pairs to predict (.npz).")],
+    tables: Tables,
     share: Annotated[float, Option(help="Share of the edges to take out.")] = 0.1,
     seed: Annotated[int, Option(help="The same seed takes out the same edges.")] = 0,
     attributes: o.Attributes = None,
@@ -35,12 +40,16 @@ def split_edges(
     from neural_brane import datasets
     from neural_brane.evaluate.held_out import check_pairs_target, hold_out_edges
     from neural_brane.io import check_graph_target, write_graph
+    from neural_brane.io.atomic import check_distinct
 
+    check_distinct(
+        {"--output": output, "--held-out": held_out},
+        {"--attributes": attributes, "--labels": labels, "--nodes": tables.nodes, **datasets.source_files(source)},
+    )
     check_graph_target(output)
     check_pairs_target(held_out)
-    if output.absolute() == held_out.absolute():
-        raise ParameterError(f"--output and --held-out are both {output}; name two files")
-    graph = datasets.read(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
+    rules = {"duplicates": duplicates, "self_loops": self_loops}
+    graph = read(source, tables, attributes=attributes, labels=labels, **rules)
     found = hold_out_edges(graph, share=share, seed=seed)
     write_graph(found.graph, output)
     found.save(held_out)

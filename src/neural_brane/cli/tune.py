@@ -6,8 +6,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option, echo
+from typer import Argument, Option
 
+from neural_brane.cli.console import echo
+from neural_brane.cli.options import Log
+from neural_brane.cli.tables import Tables, read, takes_tables
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -15,9 +18,11 @@ if TYPE_CHECKING:
     from neural_brane.tune.search import Candidate
 
 
+@takes_tables
 def tune(
     method: Annotated[str, Argument(help="A method's name; 'brane methods' lists them.")],
     dataset: Annotated[str, Argument(help="A dataset's name or a graph file that has labels.")],
+    tables: Tables,
     settings: Annotated[
         list[str] | None,
         Option("--set", metavar="<name=value>", help="A parameter's value in every training; may be repeated."),
@@ -37,6 +42,7 @@ def tune(
         Path | None,
         Option("--output", "-o", help="Folder that keeps finished trainings (default tune-METHOD-DATASET)."),
     ] = None,
+    log: Log = None,
 ) -> None:
     """Search for a method's best parameters on a dataset, and print the lines to keep.
 
@@ -48,17 +54,23 @@ def tune(
     \b
     brane tune deepwalk citeseer
     brane tune node2vec reed98 --set epochs=2 --grid p=0.25,1,4
+    brane tune deepwalk edges.csv --nodes people.csv --label team
     """
     from neural_brane import datasets
+    from neural_brane.cli.log import log_to
     from neural_brane.cli.progress import counting
+    from neural_brane.io.atomic import check_distinct, check_writable
     from neural_brane.methods import find_method
     from neural_brane.tune.search import candidates, hide_test_labels
     from neural_brane.tune.search import tune as search
     from neural_brane.tune.tuned import Tuned
 
+    check_distinct({"--log": log}, {"--nodes": tables.nodes, **datasets.source_files(dataset)})
+    log_to(log)
     fixed, points = space(find_method(method), settings or [], grid or [])
-    graph = datasets.read(dataset)
+    graph = read(dataset, tables)
     folder = output or Path(f"tune-{method}-{graph.name}")
+    check_writable(folder / "training.json", ParameterError)
     total, jobs = len(candidates(points)), jobs or os.cpu_count() or 1
     echo(f"{method} on {graph.name}: {total} settings, {runs} runs of each, kept in {folder}", err=True)
     with counting("search") as progress:

@@ -38,7 +38,7 @@ def _tiles(comparison: Comparison) -> list[tuple[str, str]]:
     for name in comparison.standings:
         if (best := comparison.best(name)) is not None:
             what = f"{TASKS[name].measures[best.ranked_by]} of {best.method}, best for {TASKS[name].about}"
-            tiles.append((three_digits(best.score.mean), what))
+            tiles.append((three_digits(best.score.mean), escape(what)))
     graph = comparison.graph
     size = f"nodes, {graph['edges']:,} edges, {graph['attributes']:,} attributes, {graph['classes']:,} classes"
     return [*tiles, (f"{graph['nodes']:,}", size)]

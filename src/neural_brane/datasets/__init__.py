@@ -6,6 +6,7 @@ import difflib
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -15,10 +16,13 @@ from neural_brane.datasets.synthetic import synthetic
 from neural_brane.errors import DatasetError, GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
-from neural_brane.io import read_graph
+from neural_brane.io import read_graph, read_label_table
 from neural_brane.io import read_labels as read_label_file
+from neural_brane.io.compressed import STANDARD_INPUT
+from neural_brane.io.graph_files import exchange_suffix
+from neural_brane.io.tables import ReadOptions, is_table
 
-__all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "synthetic"]
+__all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "source_files", "synthetic"]
 
 SYNTHETIC = "synthetic:"
 
@@ -48,12 +52,18 @@ def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "
     True
     """
     if name.startswith(SYNTHETIC):
-        return synthetic(_nodes(name))
+        return synthetic(synthetic_nodes(name))
     if name not in registry():
         raise DatasetError(f"there is no dataset '{name}'{_nearest(name)}; choose from {_names()}")
     dataset = registry()[name]
     paths = _fetch_all(dataset)
-    graph = read_graph(paths.pop("graph"), **paths, duplicates=duplicates, self_loops=self_loops)
+    graph = read_graph(
+        paths["graph"],
+        attributes=paths.get("attributes"),
+        labels=paths.get("labels"),
+        duplicates=duplicates,
+        self_loops=self_loops,
+    )
     return graph.renamed(name).relabelled(_shorten(graph.labels, dataset.label_separator))
 
 
@@ -70,41 +80,49 @@ def _fetch_all(dataset: Dataset) -> dict[str, Path]:
     return paths
 
 
-def read(
-    source: str | Path,
-    *,
-    attributes: str | Path | None = None,
-    labels: str | Path | None = None,
-    duplicates: Duplicates = "max",
-    self_loops: SelfLoops = "keep",
-) -> AttributedGraph:
+def read(source: str | Path, /, **options: Unpack[ReadOptions]) -> AttributedGraph:
     """Load a dataset if the source is the name of one, or else read the graph file it names.
 
-    For a file that is named like a dataset, write ./NAME. `attributes` and `labels` are files that go with a
-    graph file; a dataset has its own.
+    For a file that is named like a dataset, write ./NAME. The options are those of `neural_brane.io.read_graph`:
+    `duplicates` and `self_loops`; for a graph file alone `attributes`, `labels` and `nodes`, files that go with it,
+    and the columns of tables. A dataset has its own.
     """
     name = str(source)
     if name in registry() or name.startswith(SYNTHETIC):
-        for what, given in (("attributes", attributes), ("labels", labels)):
-            if given is not None:
+        rules: Any = {rule: options[rule] for rule in ("duplicates", "self_loops") if rule in options}
+        for what, given in options.items():
+            if given is not None and what not in rules:
                 raise DatasetError(f"dataset '{name}' has its own {what}; leave out {given}")
-        return load(name, duplicates=duplicates, self_loops=self_loops)
-    if not Path(source).exists():
+        return load(name, **rules)
+    if name != STANDARD_INPUT and not Path(source).exists():
         raise DatasetError(
             f"'{name}' is neither a file nor a dataset{_nearest(name)}; "
             f"give the path of a graph file, or one of {_names()}"
         )
-    return read_graph(source, attributes=attributes, labels=labels, duplicates=duplicates, self_loops=self_loops)
+    return read_graph(source, **options)
 
 
-def read_labels(source: str | Path) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids and labels of a dataset (by name), of a graph file or of a label file.
+def source_files(source: str | Path) -> dict[str, Path]:
+    """The files that `read` would open, each by how to call it in a message; of a dataset those that are here."""
+    if dataset := registry().get(str(source)):
+        found = {f"{file.role} of {dataset.name}": find(dataset, file)[1] for file in dataset.files}
+        return {name: path for name, path in found.items() if path is not None}
+    path = Path(source)
+    return {"SOURCE": path} | ({"its .content file": path.with_suffix(".content")} if path.suffix == ".cites" else {})
 
-    A graph file is .npz, .cites or .content (each of the last two needs the other beside it); any other file
-    is a label file.
+
+def read_labels(
+    source: str | Path, *, id: str | None = None, label: str | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ids and labels of a dataset (by name), of a graph file, of a table of nodes or of a label file.
+
+    A graph file is .npz, .graphml, .gexf, .gml, .mtx, .cites or .content (each of the last two needs the other beside
+    it). A table has its ids in the column `id` and the labels in the column `label`. Any other file is a label file.
     """
     path = Path(source)
-    if path.is_file() and path.suffix not in (".npz", ".cites", ".content"):
+    if id is not None or label is not None or (path.is_file() and is_table(path)):
+        return read_label_table(path, id=id, label=label)
+    if path.is_file() and path.suffix not in (".npz", ".cites", ".content") and not exchange_suffix(path):
         return read_label_file(path)
     graph = read(path.with_suffix(".cites") if path.suffix == ".content" else source)
     if graph.labels is None:
@@ -139,7 +157,8 @@ def _shorten(labels: np.ndarray | None, separator: str) -> np.ndarray | None:
     return np.array([label.partition(separator)[0] for label in labels.tolist()])
 
 
-def _nodes(name: str) -> int:
+def synthetic_nodes(name: str) -> int:
+    """The number of nodes that `synthetic:NODES` asks for."""
     digits = name.removeprefix(SYNTHETIC)
     if not digits.isdecimal():
         raise DatasetError(f"'{name}' does not say how many nodes; write a number, as in {SYNTHETIC}10000")

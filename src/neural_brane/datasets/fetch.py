@@ -20,6 +20,7 @@ from neural_brane.io.atomic import atomic
 
 FOLDER_VARIABLE = "NEURAL_BRANE_DATA"
 TIMEOUT = 30  # seconds without an answer before a download is given up
+LARGEST = 1 << 30  # bytes that a member of an archive may have
 
 
 def find(dataset: Dataset, file: File) -> tuple[str, Path | None]:
@@ -62,13 +63,21 @@ def digest(path: Path, like: str) -> str:
 
 def _own(dataset: Dataset, file: File) -> Path | None:
     folder = os.environ.get(FOLDER_VARIABLE)
-    return Path(folder).expanduser() / dataset.name / file.name if folder else None
+    return _place(Path(folder).expanduser(), dataset, file) if folder else None
 
 
 def _cached(dataset: Dataset, file: File) -> Path:
     import pooch
 
-    return Path(pooch.os_cache("neural-brane")) / dataset.name / file.name
+    return _place(Path(pooch.os_cache("neural-brane")), dataset, file)
+
+
+def _place(folder: Path, dataset: Dataset, file: File) -> Path:
+    """Where a dataset's file lies in a folder; names that would lead out of it are refused."""
+    for name in (dataset.name, file.name):
+        if name in ("", ".", "..") or set(name) & {"/", "\\", "\0"}:
+            raise DatasetError(f"'{name}' is no name of a dataset or of its file; give one without / and ..")
+    return folder / dataset.name / file.name
 
 
 def _download(dataset: Dataset, file: File) -> Path:
@@ -89,7 +98,7 @@ def _download(dataset: Dataset, file: File) -> Path:
     return target
 
 
-def _retrieve(file: File, draft: Path) -> None:
+def _retrieve(file: File, draft: Path, largest: int = LARGEST) -> None:
     """Download what is at the file's address to a draft: the file itself, or the archive that has it as a member."""
     import pooch
 
@@ -101,9 +110,11 @@ def _retrieve(file: File, draft: Path) -> None:
         archive = Path(folder) / "archive"
         download(file.address, str(archive), None)
         with tarfile.open(archive) as members, draft.open("wb") as stream:
-            content = members.extractfile(file.member)
+            content = members.extractfile(file.member)  # copied, never extracted: its path in the archive is not used
             if content is None:
                 raise KeyError(f"{file.member} is not a file")
+            if (size := members.getmember(file.member).size) > largest:
+                raise KeyError(f"{file.member} has {size:,} bytes, more than {largest:,}")
             shutil.copyfileobj(content, stream)
 
 

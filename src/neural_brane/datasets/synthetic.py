@@ -8,7 +8,9 @@ from scipy import sparse
 from neural_brane.errors import ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import assemble, compact
+from neural_brane.memory import require_memory
 
+ENTRY_BYTES = 29  # of memory while a graph is made, for each entry of its two matrices
 ROUNDS = 8  # of drawing edges: each replaces those drawn twice; a small dense graph may still lack a few
 
 
@@ -43,7 +45,7 @@ def synthetic(
     AttributedGraph('synthetic:1000': 1000 nodes, 10000 edges, 200 attributes, 10 classes)
     """
     if attributes is None:
-        attributes = max(nodes // 10, attributes_per_node * classes)
+        attributes = default_attributes(nodes, attributes_per_node, classes)
     _check(nodes, degree, attributes, attributes_per_node, classes, mixing)
     random = np.random.default_rng(seed)
     labels = random.integers(classes, size=nodes, dtype=np.int32)
@@ -60,8 +62,17 @@ def synthetic(
     )
 
 
+def default_attributes(nodes: int, attributes_per_node: int = 20, classes: int = 10) -> int:
+    """How many attributes there are, unless their number is given."""
+    return max(nodes // 10, attributes_per_node * classes)
+
+
 def _check(nodes: int, degree: int, attributes: int, attributes_per_node: int, classes: int, mixing: float) -> None:
     """Refuse sizes that no such graph can have."""
+    entries = nodes * (degree + attributes_per_node) + attributes
+    require_memory(
+        ENTRY_BYTES * entries, f"a synthetic graph of {nodes:,} nodes", "give fewer nodes or a smaller degree"
+    )
     if nodes < 2:
         raise ParameterError(f"nodes is {nodes}; give at least 2")
     if degree < 1:

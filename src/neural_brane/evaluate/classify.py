@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import prepare
@@ -114,8 +115,6 @@ def classify(
     >>> classify(vectors, labels, train=[0.5]).at(0.5).macro.mean
     1.0
     """
-    from threadpoolctl import threadpool_limits
-
     if C != "cv" and (isinstance(C, str) or not 0 < C < np.inf):
         raise ParameterError(f"C={C!r} makes no sense; give a number above 0, or 'cv' to choose it")
     table, target, classes, unlabelled = prepare(vectors, labels)
@@ -130,7 +129,7 @@ def classify(
     meter = Meter(progress, len(train) * len(splits) * fits, "regressions")
     scores = []
     # BLAS on one thread: the order of sums, and so the last bits, would follow the number of threads.
-    with threadpool_limits(1):
+    with one_blas_thread():
         for share in train:
             results = [_score(table, target, *parts, C, meter) for parts in splits.parts(share)]
             macro, micro, chosen = zip(*results, strict=True)

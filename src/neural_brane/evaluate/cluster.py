@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import prepare
@@ -65,7 +66,6 @@ def cluster(
     1.0
     """
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
-    from threadpoolctl import threadpool_limits
 
     if starts < 1 or seed < 0:
         raise ParameterError(
@@ -74,7 +74,7 @@ def cluster(
     table, target, classes, unlabelled = prepare(vectors, labels)
     meter = Meter(progress, starts, "starts")
     scores = []
-    with threadpool_limits(1):  # the order of sums, and so the last bits, would follow the number of threads
+    with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
         for start in range(starts):
             own_seed = int(np.random.SeedSequence((seed, start)).generate_state(1)[0])
             found = _partition(table, len(classes), own_seed)

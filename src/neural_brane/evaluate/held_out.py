@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -16,6 +15,9 @@ from neural_brane.graph.adjacency import assemble
 from neural_brane.graph.build import attribute_matrix
 from neural_brane.graph.ids import as_ids
 from neural_brane.io.atomic import atomic, check_target
+from neural_brane.io.npz import open_npz, write_npz
+
+KEYS = ("ids", "training", "positives", "negatives", "about")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,36 +65,40 @@ class HeldOutEdges:
         path = check_pairs_target(path)
         about = {"training_digest": self.training_digest, "full_digest": self.full_digest}
         with atomic(path) as draft:
-            np.savez(
+            write_npz(
                 draft,
-                ids=self.graph.ids,
-                training=edge_pairs(self.graph).astype(np.int32),
-                positives=self.positives.astype(np.int32),
-                negatives=self.negatives.astype(np.int32),
-                about=np.array(json.dumps(about)),
+                {
+                    "ids": self.graph.ids,
+                    "training": edge_pairs(self.graph).astype(np.int32),
+                    "positives": self.positives.astype(np.int32),
+                    "negatives": self.negatives.astype(np.int32),
+                    "about": np.array(json.dumps(about)),
+                },
             )
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote; the graph comes back without weights, attributes and labels."""
         try:
-            with np.load(path, allow_pickle=False) as archive:
-                ids, training, positives, negatives = (
-                    archive[name] for name in ("ids", "training", "positives", "negatives")
-                )
-                about = json.loads(archive["about"].item())
+            with open_npz(path, GraphError, f"the arrays {', '.join(KEYS)}") as archive:
+                if missing := [name for name in KEYS if name not in archive]:
+                    raise GraphError(
+                        f"not a file of held-out edges (it lacks '{missing[0]}'); 'brane split-edges' makes one"
+                    )
+                ids, training, positives, negatives, about = (archive[name] for name in KEYS)
+            digests = json.loads(about.item())
             low, high = training.T
             adjacency = assemble(low, high, np.ones(len(low), np.float32), len(ids))
             ids = as_ids(ids)
             attributes, names = attribute_matrix(None, None, ids)
             graph = AttributedGraph(adjacency, attributes, ids, names, name=Path(path).stem)
-            return cls(graph, positives, negatives, about["training_digest"], about["full_digest"])
+            return cls(graph, positives, negatives, digests["training_digest"], digests["full_digest"])
         except FileNotFoundError:
             raise GraphError(f"{path}: no such file; make one with 'brane split-edges GRAPH -o TRAIN'") from None
-        except (ValueError, TypeError, KeyError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise GraphError(f"{path}: not a file of held-out edges ({error}); 'brane split-edges' makes one") from None
         except GraphError as error:
-            raise GraphError(f"{path}: {error}") from None
+            raise GraphError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
 def check_pairs_target(path: str | Path) -> Path:

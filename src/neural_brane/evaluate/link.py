@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.held_out import HeldOutEdges, draw_non_edges, edge_keys, edge_pairs, keys_of
@@ -70,8 +71,6 @@ def predict_links(
     >>> predict_links(Attributes(dim=16, seed=0).fit_transform(held_out.graph), held_out).auc > 0.6
     True
     """
-    from threadpoolctl import threadpool_limits
-
     if similarity not in SIMILARITIES:
         raise ParameterError(f"similarity={similarity!r} makes no sense; give one of {', '.join(SIMILARITIES)}")
     verified = isinstance(vectors, Embedding) and held_out.check_unseen(vectors.provenance)
@@ -80,7 +79,7 @@ def predict_links(
     pairs = np.concatenate([held_out.positives, held_out.negatives])
     truth = np.repeat([1, 0], [len(held_out.positives), len(held_out.negatives)])
     meter = Meter(progress, 2, "scorings")
-    with threadpool_limits(1):  # the order of sums, and so the last bits, would follow the number of threads
+    with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
         similar = _rank(truth, np.concatenate([_similar(*ends, similarity) for ends in _ends(table, pairs)]))
         meter.advance()
         scores, learned = _regress(table, held_out, pairs, seed)

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import check_finite
@@ -25,7 +26,6 @@ def map_2d(vectors: Embedding | np.ndarray, *, seed: int = 0, how: How = "tsne")
     """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
 
     if how not in ("tsne", "pca"):
         raise ParameterError(f"how={how!r} makes no sense; give 'tsne' or 'pca'")
@@ -38,7 +38,7 @@ def map_2d(vectors: Embedding | np.ndarray, *, seed: int = 0, how: How = "tsne")
     directions = np.divide(table, lengths, out=np.zeros_like(table), where=lengths > 0)
     if not directions.std(axis=0).any():
         return np.zeros((len(table), 2), dtype=np.float32)  # all directions are the same
-    with threadpool_limits(1):
+    with one_blas_thread():
         if how == "pca":
             points = PCA(2, svd_solver="covariance_eigh").fit_transform(directions)
         else:

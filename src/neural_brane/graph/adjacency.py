@@ -13,6 +13,7 @@ from neural_brane.errors import ParameterError
 Duplicates = Literal["max", "sum"]
 SelfLoops = Literal["keep", "drop"]
 
+LARGE = 2_000_000  # edges from which compiled code is faster than it takes to load
 ENTRIES_PER_STRIP = 4_000_000  # keeps the temporary copies of is_symmetric to about 70 MB
 
 
@@ -27,18 +28,24 @@ def check_rules(duplicates: str, self_loops: str) -> None:
 def assemble(
     rows: np.ndarray,
     columns: np.ndarray,
-    weights: np.ndarray,
+    weights: np.ndarray | None,
     nodes: int,
     *,
     duplicates: Duplicates = "max",
     self_loops: SelfLoops = "keep",
+    large: int = LARGE,
 ) -> sparse.csr_array:
     """Make the (nodes, nodes) symmetric matrix of edges, whose ends are given as positions of nodes.
 
     Edges may stand in any direction and order. One that is stated several times, in whichever direction, gets
-    the largest of its weights (duplicates="max") or their sum ("sum").
+    the largest of its weights (duplicates="max") or their sum ("sum"). Without weights, each weighs 1.
+    From `large` edges on, compiled code does the same in less time and memory.
     """
     check_rules(duplicates, self_loops)
+    if len(rows) >= large:
+        ends = np.stack([rows, columns], axis=1)
+        return assemble_ends(ends, weights, nodes, duplicates=duplicates, self_loops=self_loops, large=large)
+    weights = np.ones(len(rows), dtype=np.float32) if weights is None else weights
     low = np.minimum(rows, columns).astype(np.int64)
     high = np.maximum(rows, columns)
     if self_loops == "drop":
@@ -59,6 +66,27 @@ def assemble(
     return compact(matrix.tocsr())
 
 
+def assemble_ends(
+    ends: np.ndarray,
+    weights: np.ndarray | None,
+    nodes: int,
+    *,
+    duplicates: Duplicates = "max",
+    self_loops: SelfLoops = "keep",
+    large: int = LARGE,
+) -> sparse.csr_array:
+    """As `assemble`, for ends (edges, 2) side by side: many of them, as int32, are not copied."""
+    check_rules(duplicates, self_loops)
+    if len(ends) >= large and nodes <= np.iinfo(np.int32).max:
+        from neural_brane.graph.scatter import scatter_edges
+
+        whole = np.ascontiguousarray(ends, dtype=np.int32)
+        return scatter_edges(whole, weights, nodes, add=duplicates == "sum", loops=self_loops == "keep")
+    never = len(ends) + 1
+    rows, columns = ends[:, 0], ends[:, 1]
+    return assemble(rows, columns, weights, nodes, duplicates=duplicates, self_loops=self_loops, large=never)
+
+
 def merge(keys: np.ndarray, weights: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct keys, sorted, each with the largest of its weights or their sum, as float32."""
     if len(keys) == 0:
@@ -69,7 +97,8 @@ def merge(keys: np.ndarray, weights: np.ndarray, duplicates: Duplicates) -> tupl
     if len(first) < len(keys):
         combine = np.maximum if duplicates == "max" else np.add
         keys, weights = keys[first], combine.reduceat(weights, first, dtype=np.float64)
-    return keys, weights.astype(np.float32)
+    with np.errstate(over="ignore"):  # a sum beyond float32 is refused where a graph is checked
+        return keys, weights.astype(np.float32)
 
 
 def compact(matrix: sparse.csr_array) -> sparse.csr_array:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Self, Unpack
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble, check_rules, symmetrise
+from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble, check_rules, compact, symmetrise
 from neural_brane.graph.build import (
     attribute_matrix,
     check_adjacency,
@@ -20,19 +21,29 @@ from neural_brane.graph.build import (
     check_names,
     edge_weights,
     node_ids,
-    node_labels,
+    pick,
     place_edges,
     weight_matrix,
 )
+from neural_brane.graph.columns import Encoder
+from neural_brane.graph.edge_columns import Place
+from neural_brane.graph.exchange import Exchange
+from neural_brane.graph.frames import frame_edges
+from neural_brane.graph.ids import as_ids
+from neural_brane.graph.labels import node_labels
+from neural_brane.graph.nodes import NodeOptions, join_nodes
+from neural_brane.graph.pandas_index import adjacency_frame, is_frame
+from neural_brane.writers import write
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class AttributedGraph:
+class AttributedGraph(Exchange):
     """An undirected graph whose nodes carry attributes.
 
-    Make one with `from_edges`, `from_sparse`, `from_networkx` or `neural_brane.io.read_graph`: they bring
-    any input into the form below. The constructor is for parts that are in this form already. It checks all
-    of it but the symmetry of the adjacency, which `neural_brane.graph.adjacency.assemble` guarantees.
+    Make one with `from_edges`, `from_sparse`, `from_frames`, `from_networkx`, `from_igraph`, `from_geometric` or
+    `neural_brane.io.read_graph`: they bring any input into the form below. The constructor is for parts that are in
+    this form already. It checks all of it but the symmetry of the adjacency, which
+    `neural_brane.graph.adjacency.assemble` guarantees.
 
     `renamed`, `relabelled` and `relinked` make a graph that differs in one part. They check that part and
     share the arrays of all others.
@@ -49,6 +60,8 @@ class AttributedGraph:
         A string per node, "" where a node has none; or None.
     name
         What messages and files call it.
+    encoder
+        How the columns of a table of nodes became the attributes, where they come from one; else None.
 
     Examples
     --------
@@ -63,6 +76,7 @@ class AttributedGraph:
     attribute_names: np.ndarray
     labels: np.ndarray | None = None
     name: str = "graph"
+    encoder: Encoder | None = None
 
     def __post_init__(self) -> None:
         nodes = len(self.ids)
@@ -72,6 +86,8 @@ class AttributedGraph:
         check_names(self.ids, "ids")
         check_names(self.attribute_names, "attribute_names")
         check_labels(self.labels, nodes)
+        if self.encoder is not None:
+            self.encoder.check_gives(self.attribute_names)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -107,6 +123,41 @@ class AttributedGraph:
         check_adjacency(adjacency, len(self))
         check_content(adjacency, self.attributes, self.name)
         return self._changed(adjacency=adjacency)
+
+    def encoded(self, encoder: Encoder | None) -> Self:
+        """The same graph with the encoder that made its attributes."""
+        if encoder is not None:
+            encoder.check_gives(self.attribute_names)
+        return self._changed(encoder=encoder)
+
+    def joined(self, nodes: Any, *, place: Place | None = None, **options: Unpack[NodeOptions]) -> Self:
+        """The same links with the labels and attributes of a table of nodes, joined by id.
+
+        The table is a DataFrame of pandas or polars, or an Arrow table. Its nodes without edges are added; nodes of
+        the edges that it lacks have no attributes, with a warning. `place` is where it comes from, for messages;
+        `neural_brane.graph.nodes.NodeOptions` describes the other options.
+        """
+        return type(self)(*join_nodes(self, nodes, place or Place("nodes"), options))
+
+    def subgraph(self, nodes: Any) -> Self:
+        """The graph of some nodes and the edges between them: ids in the order wanted, or a truth for every node.
+
+        All attributes keep their columns, so that a method that has learned from the one can embed the other.
+        """
+        rows = pick(nodes, self.ids)
+        return type(self)(
+            compact(self.adjacency[rows][:, rows].tocsr().sorted_indices()),
+            self.attributes[rows],
+            as_ids(self.ids[rows].tolist()),
+            self.attribute_names,
+            None if self.labels is None else np.array(self.labels[rows].tolist()),
+            self.name,
+            self.encoder,
+        )
+
+    def save(self, path: str | Path, **options: Any) -> None:
+        """Write the graph to a file, in the format that its name says; `neural_brane.io.write_graph` lists them."""
+        write(self, path, **options)
 
     def _changed(self, **parts: Any) -> Self:
         """A copy that shares all arrays but these, which the caller has checked."""
@@ -178,6 +229,39 @@ class AttributedGraph:
         return cls(adjacency, bags, names, attribute_names, node_labels(labels, names), name)
 
     @classmethod
+    def from_frames(
+        cls,
+        edges: Any,
+        nodes: Any = None,
+        *,
+        source: str | int | None = None,
+        target: str | int | None = None,
+        weight: str | int | None = None,
+        duplicates: Duplicates = "max",
+        self_loops: SelfLoops = "keep",
+        name: str = "graph",
+        **options: Unpack[NodeOptions],
+    ) -> AttributedGraph:
+        """Make a graph from a table of edges and, if given, one of nodes: of pandas, polars or Arrow.
+
+        `source`, `target` and `weight` are columns of the edges, by name or position; without them, columns with
+        well-known titles, else the first two. `nodes` and its options are those of `joined`.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> edges = pl.DataFrame({"from": ["ann", "bob"], "to": ["bob", "cid"]})
+        >>> people = pl.DataFrame({"name": ["ann", "bob", "cid"], "age": [31, 22, 31]})
+        >>> AttributedGraph.from_frames(edges, people).attribute_names.tolist()
+        ['age=22', 'age=31']
+        """
+        ends, weights, ids = frame_edges(edges, source=source, target=target, weight=weight)
+        adjacency = assemble(ends[0], ends[1], weights, len(ids), duplicates=duplicates, self_loops=self_loops)
+        none, names = attribute_matrix(None, None, ids)
+        graph = cls(adjacency, none, ids, names, name=name)
+        return graph if nodes is None else graph.joined(nodes, **options)
+
+    @classmethod
     def from_sparse(
         cls,
         adjacency: Any,
@@ -192,47 +276,18 @@ class AttributedGraph:
     ) -> AttributedGraph:
         """Make a graph from a square matrix of weights and, if there are any, a matrix of attributes.
 
+        Either may be a pandas DataFrame: the index and the columns of an adjacency name its nodes, and attributes are
+        joined to the nodes by their index.
+
         A symmetric matrix is used without a copy: its arrays are shared. In any other, the two directions of
         an edge are merged: the larger weight ("max") or the sum of both ("sum"). A stored zero is no edge;
         repeated entries add up, as they do everywhere in SciPy.
         """
         check_rules(duplicates, self_loops)
+        if is_frame(adjacency):
+            adjacency, index = adjacency_frame(adjacency)
+            ids = index if ids is None else ids
         matrix = symmetrise(weight_matrix(adjacency), duplicates=duplicates, self_loops=self_loops)
         names = np.arange(matrix.shape[0]) if ids is None else node_ids(ids)
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(matrix, bags, names, attribute_names, node_labels(labels, names), name)
-
-    @classmethod
-    def from_networkx(
-        cls,
-        graph: Any,
-        *,
-        weight: str = "weight",
-        attributes: str = "attributes",
-        label: str = "label",
-        duplicates: Duplicates = "max",
-        self_loops: SelfLoops = "keep",
-        name: str | None = None,
-    ) -> AttributedGraph:
-        """Make a graph from a NetworkX graph of any kind, directed and multigraphs included.
-
-        An edge has its weight under the key `weight`, or weighs 1. A node has the names of its attributes (a list,
-        or a dict from name to value) under the key `attributes`, and its label under `label`; it may have neither.
-        """
-        place = {node: at for at, node in enumerate(graph)}
-        stated = [(place[u], place[v], value) for u, v, value in graph.edges(data=weight, default=1.0)]
-        ids = node_ids(list(graph) if all(isinstance(node, int) for node in graph) else list(map(str, graph)))
-        bags = {ids[place[node]].item(): bag for node, bag in graph.nodes(data=attributes) if bag is not None}
-        labels = [value for _, value in graph.nodes(data=label)]
-        ends = np.array([(u, v) for u, v, _ in stated], dtype=np.int64).reshape(-1, 2)
-        adjacency = assemble(
-            ends[:, 0],
-            ends[:, 1],
-            edge_weights([value for _, _, value in stated], len(stated)),
-            len(ids),
-            duplicates=duplicates,
-            self_loops=self_loops,
-        )
-        matrix, names = attribute_matrix(bags or None, None, ids)
-        given = node_labels(labels, ids) if any(value is not None for value in labels) else None
-        return cls(adjacency, matrix, ids, names, given, name or str(graph.name or "graph"))

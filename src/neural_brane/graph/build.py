@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,9 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.graph.adjacency import compact
 from neural_brane.graph.ids import as_ids, encode, locate, repeated
+from neural_brane.graph.missing import as_array
+from neural_brane.graph.numbers import KINDS, as_real, plain_type, to_single
+from neural_brane.graph.pandas_index import is_frame, numeric_frame
 
 Bags = Mapping[Any, Iterable[Any] | Mapping[Any, float]]  # from an id to its attributes, as names or name: value
 
@@ -42,15 +45,12 @@ def place_edges(edges: Any, ids: np.ndarray | None) -> tuple[np.ndarray, np.ndar
 
 def _flat_ends(edges: Any) -> np.ndarray:
     """Return the ends of all edges in one flat array: two of the first edge, two of the second, ..."""
-    try:
-        array = np.asarray(edges)
-    except ValueError as error:
-        raise GraphError(f"edges are not pairs ({error}); give two ids per edge") from error
+    array = as_array(edges, "edges", expected="pairs, two ids per edge")
     if array.size == 0:
         return np.empty(0, np.int64)
     if array.ndim != 2 or array.shape[1] != 2:
         raise GraphError(f"edges have shape {array.shape}; give (edges, 2), two ids per edge")
-    return as_ids(array.ravel(), what="edges")
+    return as_ids(array.ravel(), what="edges", where=lambda at: f"an end of edge {at // 2}")
 
 
 def node_ids(ids: Any) -> np.ndarray:
@@ -60,19 +60,30 @@ def node_ids(ids: Any) -> np.ndarray:
     return names
 
 
+def pick(nodes: Any, ids: np.ndarray) -> np.ndarray:
+    """Return the rows of some nodes, given by their ids, or by a truth for every node."""
+    array = as_array(nodes, "nodes")
+    if array.dtype == bool or (array.dtype == object and all(isinstance(node, bool | np.bool_) for node in array.flat)):
+        if array.shape != ids.shape or len(ids) == 0:
+            raise GraphError(f"the mask has shape {array.shape} for {len(ids)} nodes; give one truth per node")
+        return np.flatnonzero(array)
+    wanted = as_ids(array, what="nodes")
+    rows = locate(ids, wanted)
+    if (rows < 0).any():
+        unknown = wanted[rows < 0][0].item()
+        raise GraphError(f"node {unknown!r} is not in the graph; give ids of its nodes, such as {ids[0].item()!r}")
+    return rows
+
+
 def edge_weights(weights: Any, edges: int) -> np.ndarray:
     """Return one float32 weight per edge, checked."""
     if weights is None:
         return np.ones(edges, dtype=np.float32)
-    try:
-        array = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise GraphError(f"weights are not numbers ({error}); give one number above 0 per edge") from error
+    array = as_real(weights, "weights", "one number above 0 per edge")
     if array.shape != (edges,):
         raise GraphError(f"weights have shape {array.shape} for {edges} edges; give one number per edge")
-    with np.errstate(over="ignore", under="ignore"):
-        single = array.astype(np.float32)
-    bad = np.flatnonzero(~((single > 0) & np.isfinite(single)))
+    single = to_single(array, lambda at: f"the weight of edge {at}")
+    bad = np.flatnonzero(~(single > 0))
     if len(bad):
         raise GraphError(f"the weight of edge {bad[0]} is {array[bad[0]]}; give finite numbers above 0")
     return single
@@ -92,21 +103,40 @@ def weight_matrix(adjacency: Any) -> sparse.csr_array:
     return matrix
 
 
-def canonical(matrix: Any, what: str) -> sparse.csr_array:
-    """Return a matrix as sorted float32 CSR without repeats, zeros or NaN; copies only what it must change."""
-    try:
-        csr = compact(sparse.csr_array(matrix))
-    except (TypeError, ValueError) as error:
-        raise GraphError(f"{what} is not a matrix of numbers ({error}); give a sparse matrix") from error
+def canonical(matrix: Any, what: str, named: Callable[[int, int], str] = lambda row, column: "") -> sparse.csr_array:
+    """Return a matrix as sorted float32 CSR without repeats, zeros or NaN; copies only what it must change.
+
+    `named` says which row and column an entry has, for the error that refuses it.
+    """
+    csr = _to_csr(matrix, what)
+
+    def where(at: int) -> str:
+        row, column = int(np.searchsorted(csr.indptr, at, side="right")) - 1, int(csr.indices[at])
+        return f"{what}[{row}, {column}]{named(row, column)}"
+
+    parts = to_single(csr.data, where), csr.indices, csr.indptr
+    csr = compact(sparse.csr_array(parts, shape=csr.shape))
     zeros = csr.nnz - np.count_nonzero(csr.data)
     if zeros or not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
         csr.eliminate_zeros()
-    if csr.nnz and not np.isfinite(csr.data.sum(dtype=np.float64)):
-        bad = np.flatnonzero(~np.isfinite(csr.data))[0]
-        row = np.searchsorted(csr.indptr, bad, side="right") - 1
-        raise GraphError(f"{what}[{row}, {csr.indices[bad]}] is {csr.data[bad]}; give finite numbers")
+        to_single(csr.data, where)  # repeats may add up to infinity
+    return csr
+
+
+def _to_csr(matrix: Any, what: str) -> sparse.csr_array:
+    """Return a matrix of real numbers as CSR, in whatever form it comes."""
+    expected = "a two-dimensional matrix of real numbers, sparse or not"
+    if not sparse.issparse(matrix):
+        matrix = as_real(matrix, what, expected)
+    if matrix.dtype.kind not in KINDS or matrix.ndim != 2:
+        raise GraphError(f"{what} is {matrix.dtype} with shape {matrix.shape}; give {expected}")
+    try:
+        csr = sparse.csr_array(matrix.astype(plain_type(matrix.dtype), copy=False))
+        csr.check_format(full_check=True)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"{what} is not a matrix of numbers ({error}); give {expected}") from error
     return csr
 
 
@@ -114,12 +144,27 @@ def attribute_matrix(attributes: Any, names: Any, ids: np.ndarray) -> tuple[spar
     """Return the matrix of attributes, one row per id, and the name of each column."""
     if attributes is None:
         return sparse.csr_array((len(ids), 0), dtype=np.float32), as_ids([])
-    if isinstance(attributes, Mapping):
+    if isinstance(attributes, Mapping) and not sparse.issparse(attributes):  # SciPy's dok matrices are dicts too
         return _matrix_of_bags(attributes, ids)
-    matrix = canonical(attributes, "attributes")
+    if is_frame(attributes):
+        attributes, columns = numeric_frame(attributes, ids)
+        names = columns if names is None else names
+    given = None if names is None else as_ids(names, what="attribute_names")
+    matrix = canonical(attributes, "attributes", _naming(ids, given))
     if matrix.shape[0] != len(ids):
         raise GraphError(f"attributes are {spell_shape(matrix.shape)} for {len(ids)} nodes; give one row per node")
-    return matrix, np.arange(matrix.shape[1]) if names is None else as_ids(names, what="attribute_names")
+    return matrix, np.arange(matrix.shape[1]) if given is None else given
+
+
+def _naming(ids: np.ndarray, names: np.ndarray | None) -> Callable[[int, int], str]:
+    """How an error calls an entry of the attributes: by the node and the attribute."""
+
+    def named(row: int, column: int) -> str:
+        known = row < len(ids) and (names is None or column < len(names))
+        attribute = column if names is None or not known else names[column].item()
+        return f" (attribute {attribute!r} of node {ids[row].item()!r})" if known else ""
+
+    return named
 
 
 def _matrix_of_bags(bags: Bags, ids: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
@@ -135,29 +180,15 @@ def _matrix_of_bags(bags: Bags, ids: np.ndarray) -> tuple[sparse.csr_array, np.n
         # A name listed twice counts once: attributes are a set.
         pairs = bag.items() if isinstance(bag, Mapping) else dict.fromkeys(bag, 1.0).items()
         entries.extend((row, name, value) for name, value in pairs)
-    columns, names = encode(as_ids([name for _, name, _ in entries], what="attribute names"))
-    values = [value for _, _, value in entries]
-    shape = (len(ids), len(names))
-    return canonical(sparse.coo_array((values, ([row for row, _, _ in entries], columns)), shape), "attributes"), names
-
-
-def node_labels(labels: Any, ids: np.ndarray) -> np.ndarray | None:
-    """Return one string per id, "" where there is none."""
-    if labels is None:
-        return None
-    if isinstance(labels, Mapping):
-        places = locate(ids, as_ids(list(labels)))
-        if (places < 0).any():
-            stranger = list(labels)[int(np.argmin(places))]
-            raise GraphError(f"labels name node {stranger!r}, which the graph lacks; add it to ids or drop it")
-        given = dict(zip(places.tolist(), labels.values(), strict=True))
-        labels = [given.get(place) for place in range(len(ids))]
-    array = np.asarray(labels)
-    if array.dtype == object:
-        array = np.array(["" if value is None else str(value) for value in array.flat])
-    if array.shape != (len(ids),):
-        raise GraphError(f"labels have shape {array.shape} for {len(ids)} nodes; give one label per node")
-    return array.astype(str)
+    listed = as_ids(
+        [name for _, name, _ in entries],
+        what="attribute names",
+        where=lambda at: f"an attribute of node {ids[entries[at][0]].item()!r}",
+    )
+    columns, names = encode(listed)
+    values = as_real([value for _, _, value in entries], "attribute values", "a number for each attribute")
+    matrix = sparse.coo_array((values, ([row for row, _, _ in entries], columns)), (len(ids), len(names)))
+    return canonical(matrix, "attributes", _naming(ids, names)), names
 
 
 def check_adjacency(matrix: Any, nodes: int) -> None:

@@ -2,45 +2,111 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from neural_brane.errors import BraneError, GraphError
+from neural_brane.forks import check_polars
+from neural_brane.graph.missing import as_array, is_missing
 
 if TYPE_CHECKING:
     import polars as pl
 
+MANY, SLICE = 100_000, 500_000
+LARGE = 4_000_000  # strings from which compiled code is faster than it takes to load
+LARGEST = int(np.iinfo(np.int64).max)
+NAMELESS = (bool, np.bool_, float, np.floating, complex, np.complexfloating)
+# An integer written the usual way. '007' and '+7' are names: as numbers they would collide with 7.
+INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
+# What programs write where a value is missing: no id and no label. NA is a country.
+MISSING = ("nan", "NaN", "NAN", "null", "NULL", "None", "<NA>", "NaT")
 
-def as_ids(values: Any, *, what: str = "ids", error: type[BraneError] = GraphError) -> np.ndarray:
+
+def all_integers(words: pl.Series) -> bool:
+    """Tell whether every word is an integer written the usual way that 64 bits can hold; null counts as one."""
+    import polars as pl
+
+    if not (words.head(100).str.contains(INTEGER).all() and words.str.contains(INTEGER).all()):
+        return False
+    return words.cast(pl.Int64, strict=False).null_count() == words.null_count()
+
+
+def as_ids(
+    values: Any,
+    *,
+    what: str = "ids",
+    error: type[BraneError] = GraphError,
+    where: Callable[[int], str] | None = None,
+) -> np.ndarray:
     """Turn any list of names into a flat int64 or string array; raise `error` where that cannot be.
+
+    Integers that int64 cannot hold, as some of uint64, all become the strings that spell them. Missing values,
+    booleans and floats name nothing; `where` says of the one at a place which it is, for the error.
 
     >>> as_ids(["bob", "ann"])
     array(['bob', 'ann'], dtype='<U3')
     """
-    array = np.asarray(values)
-    if array.dtype == object:
-        integers = all(isinstance(value, int | np.integer) for value in array.flat)
-        array = array.astype(np.int64 if integers else str)
+    array = as_array(values, what, error)
     if array.size == 0:
         array = array.astype(np.int64)
-    if array.ndim != 1 or array.dtype.kind not in "iuUST":
+    if array.ndim != 1 or array.dtype.kind not in "iuUSO":
+        lost = "; integers beside a missing value become floats: drop it first" if array.dtype.kind == "f" else ""
         raise error(
-            f"{what} are an array of {array.dtype} with shape {array.shape}; give a flat list of integers or of strings"
+            f"{what} are an array of {array.dtype} with shape {array.shape}; give a flat list of integers or of "
+            f"strings{lost}"
         )
-    return array.astype(np.int64 if array.dtype.kind in "iu" else str, copy=False)
+    if array.dtype.kind == "O":
+        return _names_of_objects(array, error, where or (lambda at: f"{what}[{at}]"))
+    if array.dtype.kind == "S":
+        try:
+            return np.char.decode(array, "utf-8")
+        except UnicodeDecodeError as problem:
+            raise error(f"{what} are bytes that are not UTF-8 ({problem}); decode them first") from None
+    wide = array.dtype.kind == "u" and int(array.max()) > LARGEST
+    return array.astype(str if wide or array.dtype.kind == "U" else np.int64, copy=False)
 
 
-def encode(values: np.ndarray | pl.Series) -> tuple[np.ndarray, np.ndarray]:
+def _names_of_objects(array: np.ndarray, error: type[BraneError], where: Callable[[int], str]) -> np.ndarray:
+    """The names that objects are: all integers, or else all strings."""
+    kinds = set(map(type, array))
+    if any(issubclass(kind, NAMELESS) for kind in kinds) or not all(issubclass(kind, str | int) for kind in kinds):
+        for at, value in enumerate(array):
+            if is_missing(value):
+                raise error(f"{where(at)} is missing ({value}); give every one a name, or drop it")
+            if isinstance(value, NAMELESS):
+                raise error(
+                    f"{where(at)} is {value!r}, a {type(value).__name__}; give a list of integers or of strings"
+                )
+    if all(issubclass(kind, int | np.integer) for kind in kinds):
+        numbers = [int(value) for value in array]
+        fits = min(numbers) >= -LARGEST - 1 and max(numbers) <= LARGEST
+        return np.array(numbers if fits else list(map(str, numbers)))
+    try:
+        words = [value.decode() if isinstance(value, bytes) else str(value) for value in array]
+        whole = "\n".join(words).encode()
+    except UnicodeError as problem:
+        raise error(f"a name is not text that UTF-8 can hold ({problem}); decode names as UTF-8") from None
+    if b"\0" in whole:
+        at = next(at for at, word in enumerate(words) if "\0" in word)
+        raise error(f"{where(at)} is {words[at]!r}, which holds the character NUL; remove it")
+    return np.array(words)
+
+
+def encode(values: np.ndarray | pl.Series, *, large: int = LARGE) -> tuple[np.ndarray, np.ndarray]:
     """Number the distinct values: return a code per value, and the values in code order.
 
-    Integers are numbered in increasing order, strings by first appearance.
+    Integers are numbered in increasing order, strings by first appearance. From `large` strings on, compiled code does
+    the same in less time.
     """
     import polars as pl
 
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         return _encode_integers(values)
     texts = pl.Series(values, dtype=pl.String)
+    if len(texts) >= large:
+        return _encode_many(texts)
     # Equal strings share a category, and integers sort far faster than strings do.
     categories = texts.cast(pl.Categorical).to_physical().to_numpy()
     _, first, codes = np.unique(categories, return_index=True, return_inverse=True)
@@ -48,6 +114,16 @@ def encode(values: np.ndarray | pl.Series) -> tuple[np.ndarray, np.ndarray]:
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return rank[codes], texts.gather(first[order]).to_numpy().astype(str)
+
+
+def _encode_many(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Number many strings, a slice of them at a time."""
+    from neural_brane.graph.numbering import Numbering, names_of
+
+    numbering = Numbering()
+    for at in range(0, len(texts), SLICE):
+        numbering.add(names_of(texts.slice(at, SLICE)))
+    return numbering.finish()
 
 
 def _encode_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -61,7 +137,7 @@ def _encode_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (np.cumsum(present) - 1)[values - low], np.flatnonzero(present) + low
 
 
-def locate(ids: np.ndarray, wanted: np.ndarray | pl.Series) -> np.ndarray:
+def locate(ids: np.ndarray | pl.Series, wanted: np.ndarray | pl.Series) -> np.ndarray:
     """Find the position of each wanted id among ids, which are distinct; -1 where it is not among them.
 
     An integer matches the string that spells it, so node 7 is found under "7".
@@ -71,6 +147,7 @@ def locate(ids: np.ndarray, wanted: np.ndarray | pl.Series) -> np.ndarray:
     """
     import polars as pl
 
+    check_polars()
     known, asked = pl.Series("id", ids), pl.Series("id", wanted)
     if known.dtype != asked.dtype:
         known, asked = known.cast(pl.String), asked.cast(pl.String)
@@ -83,6 +160,11 @@ def repeated(ids: np.ndarray) -> Any | None:
     """Return an id that occurs twice, or None when all are distinct."""
     if len(ids) < 2 or (ids.dtype.kind == "i" and bool((ids[1:] > ids[:-1]).all())):
         return None
+    if len(ids) > MANY and ids.dtype.kind == "U":
+        import polars as pl
+
+        if pl.Series(ids).n_unique() == len(ids):  # many times faster than to sort them
+            return None
     ordered = np.sort(ids)
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])
     return ordered[twice[0]].item() if len(twice) else None

@@ -50,7 +50,8 @@ class Newcomers:
     def made_from(self) -> np.ndarray:
         """What is known of each newcomer, in words; a link to another newcomer counts if that one has attributes."""
         described = np.diff(self.attributes.indptr) > 0
-        linked = (np.diff(self.links.indptr) > 0) | (self.among @ described.astype(np.float32) > 0)
+        others = self.among @ described.astype(np.float32) - self.among.diagonal() * described  # not a node itself
+        linked = (np.diff(self.links.indptr) > 0) | (others > 0)
         words = np.array([FROM_NOTHING, FROM_ATTRIBUTES, FROM_LINKS, FROM_BOTH])
         return words[described + 2 * linked]
 

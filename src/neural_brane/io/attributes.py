@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph.adjacency import compact, merge
-from neural_brane.graph.ids import encode, locate
-from neural_brane.io.lines import all_integers, fail, read_text, read_words
+from neural_brane.graph.ids import all_integers, encode, locate
+from neural_brane.io.lines import fail, read_text, read_words
 
 if TYPE_CHECKING:
     import polars as pl

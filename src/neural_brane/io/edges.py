@@ -2,46 +2,74 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from neural_brane.errors import GraphError
-from neural_brane.graph.ids import encode
-from neural_brane.io.lines import INTEGER, all_integers, fail, read_table, read_text
+from neural_brane.graph.ids import INTEGER, MISSING, all_integers, encode
+from neural_brane.io.claims import check_count
+from neural_brane.io.compressed import Unpacked
+from neural_brane.io.content import recognise
+from neural_brane.io.dialect import SAMPLE, find_separator, known_pair, split
+from neural_brane.io.edge_table import EdgeOptions, Edges, read_edge_table
+from neural_brane.io.frames import NAMED, TYPED, table_suffix
+from neural_brane.io.lines import fail, read_table, read_text
+from neural_brane.io.text_blocks import HEAD
 
 if TYPE_CHECKING:
     import polars as pl
 
+CLAIM = "mend it, give every node a line of its own or, if the line is an edge, move it further down"
 EXPECTED = "write one edge per line, as 'u v' or 'u v weight'"
 
 
-@dataclass(frozen=True, slots=True)
-class Edges:
-    """What a graph file says: the ends of its edges as positions in ids, and their weights.
+def read_edges(path: Path, **options: Unpack[EdgeOptions]) -> Edges:
+    """Read a graph file, a table or lines of words, and check every line. `options` are for tables alone."""
+    with Unpacked(path, "graph file") as file:
+        content = recognise(file.head(HEAD))
+        given = any(value is not None for value in options.values())
+        if content.kind in TYPED or (content.kind == "text" and (given or is_separated(path, content.text))):
+            return read_edge_table(file, **options)
+        if given:
+            raise GraphError(f"{path}: columns are those of a table, and the graph file is {content.kind}")
+        return _read_lines(file)
 
-    unnamed: how many nodes the header counts that the file does not name.
+
+def is_separated(path: Path, text: str) -> bool:
+    """Tell whether text is a table: of columns that a separator divides, rather than words between spaces.
+
+    Both `ann,bob` and `ann bob` are lines of words. It is a table where the name of the file says so, where fields
+    hold spaces or quotes, and where the first line holds the titles of two columns.
     """
+    text = "\n".join(line for line in text.split("\n")[:SAMPLE] if not line.lstrip().startswith("#"))
+    suffix = table_suffix(path)
+    separator = find_separator(text, NAMED.get(suffix, ()))
+    if separator is None:
+        return False
+    rows = split(text, separator)
+    spaced = any(" " in field and re.search(r"[^\W\d]", field) for row in rows for field in row)
+    words = [re.findall(r"[^\s,]+", line) for line in text.split("\n") if line.strip()]
+    inside = {word.count(separator) for line in words for word in line}
+    if suffix in NAMED or '"' in text or known_pair(rows[0]) or (spaced and inside != {1}):
+        return True
+    return any(len(line) not in (2, 3) for line in words)
 
-    ids: np.ndarray
-    rows: np.ndarray
-    columns: np.ndarray
-    weights: np.ndarray
-    unnamed: int
 
-
-def read_edges(path: Path) -> Edges:
-    """Read a graph file and check every line."""
+def _read_lines(file: Unpacked) -> Edges:
+    """Read lines of words: `u v` or `u v weight`, perhaps under a header."""
     import polars as pl
 
-    table = read_table(read_text(path, "graph file"), ["u", "v", "weight", "more"])
+    path = file.path
+    table = read_table(read_text(file, "graph file"), ["u", "v", "weight", "more"])
     numbers = _numbers(table)
     nodes = _header(path, table, numbers)
     if nodes is not None:
         header, table = table["line"][0], table.slice(1)
         numbers = None if numbers is None else numbers[1:]
+        check_count(nodes, len(table), f"{path}:{header}: a header that counts nodes", CLAIM, GraphError)
     _check_columns(path, table)
     if numbers is None:
         _check_kinds(path, table, nodes)
@@ -61,7 +89,19 @@ def read_edges(path: Path) -> Edges:
         )
     linked = table["v"].is_not_null()
     codes = codes.reshape(-1, 2)[linked.to_numpy()]
-    return Edges(ids, codes[:, 0], codes[:, 1], _weights(path, table.filter(linked)), unnamed)
+    told = "lines of words" + (f" under a header, '{nodes} {len(codes)}'" if nodes is not None else "")
+    weights = _weights(path, table.filter(linked))
+    return Edges(ids, codes, weights, unnamed, told, _doubt(path, nodes, numbers, weights))
+
+
+def _doubt(path: Path, nodes: int | None, numbers: np.ndarray | None, weights: np.ndarray | None) -> str:
+    """Say how a header was read that could be an edge: where it counts more nodes than the lines below it name."""
+    if nodes is None or numbers is None or weights is not None or int(numbers.max()) == nodes - 1:
+        return ""
+    return (
+        f"{path}: the first line, '{nodes} {len(numbers)}', is read as a header: {nodes} nodes, 0 to {nodes - 1}, and "
+        f"{len(numbers)} edges; if it is an edge, move it further down"
+    )
 
 
 def _numbers(table: pl.DataFrame) -> np.ndarray | None:
@@ -76,7 +116,7 @@ def _numbers(table: pl.DataFrame) -> np.ndarray | None:
 def _header(path: Path, table: pl.DataFrame, numbers: np.ndarray | None) -> int | None:
     """Return the number of nodes if the first line is a header, by the rule that `graph_text` states."""
     line, *words = table.row(0)
-    if not (words[0].isdecimal() and (words[1] or "").isdecimal() and words[2] is None):
+    if words[2] is not None or not all(re.fullmatch("[0-9]{1,18}", word or "") for word in words[:2]):
         return None
     nodes, announced = int(words[0]), int(words[1])
     rest = table.slice(1)
@@ -125,9 +165,15 @@ def _check_columns(path: Path, table: pl.DataFrame) -> None:
 
 
 def _check_kinds(path: Path, table: pl.DataFrame, nodes: int | None) -> None:
-    """Refuse column titles and, under a header, names among numbers."""
+    """Refuse column titles, missing ids and, under a header, names among numbers."""
     import polars as pl
 
+    for end in ("u", "v"):
+        if bad := _first(table.filter(pl.col(end).is_in(MISSING))):
+            fail(path, bad["line"], f"'{bad[end]}' stands for no value, and an edge needs two nodes; remove the line")
+    first = table.row(0, named=True)
+    if nodes is None and len(first["u"]) > 1 and known_pair([first["u"], first["v"] or ""]):
+        fail(path, first["line"], f"'{first['u']} {first['v']}' are titles of columns; put # before them")
     is_name = {end: ~pl.col(end).fill_null("0").str.contains(INTEGER) for end in ("u", "v")}
     named = table.filter(is_name["u"] | is_name["v"])
     titles = named.filter(is_name["u"] & is_name["v"])
@@ -161,11 +207,11 @@ def _check_range(path: Path, table: pl.DataFrame, numbers: np.ndarray, nodes: in
         )
 
 
-def _weights(path: Path, edges: pl.DataFrame) -> np.ndarray:
-    """Return the float32 weight of every edge: 1 where the file has none."""
+def _weights(path: Path, edges: pl.DataFrame) -> np.ndarray | None:
+    """Return the float32 weight of every edge, or None where the file has none."""
     words = edges["weight"]
     if words.null_count() == len(edges):
-        return np.ones(len(edges), dtype=np.float32)
+        return None
     with np.errstate(over="ignore", under="ignore"):
         weights = words.cast(float, strict=False).to_numpy().astype(np.float32)
     bad = ~((weights > 0) & np.isfinite(weights))

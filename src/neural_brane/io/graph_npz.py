@@ -1,15 +1,15 @@
 """Graphs as .npz: NumPy arrays, the quickest format to load.
 
 Keys: `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four with `attr_`, the two matrices as
-SciPy's CSR stores them; and, where there are any, `labels`, `ids` and `attribute_names`.
+SciPy's CSR stores them; and, where there are any, `labels`, `ids`, `attribute_names` and `encoder`, the JSON text of
+how the columns of a table became the attributes, in UTF-8 bytes. `neural_brane.io.npz` adds checksums.
 """
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+import json
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
@@ -17,64 +17,71 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
-from neural_brane.io.atomic import atomic, check_target
+from neural_brane.graph.columns import Encoder
+from neural_brane.io import graph_scipy as scipys
+from neural_brane.io.atomic import atomic, check_space
+from neural_brane.io.claims import check_count
+from neural_brane.io.npz import Npz, open_npz, write_npz
 
+Layout = Literal["graph", "scipy"]
 PARTS = ("data", "indices", "indptr", "shape")
 KEYS = "adj_data, adj_indices, adj_indptr, adj_shape, and the same four of attr_"
 
 
-def check_graph_target(path: str | Path) -> Path:
-    """Refuse, before any work is done, a path that `write_graph` cannot write to."""
-    return check_target(path, (".npz",), ".npz, as graphs are written", GraphError)
+def write_graph_npz(
+    graph: AttributedGraph, path: str | Path, *, compress: bool = False, layout: Layout = "graph"
+) -> None:
+    """Write a graph to an .npz file, which `read_graph` reads back the same.
 
-
-def write_graph(graph: AttributedGraph, path: str | Path, *, compress: bool = False) -> None:
-    """Write a graph to an .npz file, which `read_graph` reads back the same."""
-    path = check_graph_target(path)
+    With layout="scipy" the adjacency is stored as `scipy.sparse.load_npz` reads it; the other members stand beside.
+    """
     arrays: dict[str, np.ndarray] = {"ids": graph.ids, "attribute_names": graph.attribute_names}
-    for prefix, matrix in (("adj", graph.adjacency), ("attr", graph.attributes)):
+    matrices = {"adj": graph.adjacency, "attr": graph.attributes}
+    if layout == "scipy":
+        arrays |= scipys.members_of(matrices.pop("adj"))
+    for prefix, matrix in matrices.items():
         arrays |= {f"{prefix}_{part}": np.asarray(getattr(matrix, part)) for part in PARTS}
     if graph.labels is not None:
         arrays["labels"] = graph.labels
+    if graph.encoder is not None:
+        arrays["encoder"] = np.frombuffer(json.dumps(graph.encoder.as_dict()).encode(), np.uint8)
+    check_space(path, 0 if compress else sum(array.nbytes for array in arrays.values()), GraphError)
     with atomic(path) as draft:
-        (np.savez_compressed if compress else np.savez)(draft, **arrays)  # type: ignore[arg-type]
+        write_npz(draft, arrays, compress=compress)
 
 
 def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep") -> AttributedGraph:
     """Read a graph from an .npz file."""
     try:
-        archive = np.load(path, allow_pickle=False)
+        with open_npz(path, GraphError, f"the arrays {KEYS}") as archive:
+            if scipys.is_scipys(archive):
+                adjacency = scipys.read_matrix(path, lambda key: _read_array(path, archive, key), archive)
+            else:
+                adjacency = _read_matrix(path, archive, "adj")
+            attributes = _read_matrix(path, archive, "attr") if "attr_data" in archive else None
+            names = {key: archive[key] for key in ("labels", "ids", "attribute_names") if key in archive}
+            encoder = archive["encoder"].tobytes() if "encoder" in archive else None
     except FileNotFoundError:
         raise GraphError(f"{path}: there is no such file; give the path of the .npz file") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise GraphError(f"{path}: this is not an .npz file ({error}); write one with write_graph") from error
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise GraphError(f"{path}: the file holds one array, not the arrays {KEYS}; write it with write_graph")
-    with archive:
-        adjacency = _read_matrix(path, archive, "adj")
-        attributes = _read_matrix(path, archive, "attr") if "attr_data" in archive else None
-        names = {key: _read_array(path, archive, key) for key in ("labels", "ids", "attribute_names") if key in archive}
     try:
-        return AttributedGraph.from_sparse(
+        graph = AttributedGraph.from_sparse(
             adjacency, attributes, **names, duplicates=duplicates, self_loops=self_loops, name=path.stem
         )
+        return graph if encoder is None else graph.encoded(Encoder.from_dict(json.loads(encoder)))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise GraphError(f"{path}: array 'encoder' is not JSON ({error}); write the graph again") from None
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
 
 
-def _read_array(path: Path, archive: Any, key: str) -> np.ndarray:
-    """Read one array; refuse what is missing, damaged or would need pickle."""
+def _read_array(path: Path, archive: Npz, key: str) -> np.ndarray:
+    """Read one array that a graph must have."""
     if key not in archive:
-        raise GraphError(f"{path}: there is no array '{key}', only {', '.join(archive)}; a graph needs {KEYS}")
-    try:
-        return archive[key]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise GraphError(
-            f"{path}: array '{key}' cannot be read ({error}); save plain numbers or strings, never objects"
-        ) from error
+        raise GraphError(f"{path}: there is no array '{key}', only {', '.join(archive.names)}; a graph needs {KEYS}")
+    return archive[key]
 
 
-def _read_matrix(path: Path, archive: Any, prefix: str) -> sparse.csr_array:
+def _read_matrix(path: Path, archive: Npz, prefix: str) -> sparse.csr_array:
     """Read a CSR matrix, after checking that its arrays fit together."""
     data, indices, indptr, shape = (_read_array(path, archive, f"{prefix}_{part}") for part in PARTS)
 
@@ -85,6 +92,7 @@ def _read_matrix(path: Path, archive: Any, prefix: str) -> sparse.csr_array:
     plain = shape.shape == (2,) and shape.dtype.kind in "iu" and bool((shape >= 0).all())
     require(plain, f"{prefix}_shape is {shape.tolist()}", "two whole numbers, rows and columns")
     rows, columns = map(int, shape)
+    check_count(columns, rows + len(indices), f"{path}: {prefix}_shape", "mend the number of columns", GraphError)
     for part, array, kinds in (("data", data, "biuf"), ("indices", indices, "iu"), ("indptr", indptr, "iu")):
         found = f"{prefix}_{part} is {array.dtype} with shape {array.shape}"
         require(array.ndim == 1 and array.dtype.kind in kinds, found, "a flat array of numbers")

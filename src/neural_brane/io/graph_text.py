@@ -19,17 +19,21 @@ file names.
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 
-from neural_brane.errors import GraphError
+from neural_brane.errors import GraphError, ReadingWarning
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble
+from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble_ends
 from neural_brane.graph.build import attribute_matrix
 from neural_brane.io import attributes as attribute_file
 from neural_brane.io import labels as label_file
-from neural_brane.io.edges import Edges, read_edges
+from neural_brane.io.edge_table import EdgeOptions, Edges
+from neural_brane.io.edges import read_edges
+from neural_brane.io.frames import stem
 
 
 def read_graph_text(
@@ -39,20 +43,22 @@ def read_graph_text(
     labels: Path | None = None,
     duplicates: Duplicates = "max",
     self_loops: SelfLoops = "keep",
+    **columns: Unpack[EdgeOptions],
 ) -> AttributedGraph:
-    """Read a graph file and, if given, its attribute and label files."""
-    edges = read_edges(path)
+    """Read a graph file, text or a table, and, if given, its attribute and label files."""
+    edges = read_edges(path, **columns)
+    if edges.doubt and attributes is None and labels is None:
+        warnings.warn(edges.doubt, ReadingWarning, stacklevel=3)
     rows = None if attributes is None else attribute_file.read_rows(attributes)
     pairs = None if labels is None else label_file.read_pairs(labels)
     ids = _all_ids(path, edges, [part.nodes.to_list() for part in (rows, pairs) if part is not None])
     matrix, names = attribute_matrix(None, None, ids) if rows is None else attribute_file.to_matrix(rows, ids)
-    adjacency = assemble(
-        edges.rows, edges.columns, edges.weights, len(ids), duplicates=duplicates, self_loops=self_loops
-    )
+    adjacency = assemble_ends(edges.ends, edges.weights, len(ids), duplicates=duplicates, self_loops=self_loops)
+    del edges  # in a large graph, as large as the adjacency
     if adjacency.nnz == 0:
         raise GraphError(f"{path}: all edges are self-loops; keep them (self_loops='keep') or add edges")
     found = None if pairs is None else label_file.to_array(pairs, ids)
-    return AttributedGraph(adjacency, matrix, ids, names, found, path.stem)
+    return AttributedGraph(adjacency, matrix, ids, names, found, stem(path))
 
 
 def _all_ids(path: Path, edges: Edges, named: list[list[str]]) -> np.ndarray:

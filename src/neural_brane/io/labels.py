@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from neural_brane.graph.ids import MISSING, all_integers
 from neural_brane.io.attributes import place_nodes
-from neural_brane.io.lines import all_integers, fail, read_lines, read_text
+from neural_brane.io.lines import fail, read_lines, read_text
 
 if TYPE_CHECKING:
     import polars as pl
+
+NODE_TITLES = ("node", "id", "node_id", "nodeid", "name")
+LABEL_TITLES = ("label", "labels", "class", "classes", "category", "type", "group", "y", "target")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,22 @@ def read_pairs(path: Path) -> Pairs:
         bad = table.filter(pl.col("label").is_null()).row(0, named=True)
         word = bad["text"].strip()
         fail(path, bad["line"], f"'{word}' has no label; write a node, a tab and its label, or remove the line")
+    _check_values(path, table)
     return Pairs(path, table["node"], table["line"], table["label"].to_numpy().astype(str))
+
+
+def _check_values(path: Path, table: pl.DataFrame) -> None:
+    """Refuse the titles of columns, and words that stand for no value: `nan` is no class."""
+    import polars as pl
+
+    first = table.row(0, named=True)
+    if first["node"].lower() in NODE_TITLES and first["label"].lower() in LABEL_TITLES:
+        fail(path, first["line"], f"'{first['text'].strip()}' are titles of columns; put # before them")
+    missing = table.filter(pl.col("node").is_in(MISSING) | pl.col("label").str.strip_chars('"').is_in(MISSING))
+    if len(missing):
+        bad = missing.row(0, named=True)
+        end = "node" if bad["node"] in MISSING else "label"
+        fail(path, bad["line"], f"the {end} '{bad[end]}' stands for no value; remove the line, or give the {end}")
 
 
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Never
 import numpy as np
 
 from neural_brane.errors import GraphError
+from neural_brane.io.compressed import Unpacked
+from neural_brane.io.content import recognise
+from neural_brane.io.text_blocks import HEAD, read_blocks
 
 if TYPE_CHECKING:
     import polars as pl
-
-# An integer written the usual way. '007' and '+7' are names: as numbers they would collide with 7.
-INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 
 _SEPARATORS = bytes.maketrans(b"\t,", b"  ")
 _UNIT = "\x1f"  # ASCII's unit separator: splits columns that may hold spaces; text files do not hold it
@@ -25,33 +25,23 @@ def fail(path: Path, line: int, message: str) -> Never:
     raise GraphError(f"{path}:{line}: {message}")
 
 
-def read_text(path: Path, kind: str) -> bytes:
+def read_text(path: Path | Unpacked, kind: str) -> bytes:
     """Read a whole text file; every line ends in a line feed, and comment lines are blank.
 
-    Refuses a file that is missing, empty or not text. `kind` names it in the message, as in "label file".
+    The file may be compressed, in UTF-16, or opened before. Refuses one that is missing, empty or not text. `kind`
+    names it in the message, as in "label file".
     """
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise GraphError(f"{path}: there is no such file; give the path of the {kind}") from None
-    except OSError as error:
-        raise GraphError(f"{path}: cannot be read ({error.strerror}); make the {kind} readable") from error
-    for odd in (b"\0", _UNIT.encode()):
-        if odd in data:
-            line = data.count(b"\n", 0, data.index(odd)) + 1
-            fail(path, line, f"the file is binary; save the {kind} as UTF-8 text")
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        fail(path, line, f"byte 0x{data[error.start]:02x} is not UTF-8; save the {kind} as UTF-8 text")
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    with path if isinstance(path, Unpacked) else Unpacked(path, kind) as file:
+        content = recognise(file.head(HEAD))
+        if content.kind not in ("text", "binary"):
+            raise GraphError(f"{file.path}: the {kind} is a {content.kind} file; {content.advice}")
+        data = b"".join(block.data for block in read_blocks(file, content.encoding))
+    if (odd := data.find(_UNIT.encode())) >= 0:
+        fail(file.path, data.count(b"\n", 0, odd) + 1, f"the file is binary; save the {kind} as UTF-8 text")
     if b"#" in data:
         data = re.sub(rb"(?m)^[ \t]*#.*$", b"", data)
     if not data.strip():
-        raise GraphError(f"{path}: the {kind} is empty; write one entry per line")
+        raise GraphError(f"{file.path}: the {kind} is empty; write one entry per line")
     return data
 
 
@@ -94,11 +84,6 @@ def read_lines(data: bytes) -> pl.DataFrame:
 
     table = _read_columns(data, ["text"], _UNIT).with_row_index("line", offset=1)
     return table.filter(pl.col("text").str.strip_chars() != "")
-
-
-def all_integers(words: pl.Series) -> bool:
-    """Tell whether every word is an integer written the usual way."""
-    return bool(words.str.contains(INTEGER).all())
 
 
 def _single_spaced(data: bytes) -> bytes:

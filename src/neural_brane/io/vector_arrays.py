@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
+from neural_brane.io import npz
+from neural_brane.io.claims import check_npy
 from neural_brane.io.vector_table import VectorTable, parse_ids
 
 LAYER = ("layer_weight", "layer_bias")  # the arrays of what scores pairs of vectors
@@ -25,46 +26,46 @@ def write_npz(
     layer: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> None:
     """Write arrays `vectors`, `ids` and `provenance`, the first of them block by block, and a layer if there is one."""
-    header = {"descr": "<f4", "fortran_order": False, "shape": (len(ids), dim)}
-    with zipfile.ZipFile(path, "w") as archive:
-        with _open_member(archive, "vectors") as file:
-            np.lib.format.write_array_header_1_0(file, header)
-            for block in blocks:
-                file.write(block.data)
-        others = {"ids": ids, "provenance": np.array(provenance)} | dict(zip(LAYER, layer or (), strict=False))
-        for name, content in others.items():
-            with _open_member(archive, name) as file:
-                np.lib.format.write_array(file, content, allow_pickle=False)
-
-
-def _open_member(archive: zipfile.ZipFile, name: str) -> IO[bytes]:
-    # A ZipInfo carries a fixed date: the same vectors give the same file, byte for byte.
-    return archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True)
+    arrays: dict[str, np.ndarray | npz.Rows] = {"vectors": npz.Rows(blocks, (len(ids), dim))}
+    arrays |= {"ids": ids, "provenance": np.array(provenance)} | dict(zip(LAYER, layer or (), strict=False))
+    npz.write_npz(path, arrays)
 
 
 def read_npz(path: Path) -> VectorTable:
     """Read the arrays `vectors` and `ids`, and `provenance` where there is one."""
+    with npz.open_npz(path, EmbeddingError, "arrays 'vectors' and 'ids'") as archive:
+        if "adj_indptr" in archive:
+            raise EmbeddingError(f"{path}: is a graph, not vectors; make them with 'brane embed {path} -o FILE'")
+        for name in ("vectors", "ids"):
+            if name not in archive:
+                raise EmbeddingError(f"{path}: has no array '{name}'; arrays 'vectors' and 'ids' were expected")
+        layer = (archive[LAYER[0]], archive[LAYER[1]]) if all(name in archive for name in LAYER) else None
+        provenance = archive["provenance"] if "provenance" in archive else np.array("{}")
+        return VectorTable(archive["vectors"], archive["ids"], _parse_provenance(path, provenance), layer)
+
+
+def _parse_provenance(path: Path, text: np.ndarray) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if "adj_indptr" in archive:
-                raise EmbeddingError(f"{path}: is a graph, not vectors; make them with 'brane embed {path} -o FILE'")
-            provenance = json.loads(archive["provenance"].item()) if "provenance" in archive else {}
-            weight, bias = (archive.get(name) for name in LAYER)
-            layer = None if weight is None or bias is None else (weight, bias)
-            return VectorTable(archive["vectors"], archive["ids"], provenance, layer)
-    except KeyError as error:
-        raise EmbeddingError(f"{path}: {error.args[0]}; arrays 'vectors' and 'ids' were expected") from None
-    except (ValueError, TypeError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise EmbeddingError(f"{path}: not a readable .npz of vectors ({error})") from None
+        provenance = json.loads(text.item())
+    except (ValueError, TypeError, RecursionError):
+        provenance = None
+    if not isinstance(provenance, dict):
+        raise EmbeddingError(f"{path}: its array 'provenance' is not the JSON text of an object; leave it out")
+    return provenance
 
 
 def read_npy(path: Path, ids: Path | None = None) -> VectorTable:
     """Read one array; its ids are the lines of the file `ids`, or the rows' numbers where none is given."""
+    check_npy(path, EmbeddingError)
     try:
-        vectors = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise EmbeddingError(f"{path}: not a readable .npy file ({error})") from None
-    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2:
+        vectors = npz.read_npy(path)
+    except npz.ObjectArrayError:
+        raise EmbeddingError(
+            f"{path}: holds Python objects, which are never read from a file; save plain numbers"
+        ) from None
+    except npz.DAMAGE:
+        raise EmbeddingError(f"{path}: not a readable .npy file, or it is cut off; write it with numpy.save") from None
+    if vectors.ndim != 2:
         raise EmbeddingError(f"{path}: holds no table; save one array of shape (nodes, dim)")
     if ids is None:
         return VectorTable(vectors, np.arange(len(vectors)), {})

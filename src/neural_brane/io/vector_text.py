@@ -1,14 +1,21 @@
-"""Vectors as text: word2vec's format, which many programs write, and tables by tabs; also word2vec's binary form."""
+"""Vectors as text: word2vec's format, which many programs write, tables by tabs or commas; and word2vec's binary form.
+
+None of them has a place for a checksum: a changed digit is not noticed, nor are lines that a table by tabs or commas
+has lost at its end.
+"""
 
 from __future__ import annotations
 
+import csv
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
+from neural_brane.io.claims import read_bytes
 from neural_brane.io.vector_table import VectorTable, as_frames, column_names, parse_ids
 
 
@@ -28,6 +35,14 @@ def write_tsv(path: Path, ids: np.ndarray, blocks: Iterable[np.ndarray], dim: in
             frame.write_csv(file, include_header=False, separator="\t", quote_style="never")
 
 
+def write_csv(path: Path, ids: np.ndarray, blocks: Iterable[np.ndarray], dim: int, provenance: str) -> None:
+    """Write a header, then a line per node, by commas; ids are quoted where they must be."""
+    with open(path, "wb") as file:
+        file.write((",".join(["id", *column_names(dim)]) + "\n").encode())
+        for frame in as_frames(ids, blocks):
+            frame.write_csv(file, include_header=False, quote_style="necessary")
+
+
 def read_word2vec(path: Path) -> VectorTable:
     """Read word2vec text, also gensim's, whose ids may hold spaces."""
     with open(path, encoding="utf-8") as file:
@@ -41,10 +56,11 @@ def read_word2vec(path: Path) -> VectorTable:
 
 def read_word2vec_binary(path: Path) -> VectorTable:
     """Read word2vec's binary form: `nodes dim`, then an id, a space and the float32 numbers of each node."""
-    data = path.read_bytes()
+    data = read_bytes(path, EmbeddingError)
     at = data.find(b"\n") + 1
     nodes, dim = _read_header(path, data[:at].decode("utf-8", "replace"))
-    ids, vectors = [], np.empty((min(nodes, len(data)), dim), dtype=np.float32)
+    held = len(data) // (4 * dim + 1)  # vectors at most: before each stands a space
+    ids, vectors = [], np.empty((min(nodes, held), dim), dtype=np.float32)
     for row in range(nodes):
         space = data.find(b" ", at)
         end = space + 1 + 4 * dim
@@ -59,15 +75,27 @@ def read_word2vec_binary(path: Path) -> VectorTable:
 def read_tsv(path: Path) -> VectorTable:
     """Read a table by tabs, with or without a header."""
     with open(path, encoding="utf-8") as file:
-        first = file.readline().rstrip("\n").split("\t")
-        if len(first) < 2:
-            raise EmbeddingError(f"{path}:1: a line must be an id and its numbers, separated by tabs")
-        has_header = first[0] in ("", "id") or not _are_numbers(first[1:])
-        if not has_header:
-            file.seek(0)
-        lines = enumerate(file, 2 if has_header else 1)
-        rows = ((line, text.rstrip("\n").split("\t")) for line, text in lines if not text.isspace())
-        return _parse(path, rows, len(first) - 1)
+        lines = ((line, text.rstrip("\n").split("\t")) for line, text in enumerate(file, 1) if not text.isspace())
+        return _read_table(path, lines, "tabs")
+
+
+def read_csv(path: Path) -> VectorTable:
+    """Read a table by commas, with or without a header, whose fields may be quoted."""
+    with open(path, encoding="utf-8", newline="") as file:
+        reader = csv.reader(file, strict=True)
+        try:
+            return _read_table(path, ((reader.line_num, fields) for fields in reader if fields), "commas")
+        except csv.Error as error:
+            raise EmbeddingError(f'{path}:{reader.line_num}: {error}; quote ids as in "a,b"') from None
+
+
+def _read_table(path: Path, lines: Iterator[tuple[int, list[str]]], separators: str) -> VectorTable:
+    """Read lines of an id and its numbers; the first of them may be a header."""
+    number, first = next(lines, (1, []))
+    if len(first) < 2:
+        raise EmbeddingError(f"{path}:{number}: a line must be an id and its numbers, separated by {separators}")
+    has_header = first[0] in ("", "id") or not _are_numbers(first[1:])
+    return _parse(path, lines if has_header else chain([(number, first)], lines), len(first) - 1)
 
 
 def _read_header(path: Path, first: str) -> tuple[int, int]:

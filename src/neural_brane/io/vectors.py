@@ -1,16 +1,17 @@
 """Vectors to files and back; the suffix says which format.
 
-====================  ==========================================================  ==================
-suffix                what a line or a member is                                  keeps provenance
-====================  ==========================================================  ==================
-``.npz``              arrays ``vectors``, ``ids``, ``provenance`` (JSON text)     yes
-``.txt`` ``.w2v``     word2vec text: ``nodes dim``, then ``id v1 v2 …``           no
-``.tsv``              a header ``id d0 d1 …``, then one node per line, by tabs    no
-``.parquet``          columns ``id d0 d1 …``                                      yes
-``.vec`` ``.emb``     word2vec text, read only                                    no
-``.bin``              word2vec binary, read only                                  no
-``.npy``              one array, read only; its ids in a file of their own        no
-====================  ==========================================================  ==================
+====================  ==========================================================  ==========  =========
+suffix                what a line or a member is                                  provenance  checksums
+====================  ==========================================================  ==========  =========
+``.npz``              arrays ``vectors``, ``ids``, ``provenance`` (JSON text)     yes         yes
+``.parquet``          columns ``id d0 d1 …``                                      yes         yes
+``.txt`` ``.w2v``     word2vec text: ``nodes dim``, then ``id v1 v2 …``           no          no
+``.tsv``              a header ``id d0 d1 …``, then one node per line, by tabs    no          no
+``.csv``              the same by commas, ids quoted where they must be           no          no
+``.vec`` ``.emb``     word2vec text, read only                                    no          no
+``.bin``              word2vec binary, read only                                  no          no
+``.npy``              one array, read only; its ids in a file of their own        no          no
+====================  ==========================================================  ==========  =========
 
 Vectors are written block by block, so the whole table need never exist in memory. Text holds the shortest
 decimal that reads back as the same float32.
@@ -19,7 +20,9 @@ decimal that reads back as the same float32.
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +30,26 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import as_ids
-from neural_brane.io.atomic import atomic, check_target
+from neural_brane.io.atomic import atomic, check_space, check_target
 from neural_brane.io.vector_arrays import read_npy, read_npz, write_npz
 from neural_brane.io.vector_parquet import read_parquet, write_parquet
 from neural_brane.io.vector_table import VectorTable
-from neural_brane.io.vector_text import read_tsv, read_word2vec, read_word2vec_binary, write_tsv, write_word2vec
+from neural_brane.io.vector_text import (
+    read_csv,
+    read_tsv,
+    read_word2vec,
+    read_word2vec_binary,
+    write_csv,
+    write_tsv,
+    write_word2vec,
+)
 
 WRITERS: dict[str, Callable[[Path, np.ndarray, Iterable[np.ndarray], int, str], None]] = {
     ".npz": write_npz,
     ".txt": write_word2vec,
     ".w2v": write_word2vec,
     ".tsv": write_tsv,
+    ".csv": write_csv,
     ".parquet": write_parquet,
 }
 READERS: dict[str, Callable[[Path], VectorTable]] = {
@@ -45,21 +57,25 @@ READERS: dict[str, Callable[[Path], VectorTable]] = {
     ".txt": read_word2vec,
     ".w2v": read_word2vec,
     ".tsv": read_tsv,
+    ".csv": read_csv,
     ".parquet": read_parquet,
     ".vec": read_word2vec,
     ".emb": read_word2vec,
     ".bin": read_word2vec_binary,
     ".npy": read_npy,
 }
-_WRITABLE = ".npz, .txt or .w2v (word2vec text), .tsv or .parquet"
+_WRITABLE = ".npz, .txt or .w2v (word2vec text), .tsv, .csv or .parquet"
 _READABLE = f"{_WRITABLE}; .vec or .emb (word2vec text), .bin (word2vec binary) or .npy"
+
+Blocks = Iterable[np.ndarray] | Callable[[], Iterable[np.ndarray]]
 
 
 class VectorFile:
     """A file that vectors will be written to.
 
     Make it before the work: the constructor refuses a suffix without a format and a folder that cannot be
-    written to. `check_ids` refuses ids that the format cannot hold, as soon as they are known.
+    written to. `check_ids` refuses ids that the format cannot hold and `check_size` vectors that the disk cannot,
+    as soon as they are known.
     """
 
     def __init__(self, path: str | Path):
@@ -74,19 +90,23 @@ class VectorFile:
         for node in ids.tolist() if text else ():
             if self.path.suffix == ".tsv" and (not node or set(node) & {"\t", "\n", "\r"}):
                 raise EmbeddingError(
-                    f"{self.path}: a .tsv file cannot hold id {node!r}; write .npz or .parquet instead"
+                    f"{self.path}: a .tsv file cannot hold id {node!r}; write .csv, .npz or .parquet instead"
                 )
             if self.path.suffix != ".tsv" and node.split() != [node]:
                 raise EmbeddingError(
                     f"{self.path}: word2vec text separates by spaces and cannot hold id {node!r}; "
-                    "write .tsv, .npz or .parquet instead"
+                    "write .csv, .npz or .parquet instead"
                 )
         self._checked = ids
+
+    def check_size(self, ids: np.ndarray, dim: int) -> None:
+        """Refuse vectors of `dim` numbers that the disk has no room for."""
+        check_space(self.path, expected_size(self.path.suffix, ids, dim), EmbeddingError)
 
     def write(
         self,
         ids: Any,
-        blocks: Iterable[np.ndarray],
+        blocks: Blocks,
         *,
         dim: int,
         provenance: dict[str, Any] | None = None,
@@ -94,18 +114,62 @@ class VectorFile:
     ) -> None:
         """Write vectors, given as blocks of rows (k, dim) in the order of `ids`.
 
-        The file appears under its name only when it is complete. layer: the weight and bias of what scores pairs of
-        the vectors; an .npz file keeps them, the other formats hold vectors alone.
+        The file appears under its name only when it is complete. If it cannot be written (the disk is full, the folder
+        gone), an .npz file elsewhere gets the vectors and the error names it; that takes blocks which can be had
+        again: a list of them, or a function that gives them. layer: the weight and bias of what scores pairs of the
+        vectors; an .npz file keeps them, the other formats hold vectors alone.
         """
         ids = as_ids(ids, error=EmbeddingError)
         self.check_ids(ids)
-        with atomic(self.path) as draft:
-            checked = _check_blocks(blocks, len(ids), dim)
-            known = json.dumps(provenance or {})
-            if self.path.suffix == ".npz":
-                write_npz(draft, ids, checked, dim, known, layer)
-            else:
-                WRITERS[self.path.suffix](draft, ids, checked, dim, known)
+        known = json.dumps(provenance or {})
+
+        def write(path: Path) -> None:
+            checked = _check_blocks(blocks() if callable(blocks) else blocks, len(ids), dim)
+            with atomic(path) as draft:
+                if path.suffix == ".npz":
+                    write_npz(draft, ids, checked, dim, known, layer)
+                else:
+                    WRITERS[path.suffix](draft, ids, checked, dim, known)
+
+        try:
+            write(self.path)
+        except OSError as failure:
+            can_repeat = callable(blocks) or iter(blocks) is not blocks
+            kept = _keep_elsewhere(write, self.path.stem) if can_repeat else None
+            raise EmbeddingError(_not_written(self.path, failure, kept)) from failure
+
+
+def expected_size(suffix: str, ids: np.ndarray, dim: int) -> int:
+    """The bytes that a file of vectors will have, about: text takes some twelve for each number."""
+    text = suffix not in (".npz", ".parquet")
+    return len(ids) * (dim * (12 if text else 4) + ids.dtype.itemsize) + 4096
+
+
+def _keep_elsewhere(write: Callable[[Path], None], stem: str) -> Path | None:
+    """Write an .npz file to the first folder that takes it: for temporary files, the current one, or the user's own."""
+    for parent in (tempfile.gettempdir, Path.cwd, Path.home):
+        with suppress(OSError, RuntimeError):  # full too, gone, not to be written to, or nobody's home
+            folder = Path(tempfile.mkdtemp(prefix="brane-", dir=parent()))
+            try:
+                write(folder / f"{stem}.npz")
+                return folder / f"{stem}.npz"
+            except OSError:
+                folder.rmdir()
+    return None
+
+
+def _not_written(path: Path, failure: OSError, kept: Path | None) -> str:
+    """What to say of vectors that could not be written where they should be."""
+    reason = failure.strerror or str(failure)
+    if kept is None:
+        return f"{path}: could not be written ({reason}), nor could a file elsewhere; make room and run it again"
+    change = (
+        "move it where you want it"
+        if path.suffix == ".npz"
+        else f'turn it into {path.suffix}: python -c "from neural_brane import Embedding; '
+        f'Embedding.load({str(kept)!r}).save({str(path)!r})"'
+    )
+    return f"{path}: could not be written ({reason}); the vectors are kept in {kept}: make room, and {change}"
 
 
 def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTable:

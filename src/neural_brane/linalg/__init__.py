@@ -1,12 +1,12 @@
 """Linear algebra that several methods share: weighted attributes, averages over neighbours, leading eigenvectors.
 
 On the CPU all of it gives the same bits on any number of threads: every number has one writer, every sum one order,
-and BLAS runs on one thread (`one_blas_thread`).
+and BLAS runs on one thread (`neural_brane.blas`).
 """
 
 from neural_brane.linalg.eigenvectors import REPORTS, Operator, leading_eigenvectors
 from neural_brane.linalg.tables import OnCPU, OnTorch, Tables, tables_on
-from neural_brane.linalg.threads import by_slabs, map_threads, one_blas_thread
+from neural_brane.linalg.threads import by_slabs, map_threads
 from neural_brane.linalg.weights import (
     average_scales,
     inverse_frequency,
@@ -30,7 +30,6 @@ __all__ = [
     "leading_eigenvectors",
     "link_scales",
     "map_threads",
-    "one_blas_thread",
     "tables_on",
     "tell_apart",
     "transition",

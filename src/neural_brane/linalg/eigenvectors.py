@@ -5,8 +5,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.linalg.tables import Table, Tables
-from neural_brane.linalg.threads import SLAB_COLUMNS, one_blas_thread
+from neural_brane.linalg.threads import SLAB_COLUMNS
 
 OVERSAMPLING = 10  # vectors computed beyond those wanted, as Halko, Martinsson and Tropp advise
 ITERATIONS = 6

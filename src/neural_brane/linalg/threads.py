@@ -3,21 +3,11 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 SLAB_COLUMNS = 32  # multiplied at a time: they bound temporary copies, and a slab of a large table fits the cache
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Run BLAS on one thread: on more, the order of its sums, and so their last bits, depends on their number."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ModuleNotFoundError:  # as where PyTorch trains on a GPU, and no bits are promised
-        return nullcontext()
-    return threadpool_limits(1, "blas")
 
 
 def map_threads(task: Callable[[Any], Any], items: Iterable[Any], threads: int | None) -> Iterator[Any]:

@@ -1,17 +1,23 @@
 """What the methods share that solve for all vectors at once, by linear algebra."""
 
 from abc import abstractmethod
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.graph import AttributedGraph
-from neural_brane.linalg import one_blas_thread
 from neural_brane.methods.base import Embedder
+from neural_brane.methods.parameters import shared
 
 
 class Factorisation(Embedder):
     """A method whose vectors are factors of matrices, solved for in double precision."""
+
+    prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
+
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Any:
         with one_blas_thread():

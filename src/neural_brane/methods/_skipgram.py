@@ -2,16 +2,20 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import ParameterError
+from neural_brane.checkpoint import Stage
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.kernels.model import padded, zeros
 from neural_brane.kernels.sgns import cpu as sgns
+from neural_brane.methods._divergence import require_finite
+from neural_brane.methods._memory import SINGLE
 from neural_brane.methods.base import Embedder, Vectors
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
@@ -22,6 +26,7 @@ CHUNK_PAIRS = 500_000  # drawn, sorted and trained at a time: enough for many in
 PAIRS_PER_ROW = 16  # in a chunk, where there are tiles: with more, a row would see one bucket for too long
 MIXED_PAIRS = 2_000_000  # of walks, drawn at a time and dealt to chunks
 BLOCK_ROWS = 65_536  # filled with random numbers at a time
+LOOKED_AT = 1_024  # source rows of a step that are looked at for numbers that are none: those spread at once
 
 
 class Corpus(NamedTuple):
@@ -109,11 +114,24 @@ Part = tuple[Corpus, SkipGram]  # a source of pairs, and the tables it trains
 
 
 class SkipGramEmbedder(Embedder):
-    """A method whose vectors are the source table of skip-gram."""
+    """A method whose vectors are the source table of skip-gram.
+
+    A longer run is another one from its first step on, because the learning rate falls to the end.
+    """
+
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
         with cpu.threads(self.threads):
             return Vectors(self._vectors(graph, seed))
+
+    def _tables(self, rows: int, targets: int) -> dict[str, int]:
+        """Bytes of two tables with `rows` and `targets` rows, and of how their rows are dealt out."""
+        return {"tables": SINGLE * padded(self.dim) * (rows + targets), "sampling": 24 * (rows + targets)}
+
+    def _chunk(self, rows: int, negatives: int) -> dict[str, int]:
+        """Bytes of the pairs that are trained at a time: as they are drawn, and in tiles with their negatives."""
+        return {"batches": min(CHUNK_PAIRS, PAIRS_PER_ROW * rows) * (40 + 8 * negatives)}
 
     @abstractmethod
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
@@ -131,9 +149,14 @@ class EdgeSkipGram(SkipGramEmbedder):
         """How many to draw: as given, or each entry a hundred times and enough for a small graph to learn."""
         return max(100 * entries, 3_000_000) if self.samples is None else self.samples
 
+    def work(self, sizes: Sizes) -> float:
+        """Numbers of the vectors of all entries drawn and their negatives."""
+        drawn = self._samples(max(sizes.links, sizes.attribute_entries if "attributes" in self.uses else 0))
+        return float(drawn * len(self.uses) * (1 + self.negatives) * padded(self.dim))
+
     def _train(self, parts: Sequence[Part]) -> None:
         meter = Meter(self.progress, sum(corpus.total for corpus, _ in parts), "edges")
-        train(parts, learning_rate=self.learning_rate, meter=meter)
+        train(parts, learning_rate=self.learning_rate, meter=meter, stage=self._stages.stage("tables"))
 
 
 def two_seeds(seed: int) -> tuple[int, int]:
@@ -147,7 +170,7 @@ def edges_of(matrix: sparse.csr_array, samples: int, seed: int) -> Corpus:
     return Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1)
 
 
-def train(parts: Sequence[Part], *, learning_rate: float, epochs: int = 1, meter: Meter) -> None:
+def train(parts: Sequence[Part], *, learning_rate: float, epochs: int = 1, meter: Meter, stage: Stage) -> None:
     """Train all parts side by side, some pairs of each in turn, while the rate falls evenly to zero."""
     chunks = max(
         1,
@@ -158,15 +181,28 @@ def train(parts: Sequence[Part], *, learning_rate: float, epochs: int = 1, meter
     )
     total = sum(corpus.total for corpus, _ in parts)
     steps = chunks * epochs
-    for step in range(steps):
+    meter.resume(total * stage.position // chunks)
+    numbers = {"drawn": [0] * len(parts)}
+    for step in stage.steps(steps, _tables(parts), numbers):
         rates = learning_rate * (1 - step / steps), learning_rate * (1 - (step + 1) / steps)
         epoch, chunk = divmod(step, chunks)
-        for corpus, model in parts:
-            first, last = (epoch * corpus.total + corpus.total * at // chunks for at in (chunk, chunk + 1))
-            model.train(corpus.draw(first, last - first), *rates)
+        for at, (corpus, model) in enumerate(parts):
+            first, last = (epoch * corpus.total + corpus.total * at_chunk // chunks for at_chunk in (chunk, chunk + 1))
+            model.drawn = numbers["drawn"][at]
+            pairs = corpus.draw(first, last - first)
+            model.train(pairs, *rates)
+            numbers["drawn"][at] = model.drawn
+            seen = model.source[model.sorter.sources.place[pairs[-LOOKED_AT:, 0]]]
+            require_finite({"vectors": seen}, f"step {step + 1} of {steps}", learning_rate=learning_rate)
         meter.advance(total * (step + 1) // chunks - meter.done, epoch=1 + epoch)
-    for _, model in parts:
-        if not np.isfinite(model.source).all():
-            raise ParameterError(
-                f"training diverged: some vectors are no longer numbers; lower learning_rate={learning_rate}"
-            )
+    require_finite(_tables(parts), f"step {steps} of {steps}", learning_rate=learning_rate)
+
+
+def _tables(parts: Sequence[Part]) -> dict[str, np.ndarray]:
+    """Every table of the parts once, by name."""
+    tables: dict[str, np.ndarray] = {}
+    for at, (_, model) in enumerate(parts):
+        for name, table in ((f"source {at}", model.source), (f"target {at}", model.target)):
+            if not any(table is other for other in tables.values()):
+                tables[name] = table
+    return tables

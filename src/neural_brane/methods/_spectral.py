@@ -21,7 +21,8 @@ from neural_brane.linalg import (
     weigh,
 )
 from neural_brane.linalg.tables import Table, Tables
-from neural_brane.methods.base import Fitted, InductiveEmbedder
+from neural_brane.methods.base import Fitted
+from neural_brane.methods.inductive import InductiveEmbedder
 from neural_brane.methods.parameters import shared
 from neural_brane.progress import Meter
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import DependencyError, ParameterError
+from neural_brane.checkpoint import Stage
+from neural_brane.errors import DependencyError
 from neural_brane.graph import AttributedGraph
+from neural_brane.methods._divergence import diverged, require_finite
 
 if TYPE_CHECKING:
     import torch
 
 BLOCK_NODES = 8192  # embedded at a time
+_turns = RLock()
 
 
 def import_torch() -> Any:
@@ -31,14 +35,18 @@ def import_torch() -> Any:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold PyTorch to one CPU thread: the order of its sums, and so their last bits, follow the number of threads."""
+    """Hold PyTorch to one CPU thread: the order of its sums, and so their last bits, follow the number of threads.
+
+    The number is partly the process's and partly the calling thread's own, so callers in several threads take turns.
+    """
     torch = import_torch()
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    with _turns:
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 def features(graph: AttributedGraph) -> sparse.csr_array:
@@ -67,10 +75,59 @@ def to_numpy(weights: Iterable[torch.Tensor]) -> Iterator[np.ndarray]:
     return (weight.detach().cpu().numpy() for weight in weights)
 
 
-def require_finite(loss: float, epoch: int, learning_rate: float) -> None:
-    """Raise an error that says what to do where training has diverged."""
-    if not np.isfinite(loss):
-        raise ParameterError(f"training diverged in epoch {epoch}; lower learning_rate={learning_rate}")
+class Descent:
+    """Named weights and the Adam that trains them: all of its state can be kept, and gone on with."""
+
+    def __init__(self, weights: Any, learning_rate: float):
+        self.weights: dict[str, torch.Tensor] = weights._asdict()
+        self.rate = learning_rate
+        torch = import_torch()
+        self.adam = torch.optim.Adam(weights, lr=learning_rate, fused=True)
+        for weight in weights:  # what Adam itself makes before its first step
+            none = torch.zeros((), dtype=torch.float32, device=weight.device)
+            means = {"exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
+            self.adam.state[weight] = {"step": none} | means
+
+    def step(self, loss: torch.Tensor, epoch: int) -> float:
+        """Take one step down the gradient of a loss; returns it."""
+        value = loss.item()
+        if not np.isfinite(value):
+            diverged(f"in epoch {epoch}: the loss is no longer a number", learning_rate=self.rate)
+        self.adam.zero_grad()
+        loss.backward()
+        self.adam.step()
+        return value
+
+    def require_finite(self, epoch: int) -> None:
+        """Refuse weights that the last step took too far."""
+        weights = dict(zip(self.weights, to_numpy(self.weights.values()), strict=True))
+        require_finite(weights, f"epoch {epoch}", learning_rate=self.rate)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The weights, and the running means of their gradients and of the squares of these."""
+        found: dict[str, np.ndarray] = {}
+        for name, weight in self.weights.items():
+            state = self.adam.state[weight]
+            found |= dict(zip(_names(name), to_numpy((weight, state["exp_avg"], state["exp_avg_sq"])), strict=True))
+        steps = [self.adam.state[weight]["step"].item() for weight in self.weights.values()]
+        return found | {"steps": np.array(steps)}
+
+    def restore(self, stage: Stage, numbers: dict[str, Any]) -> None:
+        """Go on from where a stage was left."""
+        if stage.kept is None:
+            return
+        torch, kept = import_torch(), stage.kept.arrays
+        with torch.no_grad():
+            for (name, weight), steps in zip(self.weights.items(), kept["steps"], strict=True):
+                state = self.adam.state[weight]
+                for tensor, one in zip((weight, state["exp_avg"], state["exp_avg_sq"]), _names(name), strict=True):
+                    tensor.copy_(torch.from_numpy(kept[one]))
+                state["step"].fill_(float(steps))
+        numbers.update(stage.kept.numbers)
+
+
+def _names(weight: str) -> tuple[str, str, str]:
+    return weight, f"{weight}, mean", f"{weight}, square"
 
 
 class SparseRows:

@@ -6,8 +6,11 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.linalg import REPORTS, by_slabs, map_threads, weigh
+from neural_brane.methods._divergence import require_finite
 from neural_brane.methods._factorisation import Factorisation
+from neural_brane.methods._memory import DOUBLE, WEIGHED, Moments, spectral_moments, spectral_width
 from neural_brane.methods._spectral import Hops, decompose
 from neural_brane.methods.base import Vectors
 from neural_brane.methods.parameters import number, shared
@@ -50,26 +53,56 @@ class AANE(Factorisation):
     rho: float = number("How strongly H and Z are drawn together.", default=5.0, above=0)
     epochs: int = shared("epochs", default=10, about="How many times H and Z are solved for.")
 
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        table = DOUBLE * sizes.nodes * self.dim
+        matrices = {"matrices": WEIGHED * (sizes.attribute_entries + sizes.links)}
+        decomposition = {
+            name: {part: size + (matrices["matrices"] if part == "spectral part" else 0) for part, size in one.items()}
+            for name, one in spectral_moments(sizes, self.dim, hops=1).items()
+        }
+        turn = matrices | {"tables": 8 * table, "pulls of the links": 28 * sizes.links}
+        return {**decomposition, "training": turn}
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied: the SVD of the attributes, and every turn of both copies."""
+        n, width = sizes.nodes, spectral_width(sizes.nodes, self.dim)
+        decomposition = width * (14 * sizes.attribute_entries + 14 * n * width)
+        turn = self.dim * (4 * sizes.attribute_entries + 6 * sizes.links + 6 * n * self.dim)
+        return float(decomposition + 2 * self.epochs * turn)
+
     def _factorise(self, graph: AttributedGraph, seed: int) -> Vectors:
         data = Data(weigh(graph.attributes, np.ones(graph.attributes.shape[1])), graph.adjacency.astype(np.float64))
         meter = Meter(self.progress, REPORTS + 2 * self.epochs, "steps")
-        found = decompose(Hops(data.profiles), self.dim, seed=seed, threads=self.threads, report=meter.advance)
-        start = found.vectors.astype(np.float64)  # the best HHᵀ without links: a few turns settle from here
-        vectors, copy, gap = start, start, np.zeros_like(start)
-        for _ in range(self.epochs):
-            vectors = self._solve(data, vectors, copy, copy - gap)
+        stage = self._stages.stage("factors")
+        vectors = np.zeros((len(graph), self.dim)) if stage.kept else self._start(data, seed, meter)
+        meter.resume(REPORTS + 2 * stage.position)
+        copy, gap = vectors.copy(), np.zeros_like(vectors)
+        for epoch in stage.steps(self.epochs, {"H": vectors, "Z": copy, "U": gap}):
+            vectors[:] = self._solve(data, vectors, copy, copy - gap, epoch)
             meter.advance()
-            copy = self._solve(data, copy, vectors, vectors + gap)
-            gap = gap + vectors - copy
+            copy[:] = self._solve(data, copy, vectors, vectors + gap, epoch)
+            gap[:] = gap + vectors - copy
             meter.advance()
+        require_finite({"H": vectors}, f"epoch {self.epochs}", self._advice())
         return Vectors(vectors)
 
-    def _solve(self, data: Data, moving: np.ndarray, fixed: np.ndarray, anchor: np.ndarray) -> np.ndarray:
+    def _start(self, data: Data, seed: int, meter: Meter) -> np.ndarray:
+        """The best HHᵀ without links: a few turns settle from here."""
+        found = decompose(Hops(data.profiles), self.dim, seed=seed, threads=self.threads, report=meter.advance)
+        return found.vectors.astype(np.float64)
+
+    def _advice(self) -> str:
+        return f"lower l2={self.l2:g} or raise rho={self.rho:g}"
+
+    def _solve(self, data: Data, moving: np.ndarray, fixed: np.ndarray, anchor: np.ndarray, epoch: int) -> np.ndarray:
         """The next H (moving) given Z (fixed), or the next Z given H; `rho` draws it to the anchor."""
         pull = self._pull(data.links, moving, fixed)
         targets = 2 * by_slabs(data.affinity, fixed, threads=self.threads) + self.rho * anchor
         targets += by_slabs(lambda table: pull @ table, fixed, threads=self.threads)
-        squares, axes = np.linalg.eigh(2 * fixed.T @ fixed)
+        products = 2 * fixed.T @ fixed
+        require_finite({"H or Z": products}, f"epoch {epoch + 1}", self._advice())
+        squares, axes = np.linalg.eigh(products)
         along = targets @ axes
         along /= np.maximum(squares, 0) + (pull.sum(axis=1) + self.rho)[:, None]
         return along @ axes.T

@@ -8,18 +8,22 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
-from scipy import sparse
 
 from neural_brane import __version__
+from neural_brane.checkpoint import Stages, kept_seed
 from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import GraphError, NotFittedError, ParameterError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.newcomers import Newcomers, find_newcomers
+from neural_brane.graph.convert import as_graph
+from neural_brane.graph.sizes import Sizes
+from neural_brane.methods._memory import Moments, check_room
 from neural_brane.methods.devices import resolve
+from neural_brane.methods.keeping import keeping
+from neural_brane.methods.notices import tell_ignored_amounts, tell_zero_vectors
 from neural_brane.methods.parameters import Parametrised, shared
 from neural_brane.progress import Reporter
 
-Source = AttributedGraph | tuple[sparse.sparray, sparse.sparray]
+Source = Any  # whatever `neural_brane.graph.convert.as_graph` takes
 
 
 class Embedder(Parametrised, ABC):
@@ -38,6 +42,8 @@ class Embedder(Parametrised, ABC):
     similarity: ClassVar[str] = "cosine"  # how the method means two vectors to be compared: cosine, dot or distance
     extra: ClassVar[str | None] = None  # the optional part of the installation it needs, as in neural-brane[torch]
     packages: ClassVar[tuple[str, ...]] = ("torch",)  # that training on a GPU needs
+    prolongs: ClassVar[tuple[str, ...]] = ()  # parameters that may grow where a run goes on from its checkpoint
+    _stages = Stages()  # that it trains in; `fit` gives a training those of its checkpoint
 
     dim: int = shared("dim", default=150)
     seed: int | None = shared("seed", default=None)
@@ -45,7 +51,11 @@ class Embedder(Parametrised, ABC):
     progress: Reporter | None = shared("progress", default=None)
 
     def fit(self, graph: Source, y: None = None) -> Self:
-        """Learn from a graph, or from a pair of sparse matrices (adjacency, attributes). Returns self."""
+        """Learn from a graph, or from anything that `neural_brane.graph.convert.as_graph` makes one of. Returns self.
+
+        That is a graph of NetworkX or igraph, a Data of PyTorch Geometric, an adjacency of SciPy, NumPy or pandas, a
+        pair (adjacency, attributes), or a pair of tables (edges, nodes).
+        """
         checked = as_graph(graph)
         method = self._in_force(checked)
         if method.needs_links and checked.adjacency.nnz == 0:
@@ -53,7 +63,13 @@ class Embedder(Parametrised, ABC):
                 f"{method.title} learns from links, and graph '{checked.name}' has none; choose attributes or "
                 "neural-brane, which do without"
             )
-        self._fitted = Fitted(method, checked, method._learn(checked, cast(int, method.seed)))
+        if method._ignores_amounts():
+            tell_ignored_amounts(checked, method.title)
+        check_room(method, Sizes.of(checked))
+        with keeping(method, lambda: summarise(checked)) as method._stages:
+            learned = method._learn(checked, cast(int, method.seed))
+        del method._stages  # and the states it holds
+        self._fitted = Fitted(method, checked, learned)
         return self
 
     def fit_transform(self, graph: Source, y: None = None) -> Embedding:
@@ -82,9 +98,24 @@ class Embedder(Parametrised, ABC):
     def _learn(self, graph: AttributedGraph, seed: int) -> Any:
         """Learn, and return all that was learned as a named tuple. `self` is a copy whose parameters are in force."""
 
+    def memory(self, sizes: Sizes) -> Moments:
+        """The memory of a training besides the graph: bytes by part, at the moments when it takes most.
+
+        A method counts its own arrays; one that does not is taken to need its vectors alone.
+        """
+        return {"training": {"vectors": 4 * sizes.nodes * self.dim}}
+
+    def work(self, sizes: Sizes) -> float:
+        """How much there is to compute, in any unit: the time of a training grows with it."""
+        return float((sizes.nodes + sizes.links + sizes.attribute_entries) * self.dim)
+
     def _blocks(self, graph: AttributedGraph, learned: Any) -> Iterator[np.ndarray]:
         """The vectors in the order of the nodes, as (k, dim) float32 arrays."""
         yield learned.vectors
+
+    def _ignores_amounts(self) -> bool:
+        """Whether vectors depend on which attributes nodes have, and not on how much of each they have."""
+        return False
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
         """The parameters in force for one graph."""
@@ -95,8 +126,12 @@ class Embedder(Parametrised, ABC):
         return {}
 
     def _in_force(self, graph: AttributedGraph) -> Self:
-        """A copy that trains: every parameter checked, a seed drawn where none is given, the device chosen."""
+        """A copy that trains: every parameter checked, the device chosen; a seed that is not given is the checkpoint's,
+        or drawn.
+        """
         values = self.parameters_for(graph)
+        if values["seed"] is None and values.get("checkpoint") is not None:
+            values["seed"] = kept_seed(values["checkpoint"])
         if values["seed"] is None:
             values["seed"] = secrets.randbits(63)
         if "device" in values:
@@ -149,11 +184,15 @@ class Fitted:
         return getattr(self.learned, "layer", None)
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """The vectors, some rows at a time; a column that is zero in all of them is told at the end."""
+        """The vectors, some rows at a time; columns and vectors of zeros are told at the end."""
         empty = np.ones(self.method.dim, bool)
+        zero, done = [], 0
         for block in self.method._blocks(self.graph, self.learned):
             empty &= ~block.any(axis=0)
+            zero.append(done + np.flatnonzero(~block.any(axis=1)))
+            done += len(block)
             yield block
+        tell_zero_vectors(self.graph, np.concatenate(zero), self.method.uses)
         if count := np.count_nonzero(empty):
             warnings.warn(
                 f"{count} of the {self.method.dim} columns of these vectors are zero: graph '{self.graph.name}' has "
@@ -165,6 +204,8 @@ class Fitted:
         """The method, its parameters, the data and the version."""
         parameters = self.method.deciding_parameters() | {"seed": self.seed}
         made = {"method": self.method.title, "parameters": parameters, "data": self.data, "version": __version__}
+        if self.graph.encoder is not None:  # new nodes can be encoded alike
+            made["encoder"] = self.graph.encoder.as_dict()
         return made | self.method._facts(self.graph, self.learned)
 
     def found(self, name: str) -> Any:
@@ -173,49 +214,6 @@ class Fitted:
             if hasattr(holder, name):
                 return getattr(holder, name)
         raise AttributeError(f"{type(self.method).__name__} learns nothing called '{name}_'")
-
-
-class InductiveEmbedder(Embedder):
-    """A method that learns how to make a vector, and so makes them for nodes it never saw.
-
-    Attributes are matched by name to those learned from, links by the ids of the nodes that they lead to.
-    """
-
-    inductive = True
-
-    def transform(self, graph: Source) -> Embedding:
-        """The vectors of the nodes of another graph, by what was learned; nothing is learned from it.
-
-        A node whose id is known has the vector that was learned for it. A newcomer's vector is made of its attributes
-        and of its links to known nodes and other newcomers, or of what there is of these: `made_from` of the result
-        says of which.
-        """
-        fitted, graph = self._require_fitted(), as_graph(graph)
-        fitted.method._check_transforms(fitted)
-        new = find_newcomers(fitted.graph, graph)
-        vectors = fitted.embedding.vectors[new.places]
-        made_from = np.full(len(graph), "known", dtype="<U20")
-        if len(new):
-            vectors[new.rows] = fitted.method._place(fitted, new)
-            made_from[new.rows] = new.made_from
-        provenance = fitted.provenance() | {"transformed": summarise(graph)}
-        return Embedding(vectors, graph.ids, provenance, fitted.layer, made_from)
-
-    def _check_transforms(self, fitted: Fitted) -> None:
-        """Refuse where what was learned says nothing of other nodes."""
-
-    @abstractmethod
-    def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
-        """The vectors of new nodes, (new nodes, dim) float32."""
-
-
-def require_attributes(fitted: Fitted) -> None:
-    """Refuse new nodes where the nodes learned from had no attributes that others could share."""
-    if fitted.graph.attributes.shape[1] == 0:
-        raise ParameterError(
-            f"this {type(fitted.method).__name__} learned from a graph without attributes, which other nodes could "
-            "share; fit it on one that has some, or embed all nodes with fit_transform(graph)"
-        )
 
 
 def stack(blocks: Iterable[np.ndarray], nodes: int, dim: int) -> np.ndarray:
@@ -242,18 +240,6 @@ def summarise(graph: AttributedGraph) -> dict[str, Any]:
         "attributes": graph.attributes.shape[1],
         "digest": graph.digest(),
     }
-
-
-def as_graph(source: Source) -> AttributedGraph:
-    """A graph as it is, or one made of (adjacency, attributes)."""
-    if isinstance(source, AttributedGraph):
-        return source
-    if isinstance(source, tuple | list) and len(source) == 2 and all(sparse.issparse(part) for part in source):
-        return AttributedGraph.from_sparse(*source)
-    raise GraphError(
-        f"cannot learn from {type(source).__name__}; give an AttributedGraph, or a pair of SciPy sparse matrices "
-        "(adjacency, attributes)"
-    )
 
 
 def require(holds: bool, name: str, value: object, expected: str) -> None:

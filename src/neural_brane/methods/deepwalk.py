@@ -6,7 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.methods._skipgram import Corpus, SkipGram, SkipGramEmbedder, train
+from neural_brane.graph.sizes import Sizes
+from neural_brane.kernels.model import padded
+from neural_brane.methods._memory import SINGLE, Moments, neighbour_bytes
+from neural_brane.methods._skipgram import MIXED_PAIRS, Corpus, SkipGram, SkipGramEmbedder, train
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
 from neural_brane.sampling.pairs import window_pairs
@@ -53,12 +56,25 @@ class DeepWalk(SkipGramEmbedder):
         """The walks: all that sets DeepWalk and node2vec apart."""
         return WalkSampler(graph.adjacency, length=self.walk_length, seed=seed)
 
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n = sizes.nodes
+        held = self._tables(n, n)
+        held["sampling"] += neighbour_bytes(sizes) + 20 * n
+        chunk = self._chunk(n, self.negatives)["batches"] + 10 * MIXED_PAIRS
+        return {
+            "training": held | {"batches": chunk},
+            "vectors": held | {"vectors": SINGLE * n * self.dim},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers of the vectors of all pairs and their negatives."""
+        pairs = sizes.nodes * self.walks_per_node * self.walk_length * (self.window + 1)
+        return float(self.epochs * pairs * (1 + self.negatives) * padded(self.dim))
+
     def learn(self, walks: Callable[[int, int], np.ndarray], total: int, nodes: int, seed: int) -> np.ndarray:
         """Vectors (nodes, dim) from walks(first, count), of which there are `total`."""
-        visits = np.zeros(nodes, np.int64)
-        for first in range(0, total, WALKS):
-            some = walks(first, min(WALKS, total - first))
-            visits += np.bincount(some[some >= 0], minlength=nodes)
+        visits = self._stages.once("visits", lambda: count_visits(walks, total, nodes))
 
         def draw(first: int, count: int) -> np.ndarray:
             return window_pairs(walks(first % total, count), window=self.window, seed=seed, first=first)
@@ -66,5 +82,15 @@ class DeepWalk(SkipGramEmbedder):
         corpus = Corpus(draw, total, pairs=self.walk_length * (self.window + 1))
         model = SkipGram(visits, visits, dim=self.dim, negatives=self.negatives, seed=seed)
         meter = Meter(self.progress, total * self.epochs, "walks", epochs=self.epochs)
-        train([(corpus, model)], learning_rate=self.learning_rate, epochs=self.epochs, meter=meter)
+        stage = self._stages.stage("tables")
+        train([(corpus, model)], learning_rate=self.learning_rate, epochs=self.epochs, meter=meter, stage=stage)
         return model.vectors
+
+
+def count_visits(walks: Callable[[int, int], np.ndarray], total: int, nodes: int) -> np.ndarray:
+    """How often walks(first, count), of which there are `total`, come to each node."""
+    visits = np.zeros(nodes, np.int64)
+    for first in range(0, total, WALKS):
+        some = walks(first, min(WALKS, total - first))
+        visits += np.bincount(some[some >= 0], minlength=nodes)
+    return visits

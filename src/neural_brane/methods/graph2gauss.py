@@ -2,21 +2,25 @@
 
 from collections.abc import Iterator
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.newcomers import Newcomers
+from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.methods import _torch as backend
-from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods._memory import SINGLE, Moments
+from neural_brane.methods.base import Fitted, stack
+from neural_brane.methods.inductive import InductiveEmbedder, require_attributes
 from neural_brane.methods.parameters import choice, flag, shared, whole
 from neural_brane.progress import Meter
-from neural_brane.sampling.hops import HopSampler
+from neural_brane.sampling.hops import BLOCKS, HopSampler
 
 SMALLEST_VARIANCE = 1e-6  # the paper's program adds 1e-14, which float32 turns into energies without end
 
@@ -74,6 +78,7 @@ class Graph2Gauss(InductiveEmbedder):
     paper = "Bojchevski, Günnemann: Deep Gaussian embedding of graphs, 2018"
     similarity = "distance"  # of the means: it is trained on the divergence of two Gaussians
     extra = "torch"
+    prolongs = ("epochs",)
 
     hidden: int = whole("Width of the ReLU layer.", default=512)
     hops: int = choice(
@@ -91,6 +96,7 @@ class Graph2Gauss(InductiveEmbedder):
         "links are learned from, and the number is fixed: on small graphs many more steps make worse vectors.",
     )
     device: str = shared("device", default="auto")
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         backend.import_torch()
@@ -104,20 +110,37 @@ class Graph2Gauss(InductiveEmbedder):
             losses = self._train(sampler, backend.SparseRows(attributes, self.device), weights)
         return Learned(Weights(*backend.to_numpy(weights)), losses)
 
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, width = sizes.nodes, sizes.attributes or sizes.nodes
+        entries = sizes.attribute_entries or n
+        return {
+            "training": {
+                "tables": 4 * SINGLE * width * self.hidden,  # the first layer, its gradient and Adam's two means
+                "matrices": 12 * entries,
+                "sampling": (BLOCKS + 4 * self.hops) * 8 * n + 4 * sizes.links,
+                "batches": SINGLE * n * (4 * self.hidden + 24 * self.dim),
+            }
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied in all steps."""
+        n, entries = sizes.nodes, sizes.attribute_entries or sizes.nodes
+        return float(self.epochs * self.hidden * (entries + n * self.dim))
+
     def _train(self, sampler: HopSampler, attributes: backend.SparseRows, weights: Weights) -> list[float]:
         """Train the weights in place; returns the loss of every epoch."""
-        adam = backend.import_torch().optim.Adam(weights, lr=self.learning_rate, fused=True)
+        descent, stage = backend.Descent(weights, self.learning_rate), self._stages.stage("weights")
+        numbers: dict[str, Any] = {"losses": []}
+        descent.restore(stage, numbers)
+        losses: list[float] = numbers["losses"]
         meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
-        losses: list[float] = []
-        for epoch in range(1, self.epochs + 1):
-            triplets = self._triplets(sampler, epoch - 1)
-            adam.zero_grad()
-            loss = rank_loss(*gaussians(weights, attributes), triplets)
-            loss.backward()
-            adam.step()
-            losses.append(loss.item())
-            backend.require_finite(losses[-1], epoch, self.learning_rate)
-            meter.advance(epoch=epoch, loss=losses[-1])
+        meter.resume(stage.position)
+        for epoch in stage.steps(self.epochs, descent.arrays, numbers):
+            loss = rank_loss(*gaussians(weights, attributes), self._triplets(sampler, epoch))
+            losses.append(descent.step(loss, epoch + 1))
+            meter.advance(epoch=epoch + 1, loss=losses[-1])
+        descent.require_finite(self.epochs)
         return losses
 
     def _triplets(self, sampler: HopSampler, epoch: int) -> Triplets:
@@ -153,7 +176,7 @@ def _means(attributes: sparse.csr_array, weights: Weights) -> Iterator[np.ndarra
     """The mean of every node's Gaussian, some nodes at a time."""
     for start in range(0, attributes.shape[0], backend.BLOCK_NODES):
         hidden = attributes[start : start + backend.BLOCK_NODES] @ weights.hidden + weights.hidden_bias
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             yield np.maximum(hidden, 0) @ weights.mean + weights.mean_bias
 
 

@@ -1,19 +1,23 @@
 """GraphSAGE: a node's vector is made of its attributes and of samples of those around it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.newcomers import Newcomers
+from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.linalg import without_self_loops
 from neural_brane.methods import _torch as backend
-from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods._memory import SINGLE, Moments, neighbour_bytes
+from neural_brane.methods.base import Fitted, stack
+from neural_brane.methods.inductive import InductiveEmbedder, require_attributes
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
 from neural_brane.sampling.neighbours import renumber, sample_neighbours
@@ -74,6 +78,7 @@ class GraphSAGE(InductiveEmbedder):
     growth = "time: walks × samples² × dim; memory: edges + attribute entries + (nodes + attributes) × dim"
     paper = "Hamilton, Ying, Leskovec: Inductive representation learning on large graphs, 2017"
     extra = "torch"
+    prolongs = ("epochs",)
 
     first_samples: int = whole(
         "Neighbours sampled for the first layer (the paper's S1): all of a node's where it has no more.", default=25
@@ -89,6 +94,7 @@ class GraphSAGE(InductiveEmbedder):
     batch_size: int = whole("Pairs in a batch.", default=512)
     epochs: int = shared("epochs", default=1, about="Passes, each with walks of its own.")
     device: str = shared("device", default="auto")
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         backend.import_torch()
@@ -106,68 +112,52 @@ class GraphSAGE(InductiveEmbedder):
             losses = self._train(graph, WalkSampler(links, length=self.walk_length, seed=seed), weights, rng)
         return Learned(Weights(*backend.to_numpy(weights)), losses)
 
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, width = sizes.nodes, sizes.attributes or sizes.nodes
+        tables = {"tables": 4 * SINGLE * width * self.dim}  # the first layer, its gradient and Adam's two means
+        walks = 8 * n * (self.walk_length + 5 * (self.walk_length - 1))
+        reached = min(n, 2 * self.batch_size * self.second_samples * self.first_samples)
+        links = {"matrices": 8 * sizes.links}
+        return {
+            "training": tables
+            | links
+            | {"sampling": neighbour_bytes(sizes) + walks, "batches": 16 * SINGLE * reached * self.dim},
+            "vectors": links | {"tables": SINGLE * width * self.dim, "vectors": 4 * SINGLE * n * self.dim},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Sampled neighbours of all pairs, times the width."""
+        pairs = self.epochs * self.walks_per_node * sizes.nodes * (self.walk_length - 1)
+        return float(pairs * self.second_samples * self.first_samples * self.dim)
+
     def _train(
         self, graph: AttributedGraph, walks: WalkSampler, weights: Weights, rng: np.random.Generator
     ) -> list[float]:
         """Train the weights in place; returns the mean loss of every epoch."""
-        adam = backend.import_torch().optim.Adam(weights, lr=self.learning_rate, fused=True)
-        per_epoch = self.walks_per_node * len(graph) * (self.walk_length - 1)
-        meter = Meter(self.progress, self.epochs * per_epoch, "pairs", epochs=self.epochs)
-        history: list[float] = []
-        for epoch in range(1, self.epochs + 1):
-            losses: list[float] = []
-            total = 0.0
-            for done, batch in self._batches(graph, walks, epoch - 1, rng):
-                adam.zero_grad()
-                loss = _loss(weights, batch, self.device)
-                loss.backward()
-                adam.step()
-                losses.append(loss.item())
+        descent, stage = backend.Descent(weights, self.learning_rate), self._stages.stage("weights")
+        numbers: dict[str, Any] = {"history": [], "losses": []}
+        descent.restore(stage, numbers)
+        history, losses = numbers["history"], numbers["losses"]
+        batches = Batches(self, graph, walks, rng, numbers)
+        per_epoch, pairs = batches.per_epoch, self.walks_per_node * batches.pairs_per_turn
+        meter = Meter(self.progress, self.epochs * pairs, "pairs", epochs=self.epochs)
+        meter.resume(batches.pairs_before(stage.position))
+        total = sum(losses)
+        for step in stage.steps(self.epochs * per_epoch, descent.arrays, numbers, per_epoch=per_epoch):
+            epoch, batch = 1 + step // per_epoch, batches.draw(step)
+            if batch is not None:
+                losses.append(descent.step(_loss(weights, batch, self.device), epoch))
                 total += losses[-1]
-                # Pairs of a walk that ended early are counted with the batch that follows them.
-                meter.advance((epoch - 1) * per_epoch + done - meter.done, epoch=epoch, loss=total / len(losses))
-            history.append(float(np.mean(losses)))
-            backend.require_finite(history[-1], epoch, self.learning_rate)
-            meter.advance(epoch * per_epoch - meter.done, epoch=epoch, loss=history[-1])
+            loss = total / len(losses) if losses else None
+            if (step + 1) % per_epoch == 0:
+                loss = float(np.mean(losses))
+                history.append(loss)
+                losses.clear()
+                total = 0.0
+            meter.advance(batches.pairs_before(step + 1) - meter.done, epoch=epoch, loss=loss)
+        descent.require_finite(self.epochs)
         return history
-
-    def _batches(
-        self, graph: AttributedGraph, walks: WalkSampler, epoch: int, rng: np.random.Generator
-    ) -> Iterator[tuple[int, Batch]]:
-        """The batches of an epoch, each with the places in walks used up so far; one walk a node is drawn at a time."""
-        nodes = len(graph)
-        chances = np.cumsum(np.diff(graph.adjacency.indptr) ** NEGATIVE_POWER)
-        attributes = backend.features(graph)
-        for turn in range(self.walks_per_node):
-            drawn = walks.draw((epoch * self.walks_per_node + turn) * nodes, nodes).astype(np.int64)
-            pairs = np.stack([np.repeat(drawn[:, 0], self.walk_length - 1), drawn[:, 1:].ravel()])
-            pairs = pairs[:, rng.permutation(pairs.shape[1])]
-            for start in range(0, pairs.shape[1], self.batch_size):
-                part = pairs[:, start : start + self.batch_size]
-                proper = part[:, (part[1] >= 0) & (part[0] != part[1])]
-                negatives = np.searchsorted(chances, rng.random(self.negatives) * chances[-1], side="right")
-                if proper.size:
-                    done = turn * pairs.shape[1] + start + part.shape[1]
-                    yield done, self._batch(graph.adjacency, attributes, proper, negatives, rng)
-
-    def _batch(
-        self,
-        adjacency: sparse.csr_array,
-        attributes: sparse.csr_array,
-        pairs: np.ndarray,
-        negatives: np.ndarray,
-        rng: np.random.Generator,
-    ) -> Batch:
-        """What it takes to embed the nodes of a batch: each node once, with its samples."""
-        nodes = adjacency.shape[0]
-        targets, (pairs, negatives) = renumber([pairs, negatives], nodes)
-        indptr_2, near = sample_neighbours(adjacency, targets, self.second_samples, rng)
-        hop_1, (own, near) = renumber([targets, near], nodes)
-        indptr_1, far = sample_neighbours(adjacency, hop_1, self.first_samples, rng)
-        hop_2, (far,) = renumber([far], nodes)
-        around_2 = _means(indptr_2, near, len(hop_1))
-        around_1 = _means(indptr_1, far, len(hop_2))
-        return Batch(pairs, negatives, own, around_2, attributes[hop_1], around_1, attributes[hop_2])
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         return _vectors(graph, backend.features(graph), learned.weights)
@@ -180,6 +170,77 @@ class GraphSAGE(InductiveEmbedder):
         return stack(_vectors(graph, graph.attributes, fitted.learned.weights), len(graph), self.dim)[len(new.known) :]
 
 
+class Batches:
+    """The batches of a training, drawn one after another with one generator.
+
+    A turn takes a walk from each node; its pairs are shuffled and cut into batches. `numbers` gets the generator's
+    states, so that a run goes on in the middle of a turn: `rng` as it is now, `turn` as it was when the turn began.
+    """
+
+    def __init__(
+        self,
+        method: "GraphSAGE",
+        graph: AttributedGraph,
+        walks: WalkSampler,
+        rng: np.random.Generator,
+        numbers: dict[str, Any],
+    ):
+        self.method, self.graph, self.walks, self.rng, self.numbers = method, graph, walks, rng, numbers
+        self.attributes = backend.features(graph)
+        self.chances = np.cumsum(np.diff(graph.adjacency.indptr) ** NEGATIVE_POWER)
+        self.pairs_per_turn = len(graph) * (method.walk_length - 1)
+        self.per_turn = -(-self.pairs_per_turn // method.batch_size)
+        self.per_epoch = method.walks_per_node * self.per_turn
+        self.turn = -1
+        self.pairs = np.empty((2, 0), np.int64)
+        if "rng" in numbers:
+            rng.bit_generator.state = numbers["rng"]
+
+    def pairs_before(self, step: int) -> int:
+        """How many pairs the batches before one have, with those of walks that ended early."""
+        turn, at = divmod(step, self.per_turn)
+        return turn * self.pairs_per_turn + at * self.method.batch_size
+
+    def draw(self, step: int) -> Batch | None:
+        """The next batch, whose number is `step`; None where all its walks ended early."""
+        turn, at = divmod(step, self.per_turn)
+        if turn != self.turn:
+            self._begin(turn, at)
+        part = self.pairs[:, at * self.method.batch_size : (at + 1) * self.method.batch_size]
+        proper = part[:, (part[1] >= 0) & (part[0] != part[1])]
+        drawn = self.rng.random(self.method.negatives) * self.chances[-1]
+        batch = self.gather(proper, np.searchsorted(self.chances, drawn, side="right")) if proper.size else None
+        self.numbers["rng"] = self.rng.bit_generator.state
+        return batch
+
+    def _begin(self, turn: int, at: int) -> None:
+        """Draw and shuffle the pairs of a turn; in the middle of one, as they were when it began."""
+        now = self.rng.bit_generator.state
+        if at:
+            self.rng.bit_generator.state = self.numbers["turn"]
+        else:
+            self.numbers["turn"] = now
+        nodes = len(self.graph)
+        drawn = self.walks.draw(turn * nodes, nodes).astype(np.int64)
+        pairs = np.stack([np.repeat(drawn[:, 0], self.method.walk_length - 1), drawn[:, 1:].ravel()])
+        self.turn, self.pairs = turn, pairs[:, self.rng.permutation(pairs.shape[1])]
+        if at:
+            self.rng.bit_generator.state = now
+
+    def gather(self, pairs: np.ndarray, negatives: np.ndarray) -> Batch:
+        """What it takes to embed the nodes of a batch: each node once, with its samples."""
+        adjacency, attributes, rng = self.graph.adjacency, self.attributes, self.rng
+        nodes = len(self.graph)
+        targets, (pairs, negatives) = renumber([pairs, negatives], nodes)
+        indptr_2, near = sample_neighbours(adjacency, targets, self.method.second_samples, rng)
+        hop_1, (own, near) = renumber([targets, near], nodes)
+        indptr_1, far = sample_neighbours(adjacency, hop_1, self.method.first_samples, rng)
+        hop_2, (far,) = renumber([far], nodes)
+        around_2 = _means(indptr_2, near, len(hop_1))
+        around_1 = _means(indptr_1, far, len(hop_2))
+        return Batch(pairs, negatives, own, around_2, attributes[hop_1], around_1, attributes[hop_2])
+
+
 def _vectors(graph: AttributedGraph, attributes: sparse.csr_array, weights: Weights) -> Iterator[np.ndarray]:
     """The vectors of a graph's nodes, made of whole neighbourhoods, some nodes at a time."""
     around = _means(graph.adjacency.indptr, graph.adjacency.indices, len(graph))
@@ -187,7 +248,7 @@ def _vectors(graph: AttributedGraph, attributes: sparse.csr_array, weights: Weig
     np.maximum(hidden, 0, out=hidden)
     for start in range(0, len(graph), backend.BLOCK_NODES):
         rows = slice(start, start + backend.BLOCK_NODES)
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             vectors = np.hstack([hidden[rows] @ weights.own_2, (around[rows] @ hidden) @ weights.around_2])
         yield vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 

@@ -4,7 +4,9 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.linalg import unit_rows, without_self_loops
+from neural_brane.methods._memory import ALIAS, SINGLE, Moments
 from neural_brane.methods._skipgram import EdgeSkipGram, Part, SkipGram, edges_of, two_seeds
 from neural_brane.methods.parameters import whole
 
@@ -47,6 +49,17 @@ class Line(EdgeSkipGram):
         vectors = np.zeros((len(graph), self.dim), np.float32)
         vectors[:, self.dim - sum(half.shape[1] for half in halves) :] = np.hstack(halves)
         return vectors
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, entries = sizes.nodes, sizes.links
+        held = self._tables(n, n)  # one of half the width, and two
+        held = {"tables": held["tables"] * 3 // 4, "sampling": 2 * held["sampling"] + 32 * entries}
+        return {
+            "preparing draws": held | {"sampling": (20 + ALIAS) * entries},
+            "training": held | self._chunk(n, self.negatives),
+            "joining both orders": held | {"vectors": 3 * SINGLE * n * self.dim},
+        }
 
     def _part(self, matrix: sparse.csr_array, order: int, width: int, samples: int, seed: int) -> Part:
         degree = matrix.sum(axis=1)

@@ -5,14 +5,20 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
+from neural_brane.checkpoint import Stage
+from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.linalg import inverse_frequency, map_threads, weigh
+from neural_brane.methods._divergence import require_finite
 from neural_brane.methods._factorisation import Factorisation
+from neural_brane.methods._memory import SINGLE, WEIGHED, Moments
 from neural_brane.methods.parameters import shared
 from neural_brane.progress import Meter
 
 BLOCK_ROWS = 8_192  # updated at a time by one thread
 FADED = np.float32(1e-12)  # below, a number becomes zero: it would shrink on to a denormal, a hundred times slower
+ADVICE = "scale the weights of edges and the values of attributes, whose squares are too large, and use none below 0"
 Blocks = list[tuple[slice, sparse.csr_array]]
 
 
@@ -44,10 +50,41 @@ class NNMF(Factorisation):
 
     epochs: int = shared("epochs", default=200, about="How many times W and H are updated.")
 
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, entries = sizes.nodes, sizes.links + sizes.attribute_entries
+        tables = SINGLE * self.dim * (2 * n + sizes.attributes)
+        return {
+            "weighing": {"matrices": (2 * WEIGHED + 8) * entries},
+            "training": {"matrices": 32 * entries, "tables": tables},
+            "vectors": {"matrices": 24 * entries, "tables": tables, "vectors": 2 * SINGLE * n * self.dim},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied: with entries, and among the columns of both factors."""
+        entries, rows = sizes.links + sizes.attribute_entries, 2 * sizes.nodes + sizes.attributes
+        return float(self.epochs * self.dim * (2 * entries + 2 * rows * self.dim))
+
     def _factorise(self, graph: AttributedGraph, seed: int) -> Parts:
+        require_no_negatives(graph, self.title)
         meter = Meter(self.progress, self.epochs, "steps")
-        nodes, parts = factorise(stacked(graph), self.dim, self.epochs, seed, self.threads, meter)
+        stage = self._stages.stage("factors")
+        nodes, parts = factorise(stacked(graph), self.dim, self.epochs, seed, self.threads, meter, stage)
         return Parts(nodes * np.linalg.norm(parts, axis=0), parts.T)
+
+
+def require_no_negatives(graph: AttributedGraph, title: str) -> None:
+    """Refuse attributes below zero: parts that are never negative cannot add up to one."""
+    entries = graph.attributes
+    if entries.nnz == 0 or entries.data.min() >= 0:
+        return
+    at = int(np.argmin(entries.data))
+    row = int(np.searchsorted(entries.indptr, at, side="right")) - 1
+    raise GraphError(
+        f"attribute {graph.attribute_names[entries.indices[at]].item()!r} of node {graph.ids[row].item()!r} is "
+        f"{entries.data[at]}, and {title} adds up parts that are never negative; shift the attributes above 0, cut "
+        "them into bins, or choose another method"
+    )
 
 
 def factorise(
@@ -57,15 +94,20 @@ def factorise(
     seed: int,
     threads: int | None,
     meter: Meter,
+    stage: Stage,
     block_rows: int = BLOCK_ROWS,
 ) -> tuple[np.ndarray, np.ndarray]:
     """W (rows, rank) and Hᵀ (columns, rank) after some epochs, which update W and then H."""
     nodes, parts = start(matrix, rank, seed)
     rows, columns = _blocks(matrix, block_rows), _blocks(matrix.T.tocsr(), block_rows)
-    for _ in range(epochs):
-        _update(nodes, parts, rows, threads)
+    factors = {"W": nodes, "H": parts}
+    meter.resume(stage.position)
+    for epoch in stage.steps(epochs, factors):
+        squares = _update(nodes, parts, rows, threads)
         _update(parts, nodes, columns, threads)
+        require_finite({"the squares of H": squares}, f"epoch {epoch + 1}", ADVICE)  # and so of all of H
         meter.advance()
+    require_finite(factors, f"epoch {epochs}", ADVICE)
     return nodes, parts
 
 
@@ -90,8 +132,11 @@ def _blocks(matrix: sparse.csr_array, rows: int) -> Blocks:
     return [(place, matrix[place]) for place in places]
 
 
-def _update(factor: np.ndarray, other: np.ndarray, blocks: Blocks, threads: int | None) -> None:
-    """Multiply one factor, in place, by the ratio of the matrix to the product of both factors."""
+def _update(factor: np.ndarray, other: np.ndarray, blocks: Blocks, threads: int | None) -> np.ndarray:
+    """Multiply one factor, in place, by the ratio of the matrix to the product of both factors.
+
+    Returns the inner products of the other's columns.
+    """
     squares = other.T @ other
 
     def update(block: tuple[slice, sparse.csr_array]) -> None:
@@ -102,3 +147,4 @@ def _update(factor: np.ndarray, other: np.ndarray, blocks: Blocks, threads: int 
         factor[place] = np.where(updated < FADED, 0, updated)
 
     list(map_threads(update, blocks, threads))
+    return squares

@@ -80,8 +80,7 @@ SHARED = {
     ),
     "checkpoint": Parameter(
         File(),
-        "A file that keeps the state of the run; where it exists, training goes on from it, to the same vectors. Needs "
-        "a seed.",
+        "A file that keeps the state of the run; where it exists, training goes on from it, to the same vectors.",
         decides=False,
     ),
     "progress": Parameter(Function(), "Called with a `Progress` a few times a second.", decides=False),

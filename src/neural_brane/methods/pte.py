@@ -4,6 +4,8 @@ import numpy as np
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
+from neural_brane.methods._memory import ALIAS, SINGLE, Moments
 from neural_brane.methods._skipgram import EdgeSkipGram, Part, SkipGram, edges_of, two_seeds
 from neural_brane.methods.parameters import whole
 from neural_brane.sampling.buckets import count_buckets
@@ -32,6 +34,17 @@ class PTE(EdgeSkipGram):
         "Entries drawn from each network; when None 100 for each entry of the larger, 3 million at least.",
         default=None,
     )
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, entries = sizes.nodes, sizes.links + sizes.attribute_entries
+        held = self._tables(n, n + sizes.attributes)
+        held["sampling"] += 12 * entries
+        return {
+            "preparing draws": held | {"sampling": (6 + ALIAS // 2) * entries},
+            "training": held | self._chunk(n, self.negatives),
+            "vectors": held | {"vectors": SINGLE * n * self.dim},
+        }
 
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
         if graph.attributes.nnz and not graph.attributes.data.min() > 0:

@@ -6,8 +6,11 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
 from neural_brane.linalg import REPORTS, by_slabs, inverse_frequency, transition, unit_rows, weigh
+from neural_brane.methods._divergence import diverged, require_finite
 from neural_brane.methods._factorisation import Factorisation
+from neural_brane.methods._memory import DOUBLE, SINGLE, WEIGHED, Moments, spectral_moments, spectral_width
 from neural_brane.methods._spectral import Hops, decompose
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.progress import Meter
@@ -46,9 +49,28 @@ class TADW(Factorisation):
     l2: float = number("Weight of the regularisation, the paper's λ.", default=0.2, above=0)
     epochs: int = shared("epochs", default=20, about="How many times W and H are solved for.")
 
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, half = sizes.nodes, (self.dim + 1) // 2
+        text = {"text": DOUBLE * n * self.text_dim}
+        factor = DOUBLE * n * half
+        walk = {"matrices": WEIGHED * sizes.links}
+        return {
+            **spectral_moments(sizes, self.text_dim, hops=1),
+            "text": text | {"vectors": SINGLE * n * self.text_dim},
+            "training": text | walk | {"tables": 5 * factor},
+            "vectors": text | walk | {"tables": 2 * factor, "vectors": 5 * factor},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied: the SVD of the attributes, and every turn of the two factors."""
+        n, half, width = sizes.nodes, (self.dim + 1) // 2, spectral_width(sizes.nodes, self.text_dim)
+        decomposition = width * (14 * sizes.attribute_entries + 14 * n * width)
+        return float(decomposition + self.epochs * half * (8 * sizes.links + 4 * n * self.text_dim + 4 * n * half))
+
     def _factorise(self, graph: AttributedGraph, seed: int) -> Factors:
         meter = Meter(self.progress, REPORTS + self.epochs, "steps")
-        text = self._text(graph, seed, meter)
+        text = self._stages.once("text", lambda: self._text(graph, seed, meter))
         nodes, directions = self._alternate(text, transition(graph.adjacency), seed, meter)
         vectors = np.hstack([unit_rows(nodes), unit_rows(text @ directions)])[:, : self.dim]
         return Factors(vectors, nodes, directions, text)
@@ -66,18 +88,34 @@ class TADW(Factorisation):
         half, ridge = (self.dim + 1) // 2, self.l2 / 2
         text_squares, text_axes = np.linalg.eigh(text.T @ text)
         directions = np.random.default_rng(seed).standard_normal((self.text_dim, half))
-        for _ in range(self.epochs):
+        nodes = np.zeros((half, len(text))).T  # as `solve` gives it: in another order BLAS may add up otherwise
+        stage = self._stages.stage("factors")
+        meter.resume(REPORTS + stage.position)
+        for epoch in stage.steps(self.epochs, {"W": nodes.T, "H": directions}):
             seen = text @ directions
             targets = by_slabs(lambda table: _two_steps(walk, table), seen, threads=self.threads)
-            nodes = np.linalg.solve(seen.T @ seen + ridge * np.eye(half), targets.T).T
+            nodes[:] = self._solve(seen.T @ seen + ridge * np.eye(half), targets, epoch)
             # WWᵀ H TTᵀ + λ/2 H = W M Tᵀ is one equation per number along the axes of both squares.
             squares, axes = np.linalg.eigh(nodes.T @ nodes)
             targets = by_slabs(lambda table: _two_steps(walk.T, table), nodes, threads=self.threads)
             along = text_axes.T @ (text.T @ targets) @ axes
             along /= np.maximum(np.outer(text_squares, squares), 0) + ridge
-            directions = text_axes @ along @ axes.T
+            directions[:] = text_axes @ along @ axes.T
+            require_finite({"H": directions}, f"epoch {epoch + 1}", self._advice())
             meter.advance()
         return nodes, directions
+
+    def _solve(self, squares: np.ndarray, targets: np.ndarray, epoch: int) -> np.ndarray:
+        """Wᵀ, from the squares of HT beside the regularisation."""
+        try:
+            nodes: np.ndarray = np.linalg.solve(squares, targets.T).T
+        except np.linalg.LinAlgError as error:
+            diverged(f"in epoch {epoch + 1}: W cannot be solved for ({error})", self._advice())
+        require_finite({"W": nodes.T @ nodes}, f"epoch {epoch + 1}", self._advice())  # and so all of W
+        return nodes
+
+    def _advice(self) -> str:
+        return f"raise l2={self.l2:g}, which keeps the equations apart from singular ones"
 
 
 def _two_steps(walk: sparse.csr_array, table: np.ndarray) -> np.ndarray:

@@ -10,10 +10,10 @@ tiles that cover all of them.
 from itertools import pairwise
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numba import prange
 
+from neural_brane.compiling import njit
 from neural_brane.sampling.alias import AliasTable, alias_table
 from neural_brane.sampling.draws import draw_alias
 from neural_brane.sampling.random import advance, stream, uniform
@@ -128,7 +128,7 @@ def _tournament(buckets: int) -> np.ndarray:
     return np.stack(rounds)
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(parallel=True)
 def _assign(pairs, sources, targets, noise, seed, first, tile, counts):
     """Write the tile (pairs, 2) of each pair and of its negatives, and their counts (blocks, tiles) per block."""
     buckets = len(targets.starts) - 1
@@ -141,7 +141,7 @@ def _assign(pairs, sources, targets, noise, seed, first, tile, counts):
             counts[block, tile[k, 1]] += 1
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(parallel=True)
 def _scatter(pairs, source_place, target_place, tile, free, items):
     """Put every pair, then its negatives, at the next free place of its block and tile; advances free."""
     for block in prange(len(free)):
@@ -154,7 +154,7 @@ def _scatter(pairs, source_place, target_place, tile, free, items):
                 items[at, 1] = target if kind == 0 else ~target
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(parallel=True)
 def _draw_negatives(items, tile_starts, starts, noise, one_table, seed, first, negatives):
     """Draw the negatives of every tile from its target bucket."""
     buckets = len(starts) - 1
@@ -164,7 +164,7 @@ def _draw_negatives(items, tile_starts, starts, noise, one_table, seed, first, n
         _draw_tile(items, bounds, noise.keep, noise.other, one_table, seed, first, negatives)
 
 
-@numba.njit(cache=True)
+@njit
 def _draw_tile(items, bounds, keep, other, one_table, seed, first, negatives):
     """Draw the negatives of one tile; a draw of the pair's target, or with one table of its source, counts as none."""
     begin, end, start, stop = bounds

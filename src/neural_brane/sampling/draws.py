@@ -1,10 +1,11 @@
 """Single draws from alias tables and neighbour tables, in Numba, given a uniform random number."""
 
-import numba
 import numpy as np
 
+from neural_brane.compiling import njit
 
-@numba.njit(cache=True)
+
+@njit
 def draw_alias(table, uniform):
     """A draw from an AliasTable, given a uniform number in [0, 1)."""
     position = uniform * len(table.keep)
@@ -12,7 +13,7 @@ def draw_alias(table, uniform):
     return np.int64(k) if position - k < table.keep[k] else np.int64(table.other[k])
 
 
-@numba.njit(cache=True)
+@njit
 def draw_neighbour(table, u, chance):
     """A neighbour of u in proportion to its edge's weight, given a uniform number in [0, 1); u must have one.
 
@@ -32,7 +33,7 @@ def draw_neighbour(table, u, chance):
     return table.indices[low]
 
 
-@numba.njit(cache=True)
+@njit
 def is_neighbour(table, u, node):
     """Whether node is a neighbour of u: a binary search in its row."""
     low, high = table.indptr[u], table.indptr[u + 1]

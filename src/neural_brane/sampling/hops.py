@@ -1,10 +1,10 @@
 """For each node, one node drawn at each number of hops from it, and one that is farther away."""
 
-import numba
 import numpy as np
 from numba import prange
 from scipy import sparse
 
+from neural_brane.compiling import njit
 from neural_brane.sampling.random import advance, stream, uniform
 
 LIMIT = 256  # nodes kept of each hop beyond the first, and links followed from a node: bounds the cost of hubs
@@ -43,7 +43,7 @@ class HopSampler:
         return drawn
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(parallel=True)
 def _explore(links, seed, kept, sizes, indptr, out):
     """Search around every node, breadth first. Writes kept and sizes and, unless indptr is empty, the sets to out."""
     nodes, hops = kept.shape
@@ -66,7 +66,7 @@ def _explore(links, seed, kept, sizes, indptr, out):
                     out[start : start + held] = np.sort(found[h + 1, :held])
 
 
-@numba.njit(cache=True)
+@njit
 def _expand(links, frontier, reached, seen, stamp, state):
     """Write a uniform sample of a frontier's unseen neighbours to reached. Returns the state and how many there are."""
     indptr, indices = links
@@ -92,7 +92,7 @@ def _expand(links, frontier, reached, seen, stamp, state):
     return state, count
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(parallel=True)
 def _draw(indptr, indices, sizes, seed, turn, drawn):
     nodes, columns = drawn.shape
     hops = columns - 1
@@ -112,7 +112,7 @@ def _draw(indptr, indices, sizes, seed, turn, drawn):
                     break
 
 
-@numba.njit(cache=True)
+@njit
 def _within(indptr, indices, i, hops, j):
     """Whether j is in one of the sets kept for i: a binary search in each."""
     for row in range(i * hops, (i + 1) * hops):

@@ -1,10 +1,10 @@
 """Pairs (source, target) for skip-gram training: from the windows of walks, or from the entries of a matrix."""
 
-import numba
 import numpy as np
 from numba import prange
 from scipy import sparse
 
+from neural_brane.compiling import njit
 from neural_brane.sampling.alias import alias_table
 from neural_brane.sampling.draws import draw_alias
 from neural_brane.sampling.random import stream, uniform
@@ -40,7 +40,7 @@ def window_pairs(walks: np.ndarray, *, window: int, seed: int, first: int) -> np
     return pairs
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(parallel=True)
 def _draw_edges(sources, targets, alias, seed, first, pairs):
     for k in prange(len(pairs)):
         entry = draw_alias(alias, uniform(stream(seed, first + k)))
@@ -48,7 +48,7 @@ def _draw_edges(sources, targets, alias, seed, first, pairs):
         pairs[k, 1] = targets[entry]
 
 
-@numba.njit(cache=True)
+@njit
 def _reach(walks, w, place, window, seed, first):
     """The first and last place of a window: inside the walk, at most the drawn radius from `place`."""
     chance = uniform(stream(seed, (first + w) * walks.shape[1] + place))
@@ -59,7 +59,7 @@ def _reach(walks, w, place, window, seed, first):
     return max(place - radius, 0), last
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(parallel=True)
 def _count_pairs(walks, window, seed, first, counts):
     for w in prange(len(walks)):
         total = 0
@@ -71,7 +71,7 @@ def _count_pairs(walks, window, seed, first, counts):
         counts[w] = total
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(parallel=True)
 def _fill_pairs(walks, window, seed, first, starts, pairs):
     for w in prange(len(walks)):
         at = starts[w]

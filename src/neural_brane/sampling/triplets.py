@@ -5,6 +5,7 @@ import numpy as np
 from numba import prange
 from scipy import sparse
 
+from neural_brane.compiling import njit
 from neural_brane.sampling.draws import draw_alias, draw_neighbour, is_neighbour
 from neural_brane.sampling.random import advance, stream, uniform
 from neural_brane.sampling.triplet_tables import triplet_tables
@@ -42,14 +43,14 @@ class TripletSampler:
         return triplets
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(parallel=True)
 def _draw(tables, alias, allow_self, seed, first, triplets):
     for block in prange(-(-len(triplets) // BLOCK)):
         start = np.int64(block) * BLOCK
         _draw_block(tables, alias, allow_self, seed, first + start, triplets[start : start + BLOCK])
 
 
-@numba.njit(cache=True)
+@njit
 def _draw_block(tables, alias, allow_self, seed, first, triplets):
     """Draw every u, then every i, then every j: the reads of one loop do not wait for each other."""
     for t in range(len(triplets)):
@@ -73,7 +74,7 @@ def _is_other(tables, u, j, allow_self):
     return not (is_neighbour(tables, u, j) or (j == u and not allow_self))
 
 
-@numba.njit(cache=True)
+@njit
 def _draw_other(tables, alias, u, allow_self, state):
     """Draw j again, rejecting neighbours of u; where u is linked to almost all nodes, draw from the others alone."""
     for _ in range(PATIENCE - 1):
@@ -85,7 +86,7 @@ def _draw_other(tables, alias, u, allow_self, state):
     return _walk_others(tables, u, allow_self, uniform(advance(state)) * total)[0]
 
 
-@numba.njit(cache=True)
+@njit
 def _walk_others(tables, u, allow_self, target):
     """Add up the weights of u's non-neighbours until they pass target. Returns the last one added and the sum."""
     total = 0.0

@@ -1,10 +1,10 @@
 """Random walks of first order, or of node2vec's second order. Walk k of a seed is the same on any number of threads."""
 
-import numba
 import numpy as np
 from numba import prange
 from scipy import sparse
 
+from neural_brane.compiling import njit
 from neural_brane.sampling.draws import draw_neighbour, is_neighbour
 from neural_brane.sampling.neighbours import neighbour_table
 from neural_brane.sampling.random import advance, stream, uniform
@@ -34,7 +34,7 @@ class WalkSampler:
         return walks
 
 
-@numba.njit(cache=True, parallel=True)
+@njit(parallel=True)
 def _draw(tables, starts, back, away, seed, first, walks):
     biased = back != 1 or away != 1
     for w in prange(len(walks)):
@@ -53,7 +53,7 @@ def _draw(tables, starts, back, away, seed, first, walks):
                 before, node = node, np.int64(draw_neighbour(tables, node, uniform(state)))
 
 
-@numba.njit(cache=True)
+@njit
 def _second_order(tables, before, node, back, away, state):
     """Draw by weight and accept in proportion to the bias, until one is accepted. Returns the state and the node."""
     highest = max(1.0, back, away)

@@ -10,8 +10,7 @@ import warnings
 from functools import cache
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
+from neural_brane.blas import one_blas_thread
 from neural_brane.datasets import synthetic
 from neural_brane.errors import BraneError
 from neural_brane.methods import METHODS
@@ -49,7 +48,7 @@ def _fingerprint(method: str, choices: tuple[tuple[str, Any], ...]) -> str:
     try:
         model = METHODS[method](**dict(choices))
         model.set_params(**{name: value for name, value in fixed.items() if name in model.get_params()})
-        with threadpool_limits(1), warnings.catch_warnings():
+        with one_blas_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # so short a training learns little
             vectors = model.fit_transform(synthetic(NODES)).vectors
     except BraneError:

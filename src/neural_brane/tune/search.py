@@ -104,7 +104,8 @@ def tune(
         store = Store(place, digest=lambda dataset: digest)
         wanted = store.distinct(training for some in trainings for training in some)
         missing, failures = store.missing(wanted), {}
-        meter = Meter(progress, len(wanted), "trainings", done=len(wanted) - len(missing))
+        meter = Meter(progress, len(wanted), "trainings")
+        meter.resume(len(wanted) - len(missing))
         for ended in compute_missing(missing, store, graph=hidden, jobs=jobs, isolated=False):
             failures[store.path(ended.task)] = ended.failure
             meter.advance()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from neural_brane import NeuralBrane
-from neural_brane.errors import ParameterError
+from neural_brane.errors import CheckpointError, ParameterError
 from neural_brane.methods import devices
 
 QUICK = {"dim": 8, "epochs": 2, "batches_per_epoch": 3, "batch_size": 3, "seed": 1, "table_std": 0.5, "score_steps": 2}
@@ -43,6 +43,21 @@ def test_the_gpu_learns_what_the_cpu_learns(small_graph, monkeypatch, recipe):
     cpu, gpu = (NeuralBrane(recipe=recipe, device=device, **QUICK).fit(small_graph) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(gpu.loss_history_, cpu.loss_history_, rtol=1e-4)
     np.testing.assert_allclose(gpu.embedding_.vectors, cpu.embedding_.vectors, rtol=1e-3, atol=1e-5)
+
+
+def test_a_run_on_the_gpu_goes_on_from_its_checkpoint(small_graph, monkeypatch, tmp_path):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("triton")
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(devices, "_missing", lambda packages: None)
+    settings = QUICK | {"device": "cuda", "deterministic": True, "batches_per_epoch": 1, "score_steps": 1, "dim": 4}
+    whole = NeuralBrane(**settings).fit(small_graph)
+    NeuralBrane(checkpoint=tmp_path / "run", **settings | {"epochs": 1}).fit(small_graph)
+    resumed = NeuralBrane(checkpoint=tmp_path / "run", **settings).fit(small_graph)
+    assert resumed.loss_history_ == whole.loss_history_
+    np.testing.assert_array_equal(resumed.embedding_.vectors, whole.embedding_.vectors)
+    with pytest.raises(CheckpointError, match="device was 'cuda', now 'cpu', and all its steps depend on it"):
+        NeuralBrane(checkpoint=tmp_path / "run", **settings | {"device": "cpu"}).fit(small_graph)
 
 
 def test_the_gpu_needs_numpy_scipy_torch_and_triton_alone():

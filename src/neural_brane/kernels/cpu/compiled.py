@@ -6,5 +6,7 @@ has a single caller becomes part of it before it is compiled at all; what has se
 
 import numba
 
-compiled = numba.njit(cache=True, error_model="numpy")
+from neural_brane.compiling import njit
+
+compiled = njit(error_model="numpy")
 inlined = numba.njit(error_model="numpy", inline="always")

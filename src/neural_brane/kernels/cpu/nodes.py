@@ -4,10 +4,10 @@ Four parallel passes make a step: vectors of the nodes, margins of the triplets,
 subtraction. Each node adds up the gradients of its slots in their order.
 """
 
-import numba
 import numpy as np
 from numba import prange
 
+from neural_brane.compiling import njit
 from neural_brane.kernels.cpu.compiled import compiled, inlined
 from neural_brane.kernels.cpu.lanes import fill, if_greater, load, multiply_add, store, total
 from neural_brane.kernels.cpu.loss import score_margin
@@ -21,7 +21,7 @@ POOL, SCORE, PROPAGATE, UPDATE = 0, 1, 2, 3  # the passes of a step
 AHEAD = 4  # triplets, or slots, whose hidden vectors are prefetched
 
 
-@numba.njit(cache=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vectors, slots, scratch, losses, threads):
     """Take one step per batch of triplets (steps, batch, 3); writes losses (steps,). The tables hold P / scale."""
     decay = np.float32(1 - 2 * settings.table_rate * settings.parameter_l2)

@@ -1,11 +1,11 @@
 """Pool the rows of one node's bag, some lanes of columns at a time, in registers."""
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from neural_brane.compiling import njit
 from neural_brane.kernels.cpu.compiled import inlined
 from neural_brane.kernels.cpu.lanes import (
     ask_for,
@@ -52,7 +52,7 @@ def pool(bags, table, node, settings, scale, winner, pooled, row, first):
             _one_lane(bags.indices, table, start, stop, ahead, column, floor, scale, winner, pooled, row, first)
 
 
-@numba.njit(cache=True, error_model="numpy", nogil=True)
+@njit(error_model="numpy", nogil=True)
 def pool_nodes(bags, table, nodes, settings, pooled, first):
     """Pool one table for every node of nodes (k,) into the columns of pooled (k, ≥ first + d) from first on."""
     winner = np.empty((1, table.shape[1]), np.int32)

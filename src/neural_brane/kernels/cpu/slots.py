@@ -5,10 +5,10 @@ pools its rows, computes its own small matrix products, and keeps its share of W
 subtracts the gradients.
 """
 
-import numba
 import numpy as np
 from numba import prange
 
+from neural_brane.compiling import njit
 from neural_brane.kernels.cpu.compiled import compiled, inlined
 from neural_brane.kernels.cpu.loss import score_margin
 from neural_brane.kernels.cpu.pooling import pool, prefetch_bag
@@ -20,7 +20,7 @@ COMPUTE, UPDATE = 0, 1  # the passes of a step
 TWIN_ROWS = 32  # rows: for a longer bag, an earlier slot of the same node is looked for
 
 
-@numba.njit(cache=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vectors, loss_share, losses, threads):
     """Take one step per batch of triplets (steps, batch, 3); writes losses (steps,).
 
@@ -114,7 +114,7 @@ def _twin(bags, triplets, role, t):
     return -1
 
 
-@numba.njit(cache=True, error_model="numpy", fastmath=True)
+@njit(error_model="numpy", fastmath=True)
 def _score(hidden, bias, settings, count):
     """Replace W f of a block's u, i and j rows by dL/dz, in place; returns the block's sum of −ln σ."""
     total = 0.0

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from neural_brane.compiling import njit
 from neural_brane.kernels.cpu.lanes import fill, load, multiply_add, prefetch, store
 from neural_brane.kernels.model import LANE
 
@@ -23,7 +23,7 @@ class Scaled(NamedTuple):
     diagonal: np.ndarray  # a number per row, or none at all
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@njit(nogil=True, error_model="numpy")
 def multiply_rows(matrix, table, first, product):
     """Write rows of a matrix times a table to product, as many as it holds, beginning with the matrix's row `first`.
 

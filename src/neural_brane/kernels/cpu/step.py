@@ -15,8 +15,9 @@ if "OMP_WAIT_POLICY" not in os.environ:
 
 import numba
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from neural_brane.blas import one_blas_thread
+from neural_brane.compiling import check_threads
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
 from neural_brane.kernels.cpu import nodes, slots
@@ -31,6 +32,7 @@ LARGE_BATCH = 400  # triplets from which on it is faster to compute every distin
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
     """Run kernels on this many threads inside the block; None leaves the number as it is."""
+    check_threads()
     before, most = numba.get_num_threads(), numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
     if count is not None and not 1 <= count <= most:
         raise ParameterError(f"threads={count} makes no sense; give 1 to {most}, the number of cores here")
@@ -106,5 +108,5 @@ def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.nd
 
 def hide(model: Model, pooled: np.ndarray):
     """h(u) = ReLU(W f(u) + b). Returns (k, hidden)."""
-    with threadpool_limits(1, "blas"):  # on more threads the order of its sums, and so their last bits, may change
+    with one_blas_thread():  # on more threads the order of its sums, and so their last bits, may change
         return reference.hide(model, pooled)

@@ -4,10 +4,10 @@ Training is sequential SGD within a tile of pairs. The tiles of a round share no
 number has one writer at a time, and the number of threads changes no bit.
 """
 
-import numba
 import numpy as np
 from numba import prange
 
+from neural_brane.compiling import njit
 from neural_brane.kernels.cpu.lanes import fill, load, multiply_add, prefetch, store, total
 from neural_brane.kernels.model import LANE, padded
 
@@ -29,7 +29,7 @@ def train(source, target, items, negatives, starts, schedule, first_rate: float,
     _train(source, target, items, negatives, starts, schedule, first_rate, last_rate, steps)
 
 
-@numba.njit(cache=True, error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True)
 def _train(source, target, items, negatives, starts, schedule, first_rate, last_rate, steps):
     rounds, tasks = schedule.shape
     fall = (first_rate - last_rate) / rounds
@@ -40,7 +40,7 @@ def _train(source, target, items, negatives, starts, schedule, first_rate, last_
             _tile(source, target, items, negatives, starts[tile], starts[tile + 1], rate, fall, steps, np.int64(task))
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _tile(source, target, items, negatives, start, stop, first_rate, fall, steps, task):
     """Train the items of one tile in order."""
     far = source.size * source.itemsize >= FAR_BYTES
@@ -54,7 +54,7 @@ def _tile(source, target, items, negatives, start, stop, first_rate, fall, steps
             _step_negatives(source, items[k, 0], target, negatives, k, rate, steps, task)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _prefetch(source, target, items, negatives, k):
     """Prefetch the rows of an item."""
     for c in range(0, source.shape[1], LANE):
@@ -67,7 +67,7 @@ def _prefetch(source, target, items, negatives, k):
                 prefetch(target, max(negatives[k, n], 0), c)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _step_positive(source, row, target, hit, rate):
     """A gradient step that increases ln σ(source · target)."""
     step = fill(rate * _sigmoid(-_score(source, row, target, hit)))
@@ -77,7 +77,7 @@ def _step_positive(source, row, target, hit, rate):
         store(multiply_add(step, own, other), target, hit, c)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _step_negatives(source, row, target, negatives, k, rate, steps, task):
     """A gradient step that increases Σ ln σ(−source · negative), scored first; steps[task] holds the factors."""
     for n in range(negatives.shape[1]):
@@ -95,7 +95,7 @@ def _step_negatives(source, row, target, negatives, k, rate, steps, task):
         store(moved, source, row, c)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _score(source, row, target, hit):
     """The inner product of a source row and a target row."""
     score = fill(np.float32(0))
@@ -104,6 +104,6 @@ def _score(source, row, target, hit):
     return total(score)
 
 
-@numba.njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _sigmoid(score):
     return np.float32(1) / (np.float32(1) + np.exp(-score))

@@ -4,18 +4,22 @@ from typing import Any
 
 import numpy as np
 
+from neural_brane.checkpoint import Stage
 from neural_brane.embedding import Layer
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of, padded, zeros
+from neural_brane.methods._divergence import require_finite
 from neural_brane.methods.neural_brane.engines import open_engine
 from neural_brane.progress import Meter
 
 BATCH = 1_024
-RATE, WEIGHT_STD, L2 = 1.0, 0.1, 5e-5
+RATE, WEIGHT_STD, L2 = 0.5, 0.05, 5e-5  # at twice the rate, few classes in few dimensions end with all h = 0
 SEED = 4  # beside the run's own seed: none of the parts of a model is drawn with it
 
 
-def train_layer(vectors: np.ndarray, graph: AttributedGraph, seed: int, settings: dict[str, Any]) -> Layer:
+def train_layer(
+    vectors: np.ndarray, graph: AttributedGraph, seed: int, settings: dict[str, Any], stage: Stage
+) -> Layer:
     """Train W of h(u) = ReLU(W v(u)) by Bayesian personalized ranking; the vectors v stay as they are.
 
     The kernels of the model do it: a node's bag of attributes is one row, its own vector, which takes steps of length
@@ -26,6 +30,7 @@ def train_layer(vectors: np.ndarray, graph: AttributedGraph, seed: int, settings
     table[:, :dim] = vectors
     weight = np.random.default_rng((seed, SEED)).standard_normal((dim, dim), np.float32) * np.float32(WEIGHT_STD)
     model = Model(table, zeros(nodes, 0), weight, np.zeros(dim, np.float32))
+    stage.restore({"weight": weight}, {})  # all that training changes
     own_row = Bags(np.arange(nodes + 1, dtype=np.int64), np.arange(nodes, dtype=np.int32))
     with open_engine(
         settings["device"], model, (own_row, bags_of(graph.adjacency)), _settings(dim),
@@ -36,11 +41,14 @@ def train_layer(vectors: np.ndarray, graph: AttributedGraph, seed: int, settings
         steps = settings["score_steps"]
         meter = Meter(settings["progress"], steps, "steps", part="scores of pairs")
         chunk = max(1, engine.chunk_triplets // BATCH)
-        for step in range(0, steps, chunk):
-            count = min(chunk, steps - step)
-            engine.train(sampler.draw(step * BATCH, count * BATCH).reshape(count, BATCH, 3))
+        meter.resume(stage.position * chunk)
+        for at in stage.steps(-(-steps // chunk), lambda: {"weight": engine.model().weight}):
+            step, count = at * chunk, min(chunk, steps - at * chunk)
+            losses = engine.train(sampler.draw(step * BATCH, count * BATCH).reshape(count, BATCH, 3))
+            require_finite({"the losses of the score": losses}, f"step {step + count}", length=settings["length"])
             meter.advance(count)
         trained = engine.model()
+    require_finite({"weights of the score": trained.weight}, f"step {steps}", length=settings["length"])
     return Layer(trained.weight, trained.bias)
 
 

@@ -6,16 +6,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neural_brane.checkpoint import Checkpoint
 from neural_brane.embedding import Layer, find_pairs, inner_products
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.newcomers import Newcomers
+from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels.model import POOLING
 from neural_brane.linalg import tell_apart
+from neural_brane.methods._memory import Moments
 from neural_brane.methods._spectral import Decomposition
-from neural_brane.methods.base import Fitted, InductiveEmbedder, require
+from neural_brane.methods.base import Fitted, require
+from neural_brane.methods.inductive import InductiveEmbedder
 from neural_brane.methods.neural_brane.layer import fold_layer, train_layer
+from neural_brane.methods.neural_brane.moments import moments
 from neural_brane.methods.neural_brane.newcomers import place
 from neural_brane.methods.neural_brane.parts import (
     Joint,
@@ -30,11 +33,6 @@ from neural_brane.methods.neural_brane.recipes import ATTRIBUTE_SHARE, RECIPES, 
 from neural_brane.methods.neural_brane.schedule import schedule
 from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
 from neural_brane.sampling.triplet_tables import can_rank
-
-# May differ from those of the run that is gone on with: what is trained does not depend on them.
-RESUMABLE = {"epochs", "tolerance", "output", "recipe"} | {
-    "hop_weights", "link_weight", "learned_weight", "length", "centre", "score_steps",
-}  # fmt: skip
 
 
 class Learned(NamedTuple):
@@ -80,6 +78,7 @@ class NeuralBrane(InductiveEmbedder):
     paper = "Dave, Zhang, Chen, Al Hasan: Neural-Brane, 2018"
     packages = ("torch", "triton")
     needs_links = False  # its spectral part does without
+    prolongs = ("epochs", "tolerance")  # the latter as long as no epoch so far would have been the last
 
     recipe: str = choice(
         "Decides the parameters left as None: default, released (the authors' program) or paper (its text).",
@@ -209,15 +208,20 @@ class NeuralBrane(InductiveEmbedder):
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         settings = self.get_params()
         width, nodes = settings["spectral_dim"], len(graph)
-        spectral = spectral_part(graph, settings, seed) if width else Decomposition.empty(nodes)
-        part = learn(graph, settings, seed, self._checkpoint(graph)) if width < self.dim else None
+        spectral = Decomposition.empty(nodes)
+        if width:
+            found = self._stages.all_once("spectral part", lambda: spectral_part(graph, settings, seed))
+            spectral = Decomposition(*found)
+        part = learn(graph, settings, seed, self._stages.stage("learned part")) if width < self.dim else None
         joint = join(spectral.vectors, learned_vectors(part, nodes, settings) if part else iter(()), settings)
+        values = spectral.values
+        del spectral  # its vectors are a part of the joint ones now
         layer = None
         if settings["length"] and self.score_steps and can_rank(graph.adjacency):
-            layer = train_layer(joint.vectors, graph, seed, settings)
+            layer = train_layer(joint.vectors, graph, seed, settings, self._stages.stage("layer"))
         elif part and settings["output"] == "pooled" and not settings["length"]:
             layer = fold_layer(part.model, joint.centre)
-        return Learned(joint.vectors, layer, part, joint, spectral.values)
+        return Learned(joint.vectors, layer, part, joint, values)
 
     def _check_transforms(self, fitted: Fitted) -> None:
         output = fitted.settings["output"]
@@ -227,12 +231,22 @@ class NeuralBrane(InductiveEmbedder):
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         return place(fitted.learned, new, fitted.settings)
 
-    def _checkpoint(self, graph: AttributedGraph) -> Checkpoint | None:
-        if self.checkpoint is None:
-            return None
-        settings = self.deciding_parameters() | {"seed": self.seed}
-        same = {name: value for name, value in settings.items() if name not in RESUMABLE}
-        return Checkpoint(self.checkpoint, same | {"data": graph.digest()})
+    def _ignores_amounts(self) -> bool:
+        return self.spectral_dim == 0 and self.attribute_dim != 0  # it is the spectral part that weighs attributes
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        return moments(sizes, self._settings_for(sizes))
+
+    def work(self, sizes: Sizes) -> float:
+        """Triplets, if training goes to its last epoch."""
+        settings = self._settings_for(sizes)
+        return float(settings["epochs"] * settings["batches_per_epoch"] * settings["batch_size"])
+
+    def _settings_for(self, sizes: Sizes) -> dict[str, Any]:
+        """The parameters in force for a graph of these sizes, before it is there."""
+        values = self.parameters_in_force()
+        return values | schedule(sizes.nodes, {name: value for name, value in values.items() if value is not None})
 
     def _facts(self, graph: AttributedGraph, learned: Learned) -> dict[str, Any]:
         if learned.part is None:
@@ -280,5 +294,3 @@ def _check(values: dict[str, Any], learned: int) -> None:
         shrinks = 2 * kernel.table_rate * kernel.parameter_l2 < 1
         too_large = f"a smaller number: a batch of {values['batch_size']} would shrink rows below nothing"
         require(shrinks, "l2", values["l2"], too_large)
-    seeded = values["checkpoint"] is None or values["seed"] is not None
-    require(seeded, "seed", None, "a number when there is a checkpoint, to go on with")

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neural_brane.checkpoint import Checkpoint
+from neural_brane.checkpoint import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of
 from neural_brane.linalg import REPORTS
@@ -13,7 +13,7 @@ from neural_brane.methods._spectral import Decomposition, decompose, hops_of
 from neural_brane.methods.base import stack
 from neural_brane.methods.neural_brane.engines import Engine, open_engine, require_room
 from neural_brane.methods.neural_brane.initial import initial_model
-from neural_brane.methods.neural_brane.training import Training
+from neural_brane.methods.neural_brane.training import Training, start_numbers
 from neural_brane.progress import Meter
 
 BLOCK_NODES = 65_536  # embedded at a time
@@ -46,16 +46,16 @@ def spectral_part(graph: AttributedGraph, settings: dict[str, Any], seed: int) -
     )  # fmt: skip
 
 
-def learn(graph: AttributedGraph, settings: dict[str, Any], seed: int, checkpoint: Checkpoint | None) -> LearnedPart:
-    """Train a model from its start, or from its checkpoint on."""
+def learn(graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: Stage) -> LearnedPart:
+    """Train a model from its start, or from where its stage was left."""
     own = settings | {"dim": settings["dim"] - settings["spectral_dim"]}
     require_room(own, graph)
     bags = bags_of(graph.attributes), bags_of(graph.adjacency)
-    start = LearnedPart(initial_model(graph, own, seed), bags, kernel_settings(own), [])
-    if checkpoint and checkpoint.exists():
-        start.loss_history.extend(checkpoint.load(start.model._asdict()))
+    model, numbers = initial_model(graph, own, seed), start_numbers()
+    stage.restore(model._asdict(), numbers)  # before the model is copied to a device
+    start = LearnedPart(model, bags, kernel_settings(own), numbers["losses"])
     with start.engine(own) as engine:
-        Training(own, engine, start.loss_history, own["progress"]).run(graph, seed, checkpoint)
+        Training(own, engine, numbers, own["progress"]).run(graph, seed, stage)
         return start._replace(model=engine.model())
 
 

@@ -5,59 +5,90 @@ from typing import Any
 
 import numpy as np
 
-from neural_brane.checkpoint import Checkpoint
-from neural_brane.errors import ParameterError, UntrainedWarning
+from neural_brane.checkpoint import Stage
+from neural_brane.errors import CheckpointError, UntrainedWarning
 from neural_brane.graph import AttributedGraph
+from neural_brane.methods._divergence import diverged, require_finite
 from neural_brane.methods.neural_brane.engines import Engine
 from neural_brane.progress import Meter, Reporter
 
 FLAT_EPOCHS = 3
+USUAL_BATCH = 100  # the recipes' own: above, a row of the tables takes the sum of more steps at once
 CHANCE = float(np.log(2))  # the loss of a model that ranks at random
 NEAR_CHANCE = 0.98  # of that loss: small first weights hold it there for a while
 
 
+def start_numbers() -> dict[str, Any]:
+    """What a training keeps beside its model: the mean −ln σ of each epoch, and the sum so far of the present one."""
+    return {"losses": [], "sum": 0.0}
+
+
 class Training:
-    """One run of stochastic gradient descent. `losses` gets the mean −ln σ of each epoch."""
+    """One run of stochastic gradient descent; `numbers` gets its losses."""
 
-    def __init__(self, settings: dict[str, Any], engine: Engine, losses: list[float], progress: Reporter | None):
-        self.settings, self.engine, self.losses, self.progress = settings, engine, losses, progress
-        self.triplets_per_epoch = settings["batches_per_epoch"] * settings["batch_size"]
+    def __init__(self, settings: dict[str, Any], engine: Engine, numbers: dict[str, Any], progress: Reporter | None):
+        self.settings, self.engine, self.numbers, self.progress = settings, engine, numbers, progress
+        self.losses: list[float] = numbers["losses"]
+        batch, batches = settings["batch_size"], settings["batches_per_epoch"]
+        self.chunk = max(1, min(batches, engine.chunk_triplets // batch))  # batches that are one step of a stage
+        self.chunks = -(-batches // self.chunk)  # in an epoch
 
-    def run(self, graph: AttributedGraph, seed: int, checkpoint: Checkpoint | None) -> None:
-        """Train to the last epoch, or until the loss is flat; what is in `losses` already is not trained again."""
-        s, losses = self.settings, self.losses
+    def run(self, graph: AttributedGraph, seed: int, stage: Stage) -> None:
+        """Train to the last epoch, or until the loss is flat."""
+        s = self.settings
+        self._require_no_earlier_end()
         options = {name: s[name] for name in ("negative_power", "allow_self_negative")}
         sampler = self.engine.sampler(graph.adjacency, seed=seed, **options)
-        done, total = len(losses) * self.triplets_per_epoch, s["epochs"] * self.triplets_per_epoch
-        meter = Meter(self.progress, total, "triplets", epochs=s["epochs"], done=done, nodes=len(graph))
-        for epoch in range(len(losses), s["epochs"]):
-            losses.append(self._epoch(epoch, sampler, meter))
-            flat = s["tolerance"] is not None and is_flat(losses, s["tolerance"])
-            if checkpoint:
-                last = flat or epoch + 1 == s["epochs"]
-                checkpoint.save(self.engine.model()._asdict(), losses, force=last)
-            if flat:
-                break
+        per_epoch = s["batches_per_epoch"] * s["batch_size"]
+        meter = Meter(self.progress, s["epochs"] * per_epoch, "triplets", epochs=s["epochs"], nodes=len(graph))
+        epoch, chunk = divmod(stage.position, self.chunks)
+        meter.resume(epoch * per_epoch + chunk * self.chunk * s["batch_size"])
+        total = s["epochs"] * self.chunks
+        for step in stage.steps(
+            total, lambda: self.engine.model()._asdict(), self.numbers, per_epoch=self.chunks, until=self._is_flat
+        ):
+            epoch, chunk = divmod(step, self.chunks)
+            self._train_chunk(epoch, chunk, sampler, meter)
+        require_finite(self.engine.model()._asdict(), f"epoch {len(self.losses)}", **self._remedies())
         self._warn_if_untrained()
 
-    def _epoch(self, epoch: int, sampler: Any, meter: Meter) -> float:
-        """Train one epoch, as many batches at a time as the engine likes; returns its mean loss."""
-        s = self.settings
-        batch, steps = s["batch_size"], s["batches_per_epoch"]
-        chunk = max(1, min(steps, self.engine.chunk_triplets // batch))
-        total = 0.0
-        for step in range(0, steps, chunk):
-            count = min(chunk, steps - step)
-            first = (epoch * steps + step) * batch
-            losses = self.engine.train(sampler.draw(first, count * batch).reshape(count, batch, 3))
-            if not np.isfinite(losses).all():
-                raise ParameterError(
-                    f"training diverged in epoch {epoch + 1}: the loss is no longer a number; lower "
-                    f"learning_rate={s['learning_rate']} or set loss='mean'"
+    def _train_chunk(self, epoch: int, chunk: int, sampler: Any, meter: Meter) -> None:
+        """Train some batches; those that end an epoch put its mean loss among the losses."""
+        batch, batches = self.settings["batch_size"], self.settings["batches_per_epoch"]
+        done = chunk * self.chunk
+        count = min(self.chunk, batches - done)
+        first = (epoch * batches + done) * batch
+        losses = self.engine.train(sampler.draw(first, count * batch).reshape(count, batch, 3))
+        if not np.isfinite(losses).all():
+            diverged(f"in epoch {epoch + 1}: the loss is no longer a number", **self._remedies())
+        total = float(self.numbers["sum"] + losses.sum())
+        ended = done + count == batches
+        self.numbers["sum"] = 0.0 if ended else total
+        if ended:
+            self.losses.append(total / batches)
+        meter.advance(count * batch, epoch=epoch + 1, loss=total / (done + count))
+
+    def _is_flat(self) -> bool:
+        return self.settings["tolerance"] is not None and is_flat(self.losses, self.settings["tolerance"])
+
+    def _require_no_earlier_end(self) -> None:
+        """Refuse to go on with a run that would have ended before where it was left, had it had this tolerance."""
+        tolerance, losses = self.settings["tolerance"], self.losses
+        left = len(losses) if self.numbers["sum"] else len(losses) - 1
+        for epochs in range(1, left + 1):
+            if tolerance is not None and is_flat(losses[:epochs], tolerance):
+                raise CheckpointError(
+                    f"the checkpoint has trained {len(losses)} epochs, and with tolerance={tolerance:g} the run ends "
+                    f"after {epochs}; give a smaller tolerance to go on, or name another file"
                 )
-            total += losses.sum()
-            meter.advance(count * batch, epoch=epoch + 1, loss=total / (step + count))
-        return float(total / steps)
+
+    def _remedies(self) -> dict[str, Any]:
+        """What to change where training diverges, of the settings in force."""
+        s = self.settings
+        if s["loss"] == "sum":
+            return {"learning_rate": s["learning_rate"], "advice": "set loss='mean', which divides by the batch"}
+        large = {"batch_size": s["batch_size"]} if s["batch_size"] > USUAL_BATCH else {}
+        return {"learning_rate": s["learning_rate"]} | large
 
     def _warn_if_untrained(self) -> None:
         if self.losses and self.losses[-1] > NEAR_CHANCE * CHANCE:

@@ -1,0 +1,95 @@
+"""A table of nodes to attributes, against reading the same CSV file with polars alone.
+
+    python benchmarks/node_table.py [--nodes 1000000] [--json]
+
+A table with two categories (200 and 20,000 values), two numbers and a text of eight words is written as CSV, then read
+and encoded in a process of its own. Prints
+
+    polars_s          polars.read_csv alone, whose data frame takes frame_mb
+    read_s            the same file as our reader reads it
+    infer_s, fit_s    what the columns are; bins, values and words
+    encode_s          the sparse matrix, which takes matrix_mb
+    peak_mb           the most memory the process held, of which held_mb before it began
+    over_polars       all of ours against polars.read_csv
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from neural_brane.machine import describe_machine
+from neural_brane.trainings.compute import peak_memory
+from neural_brane.trainings.pool import run
+
+WORDS = 20_000
+TEXT = 8  # words of a text
+
+
+def make(task: tuple[int, Path]) -> None:
+    """Write the table, (nodes, path)."""
+    nodes, path = task
+    random = np.random.default_rng(0)
+    words = np.minimum(random.zipf(1.3, TEXT * nodes), WORDS)
+    texts = pl.Series(words).cast(pl.String).reshape((nodes, TEXT)).cast(pl.List(pl.String))
+    columns = {
+        "id": np.arange(nodes),
+        "country": "c" + pl.Series(random.integers(0, 200, nodes)).cast(pl.String),
+        "city": "t" + pl.Series(random.integers(0, 20_000, nodes)).cast(pl.String),
+        "age": random.integers(0, 90, nodes),
+        "income": random.lognormal(8, 1, nodes),
+        "about": "w" + texts.list.join(" w"),
+    }
+    pl.DataFrame(columns).write_csv(path)
+
+
+def encode(path: Path) -> dict[str, float]:
+    """Read the table and encode it; the figures of it."""
+    from neural_brane.graph.columns import Encoder, infer_columns
+    from neural_brane.io.frames import read_frame
+
+    clock = [time.perf_counter()]
+    held = peak_memory()
+    size = pl.read_csv(path).estimated_size("mb")
+    clock.append(time.perf_counter())
+    frame = read_frame(path, what="table of nodes").frame
+    clock.append(time.perf_counter())
+    columns = infer_columns(frame, id="id")
+    clock.append(time.perf_counter())
+    encoder = Encoder.fit(frame, columns)
+    clock.append(time.perf_counter())
+    matrix, _ = encoder.encode(frame)
+    clock.append(time.perf_counter())
+    seconds = dict(zip(("polars_s", "read_s", "infer_s", "fit_s", "encode_s"), np.diff(clock).tolist(), strict=True))
+    arrays = sum(part.nbytes for part in (matrix.data, matrix.indices, matrix.indptr))
+    counts = {"nodes": matrix.shape[0], "attributes": matrix.shape[1], "entries": int(matrix.nnz)}
+    memory = {"frame_mb": size, "matrix_mb": arrays / 1e6, "held_mb": held, "peak_mb": peak_memory()}
+    ours = sum(seconds.values()) - seconds["polars_s"]
+    return counts | seconds | memory | {"over_polars": ours / seconds["polars_s"]}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "nodes.csv"
+        for function, task in ((make, (options.nodes, path)), (encode, path)):
+            (ended,) = run(function, [task], jobs=1)
+            if ended.failure:
+                raise SystemExit(f"{function.__name__}: {ended.failure}")
+    result = {name: round(value, 2) for name, value in ended.result.items()}
+    if options.json:
+        print(json.dumps({"machine": describe_machine(), "result": result}, indent=1))
+    else:
+        print("\n".join(f"{name:12} {value:>14,}" for name, value in result.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""A table of nodes joined to a graph: ids found among its nodes, one column as labels, the others as attributes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.errors import GraphError
+from neural_brane.graph.columns import Column, Encoder, infer_columns
+from neural_brane.graph.columns.encoder import Missing
+from neural_brane.graph.columns.values import as_texts, plain
+from neural_brane.graph.edge_columns import Place, find_column, id_column
+from neural_brane.graph.frames import as_frame
+from neural_brane.graph.ids import locate
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from neural_brane.graph.attributed import AttributedGraph
+
+LOOKED_AT = 10_000  # rows that decide which column holds the ids
+
+
+class NodeOptions(TypedDict, total=False):
+    """How a table of nodes is read.
+
+    Parameters
+    ----------
+    id, label
+        The columns of the nodes' ids and of their classes, by name or position. Without `id`, the index of a pandas
+        DataFrame if one was set, else the column that holds most of the edges' nodes.
+    columns, ignore
+        What columns are where it shall not be inferred, as in `{"age": "number:8", "tags": "list:;"}`, and columns
+        to leave out; `neural_brane.graph.columns.infer` says how others are judged.
+    missing
+        "none", or "attribute" to give nodes without a value an attribute such as `age=missing`.
+    encoder
+        One that was fitted to another table, for nodes that are to be encoded alike; vectors keep it in their
+        provenance, under "encoder".
+    """
+
+    id: str | int | None
+    label: str | int | None
+    columns: Mapping[str, str] | Iterable[str] | None
+    ignore: Collection[str]
+    missing: Missing
+    encoder: Encoder | dict[str, Any] | None
+
+
+class Parts(NamedTuple):
+    """What an AttributedGraph is made of."""
+
+    adjacency: sparse.csr_array
+    attributes: sparse.csr_array
+    ids: np.ndarray
+    attribute_names: np.ndarray
+    labels: np.ndarray | None
+    name: str
+    encoder: Encoder
+
+
+def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOptions) -> Parts:
+    """Join a table of nodes to a graph without attributes; its nodes without edges follow those of the graph."""
+    if graph.attributes.shape[1]:
+        raise GraphError(
+            f"graph '{graph.name}' has {graph.attributes.shape[1]:,} attributes of its own; leave out the table of "
+            "nodes, or give edges alone"
+        )
+    table, index = as_frame(nodes, place.where)
+    id, label = (
+        None if name is None else find_column(table.columns, name, place.where)
+        for name in (options.get("id"), options.get("label"))
+    )
+    id = id or index or _find_id(table, graph.ids, place)
+    columns = _describe(table, id, label, place, options)
+    ids = id_column(table[id], place, needs="a node needs an id")
+    check_distinct(ids, place)
+    places = locate(graph.ids, ids)
+    _check_some_known(id, ids, places, graph.ids, place)
+    _tell_strangers(graph.ids, places, place)
+    everyone = _append(graph.ids, ids, places)
+    encoder = options.get("encoder") or Encoder.fit(table, columns, missing=options.get("missing", "none"))
+    encoder = encoder if isinstance(encoder, Encoder) else Encoder.from_dict(encoder)
+    attributes, names = encoder.encode(table)
+    labels = _pad(graph.labels, len(everyone)) if label is None else _labels(table[label], places, len(everyone))
+    return Parts(
+        _pad_adjacency(graph.adjacency, len(everyone)),
+        _place_rows(attributes, places, len(everyone)),
+        everyone,
+        names,
+        labels,
+        graph.name,
+        encoder,
+    )
+
+
+def _check_some_known(id: str, ids: pl.Series, places: np.ndarray, linked: np.ndarray, place: Place) -> None:
+    """Refuse a table that shares no node with the edges."""
+    if not (places >= 0).any():
+        raise GraphError(
+            f"{place.where}: none of the {len(ids):,} ids in column '{id}' (such as {ids[0]!r}) is a node of the edges "
+            f"(such as {linked[0].item()!r}); name the column that holds the ids, as in --id NAME or id='NAME'"
+        )
+
+
+def _describe(table: pl.DataFrame, id: str, label: str | None, place: Place, options: NodeOptions) -> list[Column]:
+    """The columns of the table, as `infer_columns` describes them."""
+    known = {"columns": options.get("columns"), "ignore": options.get("ignore", ())}
+    try:
+        columns = infer_columns(table, id=id, label=label, **known)  # type: ignore[arg-type]
+    except GraphError as error:
+        raise GraphError(f"{place.where}: {error}") from None
+    found = "as given" if options.get("id") else "its values are the nodes of the edges"
+    return [replace(column, why=found) if column.kind == "id" else column for column in columns]
+
+
+def _find_id(table: pl.DataFrame, linked: np.ndarray, place: Place) -> str:
+    """The column whose values are most often nodes of the edges and least often repeated."""
+    import polars as pl
+
+    head = table.head(LOOKED_AT)
+    scores = {}
+    for name in table.columns:
+        values = plain(head[name])
+        if values is None or isinstance(values.dtype, pl.List | pl.Boolean) or values.null_count() == len(values):
+            continue
+        known = as_texts(values).drop_nulls().unique()
+        scores[name] = float((locate(linked, known) >= 0).sum()) * len(known) / len(values) ** 2
+    best = max(scores, key=lambda name: scores[name], default=None)
+    if best is None or scores[best] == 0:
+        raise GraphError(
+            f"{place.where}: no column holds the ids of the edges' nodes (such as {linked[0].item()!r}); there are "
+            f"{', '.join(map(repr, table.columns))}: name the one that holds them, as in --id NAME or id='NAME'"
+        )
+    return best
+
+
+def check_distinct(ids: pl.Series, place: Place) -> None:
+    """Refuse a node that has two rows."""
+    again = ids.is_duplicated() & ~ids.is_first_distinct()
+    if again.any():
+        at = int(again.arg_max() or 0)
+        first = int((ids == ids[at]).arg_max() or 0)
+        line = first if place.lines is None else int(place.lines[first]) - place.first_line
+        before = f"line {place.first_line + line}" if place.first_line else f"row {line}"
+        raise place.error(at, f"node {ids[at]!r} already has {before}; keep one of the two")
+
+
+def _tell_strangers(linked: np.ndarray, places: np.ndarray, place: Place) -> None:
+    """Warn of nodes of the edges that have no row."""
+    known = np.zeros(len(linked), bool)
+    known[places[places >= 0]] = True
+    if not known.all():
+        strangers = linked[~known]
+        examples = ", ".join(repr(node) for node in strangers[:3].tolist())
+        warnings.warn(
+            f"{place.where}: {len(strangers):,} of the {len(linked):,} nodes of the edges have no row here, such as "
+            f"{examples}; they have no attributes",
+            stacklevel=5,
+        )
+
+
+def _append(linked: np.ndarray, ids: pl.Series, places: np.ndarray) -> np.ndarray:
+    """All ids: those of the edges, then the others of the table; `places` gets the places of these."""
+    new = np.flatnonzero(places < 0)
+    places[new] = np.arange(len(linked), len(linked) + len(new))
+    if len(new) == 0:
+        return linked
+    others = ids.gather(new).to_numpy()
+    if linked.dtype.kind == others.dtype.kind == "i":
+        return np.concatenate([linked, others])
+    return np.concatenate([linked.astype(str), others.astype(str)])
+
+
+def _labels(series: pl.Series, places: np.ndarray, nodes: int) -> np.ndarray:
+    """One text per node, "" where it has no row or no value."""
+    values = plain(series)
+    if values is None:
+        raise GraphError(f"the labels in column '{series.name}' are {series.dtype}; give text or numbers")
+    found = as_texts(values).fill_null("").to_numpy().astype(str)
+    labels = np.zeros(nodes, found.dtype)
+    labels[places] = found
+    return labels
+
+
+def _pad(labels: np.ndarray | None, nodes: int) -> np.ndarray | None:
+    """The labels of a graph, "" for nodes that were added."""
+    return None if labels is None else np.concatenate([labels, np.zeros(nodes - len(labels), labels.dtype)])
+
+
+def _pad_adjacency(adjacency: sparse.csr_array, nodes: int) -> sparse.csr_array:
+    """The adjacency with empty rows and columns for nodes that were added; shares its data."""
+    starts = np.pad(adjacency.indptr, (0, nodes - adjacency.shape[0]), mode="edge")
+    return sparse.csr_array((adjacency.data, adjacency.indices, starts), shape=(nodes, nodes))
+
+
+def _place_rows(matrix: sparse.csr_array, places: np.ndarray, nodes: int) -> sparse.csr_array:
+    """The rows of a matrix at their places among all nodes; the other rows are empty."""
+    lengths = np.diff(matrix.indptr)
+    counts = np.zeros(nodes, np.int64)
+    counts[places] = lengths
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(matrix.indptr.dtype)
+    moved = np.repeat(starts[places] - matrix.indptr[:-1], lengths)
+    moved += np.arange(matrix.nnz, dtype=moved.dtype)
+    indices = np.empty_like(matrix.indices)
+    indices[moved] = matrix.indices
+    return sparse.csr_array((matrix.data, indices, starts), shape=(nodes, matrix.shape[1]))  # all entries are 1

@@ -1,0 +1,281 @@
+"""Millions of names to numbers: a hash table in Numba, filled part by part so that each part stays in the cache.
+
+A name of up to 15 bytes is its own key, of 16 bytes; a longer one has a hash for a key, and its bytes are compared.
+The first bits of a key's hash are its part of the table, with one writer: any number of threads gives the same numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from neural_brane.graph.spelling import spell
+from neural_brane.graph.words import load_word, mix
+
+if TYPE_CHECKING:
+    import polars as pl
+
+PADDING = b"\n" * 16  # what may be read beyond the last name
+PARTS = 64  # of the table; of a million names, each part has half a megabyte
+SHORT = 15  # bytes of a name that is its own key
+KEY, HASHED = np.uint64, np.uint64(255 << 56)
+BITS = np.uint64(64 - (PARTS - 1).bit_length())  # a hash without these low bits is the number of its part
+ONE, BYTE, TOP, NONE = np.uint64(1), np.uint64(8), np.uint64(56), np.uint64(0)
+
+
+class Names(NamedTuple):
+    """Names in a block of bytes: name k is data[starts[k] : ends[k]], in UTF-8; 16 bytes more follow the last."""
+
+    data: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+
+
+def names_of(texts: pl.Series) -> Names:
+    """The strings of a series, as bytes."""
+    ends = np.cumsum(texts.str.len_bytes().to_numpy(), dtype=np.int64)
+    data = texts.str.join("").item().encode() if len(texts) else b""
+    return Names(np.frombuffer(data + PADDING, np.uint8), np.concatenate([[0], ends[:-1]]), ends)
+
+
+class Table(NamedTuple):
+    """The slots (rows of key, key, number + 1) and, by number, what is known of a name."""
+
+    slots: np.ndarray
+    sizes: np.ndarray  # (PARTS,) names in each part
+    first: np.ndarray  # where a name stood first, counted over all blocks
+    place: np.ndarray  # (names, 2): where its bytes begin and end in `text`, or in the block that is read
+    text: np.ndarray
+
+
+class Numbering:
+    """Numbers for names, block by block: `add` them, then `finish`."""
+
+    def __init__(self, *, threads: int | None = None, slots: int = 1 << 13) -> None:
+        self._pool = ThreadPoolExecutor(threads or min(os.cpu_count() or 1, 8))
+        self._threads = threads or min(os.cpu_count() or 1, 8)
+        self._slots = slots  # of one part: a power of two, at least 4, or none would be free at two thirds
+        self._table = Table(
+            np.zeros((PARTS * slots, 3), KEY),
+            np.zeros(PARTS, np.int64),
+            np.zeros(PARTS * slots, np.int64),
+            np.zeros((PARTS * slots, 2), np.int64),
+            np.zeros(1 << 16, np.uint8),
+        )
+        self._used = self._seen = 0
+        self._codes = np.empty(0, np.int32)
+        self._keys, self._sorted, self._order = np.empty((0, 2), KEY), np.empty((0, 2), KEY), np.empty(0, np.int32)
+
+    def map(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Run compiled work on the threads, once for each of the items of the last argument."""
+        *shared, items = arguments
+        return list(self._pool.map(lambda item: work(*shared, *item), items))
+
+    def add(self, names: Names) -> None:
+        """Give each name of a block a provisional number."""
+        count = len(names.starts)
+        cuts = np.linspace(0, count, self._threads + 1).astype(np.int64)
+        ranges = list(zip(cuts[:-1], cuts[1:], range(self._threads), strict=True))
+        if count > len(self._keys):  # kept from block to block: fresh memory costs more than the work on it
+            self._keys, self._sorted = np.empty((count, 2), KEY), np.empty((count, 2), KEY)
+            self._order = np.empty(count, np.int32)
+        keys, sizes = self._keys, np.zeros((self._threads, PARTS), np.int64)
+        self.map(make_keys, names, keys, sizes, ranges)
+        begin = np.concatenate([[0], np.cumsum(sizes.T.ravel())])
+        at = begin[:-1].reshape(PARTS, -1).T.copy()
+        sorted_keys, order = self._sorted, self._order
+        self.map(sort_keys, keys, at, sorted_keys, order, ranges)
+        if self._seen + count > len(self._codes):  # the system moves large memory without a copy
+            self._codes.resize((self._seen + count) * 5 // 4, refcheck=False)
+        codes = self._codes[self._seen : self._seen + count]
+        done = begin[:: self._threads].copy()  # how far each part has come
+        bounds = done.copy()
+        while (done[:-1] < bounds[1:]).any():
+            self._grow()
+            parts = np.linspace(0, PARTS, self._threads + 1).astype(np.int64)
+            work = (names, sorted_keys, order, self._table, self._seen, codes, bounds, done)
+            self.map(number, *work, list(pairwise(parts)))
+        self._keep_text(names)
+        self._seen += count
+
+    def _grow(self) -> None:
+        """Make room where a part of the table is two thirds full."""
+        table, wanted = self._table, int(self._table.sizes.max())
+        if 3 * wanted < 2 * self._slots:
+            return
+        self._slots *= 2
+        slots = np.zeros((PARTS * self._slots, 3), KEY)
+        move_slots(table.slots, slots)
+        first, place = np.zeros(PARTS * self._slots, np.int64), np.zeros((PARTS * self._slots, 2), np.int64)
+        first[: len(table.first)], place[: len(table.place)] = table.first, table.place
+        self._table = table._replace(slots=slots, first=first, place=place)
+
+    def _keep_text(self, names: Names) -> None:
+        """Copy the bytes of the names that are new in this block: the block is not kept."""
+        table = self._table
+        needed = self._used + new_bytes(table, self._seen)
+        if needed > len(table.text):
+            text = np.zeros(2 * needed, np.uint8)
+            text[: self._used] = table.text[: self._used]
+            self._table = table = table._replace(text=text)
+        self._used = keep_text(names.data, table, self._seen, self._used)
+
+    def finish(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of all names that were added, and the distinct names: they are numbered as they appear."""
+        self._keys, self._sorted, self._order = np.empty((0, 2), KEY), np.empty((0, 2), KEY), np.empty(0, np.int32)
+        self._pool.shutdown()
+        sizes, table = self._table.sizes, self._table
+        local = np.arange(int(sizes.max(initial=0)))[:, None]
+        used = (local * PARTS + np.arange(PARTS))[local < sizes]
+        order = used[np.argsort(table.first[used])]
+        rank = np.full(int(order.max(initial=-1)) + 1, -1, np.int32)
+        rank[order] = np.arange(len(order))
+        words = table.text, table.place[order]
+        del table, self._table
+        ids = spell(*words)
+        codes, self._codes = self._codes, np.empty(0, np.int32)
+        codes.resize(self._seen, refcheck=False)
+        renumber(codes, rank)
+        return codes, ids
+
+
+@njit(nogil=True, cache=True)
+def make_keys(names, keys, sizes, first, last, thread):
+    """Write the keys (2 words) of some names, and count those of each part of the table in sizes[thread]."""
+    data, starts, ends = names.data, names.starts, names.ends
+    for k in range(first, last):
+        start = np.int64(starts[k])
+        length = np.int64(ends[k]) - start
+        if length <= SHORT:
+            low, high = load_word(data, start), load_word(data, start + 8)
+            if length < 8:
+                low &= (ONE << (BYTE * KEY(length))) - ONE
+                high = NONE
+            else:
+                high &= (ONE << (BYTE * KEY(length - 8))) - ONE
+            high |= KEY(length) << TOP
+        else:
+            low, high = KEY(length), KEY(length)
+            for at in range(start, start + length - 8, 8):
+                word = load_word(data, at)
+                low, high = mix(low, word), mix(high ^ word, low)
+            word = load_word(data, start + length - 8)
+            low, high = mix(low, word), mix(high ^ word, low) | HASHED
+        keys[k, 0], keys[k, 1] = low, high
+        sizes[thread, np.int64(mix(low, high) >> BITS)] += 1
+
+
+@njit(nogil=True, cache=True)
+def sort_keys(keys, at, sorted_keys, order, first, last, thread):
+    """Sort some keys by the part of the table they belong to; at[thread] says where those of each part begin."""
+    for k in range(first, last):
+        part = np.int64(mix(keys[k, 0], keys[k, 1]) >> BITS)
+        to = at[thread, part]
+        at[thread, part] += 1
+        sorted_keys[to, 0], sorted_keys[to, 1] = keys[k, 0], keys[k, 1]
+        order[to] = k
+
+
+@njit(nogil=True, cache=True)
+def number(names, keys, order, table, seen, codes, bounds, done, first, last):
+    """Write the number of each name of some parts; done[part] stays behind where a part is two thirds full."""
+    starts, ends, slots, place = names.starts, names.ends, table.slots, table.place  # looked up once: it takes time
+    room = len(slots) // PARTS
+    mask = KEY(room - 1)
+    for part in range(first, last):
+        base, size = KEY(part * room), table.sizes[part]
+        k = done[part]
+        while k < bounds[part + 1]:
+            low, high, name = keys[k, 0], keys[k, 1], order[k]
+            at = np.int64(base + (mix(low, high) & mask))
+            while slots[at, 2] != NONE and not (
+                slots[at, 0] == low
+                and slots[at, 1] == high
+                and (high < HASHED or same_bytes(names, name, table, at, seen))
+            ):
+                at = np.int64(base + (KEY(at + 1) & mask))
+            if slots[at, 2] == NONE:
+                if 3 * size >= 2 * room:
+                    break
+                code = size * PARTS + part
+                slots[at, 0], slots[at, 1], slots[at, 2] = low, high, KEY(code + 1)
+                table.first[code] = seen + name
+                place[code, 0], place[code, 1] = starts[name], ends[name]
+                size += 1
+            codes[name] = np.int64(slots[at, 2]) - 1
+            k += 1
+        done[part], table.sizes[part] = k, size
+
+
+@njit(nogil=True, cache=True)
+def same_bytes(names, name, table, at, seen):
+    """Tell whether the name in a slot has the bytes of the one given: those of its block, or those that were kept."""
+    code = np.int64(table.slots[at, 2]) - 1
+    start = np.int64(names.starts[name])
+    length = np.int64(names.ends[name]) - start
+    before = table.place[code, 0]
+    if table.place[code, 1] - before != length:
+        return False
+    known, given = names.data if table.first[code] >= seen else table.text, names.data
+    byte = 0
+    while byte < length and known[before + byte] == given[start + byte]:
+        byte += 1
+    return byte == length
+
+
+@njit(nogil=True, cache=True)
+def move_slots(old, new):
+    """Put the slots of a table into one with more."""
+    few, many = len(old) // PARTS, len(new) // PARTS
+    mask = KEY(many - 1)
+    for from_slot in range(len(old)):
+        if old[from_slot, 2] != NONE:
+            base = KEY(from_slot // few * many)
+            slot = base + (mix(old[from_slot, 0], old[from_slot, 1]) & mask)
+            while new[slot, 2] != NONE:
+                slot = base + ((slot + ONE) & mask)
+            for word in range(3):
+                new[slot, word] = old[from_slot, word]
+
+
+@njit(nogil=True, cache=True)
+def new_bytes(table, seen):
+    """Count the bytes of the names that were first seen in the last block."""
+    total = 0
+    for part in range(PARTS):
+        for local in range(table.sizes[part] - 1, -1, -1):
+            code = local * PARTS + part
+            if table.first[code] < seen:
+                break  # a part's names are numbered as they come
+            total += table.place[code, 1] - table.place[code, 0]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def keep_text(data, table, seen, used):
+    """Copy the bytes of the names that were first seen in the last block to `text`; return how much of it is used."""
+    text = table.text
+    for part in range(PARTS):
+        for local in range(table.sizes[part] - 1, -1, -1):
+            code = local * PARTS + part
+            if table.first[code] < seen:
+                break
+            start, length = table.place[code, 0], table.place[code, 1] - table.place[code, 0]
+            table.place[code, 0], table.place[code, 1] = used, used + length
+            for at in range(start, start + length):
+                text[used] = data[at]
+                used += 1
+    return used
+
+
+@njit(nogil=True, cache=True)
+def renumber(codes, rank):
+    """Put rank[code] in the place of every code."""
+    for k in range(len(codes)):
+        codes[k] = rank[codes[k]]

@@ -1,0 +1,110 @@
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from neural_brane.cli.app import app
+from neural_brane.embedding import Embedding
+from neural_brane.io import read_graph
+
+SHORT = ["--epochs", "1", "--set", "batches_per_epoch=2", "--dim", "4", "--seed", "1"]
+NODES = 60
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A ring of people as CSV, with a table of their ages, lands, teams and hobbies; commands run beside it."""
+    monkeypatch.chdir(tmp_path)
+    names = [f"p{at:02}" for at in range(NODES)]
+    pl.DataFrame({"from": names, "to": names[1:] + names[:1]}).write_csv("edges.csv")
+    table = {
+        "name": names,
+        "age": [18 + 7 * at % 60 for at in range(NODES)],
+        "land": [["IN", "FR", None][at % 3] for at in range(NODES)],
+        "team": ["red" if at < NODES // 2 else "blue" for at in range(NODES)],
+        "hobbies": [["tea;chess", "tea", "chess;pie"][at % 3] for at in range(NODES)],
+        "mail": [f"{name}@example.org" for name in names],
+    }
+    pl.DataFrame(table).write_csv("people.csv")
+    return tmp_path
+
+
+def brane(*words):
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+def test_one_command_from_tables_to_vectors(files):
+    result = brane("embed", "edges.csv", "--nodes", "people.csv", "--label", "team", "-o", "v.parquet", *SHORT)
+    assert result.exit_code == 0, result.stderr
+    found = Embedding.load("v.parquet")
+    assert found.ids.tolist() == [f"p{at:02}" for at in range(NODES)]
+    kinds = {column["name"]: column["kind"] for column in found.provenance["encoder"]["columns"]}
+    expected = {"name": "id", "age": "number", "land": "category", "team": "label", "hobbies": "list"}
+    assert kinds == expected | {"mail": "ignored"}
+    for name, kind in kinds.items():
+        assert any(line.split()[:2] == [name, kind] for line in result.stderr.splitlines()), name
+    assert "nearly every row has a value of its own" in result.stderr
+    scored = brane("evaluate", "v.parquet", "--labels", "people.csv", "--id", "name", "--label", "team", "--json")
+    assert scored.exit_code == 0, scored.stderr
+    assert '"classification"' in scored.stdout
+    assert "encoder" not in scored.stdout
+
+
+def test_options_say_what_columns_are(files):
+    graph = "people"
+    given = ["--id", "name", "--column", "age:number:2", "--column", "hobbies:category", "--ignore", "team"]
+    given += ["--missing", "attribute", "--source", "to", "--target", "0"]
+    result = brane(
+        "split-edges", "edges.csv", "--nodes", "people.csv", *given, "-o", f"{graph}.npz", "--held-out", "h.npz"
+    )
+    assert result.exit_code == 0, result.stderr
+    names = read_graph(f"{graph}.npz").attribute_names.tolist()
+    assert [name for name in names if name.startswith("age=")] == ["age=18..47", "age=48..77"]
+    assert "hobbies=tea;chess" in names
+    assert "land=missing" in names
+    assert not any(name.startswith("team") for name in names)
+
+
+@pytest.mark.slow
+def test_labels_of_a_table_serve_the_comparison_and_the_search(files):
+    table = ["--nodes", "people.csv", "--label", "team"]
+    small = ["--methods", "attributes", "--task", "cluster", "--runs", "1", "--dim", "4", "--jobs", "1"]
+    result = brane("compare", "edges.csv", *table, *small)
+    assert result.exit_code == 0, result.stderr
+    result = brane("tune", "attributes", "edges.csv", *table, "--grid", "dim=1,2", "--runs", "1", "--jobs", "1")
+    assert result.exit_code == 0, result.stderr
+    assert "To keep in tune/tuned.toml" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["embed", "edges.csv", "--label", "team"], "label says how a table of nodes is read, and none is given"),
+        (["embed", "edges.csv", "--nodes", "none.csv"], "none.csv: there is no such file"),
+        (["embed", "edges.csv", "--nodes", "people.csv", "--id", "nmae"], "people.csv: there is no column 'nmae'"),
+        (
+            ["embed", "edges.csv", "--nodes", "people.csv", "--column", "age:size"],
+            "column 'age:size' is not understood",
+        ),
+        (["embed", "stdlib", "--nodes", "people.csv"], "dataset 'stdlib' has its own nodes; leave out people.csv"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(files, words, said):
+    result = brane(*words, "-o", "v.npz", *SHORT)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not (files / "v.npz").exists()
+
+
+def test_a_table_of_labels_needs_its_columns_named(files):
+    np.savez("v.npz", vectors=np.eye(NODES, 3, dtype=np.float32), ids=[f"p{at:02}" for at in range(NODES)])
+    result = brane("evaluate", "v.npz", "--labels", "people.csv")
+    assert result.exit_code == 2
+    assert "people.csv: which column is the id? Say so with --id NAME; there are 'name', 'age'" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["embed", "compare", "split-edges", "tune"])
+def test_every_command_that_reads_a_graph_has_the_options(command):
+    text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "100"}).stdout
+    for option in ("nodes", "source", "target", "weight", "id", "label", "column", "ignore", "missing", "header"):
+        assert f"--{option} " in text or f"--{option}\n" in text, option

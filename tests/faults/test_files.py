@@ -1,0 +1,122 @@
+"""Damaged files are refused: one-bit flips and truncations of files of vectors and of graphs."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neural_brane.embedding import Embedding, Layer
+from neural_brane.errors import BraneError
+from neural_brane.io import read_graph, write_graph
+from neural_brane.io.npz import COMMENT
+
+FLIPS, CUTS = 1000, 300
+
+
+def vectors_of(path: Path) -> tuple[Any, ...]:
+    """All that a file of vectors holds, to be compared."""
+    read = Embedding.load(path)
+    layer = read.layer and tuple(part.tobytes() for part in read.layer)
+    return read.vectors.shape, read.vectors.tobytes(), read.ids.tolist(), read.provenance, layer
+
+
+def digest_of(path: Path) -> str:
+    return read_graph(path).digest()
+
+
+def write_vectors(path: Path) -> None:
+    rng = np.random.default_rng(0)
+    layer = Layer(rng.normal(size=(3, 4)).astype(np.float32), np.ones(3, np.float32))
+    ids = [f"módulo {row}" for row in range(12)]
+    table = rng.normal(size=(12, 4)).astype(np.float32)
+    Embedding(table, ids, {"method": "attributes"}, layer).save(path)
+
+
+@pytest.fixture(params=["vectors.npz", "vectors.parquet", "graph.npz", "compressed.npz"])
+def whole(request, small_graph, tmp_path) -> tuple[Path, Callable[[Path], Any]]:
+    """A sound file, and the function that reads it."""
+    path = tmp_path / request.param
+    if path.stem == "vectors":
+        write_vectors(path)
+        return path, vectors_of
+    write_graph(small_graph, path, compress=path.stem == "compressed")
+    return path, digest_of
+
+
+def outcome(read: Callable[[Path], Any], path: Path) -> Any:
+    """What is read from a file, or None where one of our errors refuses it; a foreign error fails the test."""
+    try:
+        return read(path)
+    except BraneError:
+        return None
+
+
+def test_no_flipped_bit_gives_other_data(whole, tmp_path):
+    path, read = whole
+    expected, content = read(path), path.read_bytes()
+    damaged = tmp_path / f"damaged{path.suffix}"
+    refused = 0
+    for bit in np.random.default_rng(1).integers(0, 8 * len(content), FLIPS).tolist():
+        changed = bytearray(content)
+        changed[bit // 8] ^= 1 << bit % 8
+        damaged.write_bytes(changed)
+        found = outcome(read, damaged)
+        assert found is None or found == expected, f"bit {bit} of {len(content)} bytes gave other data"
+        refused += found is None
+    assert refused > FLIPS / 3, "a reader that refuses next to nothing does not look"
+
+
+def test_no_truncated_file_is_read(whole, tmp_path):
+    path, read = whole
+    content = path.read_bytes()
+    damaged = tmp_path / f"damaged{path.suffix}"
+    for size in np.random.default_rng(2).integers(0, len(content), CUTS).tolist():
+        damaged.write_bytes(content[:size])
+        assert outcome(read, damaged) is None, f"{size} of {len(content)} bytes were read"
+
+
+def test_files_without_checksums_are_read(small_graph, tmp_path):
+    np.savez(tmp_path / "old.npz", vectors=np.eye(2, dtype=np.float32), ids=np.array(["a", "b"]))
+    assert Embedding.load(tmp_path / "old.npz")["b"].tolist() == [0, 1]
+    write_graph(small_graph, tmp_path / "new.npz")
+    with np.load(tmp_path / "new.npz", allow_pickle=False) as archive:
+        np.savez(tmp_path / "graph.npz", **{name: archive[name] for name in archive if name != "checksums"})
+    assert read_graph(tmp_path / "graph.npz").digest() == small_graph.digest()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda arrays: arrays.update(vectors=np.ones((2, 2))), "array 'vectors' is not what its checksum says"),
+        (lambda arrays: arrays.update(more=np.ones(2)), "it has other arrays than its checksums name"),
+        (lambda arrays: arrays.pop("ids"), "it has other arrays than its checksums name"),
+        (lambda arrays: arrays.pop("checksums"), "its checksums, or the mark at its end, are gone"),
+        (lambda arrays: arrays.update(checksums=np.array("?")), "its checksums cannot be read"),
+        (
+            lambda arrays: arrays.update(checksums=np.array('{"format": 2, "sha256": {}}')),
+            "of format 2, and this version",
+        ),
+    ],
+)
+def test_arrays_that_were_changed_are_refused(change, message, tmp_path):
+    Embedding(np.eye(2), ["a", "b"]).save(tmp_path / "v.npz")
+    with np.load(tmp_path / "v.npz", allow_pickle=False) as archive:
+        arrays = dict(archive)
+    change(arrays)
+    np.savez(tmp_path / "v.npz", **arrays)
+    with zipfile.ZipFile(tmp_path / "v.npz", "a") as archive:
+        archive.comment = COMMENT
+    with pytest.raises(BraneError, match=message):
+        Embedding.load(tmp_path / "v.npz")
+
+
+def test_a_header_that_claims_a_terabyte_takes_no_memory(tmp_path):
+    with open(tmp_path / "v.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (2**32, 64)})
+    with pytest.raises(BraneError, match=r"v\.npy: the header announces 1\.1 TB .* cut off or damaged"):
+        Embedding.load(tmp_path / "v.npy")

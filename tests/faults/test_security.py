@@ -1,0 +1,77 @@
+"""What a file or a name from elsewhere can never do: run code, or put markup into a page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import neural_brane
+from neural_brane.comparison.page import write_comparison
+from neural_brane.comparison.result import Comparison, Standing
+from neural_brane.embedding import Embedding
+from neural_brane.errors import BraneError
+from neural_brane.evaluate.repeats import Repeats
+from neural_brane.html.page import Section, write_page
+from neural_brane.html.table import Head, settings, table, text
+from neural_brane.io import read_graph
+
+SOURCE = Path(neural_brane.__file__).parent
+# Ways to run what stands in a file. (`re.compile`, `model.eval()` and the like are other things.)
+UNSAFE = re.compile(
+    r"pickle\.load|import pickle|cPickle|dill|joblib\.load|allow_pickle=True|torch\.load|marshal\.load"
+    r"|(?<![\w.])(?:eval|exec)\(|yaml\.load|os\.system|shell=True|extractall"
+)
+SCRIPT = "<script>alert('1')</script>"
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_nothing_runs_what_stands_in_a_file(path):
+    assert UNSAFE.findall(path.read_text(encoding="utf-8")) == []
+
+
+def test_no_message_advises_unsafe_loading():
+    advice = [path for path in SOURCE.rglob("*.py") if re.search("allow_pickle(?!=False)", path.read_text("utf-8"))]
+    assert advice == []
+
+
+@pytest.mark.parametrize("name", ["v.npz", "v.npy", "g.npz"])
+def test_objects_in_arrays_are_refused_without_a_word_of_pickle(name, tmp_path):
+    objects = np.array([[print, None]], dtype=object)
+    path = tmp_path / name
+    if path.suffix == ".npy":
+        np.save(path, objects, allow_pickle=True)
+    else:
+        np.savez(path, vectors=objects, ids=objects[0], adj_data=objects, allow_pickle=True)
+    with pytest.raises(BraneError, match="holds Python objects, which are never read from a file") as caught:
+        (read_graph if name == "g.npz" else Embedding.load)(path)
+    assert "pickle" not in str(caught.value)
+
+
+def test_a_page_escapes_what_it_is_given_as_text(tmp_path):
+    body = table([Head("name", "text")], [[text(SCRIPT), text(settings({SCRIPT: SCRIPT}))]])
+    section = Section("a", SCRIPT, body)
+    write_page(tmp_path / "page.html", title=SCRIPT, warning=SCRIPT, lead="", sections=[section])
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.count("&lt;script&gt;alert(") > 5
+    assert "<script>alert(" not in page
+
+
+def test_a_comparison_escapes_the_names_of_graphs_methods_and_failures(tmp_path):
+    graph = {"name": SCRIPT, "digest": "0" * 16, "nodes": 2, "edges": 1, "attributes": 0, "classes": 2}
+    scores = Repeats((0.5, 0.6))
+    good = Standing(method=SCRIPT, measures={"nmi": scores}, ranked_by="nmi", seconds=scores, peak_mb=1.0)
+    comparison = Comparison(
+        graph=graph,
+        runs=2,
+        standings={"cluster": (good, Standing(method=SCRIPT, failure=SCRIPT))},
+        parameters={SCRIPT: {"dim": SCRIPT}},
+        machines=(),
+        notes=(SCRIPT,),
+    )
+    write_comparison(comparison, tmp_path / "compare.html")
+    page = (tmp_path / "compare.html").read_text(encoding="utf-8")
+    assert page.count("&lt;script&gt;alert(") > 5
+    assert "<script>alert(" not in page

@@ -1,0 +1,156 @@
+"""Sizes that a file merely claims are judged before memory is taken: each input runs under a limit it would break."""
+
+import os
+import resource
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import neural_brane
+from neural_brane.errors import BraneError, EmbeddingError, GraphError, OutOfMemoryError, ReadingWarning
+from neural_brane.io import read_graph, read_vectors
+from neural_brane.memory import available, require_memory, show_size
+
+ROOM = 500 << 20  # bytes: enough for the libraries that are still to be loaded
+
+
+@pytest.fixture(autouse=True)
+def limited():
+    """Hold this process to what it has now and a little more, so that a claim that is believed fails the test."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    resource.setrlimit(resource.RLIMIT_AS, (taken + ROOM, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def write_zeros(path: Path, members: dict[str, tuple[int, str]]) -> None:
+    """An archive of arrays of zeros, compressed and written some at a time: a small file that claims much."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, (count, kind) in members.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                header = {"descr": kind, "fortran_order": False, "shape": (count,)}
+                np.lib.format.write_array_header_1_0(stream, header)
+                block, left = bytes(1 << 24), count * np.dtype(kind).itemsize
+                while left:
+                    left -= stream.write(block[:left])
+
+
+def write_header(path: Path, shape: tuple[int, ...]) -> None:
+    with open(path, "wb") as stream:
+        np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": shape})
+        stream.write(bytes(64))
+
+
+def test_a_header_of_nodes_that_no_line_shows_is_refused(tmp_path):
+    path = tmp_path / "graph.txt"
+    path.write_text("300000000 1\n1 2\n")
+    with pytest.raises(GraphError, match="announces 300,000,000, and only 1 follow; mend it"):
+        read_graph(path)
+
+
+def test_isolated_nodes_are_believed_in_reason(tmp_path):
+    path = tmp_path / "graph.txt"
+    path.write_text("20000 1\n1 2\n")
+    with pytest.warns(ReadingWarning, match="read as a header: 20000 nodes"):
+        assert len(read_graph(path)) == 20_000
+
+
+def test_an_archive_of_zeros_is_judged_by_what_it_unpacks_to(tmp_path):
+    path = tmp_path / "graph.npz"
+    write_zeros(path, {"adj_data": (150_000_000, "<f4"), "adj_indices": (10, "<i4")})
+    assert path.stat().st_size < 10_000_000
+    with pytest.raises(OutOfMemoryError, match=r"its arrays, .* in the file, needs 600.0 MB of memory"):
+        read_graph(path)
+    with pytest.raises(OutOfMemoryError, match=r"needs 600.0 MB"):
+        read_vectors(path)
+
+
+def test_a_member_whose_header_claims_more_than_it_holds_is_refused(tmp_path):
+    write_header(tmp_path / "big.npy", (1 << 20, 1 << 20))
+    with zipfile.ZipFile(tmp_path / "graph.npz", "w") as archive:
+        archive.write(tmp_path / "big.npy", "adj_data.npy")
+    with pytest.raises(GraphError, match=r"the header announces 4.4 TB .* cut off or damaged"):
+        read_graph(tmp_path / "graph.npz")
+    with pytest.raises(EmbeddingError, match=r"the header announces 4.4 TB .* cut off or damaged"):
+        read_vectors(tmp_path / "big.npy")
+
+
+def test_columns_that_no_entry_shows_are_refused(tmp_path):
+    path = tmp_path / "graph.npz"
+    matrix = {"data": np.ones(2, "f4"), "indices": np.array([1, 0]), "indptr": np.array([0, 1, 2]), "shape": [2, 2]}
+    both = {"adj": matrix, "attr": matrix | {"shape": [2, 1 << 40]}}
+    np.savez(path, **{f"{prefix}_{name}": part for prefix, parts in both.items() for name, part in parts.items()})
+    with pytest.raises(GraphError, match="attr_shape announces 1,099,511,627,776"):
+        read_graph(path)
+
+
+@pytest.mark.parametrize("suffix", [".bin", ".txt"])
+def test_a_first_line_of_vectors_that_do_not_follow_is_refused(suffix, tmp_path):
+    path = tmp_path / f"vectors{suffix}"
+    path.write_bytes(b"999999999 1000\nfirst " + (bytes(4000) if suffix == ".bin" else b"0.5 " * 1000 + b"\n"))
+    with pytest.raises(EmbeddingError, match=r"announces 999999999 nodes, 1 follow; is it cut off"):
+        read_vectors(path)
+
+
+@pytest.mark.parametrize("suffix", ["", ".npz"])
+def test_a_device_that_never_ends_is_refused(suffix, tmp_path):
+    path = tmp_path / f"zero{suffix}"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(GraphError, match="this is a device, not a file"):
+        read_graph(path)
+
+
+def test_a_pipe_is_read(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with subprocess.Popen([sys.executable, "-c", f"open({str(path)!r}, 'w').write('a b\\nb c\\n')"]):
+        assert len(read_graph(path)) == 3
+
+
+def test_a_pipe_of_zeros_that_never_ends_is_given_up(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with (
+        subprocess.Popen(["dd", "if=/dev/zero", f"of={path}", "bs=1M"], stderr=subprocess.DEVNULL),
+        pytest.raises(GraphError, match="the file is binary"),
+    ):
+        read_graph(path)
+
+
+def test_a_synthetic_graph_is_judged_before_it_is_made():
+    with pytest.raises(OutOfMemoryError, match="99,999,999,999,999 nodes needs"):
+        neural_brane.load("synthetic:99999999999999")
+
+
+def test_limits_of_the_process_and_of_control_groups_count(tmp_path):
+    assert available() < 2 * ROOM
+    for path, text in {
+        "proc/meminfo": "MemTotal: 100 kB\nMemAvailable:  50000000 kB\nSwapFree: 0 kB\n",
+        "proc/self/cgroup": "4:memory:/job\n0::/user/one\n",
+        "sys/fs/cgroup/user/memory.max": "700000000",
+        "sys/fs/cgroup/user/memory.current": "500000000",
+        "sys/fs/cgroup/user/memory.stat": "anon 5\ninactive_file 1000000\n",
+        "sys/fs/cgroup/user/one/memory.max": "max",
+        "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "9223372036854771712",
+        "sys/fs/cgroup/memory/job/memory.usage_in_bytes": "1",
+        "sys/fs/cgroup/memory/memory.limit_in_bytes": "300000000",
+        "sys/fs/cgroup/memory/memory.usage_in_bytes": "290000000",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    assert available(tmp_path) == 10_000_000
+    (tmp_path / "proc/self/cgroup").write_text("0::/user/one\n")
+    assert available(tmp_path) == 201_000_000
+
+
+def test_a_refusal_says_what_is_needed_and_what_there_is():
+    with pytest.raises(OutOfMemoryError, match=r"^a table needs 2.4 GB of memory, and 1.0 kB can be had; give less$"):
+        require_memory(2_350_000_000, "a table", "give less", room=1_000)
+    require_memory(1_000, "a table", "give less", room=1_000)
+    assert issubclass(OutOfMemoryError, BraneError)
+    assert [show_size(n) for n in (12, 999_600, 1.5e19)] == ["12 bytes", "1.0 MB", "15,000.0 PB"]

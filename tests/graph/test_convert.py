@@ -1,0 +1,94 @@
+"""Whatever converts: the same graph, given in every way."""
+
+import networkx as nx
+import numpy as np
+import polars as pl
+import pytest
+from scipy import sparse
+
+from neural_brane import AttributedGraph, Attributes
+from neural_brane.errors import GraphError
+from neural_brane.graph.convert import as_graph
+
+WEIGHTS = np.array([[0, 2, 0], [2, 0, 1], [0, 1, 0]])
+TRAITS = np.array([[1, 0], [1, 3], [0, 2]])
+
+
+def same(graph, attributes=True):
+    assert graph.adjacency.toarray().tolist() == WEIGHTS.tolist()
+    assert graph.attributes.toarray().tolist() == (TRAITS.tolist() if attributes else [[], [], []])
+    return graph
+
+
+def test_a_graph_is_taken_as_it_is(small_graph):
+    assert as_graph(small_graph) is small_graph
+
+
+@pytest.mark.parametrize("kind", [np.array, sparse.coo_array, sparse.lil_matrix])
+def test_an_adjacency_alone_or_with_attributes(kind):
+    same(as_graph(kind(WEIGHTS)), attributes=False)
+    same(as_graph((kind(WEIGHTS), kind(TRAITS))))
+    same(as_graph([kind(WEIGHTS), TRAITS.tolist()]))
+    same(as_graph((kind(WEIGHTS), None)), attributes=False)
+
+
+def test_networkx():
+    graph = nx.Graph()
+    graph.add_weighted_edges_from([("a", "b", 2), ("b", "c", 1)])
+    assert same(as_graph(graph), attributes=False).ids.tolist() == ["a", "b", "c"]
+
+
+def test_frames_of_pandas_join_by_index():
+    pandas = pytest.importorskip("pandas", reason="these are frames of pandas")
+    adjacency = pandas.DataFrame(WEIGHTS, index=list("abc"), columns=list("abc"))
+    traits = pandas.DataFrame(TRAITS, index=list("abc"), columns=["x", "y"])
+    for given in ((adjacency, traits), (adjacency[["c", "a", "b"]], traits.loc[["c", "b", "a"]])):
+        graph = same(as_graph(given))
+        assert graph.ids.tolist() == ["a", "b", "c"]
+        assert graph.attribute_names.tolist() == ["x", "y"]
+    assert same(as_graph(adjacency), attributes=False).ids.tolist() == ["a", "b", "c"]
+    same(as_graph((WEIGHTS, traits.reset_index(drop=True).loc[[2, 0, 1]])))
+    with pytest.raises(GraphError, match="joined to the 3 nodes by its index: node 0 has no row"):
+        as_graph((WEIGHTS, traits))
+    with pytest.raises(GraphError, match=r"cannot learn from pandas\..*DataFrame; give an AttributedGraph"):
+        as_graph(traits)
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow"])
+def test_a_pair_of_tables_is_edges_and_nodes(library):
+    pytest.importorskip(library, reason=f"these are tables of {library}")
+    edges = pl.DataFrame({"from": ["a", "b"], "to": ["b", "c"], "weight": [2, 1]})
+    nodes = pl.DataFrame({"id": ["a", "b", "c"], "town": ["x", "y", "x"]})
+    change = {"polars": lambda table: table, "pandas": pl.DataFrame.to_pandas, "pyarrow": pl.DataFrame.to_arrow}[
+        library
+    ]
+    if library == "pandas":
+        pytest.importorskip("pyarrow", reason="polars makes frames of pandas with it")
+    graph = as_graph((change(edges), change(nodes)))
+    assert graph.adjacency.toarray().tolist() == WEIGHTS.tolist()
+    assert graph.attribute_names.tolist() == ["town=x", "town=y"]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (None, "cannot learn from NoneType; give an AttributedGraph; a graph of NetworkX"),
+        ([(0, 1), (1, 2), (2, 0)], "cannot learn from list of 3; give"),
+        ([(0, 1), (1, 2)], "cannot learn from a pair of tuple of 2 and tuple of 2; give"),
+        ("graph.txt", r"cannot learn from a path; read the graph first: neural_brane\.read\('graph\.txt'\)"),
+        (pl.DataFrame({"a": [1]}), r"cannot learn from polars\..*DataFrame; give"),
+        (np.ones((5, 2)), "adjacency is 5 x 2; give a square matrix"),
+        ((WEIGHTS, "words"), "cannot learn from a pair of numpy.ndarray and str"),
+        ((WEIGHTS, TRAITS, WEIGHTS), "cannot learn from tuple of 3"),
+    ],
+)
+def test_what_does_not_convert_is_refused_with_what_does(source, message):
+    with pytest.raises(GraphError, match=message):
+        as_graph(source)
+
+
+def test_methods_take_whatever_converts():
+    expected = Attributes(dim=2, seed=0).fit_transform(AttributedGraph.from_sparse(WEIGHTS, TRAITS)).vectors
+    method = Attributes(dim=2, seed=0).fit((sparse.dok_array(WEIGHTS), np.asfortranarray(TRAITS)))
+    np.testing.assert_array_equal(method.embedding_.vectors, expected)
+    np.testing.assert_allclose(method.transform((WEIGHTS, TRAITS)).vectors, expected, rtol=1e-5, atol=1e-6)

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from neural_brane.errors import GraphError
+from neural_brane.graph.numbers import as_real, to_single
+
+
+@pytest.mark.parametrize("kind", ["?", "i1", "u8", ">i4", "e", ">f4", "f8", ">f8", "g", "O"])
+def test_real_numbers_of_every_kind(kind):
+    numbers = as_real(np.array([0, 1], dtype=kind), "weights", "numbers")
+    assert numbers.tolist() == [0, 1]
+    assert numbers.dtype.isnative
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (np.array([1j]), "weights: found complex128, not real numbers; give numbers"),
+        ([1j, 2], "weights: found complex128"),
+        (["heavy"], "weights cannot be read as numbers"),
+        (np.array(["2020-01-01"], dtype="M8[D]"), r"weights: found datetime64\[D\]"),
+        (np.ma.array([1.0], mask=[True]), "weights: 1 entries are masked"),
+    ],
+)
+def test_what_is_no_real_number(values, message):
+    with pytest.raises(GraphError, match=message):
+        as_real(values, "weights", "numbers")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (1e-300, "number 1 is 1e-300, which is 0 in single precision; multiply all"),
+        (1e300, r"number 1 is 1e\+300, beyond single precision; divide all"),
+        (np.nan, "number 1 is nan; give finite numbers"),
+        (-np.inf, "number 1 is -inf; give finite numbers"),
+    ],
+)
+def test_what_single_precision_cannot_hold(value, message):
+    with pytest.raises(GraphError, match=message):
+        to_single(np.array([1.0, value]), lambda at: f"number {at}")
+
+
+def test_opposite_infinities_do_not_hide_each_other():
+    with pytest.raises(GraphError, match="number 0 is inf"):
+        to_single(np.array([np.inf, -np.inf]), lambda at: f"number {at}")
+
+
+def test_the_smallest_and_the_largest_are_kept_and_nothing_is_copied():
+    numbers = np.array([np.finfo(np.float32).smallest_subnormal, 0, np.finfo(np.float32).max], dtype=np.float32)
+    assert to_single(numbers, str) is numbers
