@@ -44,11 +44,10 @@ def brought(graph: AttributedGraph, hidden: np.ndarray, *, attributes: bool, lin
     """The graph as hidden nodes bring it: without the links, or without the attributes of the hidden."""
     bags, adjacency = graph.attributes, graph.adjacency
     if not attributes:
-        bags = sparse.csr_array(sparse.diags_array((~hidden).astype(np.float32)) @ bags)
-        bags.eliminate_zeros()
+        bags = sparse.diags_array((~hidden).astype(np.float32)) @ bags
     if not links:
         adjacency = sparse.csr_array(adjacency.shape, dtype=np.float32)
-    return AttributedGraph(adjacency, bags, graph.ids, graph.attribute_names)
+    return AttributedGraph.from_sparse(adjacency, bags, ids=graph.ids, attribute_names=graph.attribute_names)
 
 
 def run(name: str, graph: AttributedGraph, share: float, seed: int, device: str) -> dict[str, float]:
