@@ -29,7 +29,8 @@ def run(command: list[str], **environment: str) -> subprocess.CompletedProcess:
 @pytest.fixture
 def nobody(tmp_path):
     """A command that runs another one as a user to whom permissions apply, and a copy of the package for reading."""
-    for folder in (tmp_path, *tmp_path.parents[:2]):
+    own = [folder for folder in (tmp_path, *tmp_path.parents) if "pytest" in str(folder)]  # closed to others
+    for folder in own:
         folder.chmod(0o755)
     package = tmp_path / "package"
     shutil.copytree(SOURCE, package / "neural_brane", ignore=shutil.ignore_patterns("__pycache__"))
@@ -40,6 +41,8 @@ def nobody(tmp_path):
         if shutil.which("setpriv") is None:
             pytest.skip("permissions do not bind root, and there is no setpriv to become someone else")
         command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        if subprocess.run([*command, sys.executable, "-c", "import numba"], capture_output=True, cwd="/").returncode:
+            pytest.skip("the packages that are installed here can be read by root alone")
     yield command, package
     for path in (package, *package.rglob("*")):
         path.chmod(0o755)
