@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import stat
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -93,7 +94,7 @@ def npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype] | None:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, kind = read(stream)
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error):
+    except (ValueError, SyntaxError, tokenize.TokenError, EOFError, OSError, zipfile.BadZipFile, zlib.error):
         return None
     return shape, kind
 

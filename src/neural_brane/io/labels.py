@@ -10,7 +10,7 @@ import numpy as np
 
 from neural_brane.graph.ids import MISSING, all_integers
 from neural_brane.io.attributes import place_nodes
-from neural_brane.io.lines import fail, read_lines, read_text
+from neural_brane.io.lines import empty, fail, read_lines, read_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,6 +34,8 @@ def read_pairs(path: Path) -> Pairs:
     import polars as pl
 
     table = read_lines(read_text(path, "label file"))
+    if not len(table):  # blanks that only Unicode knows
+        raise empty(path, "label file")
     pair = table["text"].str.strip_chars().str.extract_groups(r"^([^\s,]+)[\s,]+(.+)$").struct.unnest()
     table = table.with_columns(pair.rename({"1": "node", "2": "label"}))
     if table["label"].null_count():

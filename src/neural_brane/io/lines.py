@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SEPARATORS = bytes.maketrans(b"\t,", b"  ")
+_BLANK = b" \t,\n\r\v\f"  # between words
 _UNIT = "\x1f"  # ASCII's unit separator: splits columns that may hold spaces; text files do not hold it
 
 
@@ -40,9 +41,14 @@ def read_text(path: Path | Unpacked, kind: str) -> bytes:
         fail(file.path, data.count(b"\n", 0, odd) + 1, f"the file is binary; save the {kind} as UTF-8 text")
     if b"#" in data:
         data = re.sub(rb"(?m)^[ \t]*#.*$", b"", data)
-    if not data.strip():
-        raise GraphError(f"{file.path}: the {kind} is empty; write one entry per line")
+    if not data.strip(_BLANK):
+        raise empty(file.path, kind)
     return data
+
+
+def empty(path: Path, kind: str) -> GraphError:
+    """The error for a file without a word in it."""
+    return GraphError(f"{path}: the {kind} is empty; write one entry per line")
 
 
 def read_table(data: bytes, columns: list[str]) -> pl.DataFrame:

@@ -11,6 +11,7 @@ import numpy as np
 from neural_brane.errors import GraphError
 from neural_brane.io.compressed import Unpacked
 from neural_brane.io.text_blocks import Block
+from neural_brane.io.trial import why_unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,6 +23,7 @@ def read_parquet(file: Unpacked, data: bytes) -> pl.DataFrame:
     """Read the bytes of a Parquet file."""
     import polars as pl
 
+    _try(file, "Parquet", data)
     return _guarded(file, "Parquet", lambda: pl.read_parquet(BytesIO(data)))
 
 
@@ -29,6 +31,7 @@ def read_arrow(file: Unpacked, data: bytes, *, stream: bool) -> pl.DataFrame:
     """Read the bytes of an Arrow file (also called Feather) or of an Arrow stream."""
     import polars as pl
 
+    _try(file, "Arrow stream" if stream else "Arrow", data)
     if stream:
         return _guarded(file, "Arrow", lambda: pl.read_ipc_stream(BytesIO(data)))
     return _guarded(file, "Arrow", lambda: pl.read_ipc(BytesIO(data)))
@@ -74,6 +77,14 @@ def _guarded(file: Unpacked, kind: str, read: Callable[[], pl.DataFrame]) -> pl.
         raise
     except BaseException as error:  # a panic of Polars is no Exception
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise GraphError(
-            f"{file.path}: the {file.what} cannot be read as {kind} ({reason}); write the file again"
-        ) from None
+        raise _unreadable(file, kind, reason) from None
+
+
+def _try(file: Unpacked, kind: str, data: bytes) -> None:
+    """Refuse bytes that Polars cannot read, or that would end the process which reads them."""
+    if reason := why_unreadable(kind, data):
+        raise _unreadable(file, kind, reason)
+
+
+def _unreadable(file: Unpacked, kind: str, reason: str) -> GraphError:
+    return GraphError(f"{file.path}: the {file.what} cannot be read as {kind} ({reason}); write the file again")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
+from neural_brane.io.trial import why_unreadable
 from neural_brane.io.vector_table import VectorTable, as_frames, column_names
 from neural_brane.memory import require_memory
 
@@ -67,15 +68,15 @@ def _add_checksum(path: Path) -> None:
         file.write(MARK + digest.encode() + footer)
 
 
-def _check_checksum(path: Path) -> None:
-    """Refuse a file whose bytes are not those that its digest was made of; one without a digest may be anything."""
+def _has_checksum(path: Path) -> bool:
+    """Whether a file has a digest; refuse one whose bytes are not those that its digest was made of."""
     with open(path, "rb") as file:
         if not file.seek(0, 2):
-            return
+            return False
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             place = content.rfind(MARK)
             if place < 0:
-                return
+                return False
             found = hashlib.sha256()
             with memoryview(content) as view, view[:place] as before, view[place + RECORD :] as after:
                 found.update(before)
@@ -86,13 +87,26 @@ def _check_checksum(path: Path) -> None:
             f"{path}: the file is damaged, cut off or changed: it is not what its checksum says; make it again, or "
             "copy it anew"
         )
+    return True
+
+
+def _try(path: Path) -> None:
+    """Refuse a file of another program that Polars cannot read, or that would end the process which reads it."""
+    with open(path, "rb") as file:
+        if reason := why_unreadable("Parquet", file):
+            raise _unreadable(path, reason)
+
+
+def _unreadable(path: Path, reason: str) -> EmbeddingError:
+    return EmbeddingError(f"{path}: not a readable Parquet file, or it is damaged ({reason}); make it again")
 
 
 def read_parquet(path: Path) -> VectorTable:
     """Read a column `id` and, as the vectors, all other columns."""
     import polars
 
-    _check_checksum(path)
+    if not _has_checksum(path):
+        _try(path)
     try:
         scanned = polars.scan_parquet(path)
         numbers = scanned.select(polars.len()).collect().item() * len(scanned.collect_schema())
@@ -100,8 +114,7 @@ def read_parquet(path: Path) -> VectorTable:
         table = polars.read_parquet(path)
         provenance = json.loads(polars.read_parquet_metadata(path).get("provenance", "{}"))
     except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError, ValueError) as error:
-        reason = str(error).partition("\n")[0]
-        raise EmbeddingError(f"{path}: not a readable Parquet file, or it is damaged ({reason})") from None
+        raise _unreadable(path, str(error).partition("\n")[0]) from None
     if "id" not in table.columns or table.width < 2:
         raise EmbeddingError(f"{path}: has columns {table.columns[:4]}; 'id' and then the numbers were expected")
     if sum(missing := table.null_count().row(0)):

@@ -189,7 +189,16 @@ def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTa
         table = READERS[path.suffix](path) if ids is None else read_npy(path, Path(ids))
     except UnicodeDecodeError as error:
         raise EmbeddingError(f"{path}: not a text file in UTF-8 ({error.reason} at byte {error.start})") from None
-    return table._replace(ids=as_ids(table.ids, what=f"{path}: ids", error=EmbeddingError))
+    table = table._replace(ids=as_ids(table.ids, what=f"{path}: ids", error=EmbeddingError))
+    _check_finite(path, table)
+    return table
+
+
+def _check_finite(path: Path, table: VectorTable) -> None:
+    """Refuse vectors with numbers that no distance can be had from."""
+    if table.vectors.dtype.kind == "f" and not (finite := np.isfinite(table.vectors)).all():
+        row = int(np.argwhere(~finite)[0][0]) + 1
+        raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity; give finite numbers, or remove it")
 
 
 def _check_blocks(blocks: Iterable[np.ndarray], rows: int, dim: int) -> Iterator[np.ndarray]:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 MISSING = ("", *MISSING_WORDS)
 UNKNOWN = ("NA", "N/A", "n/a", "-", "?")  # missing among numbers; a value, such as Namibia, among other words
 TRUE, FALSE = ("true", "yes", "y", "t", "on", "1"), ("false", "no", "n", "f", "off", "0")
-NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
-WHOLE = r"^[+-]?\d+$"
+NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"  # \d would take the digits of every script
+WHOLE = r"^[+-]?[0-9]+$"
 CODE = r"^[+-]?0\d"  # 02139 is a postal code, not a number
 DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$"
 LARGEST_WHOLE = 2**53  # up to here a float64 holds every whole number
@@ -34,7 +34,7 @@ def plain(series: pl.Series) -> pl.Series | None:
     if kind.is_numeric():
         return _plain_numbers(series)
     if isinstance(kind, pl.List | pl.Array):
-        return _plain_lists(series)
+        return None if kind.inner.is_nested() else _plain_lists(series)
     if kind == pl.Null or kind.is_temporal() or kind in (pl.String, pl.Categorical, pl.Enum):
         return _plain_texts(series.cast(pl.String))
     return None
