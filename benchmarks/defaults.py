@@ -25,7 +25,6 @@ from rich.table import Table
 from neural_brane.cli.progress import counting
 from neural_brane.comparison.tasks import TASKS
 from neural_brane.io.atomic import atomic
-from neural_brane.machine import describe_machine
 from neural_brane.methods import METHODS
 from neural_brane.progress import Meter
 from neural_brane.trainings.compute import compute_missing
@@ -171,7 +170,9 @@ def main() -> None:
         return
     told = verdicts(cells, [graph for graph in options.graphs if graph in cells.get(DEFAULT, {})])
     print("\n".join(told))
-    record = {"machine": describe_machine(), "runs": options.runs, "verdicts": told, "cells": cells}
+    trained_on = {json.dumps(one["machine"]) for some in rows.values() for each in some if (one := store.get(each))}
+    machines = [json.loads(one) for one in sorted(trained_on)]
+    record = {"machines": machines, "runs": options.runs, "verdicts": told, "cells": cells}
     with atomic(FOLDER / "defaults.json") as draft:
         draft.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
