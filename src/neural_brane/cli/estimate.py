@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-from typer import Exit, Option, echo
+from typer import Exit, Option
 
 from neural_brane.cli import options as o
+from neural_brane.cli.console import echo
 from neural_brane.cli.parameters import parse_settings
+from neural_brane.cli.tables import Tables, read, takes_tables
 from neural_brane.methods import find_method
 
 if TYPE_CHECKING:
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
 
 
+@takes_tables
 def estimate(
     source: o.Source,
+    tables: Tables,
     method: o.Method = "neural-brane",
     settings: o.Settings = None,
     attributes: o.Attributes = None,
@@ -41,19 +45,17 @@ def estimate(
     \b
     brane estimate citeseer
     brane estimate synthetic:1000000 --dim 64
+    brane estimate edges.csv --nodes people.csv
     brane estimate graph.npz --method deepwalk --json
     """
-    from neural_brane import datasets
     from neural_brane.estimation import look_at
 
     short = {"dim": dim, "epochs": epochs, "threads": threads, "device": device}
     typed = [f"{name}={value}" for name, value in short.items() if value is not None]
     kind = find_method(method)
     model = kind(**parse_settings(kind, [*typed, *(settings or ())]))
-    reading: dict[str, Any] = {"attributes": attributes, "labels": labels}
-    found = look_at(
-        source, lambda: datasets.read(source, **reading, duplicates=duplicates, self_loops=self_loops)
-    )  # fmt: skip
+    rules = {"duplicates": duplicates, "self_loops": self_loops}
+    found = look_at(source, lambda: read(source, tables, attributes=attributes, labels=labels, **rules))
     answer(model, found, time=time, as_json=as_json)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option, echo
+from typer import Argument, Option
 
+from neural_brane.cli.console import echo
 from neural_brane.errors import printable
 
 if TYPE_CHECKING:
