@@ -21,6 +21,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+
+sys.path.insert(0, str(Path(__file__).parent))  # what stands beside, also where this is not the program
+
 from reader_checks import attempt_graph, attempt_labels, attempt_vectors
 
 from neural_brane import AttributedGraph
