@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from neural_brane.datasets import SYNTHETIC, synthetic, synthetic_nodes
 from neural_brane.datasets.synthetic import ENTRY_BYTES, default_attributes
@@ -18,7 +14,8 @@ from neural_brane.errors import GraphError
 from neural_brane.estimation.seconds import timed
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.sizes import Sizes
-from neural_brane.io.claims import check_npz, npy_header
+from neural_brane.io.claims import npz_headers
+from neural_brane.io.npz import Npz, open_npz
 
 TRIAL = 20_000  # nodes that are made to learn how fast that is here
 DEGREE = ATTRIBUTES_PER_NODE = 20  # of synthetic graphs, unless others are asked for
@@ -64,35 +61,27 @@ def _synthetic(nodes: int) -> Source:
 
 def _archive(path: Path) -> Source | None:
     """The sizes that an archive's headers announce; None where it is no graph, which its reader will say."""
-    check_npz(path, GraphError)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            headers = {}
-            for member in archive.namelist():
-                with archive.open(member) as stream:
-                    headers[member.removesuffix(".npy")] = npy_header(stream)
-            rows, columns = _shape(archive, "adj"), _shape(archive, "attr")
-    except (zipfile.BadZipFile, zlib.error, OSError, ValueError, KeyError, NotImplementedError, RuntimeError, EOFError):
-        return None
+    headers = npz_headers(path, GraphError)
     adjacency, attributes = headers.get("adj_data"), headers.get("attr_data")
-    if adjacency is None or rows is None:
+    if adjacency is None or "adj_shape" not in headers:
         return None
-    texts = [header for name in ("ids", "attribute_names", "labels") if (header := headers.get(name)) is not None]
+    try:
+        with open_npz(path, GraphError, "a graph") as archive:
+            rows, columns = _shape(archive, "adj"), _shape(archive, "attr")
+    except (GraphError, ValueError):
+        return None
+    texts = [headers[name] for name in ("ids", "attribute_names", "labels") if name in headers]
     text = sum(math.prod(shape) * kind.itemsize for shape, kind in texts if kind.kind == "U")
     sizes = Sizes(
         nodes=rows[0],
         edges=adjacency[0][0] // 2,
-        attributes=columns[1] if columns else 0,
+        attributes=columns[1],
         attribute_entries=attributes[0][0] if attributes else 0,
         text_bytes=text,
     )
     return Source(sizes, 16 * max(sizes.links, sizes.attribute_entries))
 
 
-def _shape(archive: zipfile.ZipFile, prefix: str) -> tuple[int, int] | None:
-    name = f"{prefix}_shape.npy"
-    if name not in archive.namelist():
-        return None
-    with archive.open(name) as stream:
-        rows, columns = np.lib.format.read_array(stream, allow_pickle=False).tolist()
+def _shape(archive: Npz, prefix: str) -> tuple[int, int]:
+    rows, columns = archive[f"{prefix}_shape"].tolist() if f"{prefix}_shape" in archive else (0, 0)
     return rows, columns

@@ -41,10 +41,19 @@ def assemble(
     the largest of its weights (duplicates="max") or their sum ("sum"). Without weights, each weighs 1.
     From `large` edges on, compiled code does the same in less time and memory.
     """
-    check_rules(duplicates, self_loops)
-    if len(rows) >= large:
-        ends = np.stack([rows, columns], axis=1)
-        return assemble_ends(ends, weights, nodes, duplicates=duplicates, self_loops=self_loops, large=large)
+    ends = np.stack([rows, columns], axis=1)
+    return assemble_ends(ends, weights, nodes, duplicates=duplicates, self_loops=self_loops, large=large)
+
+
+def _assemble_by_sorting(
+    rows: np.ndarray,
+    columns: np.ndarray,
+    weights: np.ndarray | None,
+    nodes: int,
+    duplicates: Duplicates,
+    self_loops: SelfLoops,
+) -> sparse.csr_array:
+    """What `assemble` gives, in plain NumPy: its definition."""
     weights = np.ones(len(rows), dtype=np.float32) if weights is None else weights
     low = np.minimum(rows, columns).astype(np.int64)
     high = np.maximum(rows, columns)
@@ -82,9 +91,7 @@ def assemble_ends(
 
         whole = np.ascontiguousarray(ends, dtype=np.int32)
         return scatter_edges(whole, weights, nodes, add=duplicates == "sum", loops=self_loops == "keep")
-    never = len(ends) + 1
-    rows, columns = ends[:, 0], ends[:, 1]
-    return assemble(rows, columns, weights, nodes, duplicates=duplicates, self_loops=self_loops, large=never)
+    return _assemble_by_sorting(ends[:, 0], ends[:, 1], weights, nodes, duplicates, self_loops)
 
 
 def merge(keys: np.ndarray, weights: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:

@@ -20,6 +20,12 @@ from neural_brane.memory import available, require_memory, show_size
 BELIEVED = 1_000_000  # as many as this may be claimed without a line or an entry to show for it
 PER_LINE = 1_000  # and so many for each one
 CHUNK = 1 << 24
+# What zipfile and NumPy raise on bytes that are not what they expect.
+DAMAGE = (
+    ArithmeticError, AttributeError, EOFError, LookupError, NotImplementedError, OSError, RuntimeError, SyntaxError,
+    TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+Header = tuple[tuple[int, ...], np.dtype]  # the shape and type that an array's header announces
 
 
 def check_count(claimed: int, shown: int, what: str, mend: str, error: type[BraneError]) -> None:
@@ -54,18 +60,30 @@ def read_bytes(path: Path, error: type[BraneError]) -> bytes:
 
 def check_npz(path: Path, error: type[BraneError]) -> None:
     """Refuse an archive whose arrays do not fit into memory, or whose headers announce more than a member holds."""
+    npz_headers(path, error)
+
+
+def npz_headers(path: Path, error: type[BraneError]) -> dict[str, Header]:
+    """The headers of an archive's arrays, by name, once `check_npz` has found nothing against them.
+
+    Of an archive that is damaged there are none: its reader says what is wrong with it.
+    """
     check_file(path, error)
+    headers: dict[str, Header] = {}
     total = 0
     try:
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
                 with archive.open(member) as stream:
-                    _check_array(f"{path}: array '{member.filename}'", stream, member.file_size, error)
+                    found = _check_array(f"{path}: array '{member.filename}'", stream, member.file_size, error)
+                if found is not None:
+                    headers[member.filename.removesuffix(".npy")] = found
                 total += member.file_size
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError):
-        return  # the reader says what is wrong with it
+    except DAMAGE:
+        return {}
     mend = "use a machine with more memory; a file that small for so much is suspect"
     require_memory(total, f"{path}: its arrays, {show_size(path.stat().st_size)} in the file,", mend)
+    return headers
 
 
 def check_npy(path: Path, error: type[BraneError]) -> None:
@@ -75,10 +93,11 @@ def check_npy(path: Path, error: type[BraneError]) -> None:
         _check_array(str(path), stream, path.stat().st_size, error)
 
 
-def _check_array(what: str, stream: IO[bytes], size: int, error: type[BraneError]) -> None:
-    found = npy_header(stream)
+def _check_array(what: str, stream: IO[bytes], size: int, error: type[BraneError]) -> Header | None:
+    """The header of an array; None where there is none that can be read, as its reader will say."""
+    found = _npy_header(stream)
     if found is None:
-        return  # the reader says what is wrong with it
+        return None
     shape, kind = found
     announced = math.prod(shape) * kind.itemsize
     if announced > size:
@@ -86,15 +105,15 @@ def _check_array(what: str, stream: IO[bytes], size: int, error: type[BraneError
             f"{what}: the header announces {show_size(announced)} (shape {shape}, {kind}), and {show_size(size)} "
             "follow; the file is cut off or damaged: make it again"
         )
+    return found
 
 
-def npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype] | None:
-    """The shape and type that the header of an array announces; None where there is none that can be read."""
+def _npy_header(stream: IO[bytes]) -> Header | None:
     try:
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, kind = read(stream)
-    except (ValueError, SyntaxError, tokenize.TokenError, EOFError, OSError, zipfile.BadZipFile, zlib.error):
+    except DAMAGE:
         return None
     return shape, kind
 

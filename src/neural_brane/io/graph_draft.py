@@ -81,6 +81,12 @@ class GraphDraft:
         """Note what a node has under a key."""
         self.columns.setdefault(key, {})[row] = value
 
+    def fill(self, key: str, default: Any) -> None:
+        """Give nodes that have nothing under a key its default."""
+        column = self.columns.setdefault(key, {})
+        for row in self.order:
+            column.setdefault(row, default)
+
     def list_names(self, text: str, line: int) -> None:
         """Take the list of all attributes' names, as JSON."""
         names = self._json(text, f"line {line}")

@@ -84,9 +84,7 @@ class _Document:
     def fill_defaults(self) -> None:
         """Give nodes without a value of some attribute its default."""
         for title, default in self.defaults.items():
-            column = self.draft.columns.setdefault(title, {})
-            for row in self.draft.order:
-                column.setdefault(row, default)
+            self.draft.fill(title, default)
 
 
 def read_gexf(path: Path, rules: Rules) -> AttributedGraph:

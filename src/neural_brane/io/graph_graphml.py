@@ -97,9 +97,7 @@ class _Document:
             name = key["attr.name"]
             default = self._default("node", name) if name else None
             if default is not None and key["for"] in ("node", "all"):
-                column = self.draft.columns.setdefault(name, {})
-                for row in self.draft.order:
-                    column.setdefault(row, default)
+                self.draft.fill(name, default)
 
 
 def read_graphml(path: Path, rules: Rules) -> AttributedGraph:

@@ -11,9 +11,7 @@ import hashlib
 import json
 import math
 import os
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,17 +20,12 @@ from typing import IO, Any, NoReturn
 import numpy as np
 
 from neural_brane.errors import BraneError
-from neural_brane.io.claims import check_npz
+from neural_brane.io.claims import DAMAGE, check_npz
 
 CHECKSUMS = "checksums"
 FORMAT = 1
 COMMENT = b"neural-brane with checksums"  # of the archive: damage to its directory can hide a member, not both
 CHUNK = 1 << 20  # bytes that are hashed or copied at a time
-# What zipfile and NumPy raise on bytes that are not what they expect.
-DAMAGE = (
-    ArithmeticError, AttributeError, EOFError, LookupError, NotImplementedError, OSError, RuntimeError, SyntaxError,
-    TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
 
 
 class Rows:

@@ -6,8 +6,8 @@ The formulas count arrays as the code makes them, so whoever changes the arrays 
 """
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from neural_brane.graph.sizes import Sizes
 from neural_brane.linalg.eigenvectors import OVERSAMPLING
@@ -100,21 +100,3 @@ def spectral_width(nodes: int, dim: int) -> int:
 def neighbour_bytes(sizes: Sizes) -> int:
     """Of what neighbours are drawn from: the adjacency's own entries, and running sums where edges have weights."""
     return 8 * sizes.nodes + (DOUBLE * sizes.links if sizes.weighted else 0)
-
-
-class SpectralMemory:
-    """The memory and the work of a method whose vectors are the leading directions of attributes over hops."""
-
-    dim: ClassVar[Any]  # a parameter of the method
-
-    def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
-        return spectral_moments(sizes, self.dim, hops=len(self._weights()))
-
-    def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied: with entries over the hops, and among the columns of the table."""
-        width, hops = spectral_width(sizes.nodes, self.dim), len(self._weights())
-        return float(width * (2 * hops * (sizes.links + sizes.attribute_entries) + sizes.nodes * width))
-
-    def _weights(self) -> Sequence[float]:
-        raise NotImplementedError

@@ -10,6 +10,7 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.newcomers import Newcomers
+from neural_brane.graph.sizes import Sizes
 from neural_brane.linalg import (
     REPORTS,
     average_scales,
@@ -21,6 +22,7 @@ from neural_brane.linalg import (
     weigh,
 )
 from neural_brane.linalg.tables import Table, Tables
+from neural_brane.methods._memory import Moments, spectral_moments, spectral_width
 from neural_brane.methods.base import Fitted
 from neural_brane.methods.inductive import InductiveEmbedder
 from neural_brane.methods.parameters import shared
@@ -226,6 +228,15 @@ class Spectral(InductiveEmbedder):
     needs_links = False
 
     device: str = shared("device", default="cpu")
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        return spectral_moments(sizes, self.dim, hops=len(self._weights()))
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied: with entries over the hops, and among the columns of the table."""
+        width, hops = spectral_width(sizes.nodes, self.dim), len(self._weights())
+        return float(width * (2 * hops * (sizes.links + sizes.attribute_entries) + sizes.nodes * width))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Decomposition:
         meter = Meter(self.progress, REPORTS, "steps")

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from neural_brane.methods._memory import SpectralMemory
 from neural_brane.methods._spectral import Spectral
 
 
-class Attributes(SpectralMemory, Spectral):
+class Attributes(Spectral):
     """Attributes alone (tf-idf, rows of length one, truncated SVD): the baseline to beat.
 
     Where the data has fewer than dim directions, the last columns are zero, with a warning; a graph whose attributes

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from neural_brane.methods._memory import SpectralMemory
 from neural_brane.methods._spectral import Spectral
 from neural_brane.methods.parameters import numbers
 
 
-class PropagatedAttributes(SpectralMemory, Spectral):
+class PropagatedAttributes(Spectral):
     """SIGN: scalable inception graph neural networks (Frasca et al., 2020), without labels or layers.
 
     One truncated SVD of [w₀X, w₁ÂX, w₂Â²X]: a node's own tf-idf attributes beside their averages over one hop and

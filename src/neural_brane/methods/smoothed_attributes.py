@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 
-from neural_brane.methods._memory import SpectralMemory
 from neural_brane.methods._spectral import Spectral
 from neural_brane.methods.parameters import whole
 
 
-class SmoothedAttributes(SpectralMemory, Spectral):
+class SmoothedAttributes(Spectral):
     """Simplifying graph convolutional networks (Wu, Zhang, de Souza, Fifty, Yu, Weinberger; 2019), without labels.
 
     tf-idf rows of length one are averaged over a node and its neighbours, `hops` times, and reduced by truncated SVD.

@@ -1,6 +1,7 @@
 """Neural-Brane: attributes and neighbours, max-pooled, mixed by a ReLU layer, trained by BPR, beside a joint SVD."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -210,8 +211,8 @@ class NeuralBrane(InductiveEmbedder):
         width, nodes = settings["spectral_dim"], len(graph)
         spectral = Decomposition.empty(nodes)
         if width:
-            found = self._stages.all_once("spectral part", lambda: spectral_part(graph, settings, seed))
-            spectral = Decomposition(*found)
+            made = partial(spectral_part, graph, settings, seed)
+            spectral = Decomposition(*self._stages.all_once("spectral part", made))
         part = learn(graph, settings, seed, self._stages.stage("learned part")) if width < self.dim else None
         joint = join(spectral.vectors, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         values = spectral.values

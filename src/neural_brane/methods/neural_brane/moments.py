@@ -28,7 +28,7 @@ def moments(sizes: Sizes, settings: dict[str, Any]) -> Moments:
     if settings["length"] and settings["score_steps"]:
         kept = {"tables": _tables(sizes, settings["attribute_dim"], learned) + 2 * BAGS * n} if learned else {}
         table = SINGLE * n * padded(dim) + 12 * n
-        vectors = {"vectors": SINGLE * n * (width + dim)}
+        vectors = {"vectors": SINGLE * n * dim}
         own = {"attribute_dim": dim, "hidden": dim, "batch_size": BATCH}
         layer = {"layer that scores pairs": table + BAGS * n + _batches(sizes, own, dim), "sampling": _sampling(sizes)}
         found["scores of pairs"] = kept | vectors | layer
