@@ -48,6 +48,7 @@ MAY_IMPORT = {
     },
     "evaluate": {"blas", "embedding", "errors", "graph", "io.atomic", "io.npz", "progress"},
     "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling"},
+    "explore": {"blas", "embedding", "errors", "graph", "io", "linalg", "progress", "search"},
     "plot": {"embedding", "errors", "evaluate", "io.atomic"},
     "trainings": {
         "blas",

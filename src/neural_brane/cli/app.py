@@ -14,6 +14,7 @@ from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
 from neural_brane.cli.estimate import estimate
 from neural_brane.cli.evaluate import evaluate
+from neural_brane.cli.explore import explore
 from neural_brane.cli.inspect import inspect
 from neural_brane.cli.log import LOG, end_log
 from neural_brane.cli.methods import methods
@@ -37,6 +38,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane inspect edges.csv --nodes people.csv   how your files would be read
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
+  brane explore vectors.npz --graph graph.txt  look at them in a browser
   brane methods                                other ways to learn the vectors
   brane compare graph.txt --labels classes.txt which of them is best for it
   brane reproduce                              the paper's experiments, again
@@ -135,6 +137,7 @@ app.command()(embed)
 app.command()(inspect)
 app.command()(estimate)
 app.command()(evaluate)
+app.command()(explore)
 app.command()(compare)
 app.command()(split_edges)
 app.command()(datasets)

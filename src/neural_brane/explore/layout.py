@@ -1,0 +1,198 @@
+"""Where each node stands on the map: two principal axes at once, or t-SNE on the nearest nodes.
+
+PCA takes a second for a million nodes and shows the large differences. t-SNE keeps nodes together that are near each
+other, and takes minutes for a hundred thousand; what it found is kept in a file beside the vectors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural_brane.blas import one_blas_thread
+from neural_brane.errors import BraneError, DependencyError, EmbeddingError
+from neural_brane.graph.ids import locate
+from neural_brane.io.atomic import atomic
+from neural_brane.io.mapped import map_vectors
+from neural_brane.io.npz import open_npz, write_npz
+from neural_brane.linalg import map_threads
+from neural_brane.progress import Meter, Reporter
+from neural_brane.search.exact import Exact
+
+BLOCK_ROWS = 16_384
+AXES_ROWS = 262_144  # the axes are found from at most so many vectors, evenly spaced
+PERPLEXITY, NEIGHBOURS = 10, 30  # kept the most true neighbours of those tried
+EARLY, LATE = 250, 500  # iterations of t-SNE, with and without exaggeration
+EVERY = 10  # iterations between two reports
+QUERIES = 4096  # nodes whose nearest are looked for between two reports
+FEWEST = 5  # nodes that t-SNE can arrange
+FORMAT = 1  # of the kept map; another one is made anew
+
+
+def pca(vectors: np.ndarray) -> np.ndarray:
+    """The directions of vectors on their two principal axes: (nodes, dim) to (nodes, 2) float32, on any threads.
+
+    >>> pca(np.eye(4, dtype=np.float32)).shape
+    (4, 2)
+    """
+    step = max(1, -(-len(vectors) // AXES_ROWS))
+    sums, products = np.zeros(vectors.shape[1]), np.zeros((vectors.shape[1],) * 2)
+    with one_blas_thread():
+        starts = range(0, len(vectors), BLOCK_ROWS * step)
+        for total, gram in map_threads(partial(_moments, vectors, step), starts, None):
+            sums += total
+            products += gram
+        count = max(len(range(0, len(vectors), step)), 1)
+        mean = sums / count
+        axes = np.linalg.eigh(products / count - np.outer(mean, mean))[1][:, ::-1][:, :2]
+        axes *= np.where(-axes.min(axis=0) > axes.max(axis=0), -1, 1)  # one of two signs
+        points = np.zeros((len(vectors), 2), np.float32)
+        shift = (mean @ axes).astype(np.float32)
+        turn = axes.astype(np.float32)
+        blocks = range(0, len(vectors), BLOCK_ROWS)
+        project = partial(_project, vectors, turn, shift)
+        for at, block in zip(blocks, map_threads(project, blocks, None), strict=True):
+            points[at : at + BLOCK_ROWS, : turn.shape[1]] = block
+    return points
+
+
+def _moments(vectors: np.ndarray, step: int, start: int) -> tuple[np.ndarray, np.ndarray]:
+    unit = _directions(vectors[start : start + BLOCK_ROWS * step : step])
+    return unit.sum(axis=0, dtype=np.float64), (unit.T @ unit).astype(np.float64)
+
+
+def _project(vectors: np.ndarray, axes: np.ndarray, shift: np.ndarray, start: int) -> np.ndarray:
+    return _directions(vectors[start : start + BLOCK_ROWS]) @ axes - shift
+
+
+def _directions(block: np.ndarray) -> np.ndarray:
+    lengths = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
+    return np.divide(block, lengths, out=np.zeros(block.shape, np.float32), where=lengths > 0)
+
+
+def require_tsne() -> Any:
+    """The package that t-SNE comes from, or what to do where it is missing."""
+    try:
+        import openTSNE
+    except ImportError as missing:
+        raise DependencyError(
+            "--layout tsne needs openTSNE, which is not installed; install it with "
+            "pip install 'neural-brane[map]', or look at --layout pca"
+        ) from missing
+    return openTSNE
+
+
+def tsne(vectors: np.ndarray, *, seed: int = 0, progress: Reporter | None = None) -> np.ndarray:
+    """t-SNE of the directions of vectors on their exact nearest nodes: (nodes, 2) float32, the same for the same seed.
+
+    It starts from the principal axes. `progress` first counts nodes whose nearest were found, then iterations.
+    """
+    package = require_tsne()
+    if len(vectors) < FEWEST:
+        return pca(vectors)
+    nearest, cosines = nearest_rows_of_all(vectors, min(NEIGHBOURS, len(vectors) - 1), progress)
+    distances = np.sqrt(np.maximum(2 - 2 * cosines.astype(np.float64), 0))
+    known = package.nearest_neighbors.PrecomputedNeighbors(nearest, distances)
+    perplexity = min(PERPLEXITY, nearest.shape[1] / 3)
+    affinities = package.affinity.PerplexityBasedNN(knn_index=known, perplexity=perplexity, n_jobs=-1)
+    start = package.initialization.rescale(pca(vectors).astype(np.float64), inplace=True)
+    meter = Meter(progress, EARLY + LATE, "iterations", part="t-SNE")
+    options = {
+        "n_jobs": -1,
+        "callbacks": lambda *_: meter.advance(EVERY),
+        "callbacks_every_iters": EVERY,
+        "inplace": True,
+    }
+    points = package.TSNEEmbedding(start, affinities, random_state=seed, **_gradient(len(vectors)))
+    points.optimize(EARLY, exaggeration=12, momentum=0.5, **options)
+    points.optimize(LATE, momentum=0.8, **options)
+    return np.asarray(points, dtype=np.float32)
+
+
+def _gradient(nodes: int) -> dict[str, Any]:
+    """How forces are summed: exactly enough by a tree where there are few nodes, else on a grid."""
+    return {"negative_gradient_method": "bh" if nodes < 10_000 else "fft"}
+
+
+def nearest_rows_of_all(vectors: np.ndarray, k: int, progress: Reporter | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The `k` nearest other nodes of every node, and their cosines; both (nodes, k)."""
+    meter = Meter(progress, len(vectors), "nodes", part="nearest nodes")
+    search = Exact(vectors)
+    rows, cosines = np.empty((len(vectors), k), np.int64), np.empty((len(vectors), k), np.float32)
+    for at in range(0, len(vectors), QUERIES):
+        some = np.arange(at, min(at + QUERIES, len(vectors)))
+        rows[some], cosines[some] = search.nearest(vectors[some], k, some)
+        meter.advance(len(some))
+    return rows, cosines
+
+
+class KeptLayout:
+    """The file beside a file of vectors that keeps their t-SNE; it counts only for the vectors it was made from."""
+
+    def __init__(self, vectors_path: Path, vectors: np.ndarray, seed: int):
+        self.path = vectors_path.with_name(f"{vectors_path.name}.tsne.npz")
+        parameters: dict[str, Any] = {
+            "format": FORMAT,
+            "perplexity": PERPLEXITY,
+            "neighbours": NEIGHBOURS,
+            "seed": seed,
+        }
+        parameters |= {"iterations": [EARLY, LATE], "digest": digest(vectors), "shape": list(vectors.shape)}
+        self.key = json.dumps(parameters)
+
+    def read(self) -> np.ndarray | None:
+        """The map that was kept; None where there is none, or it is of other vectors or another version."""
+        with suppress(BraneError, OSError), open_npz(self.path, EmbeddingError, "arrays 'points' and 'key'") as archive:
+            if "key" in archive and archive["key"].item() == self.key:
+                return archive["points"]
+        return None
+
+    def write(self, points: np.ndarray) -> bool:
+        """Keep a map; False where the folder cannot be written to, which costs only the time of the next one."""
+        with suppress(OSError), atomic(self.path) as draft:
+            write_npz(draft, {"points": points, "key": np.array(self.key)})
+            return True
+        return False
+
+
+def digest(vectors: np.ndarray) -> str:
+    """A short hash of vectors, block by block."""
+    found = hashlib.sha256()
+    for at in range(0, len(vectors), BLOCK_ROWS):
+        found.update(np.ascontiguousarray(vectors[at : at + BLOCK_ROWS]).data)
+    return found.hexdigest()[:16]
+
+
+def read_layout(path: Path, ids: np.ndarray) -> np.ndarray:
+    """A map that another program made: a file of vectors of two numbers, matched by id."""
+    table = map_vectors(path)
+    if table.vectors.ndim != 2 or table.vectors.shape[1] != 2:
+        raise EmbeddingError(
+            f"{path}: a map has two numbers for each node, and this file has shape {table.vectors.shape}; "
+            "give such a file, or --layout pca"
+        )
+    rows = locate(table.ids, ids)
+    if (rows < 0).any():
+        missing = ids[rows < 0]
+        raise EmbeddingError(
+            f"{path}: {len(missing):,} of {len(ids):,} nodes have no place, such as {missing[0].item()!r}; "
+            "give a map of the same nodes"
+        )
+    return np.asarray(table.vectors[rows], np.float32)
+
+
+def fit_square(points: np.ndarray) -> np.ndarray:
+    """Points moved and scaled, both axes alike, so that nearly all lie between −1 and 1; far ones come to the edge.
+
+    >>> fit_square(np.array([[0.0, 0.0], [4.0, 2.0]])).tolist()
+    [[-0.9523..., -0.4761...], [0.9523..., 0.4761...]]
+    """
+    low, high = np.percentile(points, [0.05, 99.95], axis=0) if len(points) > 1000 else (points.min(0), points.max(0))
+    half = max(float((high - low).max()) / 2, 1e-12)
+    return np.clip((points - (low + high) / 2) / (half * 1.05), -1, 1).astype(np.float32)

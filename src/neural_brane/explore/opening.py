@@ -1,0 +1,109 @@
+"""From files to a view: vectors, a graph and maps, matched and checked before anything is shown."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from neural_brane.errors import ParameterError
+from neural_brane.explore.layout import KeptLayout, pca, read_layout, require_tsne, tsne
+from neural_brane.explore.nodes import Nodes
+from neural_brane.explore.run import Run, open_runs
+from neural_brane.explore.view import View
+from neural_brane.graph import AttributedGraph
+from neural_brane.progress import Progress, Reporter
+
+MOST_TSNE = 200_000  # nodes up to which t-SNE takes minutes, not hours
+
+
+def open_view(paths: list[Path], graph: AttributedGraph | None = None, *, title: str | None = None) -> View:
+    """A view of files of vectors of the same nodes, without a map so far."""
+    ids, runs = open_runs(paths)
+    return View(Nodes(ids, graph), runs, title=title or (graph.name if graph is not None else runs[0].name))
+
+
+def lay_out(view: View, layout: str, *, seed: int = 0, progress: Reporter | None = None) -> None:
+    """Add a map to every run: "pca", "tsne", or a file with two numbers for each node, which all runs share."""
+    if layout not in ("pca", "tsne"):
+        points = read_layout(Path(layout), view.nodes.ids)
+        for run in view.runs:
+            run.add_layout(Path(layout).stem, points)
+        return
+    if layout == "tsne":
+        check_tsne(len(view.nodes))
+    for run in view.runs:
+        run.add_layout(layout, pca(run.vectors) if layout == "pca" else kept_tsne(run, seed=seed, progress=progress))
+
+
+def check_tsne(nodes: int) -> None:
+    """Refuse t-SNE before the work where its package is missing, or it would take hours."""
+    require_tsne()
+    if nodes > MOST_TSNE:
+        raise ParameterError(
+            f"t-SNE of {nodes:,} nodes would take hours; it is made for up to {MOST_TSNE:,}: "
+            "take --layout pca, or --layout FILE with a map that another program made"
+        )
+
+
+def kept_tsne(run: Run, *, seed: int = 0, progress: Reporter | None = None) -> Any:
+    """The t-SNE of a run: the one that is kept beside its file, or a new one, which is then kept."""
+    kept = KeptLayout(run.path, run.vectors, seed) if run.path is not None else None
+    points = kept.read() if kept is not None else None
+    if points is None:
+        points = tsne(run.vectors, seed=seed, progress=progress)
+        if kept is not None:
+            kept.write(points)
+    return points
+
+
+class Making:
+    """t-SNE of all runs in a thread of its own, while the page shows the quick map.
+
+    report: told of the progress besides the page.
+    """
+
+    def __init__(self, view: View, *, seed: int = 0, report: Reporter | None = None):
+        self.view, self.seed, self.report = view, seed, report
+        self._state: dict[str, Any] | None = {"layout": "tsne", "words": "beginning", "share": 0.0}
+        self._stopped = threading.Event()
+        self.thread = threading.Thread(target=self._work, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Leave off at the next report."""
+        self._stopped.set()
+
+    def state(self) -> dict[str, Any] | None:
+        """What is in the making and how far it is; None once it is done."""
+        return self._state
+
+    def _tell(self, run: Run) -> Callable[[Progress], None]:
+        def tell(progress: Progress) -> None:
+            if self._stopped.is_set():
+                raise StopMakingError
+            words = f"{run.name}: {progress.done:,} of {progress.total:,} {progress.unit}"
+            self._state = {"layout": "tsne", "words": words, "share": progress.done / max(progress.total, 1)}
+            if self.report is not None:
+                self.report(progress)
+
+        return tell
+
+    def _work(self) -> None:
+        try:
+            found = [kept_tsne(run, seed=self.seed, progress=self._tell(run)) for run in self.view.runs]
+            for run, points in zip(self.view.runs, found, strict=True):
+                run.add_layout("tsne", points)
+            self._state = None
+        except StopMakingError:
+            self._state = None
+        except Exception as failure:  # the page goes on with the quick map, and says why
+            self._state = {"layout": "tsne", "failed": f"the map by t-SNE could not be made: {failure}"}
+
+
+class StopMakingError(Exception):
+    """The command ends while a map is in the making."""

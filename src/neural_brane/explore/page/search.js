@@ -1,0 +1,83 @@
+// Search as one types: nodes by id, attributes and labels.
+
+import { byId, count, el, fill, name, plural, settle } from "./dom.js";
+
+// on: {node(row), attribute(name), label(name), ids(text)}
+export function openSearch(api, on, fail) {
+  const field = byId("search-text");
+  const list = byId("search-found");
+  let asked = 0;
+  let choices = [];
+  let at = 0;
+
+  const close = () => {
+    asked++;
+    list.hidden = true;
+    field.setAttribute("aria-expanded", "false");
+  };
+  const mark = (next) => {
+    at = (next + choices.length) % choices.length;
+    choices.forEach(({ button }, place) => button.setAttribute("aria-selected", String(place === at)));
+    choices[at].button.scrollIntoView({ block: "nearest" });
+  };
+  const choice = (text, aside, act) => {
+    const run = () => {
+      close();
+      act();
+    };
+    const button = el("button", { type: "button", class: "found", role: "option", onclick: run }, name(text), el("small", {}, aside));
+    choices.push({ button, run });
+    return button;
+  };
+
+  const show = (text, found) => {
+    choices = [];
+    const parts = [];
+    if (found.nodes.length) {
+      parts.push(el("h3", {}, found.node_total > found.nodes.length ? `Nodes (${count(found.node_total)})` : "Nodes"));
+      parts.push(...found.nodes.map((node) => choice(node.id, node.label, () => on.node(node.row))));
+      if (found.node_total > 1) parts.push(choice(`select all ${count(found.node_total)}`, "", () => on.ids(text)));
+    }
+    if (found.attributes.length) {
+      parts.push(el("h3", {}, "Attributes"));
+      parts.push(...found.attributes.map(([word, number]) => choice(word, plural(number, "node"), () => on.attribute(word))));
+    }
+    if (found.labels.length) {
+      parts.push(el("h3", {}, "Labels"));
+      parts.push(...found.labels.map(([word, number]) => choice(word, plural(number, "node"), () => on.label(word))));
+    }
+    fill(list, parts.length ? parts : el("p", { class: "quiet" }, "nothing found; try a part of the name"));
+    list.hidden = false;
+    field.setAttribute("aria-expanded", "true");
+    if (choices.length) mark(0);
+  };
+
+  const look = settle(async () => {
+    const text = field.value;
+    if (!text.trim()) return close();
+    const mine = ++asked;
+    try {
+      const found = await api.search(text);
+      if (mine === asked) show(text, found);
+    } catch (error) {
+      fail(error);
+    }
+  }, 120);
+
+  field.addEventListener("input", look);
+  field.addEventListener("focus", () => field.value.trim() && look());
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      close();
+      field.blur();
+    } else if (!list.hidden && choices.length && event.key === "ArrowDown") mark(at + 1);
+    else if (!list.hidden && choices.length && event.key === "ArrowUp") mark(at - 1);
+    else if (!list.hidden && choices.length && event.key === "Enter") choices[at].run();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  document.addEventListener("pointerdown", (event) => {
+    if (!byId("search").contains(event.target)) close();
+  });
+}

@@ -1,0 +1,196 @@
+"""The server of the page: on this machine alone, for whoever has the address that it printed.
+
+It listens on 127.0.0.1. Every path begins with a token that cannot be guessed, so another user of the machine, or a
+page of another site in the same browser, cannot ask for anything. The Host header must be our own, so that no other
+name can be made to lead here. Files of the page are known by name: no path of the disk is ever made from a request.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import resources
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+
+from neural_brane.errors import BraneError
+from neural_brane.explore.packed import pack
+from neural_brane.explore.view import View
+
+TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
+# The renderer puts shaders' inputs together by functions that it makes from text, which is what 'unsafe-eval' allows.
+# It makes them from its own text alone; everything else is forbidden, other hosts above all.
+POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self'; img-src data: blob:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+MOST_BYTES = 16_000_000  # of a request: the rows of four million nodes
+BINARY = "application/octet-stream"
+
+Answer = tuple[bytes, str]  # the bytes and their type
+Query = dict[str, str]
+
+
+def page_files() -> dict[str, bytes]:
+    """The files of the page by the name that it asks for them by."""
+    page = resources.files("neural_brane.explore") / "page"
+    found = {file.name: file.read_bytes() for file in page.iterdir() if file.name.endswith((".html", ".css", ".js"))}
+    vendored = (file for file in (page / "vendor").iterdir() if file.name.endswith(".js"))
+    return found | {f"vendor/{file.name}": file.read_bytes() for file in vendored}
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one view; `address` is what to open in a browser.
+
+    Parameters
+    ----------
+    view
+        What the page can ask.
+    port
+        Where to listen; 0 takes a free one.
+    making
+        A function that tells which map is in the making and how far it is, or None when none is.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, view: View, *, port: int = 0, making: Callable[[], dict[str, Any] | None] = lambda: None):
+        super().__init__(("127.0.0.1", port), Handler)
+        self.view, self.making = view, making
+        self.token = secrets.token_urlsafe(24)
+        self.files = page_files()
+
+    @property
+    def address(self) -> str:
+        """The address of the page."""
+        return f"http://127.0.0.1:{self.server_port}/{self.token}/"
+
+    def get(self, name: str, query: Query) -> Answer | None:
+        """The answer to a question, or None where there is no such question."""
+        view = self.view
+        if name in self.files:
+            return self.files[name], TYPES[name.rpartition(".")[2]]
+        if name == "api/about":
+            return _json(view.about() | {"making": self.making()})
+        if name == "api/points":
+            return view.points(int(query["run"]), query["layout"]).astype("<f4").tobytes(), BINARY
+        if name == "api/regions":
+            return _json(view.regions(int(query["run"]), query["layout"]))
+        if name == "api/column":
+            return pack(*view.column(query["name"])), BINARY
+        if name == "api/search":
+            return _json(view.nodes.search(query["text"]))
+        if name == "api/rows":
+            return view.rows_of(query["kind"], query["name"]).astype("<u4").tobytes(), BINARY
+        if name == "api/hover":
+            return _json(view.hover(int(query["row"])))
+        if name == "api/card":
+            return _json(view.card(int(query["row"])))
+        if name == "api/reasons":
+            return _json(view.reasons(int(query["row"])))
+        if name == "api/pair":
+            return _json(view.pair(int(query["one"]), int(query["other"])))
+        return None
+
+    def post(self, name: str, rows: np.ndarray) -> Answer | None:
+        """The answer to a question about many rows, or None where there is no such question."""
+        if name == "api/summary":
+            return _json(self.view.summary(rows))
+        if name == "api/described":
+            return _json(self.view.described(rows))
+        if name == "api/edges":
+            return self.view.edges(rows).astype("<u4").tobytes(), BINARY
+        return None
+
+
+def _json(content: Any) -> Answer:
+    return json.dumps(content).encode(), "application/json"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Checks a request and hands it to the server."""
+
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "brane", ""
+    server: Server
+
+    def do_GET(self) -> None:
+        """Answer a question, or give a file of the page."""
+        name, query = self._asked()
+        if name is not None:
+            self._answer(lambda: self.server.get(name or "index.html", query))
+
+    def do_POST(self) -> None:
+        """Answer a question about the rows that are sent along, as numbers of four bytes."""
+        name, _ = self._asked()
+        length = self.headers.get("Content-Length", "")
+        if name is None:
+            self.close_connection = True  # what was sent along is left unread
+            return
+        if not length.isdecimal() or int(length) > MOST_BYTES or int(length) % 4:
+            self.close_connection = True
+            self._send(400, b"send the numbers of rows, of four bytes each", "text/plain")
+            return
+        rows = np.frombuffer(self.rfile.read(int(length)), "<u4").astype(np.int64)
+        self._answer(lambda: self.server.post(name, rows))
+
+    def _asked(self) -> tuple[str | None, Query]:
+        """The name that is asked for, after the token; None where the request was refused."""
+        port = self.server.server_port
+        if self.headers.get("Host") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
+            self._send(403, b"this server answers to 127.0.0.1 alone", "text/plain")
+            return None, {}
+        address = urlsplit(self.path)
+        _, token, *rest = address.path.split("/", 2)
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            self._send(403, b"open the address that 'brane explore' printed: it holds a token", "text/plain")
+            return None, {}
+        if not rest:
+            self._send(404, b"the address ends in a slash", "text/plain")
+            return None, {}
+        return rest[0], {name: values[0] for name, values in parse_qs(address.query, keep_blank_values=True).items()}
+
+    def _answer(self, find: Callable[[], Answer | None]) -> None:
+        try:
+            found = find()
+        except BraneError as error:
+            self._send(400, str(error).encode(), "text/plain; charset=utf-8")
+            return
+        except (KeyError, ValueError):
+            self._send(400, b"a part of the question is missing, or is not a number", "text/plain")
+            return
+        if found is None:
+            self._send(404, b"there is no such thing here", "text/plain")
+        else:
+            self._send(200, *found)
+
+    def _send(self, status: int, content: bytes, kind: str) -> None:
+        self.send_response(status)
+        for header, value in HEADERS.items():
+            self.send_header(header, value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing of requests: they hold the token."""
+
+    def handle(self) -> None:
+        """Serve a connection; a browser that goes away ends it."""
+        try:
+            super().handle()
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True

@@ -1,0 +1,110 @@
+"""The page as one file, which opens from the disk without a server."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural_brane.errors import ParameterError
+from neural_brane.explore.layout import nearest_rows_of_all
+from neural_brane.explore.run import Run
+from neural_brane.explore.server import page_files
+from neural_brane.explore.view import NEAREST, View
+from neural_brane.io.atomic import atomic
+
+MOST_NODES = 50_000  # each takes about 250 bytes of the file
+MOST_ENTRIES = 4_000_000  # of links and attributes together, each about 11 bytes
+# As the server's policy, but that scripts stand in the file itself: they are ours, the data is none of them.
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' data:; style-src 'unsafe-inline'; img-src data: blob:"
+)
+LEFT_OUT = (
+    f"the vectors themselves; a node's nearest nodes beyond the first {NEAREST}; "
+    "how alike two nodes are that are not among each other's nearest"
+)
+
+
+def check_size(view: View) -> None:
+    """Refuse a view that would make a file too large for a browser to open with ease."""
+    entries = view.nodes.adjacency.nnz + view.nodes.attributes.nnz
+    if len(view.nodes) > MOST_NODES or entries > MOST_ENTRIES:
+        raise ParameterError(
+            f"{len(view.nodes):,} nodes with {entries:,} links and attributes are too many for one file, which takes "
+            f"{MOST_NODES:,} nodes and {MOST_ENTRIES:,} links and attributes: look at them without --html, or give "
+            "vectors of fewer nodes"
+        )
+
+
+def write_static(view: View, path: Path) -> str:
+    """Write the page with all its data to one file; returns what had to be left out of it."""
+    text = one_file(view)
+    with atomic(path) as draft:
+        draft.write_text(text, encoding="utf-8")
+    return LEFT_OUT
+
+
+def one_file(view: View) -> str:
+    """The page as one text: its modules as data addresses, which an import map finds by name, and its data as JSON."""
+    files = {name: content.decode() for name, content in page_files().items()}
+    page = files["index.html"]
+    addresses = {name: _module(name, content) for name, content in files.items() if name.endswith(".js")}
+    main = addresses.pop("main.js")
+    imports = json.dumps({"imports": addresses})
+    data = json.dumps(collect(view)).replace("<", "\\u003c")  # no text can end the element that holds it
+    page = page.replace('<link rel="stylesheet" href="app.css">', f"<style>\n{files['app.css']}</style>")
+    page = page.replace("<head>\n", f'<head>\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n')
+    scripts = (
+        f'<script type="application/json" id="data">{data}</script>\n'
+        f'<script type="importmap">{imports}</script>\n'
+        f'<script type="module">import "{main}";</script>'
+    )
+    return page.replace('<script type="module" src="main.js"></script>', scripts)
+
+
+def _module(name: str, code: str) -> str:
+    """A module as a data address; what it imports is named without a folder, for the import map."""
+    named = re.sub(r'(from|import)\s*"\./([\w./-]+\.js)"', r'\1 "\2"', code) if "/" not in name else code
+    return f"data:text/javascript;base64,{base64.b64encode(named.encode()).decode()}"
+
+
+def collect(view: View) -> dict[str, Any]:
+    """All that the page can ask for, as names, descriptions and arrays in base64."""
+    nodes, arrays, columns = view.nodes, {}, {}
+    for choice in view.about()["columns"]:
+        columns[choice["name"]], arrays[choice["name"]] = view.column(choice["name"])
+    regions = {}
+    for number, run in enumerate(view.runs):
+        arrays |= {f"{name}_{number}": array for name, array in _nearest(run).items()}
+        for layout in run.points:
+            arrays[f"points_{number}_{layout}"] = view.points(number, layout)
+            regions[f"{number}_{layout}"] = view.regions(number, layout)
+    links, had = nodes.adjacency, nodes.attributes
+    arrays |= {"link_start": links.indptr.astype(np.uint32), "link_rows": links.indices.astype(np.uint32)}
+    arrays |= {"had_start": had.indptr.astype(np.uint32), "had_columns": had.indices.astype(np.uint32)}
+    arrays |= {"link_weights": links.data.astype(np.float32), "had_amounts": had.data.astype(np.float32)}
+    return {
+        "about": view.about() | {"making": None, "left_out": LEFT_OUT},
+        "names": {"ids": nodes.names.to_list(), "attributes": nodes.attribute_names.to_list()},
+        "columns": columns,
+        "regions": regions,
+        "arrays": {name: base64.b64encode(_little(array).tobytes()).decode() for name, array in arrays.items()},
+    }
+
+
+def _nearest(run: Run) -> dict[str, np.ndarray]:
+    """The nearest nodes of every node, their cosines, and the scores of links with them."""
+    rows, cosines = nearest_rows_of_all(run.vectors, min(NEAREST, len(run.vectors) - 1))
+    found = {"nearest_rows": rows.astype(np.uint32), "nearest_cosines": cosines}
+    if run.layer is not None:
+        pairs = np.stack([np.repeat(np.arange(len(rows)), rows.shape[1]), rows.ravel()], axis=1)
+        found["nearest_scores"] = run.layer.score(run.vectors, pairs)
+    return found
+
+
+def _little(array: np.ndarray) -> np.ndarray:
+    return array.astype(array.dtype.newbyteorder("<"), copy=False)

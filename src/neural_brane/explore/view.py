@@ -1,0 +1,236 @@
+"""What the page can ask: places, colours, a node's card, a selection's summary, what two nodes share."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from neural_brane.errors import ParameterError
+from neural_brane.explore.lift import lifts, outstanding
+from neural_brane.explore.nodes import Nodes
+from neural_brane.explore.regions import regions
+from neural_brane.explore.run import Run
+from neural_brane.search.exact import cosines_of_pairs
+
+NEAREST = 10  # nodes in a list of the nearest
+MOST_NEIGHBOURS = 60  # in a card; all of them are drawn on the map
+MOST_ATTRIBUTES = 80  # in a card
+MOST_HOVERED = 500  # edges drawn for the node under the pointer
+MOST_LISTED = 15  # outstanding attributes and classes of a selection
+MOST_EDGES = 20_000  # drawn for a selection
+
+
+class View:
+    """One or several runs, which are vectors of the same nodes, and what a graph knows of these nodes.
+
+    Rows are those of the first run; the vectors of all runs stand in its order.
+    """
+
+    def __init__(self, nodes: Nodes, runs: list[Run], *, title: str = "vectors"):
+        self.nodes, self.runs, self.title = nodes, runs, title
+        self.regions = lru_cache(maxsize=8)(self._regions)  # by run and layout
+
+    def about(self) -> dict[str, Any]:
+        """What the page must know first."""
+        nodes = self.nodes
+        return {
+            "title": self.title,
+            "nodes": len(nodes),
+            "edges": int(nodes.adjacency.nnz + np.count_nonzero(nodes.adjacency.diagonal())) // 2,
+            "attributes": len(nodes.attribute_names),
+            "has_graph": nodes.graph is not None,
+            "runs": [{"name": run.name, "dim": run.dim, "layouts": list(run.points)} for run in self.runs],
+            "columns": self._columns(),
+            "nearest": NEAREST,
+        }
+
+    def _columns(self) -> list[dict[str, str]]:
+        columns = []
+        if self.nodes.labels is not None:
+            columns.append({"name": "label", "title": "label"})
+        columns.append({"name": "cluster", "title": "cluster of similar vectors"})
+        if self.nodes.graph is not None:
+            columns.append({"name": "degree", "title": "number of neighbours"})
+        columns.append({"name": "length", "title": "length of the vector"})
+        return columns
+
+    def points(self, run: int, layout: str) -> np.ndarray:
+        """(2, nodes) float32: all x, then all y."""
+        return np.ascontiguousarray(self._run(run).points_of(layout).T)
+
+    def _regions(self, run: int, layout: str) -> list[list[dict[str, Any]]]:
+        """The names of parts of a map, by level."""
+        return regions(self._run(run).points_of(layout), self.nodes)
+
+    def column(self, name: str) -> tuple[dict[str, Any], np.ndarray]:
+        """A colour for every node: what the values mean, and classes (uint16) or amounts (float32)."""
+        kind, _, attribute = name.partition(":")
+        if kind == "attribute" and attribute:
+            return self._attribute_column(attribute)
+        if kind == "label" and self.nodes.labels is not None:
+            classes, codes = self.nodes.classes
+            return _category("label", classes.tolist(), codes)
+        if kind == "cluster":
+            names, codes = self.clusters
+            return _category("cluster", names, codes)
+        if kind == "degree":
+            return _number("number of neighbours", self.nodes.degrees, "log")
+        if kind == "length":
+            return _number("length of the vector", self.runs[0].lengths, "linear")
+        raise ParameterError(f"there is no colour {name!r}; choose label, cluster, degree, length or attribute:NAME")
+
+    def _attribute_column(self, name: str) -> tuple[dict[str, Any], np.ndarray]:
+        rows, amounts = self.nodes.with_attribute(self.nodes.find_attribute(name))
+        if len(amounts) and (amounts != amounts[0]).any():
+            values = np.zeros(len(self.nodes), np.float32)
+            values[rows] = amounts
+            return _number(name, values, "linear")
+        codes = np.ones(len(self.nodes), np.int64)
+        codes[rows] = 0
+        return _category(name, [f"has {name}", "has it not"], codes, plain=[1])
+
+    @cached_property
+    def clusters(self) -> tuple[list[str], np.ndarray]:
+        """The clusters of the first run's vectors, by name, and the cluster of each node."""
+        return self.runs[0].clusters(self.nodes)
+
+    def hover(self, row: int) -> dict[str, Any]:
+        """A few words about the node under the pointer, and its first neighbours, to draw the edges."""
+        neighbours = self.nodes.neighbours(self._row(row))[0]
+        return {**self.nodes.brief(row), "degree": len(neighbours), "neighbours": neighbours[:MOST_HOVERED].tolist()}
+
+    def card(self, row: int) -> dict[str, Any]:
+        """All that is known of one node."""
+        row = self._row(row)
+        nodes, attributes = self.nodes, self.nodes.attributes_of(row)
+        neighbours, weights = nodes.neighbours(row)
+        shown = neighbours[:MOST_NEIGHBOURS]
+        return {
+            **nodes.brief(row),
+            "attributes": [[name, amount] for name, amount in attributes[:MOST_ATTRIBUTES]],
+            "attribute_total": len(attributes),
+            "neighbours": [
+                {**nodes.brief(other), "weight": float(weight)}
+                for other, weight in zip(shown.tolist(), weights[: len(shown)].tolist(), strict=True)
+            ],
+            "neighbour_total": len(neighbours),
+            "nearest": [self._nearest(run, row) for run in self.runs],
+        }
+
+    def _nearest(self, run: Run, row: int) -> list[dict[str, Any]]:
+        rows, cosines = run.nearest(row, NEAREST)
+        scores = run.scores(row, rows)
+        linked = set(self.nodes.neighbours(row)[0].tolist())
+        return [
+            {**self.nodes.brief(other), "cosine": cosine, "score": score, "linked": other in linked}
+            for other, cosine, score in zip(rows.tolist(), cosines.tolist(), scores, strict=True)
+        ]
+
+    def reasons(self, row: int, run: int = 0) -> dict[str, Any]:
+        """What shaped a node's vector, and which links a model suggests; empty without a model."""
+        return self._run(run).reasons(self.nodes, self._row(row))
+
+    def summary(self, rows: np.ndarray) -> dict[str, Any]:
+        """What some nodes have in common: their classes, outstanding attributes and the edges among them."""
+        rows, nodes = self._rows(rows), self.nodes
+        classes, codes = nodes.classes
+        inside = np.bincount(codes[rows], minlength=len(classes) + 1)
+        overall = np.bincount(codes, minlength=len(classes) + 1)
+        order = [at for at in np.argsort(-inside, kind="stable").tolist() if inside[at] and at < len(classes)]
+        part = nodes.attributes[rows]
+        had = np.bincount(part.indices, minlength=len(nodes.attribute_names))
+        best = outstanding(had, len(rows), nodes.attribute_counts, len(nodes), MOST_LISTED)
+        lift = lifts(had, len(rows), nodes.attribute_counts, len(nodes))
+        return {
+            "count": len(rows),
+            "classes": [[str(classes[at]), int(inside[at]), int(overall[at])] for at in order[:MOST_LISTED]],
+            "class_total": len(order),
+            "attributes": [
+                [nodes.attribute_names[at], int(had[at]), int(nodes.attribute_counts[at]), float(lift[at])]
+                for at in best.tolist()
+            ],
+            "edges": self._edges_within(rows),
+        }
+
+    def _edges_within(self, rows: np.ndarray) -> int:
+        part = self.nodes.adjacency[rows][:, rows]
+        return int(part.nnz + np.count_nonzero(part.diagonal())) // 2
+
+    def edges(self, rows: np.ndarray) -> np.ndarray:
+        """(edges, 2) uint32: the edges with at least one end among some nodes, at most MOST_EDGES, heaviest first."""
+        rows = self._rows(rows)
+        part = self.nodes.adjacency[rows].tocoo()
+        pairs = np.sort(np.stack([rows[part.row], part.col], axis=1), axis=1)
+        order = np.argsort(-part.data, kind="stable")
+        _, first = np.unique(pairs[order], axis=0, return_index=True)
+        return pairs[order][np.sort(first)][:MOST_EDGES].astype(np.uint32)
+
+    def pair(self, one: int, other: int) -> dict[str, Any]:
+        """What two nodes share."""
+        one, other = self._row(one), self._row(other)
+        nodes = self.nodes
+        first, second = dict(nodes.attributes_of(one)), dict(nodes.attributes_of(other))
+        ours, theirs = nodes.neighbours(one)[0], nodes.neighbours(other)[0]
+        common = np.intersect1d(ours, theirs)
+        return {
+            "nodes": [nodes.brief(one), nodes.brief(other)],
+            "cosines": [cosines_of_pairs(run.vectors[[one]], run.vectors[[other]]).tolist()[0] for run in self.runs],
+            "score": self.runs[0].scores(one, np.array([other]))[0],
+            "linked": bool(np.isin(other, ours)),
+            "attributes": [name for name in first if name in second],
+            "only": [len(set(first) - set(second)), len(set(second) - set(first))],
+            "neighbours": [nodes.brief(row) for row in common[:MOST_NEIGHBOURS].tolist()],
+            "neighbour_total": len(common),
+        }
+
+    def described(self, rows: np.ndarray) -> list[list[str]]:
+        """The id and label of each of some nodes, to export."""
+        return [[self.nodes.name(row), self.nodes.label(row)] for row in self._rows(rows).tolist()]
+
+    def rows_of(self, kind: str, name: str) -> np.ndarray:
+        """The rows of the nodes with an attribute or a label, or with an id that holds a text; ascending."""
+        if kind == "attribute":
+            return np.sort(self.nodes.with_attribute(self.nodes.find_attribute(name))[0])
+        if kind == "label":
+            classes, codes = self.nodes.classes
+            return np.flatnonzero(codes == np.flatnonzero(classes == name)[:1])
+        if kind == "id":
+            return self.nodes.matching(name)
+        raise ParameterError(f"nodes are found by attribute, label or id, not by {kind!r}")
+
+    def _run(self, number: int) -> Run:
+        if not 0 <= number < len(self.runs):
+            raise ParameterError(f"there is no run {number}; there are {len(self.runs)}, from 0")
+        return self.runs[number]
+
+    def _row(self, row: int) -> int:
+        if not 0 <= row < len(self.nodes):
+            raise ParameterError(f"there is no row {row}; there are {len(self.nodes)}, from 0")
+        return row
+
+    def _rows(self, rows: np.ndarray) -> np.ndarray:
+        if len(rows) and (rows.min() < 0 or rows.max() >= len(self.nodes)):
+            raise ParameterError(f"there is no row {rows.max()}; there are {len(self.nodes)}, from 0")
+        return np.unique(rows.astype(np.int64))
+
+
+def _category(
+    title: str, names: list[str], codes: np.ndarray, plain: list[int] | None = None
+) -> tuple[Any, np.ndarray]:
+    """A column of classes; a code beyond the names stands for none, `plain` ones are drawn without a colour."""
+    counts = np.bincount(np.minimum(codes, len(names)), minlength=len(names) + 1)
+    about = {
+        "title": title,
+        "kind": "category",
+        "names": names,
+        "counts": counts[:-1].tolist(),
+        "none": int(counts[-1]),
+    }
+    return about | {"plain": plain or []}, np.minimum(codes, 65535).astype(np.uint16)
+
+
+def _number(title: str, values: np.ndarray, scale: str) -> tuple[dict[str, Any], np.ndarray]:
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+    return {"title": title, "kind": "number", "low": low, "high": high, "scale": scale}, values.astype(np.float32)
