@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -91,11 +91,11 @@ def check_html(html: Path, inputs: list[Path]) -> None:
     check_distinct({"--html": html}, {str(path): path for path in inputs})
 
 
-def read_source(graph: str | None, options: dict[str, object]) -> AttributedGraph | None:
+def read_source(graph: str | None, options: dict[str, Any]) -> AttributedGraph | None:
     """The graph that was named, with the files that go with it; None where none was."""
     from neural_brane import datasets
 
-    return None if graph is None else datasets.read(graph, **options)  # type: ignore[arg-type]
+    return None if graph is None else datasets.read(graph, **options)
 
 
 def write_page(view: View, html: Path, layout: str | None, seed: int) -> None:

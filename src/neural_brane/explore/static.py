@@ -21,7 +21,8 @@ MOST_NODES = 50_000  # each takes about 250 bytes of the file
 MOST_ENTRIES = 4_000_000  # of links and attributes together, each about 11 bytes
 # As the server's policy, but that scripts stand in the file itself: they are ours, the data is none of them.
 POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' data:; style-src 'unsafe-inline'; img-src data: blob:"
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' data:; style-src 'unsafe-inline'; "
+    "img-src data: blob:; base-uri 'none'; form-action 'none'"
 )
 LEFT_OUT = (
     f"the vectors themselves; a node's nearest nodes beyond the first {NEAREST}; "

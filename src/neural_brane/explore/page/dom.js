@@ -9,12 +9,12 @@ export function el(tag, properties = {}, ...children) {
     else if (name === "data") Object.assign(made.dataset, value);
     else made.setAttribute(name, value === true ? "" : value);
   }
-  made.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
   return made;
 }
 
 export function fill(parent, ...children) {
-  parent.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  parent.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
 }
 
 export const byId = (id) => document.getElementById(id);

@@ -45,7 +45,7 @@ export class NodeMap {
       lassoInitiator: false,
       lassoMinDelay: 5,
       lassoMinDist: 2,
-      keyMap: { shift: "lasso" },
+      actionKeyMap: { lasso: "shift" },
       deselectOnDblClick: false,
       deselectOnEscape: false,
       performanceMode: total > 200000,
@@ -64,9 +64,9 @@ export class NodeMap {
     this.canvas.addEventListener("mousedown", (event) => {
       how = event.altKey ? "intersect" : event.shiftKey ? "union" : "replace";
       this.pressed = event;
+      lassoing = false;
     });
-    this.plot.subscribe("lassoStart", () => (lassoing = true));
-    this.plot.subscribe("lassoEnd", () => (lassoing = false));
+    this.plot.subscribe("lassoExtend", () => (lassoing = true));
     this.plot.subscribe("select", ({ points }) => {
       if (lassoing) this.on.lasso(Uint32Array.from(points).sort(), how);
       else if (points.length === 1) this.on.click(points[0], this.pressed);

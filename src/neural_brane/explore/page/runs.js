@@ -2,7 +2,7 @@
 
 import { byId, el, fill } from "./dom.js";
 
-const TITLES = { pca: "quick overview (PCA)", tsne: "neighbourhoods (t-SNE)" };
+const TITLES = { pca: "overview (PCA)", tsne: "neighbourhoods (t-SNE)" };
 
 export const layoutTitle = (layout) => TITLES[layout] ?? layout;
 
