@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 import os
-import struct
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -119,32 +118,6 @@ class Npz:
         except DAMAGE:
             self._refuse(f"array '{name}' cannot be read")
 
-    def map(self, name: str) -> np.ndarray | None:
-        """The array as it lies in the file: all of it is checked, none of it stays in memory.
-
-        None where it cannot be had so: it is compressed, empty, or stored by columns.
-        """
-        try:
-            found = self._archive.getinfo(f"{name}.npy")
-            if found.compress_type != zipfile.ZIP_STORED:
-                return None
-            digest = self._digest(name)  # also reaches the end, where zipfile compares the CRC-32
-            if self._digests is not None and digest != self._digests[name]:
-                self._refuse(f"array '{name}' is not what its checksum says")
-            with self.path.open("rb") as file:
-                file.seek(found.header_offset + 26)  # where a member's own header says how long its name is
-                start = sum(struct.unpack("<HH", file.read(4))) + file.tell()
-                return map_array(file, start, found.file_size)
-        except BraneError:
-            raise
-        except ObjectArrayError:
-            raise self._error(
-                f"{self.path}: array '{name}' holds Python objects, which are never read from a file; "
-                "save plain numbers or strings"
-            ) from None
-        except DAMAGE:
-            self._refuse(f"array '{name}' cannot be read")
-
     def _digest(self, name: str) -> str:
         hashing = Hashing()
         with self._archive.open(f"{name}.npy") as file:
@@ -203,7 +176,16 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
 
     Memory is taken only once the header is found to announce exactly the bytes that are there.
     """
-    shape, fortran, dtype, length = _read_header(file, size)
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"unknown version {version}")
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read_header(file)
+    if dtype.hasobject:
+        raise ObjectArrayError
+    length = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or length != size - file.tell():
+        raise ValueError(f"{length} bytes announced, {size - file.tell()} found")
     if length == 0:
         return np.zeros(shape, dtype)
     data = np.empty(length, np.uint8)
@@ -217,30 +199,6 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
     _check_text(data, dtype)
     array = data.view(dtype)
     return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
-
-
-def map_array(file: IO[bytes], start: int, size: int) -> np.ndarray | None:
-    """Map the array of an .npy file or member of `size` bytes that begins at `start`; None where it cannot be."""
-    file.seek(start)
-    shape, fortran, dtype, length = _read_header(file, start + size)
-    if length == 0 or fortran:
-        return None
-    return np.memmap(file, dtype, "r", file.tell(), shape)
-
-
-def _read_header(file: IO[bytes], end: int) -> tuple[tuple[int, ...], bool, np.dtype, int]:
-    """The shape, order by columns, type and bytes of an array whose header comes next and which lasts until `end`."""
-    version = np.lib.format.read_magic(file)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"unknown version {version}")
-    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read_header(file)
-    if dtype.hasobject:
-        raise ObjectArrayError
-    length = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or length != end - file.tell():
-        raise ValueError(f"{length} bytes announced, {end - file.tell()} found")
-    return shape, fortran, dtype, length
 
 
 def _check_text(data: np.ndarray, dtype: np.dtype) -> None:

@@ -41,11 +41,10 @@ def read_npz(path: Path) -> VectorTable:
                 raise EmbeddingError(f"{path}: has no array '{name}'; arrays 'vectors' and 'ids' were expected")
         layer = (archive[LAYER[0]], archive[LAYER[1]]) if all(name in archive for name in LAYER) else None
         provenance = archive["provenance"] if "provenance" in archive else np.array("{}")
-        return VectorTable(archive["vectors"], archive["ids"], parse_provenance(path, provenance), layer)
+        return VectorTable(archive["vectors"], archive["ids"], _parse_provenance(path, provenance), layer)
 
 
-def parse_provenance(path: Path, text: np.ndarray) -> dict[str, Any]:
-    """The JSON text of an array `provenance`; anything else is refused."""
+def _parse_provenance(path: Path, text: np.ndarray) -> dict[str, Any]:
     try:
         provenance = json.loads(text.item())
     except (ValueError, TypeError, RecursionError):
