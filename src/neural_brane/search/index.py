@@ -64,8 +64,8 @@ class Index:
         wanted = check_count(k)
         question = understand(target, self.ids, self.dim)
         rows = question.rows if question.rows is not None else np.empty(0, np.int64)
-        queries = question.vectors if question.vectors is not None else self._vectors(rows)
-        found, cosines = self._search(_unit(queries), min(wanted + (question.rows is not None), len(self)))
+        queries = question.vectors if question.vectors is not None else self.vectors_of(rows)
+        found, cosines = self._search(unit_rows(queries), min(wanted + (question.rows is not None), len(self)))
         kept = found != (-1 if question.rows is None else question.rows[:, None])
         best = [(row[keep][:wanted], own[keep][:wanted]) for row, own, keep in zip(found, cosines, kept, strict=True)]
         return as_answers(self.ids, [row for row, _ in best], [own for _, own in best], question.single)
@@ -85,7 +85,8 @@ class Index:
         order = np.lexsort((rows, -cosines), axis=1)
         return np.take_along_axis(rows, order, axis=1), np.take_along_axis(cosines, order, axis=1)
 
-    def _vectors(self, rows: np.ndarray) -> np.ndarray:
+    def vectors_of(self, rows: np.ndarray) -> np.ndarray:
+        """The vectors of some rows, at length 1."""
         return np.array([self.lists.reconstruct(int(row)) for row in rows], np.float32).reshape(-1, self.dim)
 
 
@@ -128,9 +129,9 @@ def build_index(
     made.cp.seed, made.cp.min_points_per_centroid = int(random.integers(1 << 30)), 1
     seen = np.sort(random.permutation(len(vectors))[: PER_CENTRE * count])
     with _threads(threads):
-        made.train(_unit(vectors[seen]))
+        made.train(unit_rows(vectors[seen]))
         for start in range(0, len(vectors), BLOCK_ROWS):
-            made.add(_unit(vectors[start : start + BLOCK_ROWS]))
+            made.add(unit_rows(vectors[start : start + BLOCK_ROWS]))
     index = Index(made, ids, provenance, 1.0, threads)
     sample = np.sort(random.permutation(len(vectors))[:SAMPLE])
     exact = nearest_rows(vectors, vectors[sample], NEAREST, threads=threads).rows
@@ -140,7 +141,7 @@ def build_index(
 
 def _choose_probes(index: Index, queries: np.ndarray, exact: np.ndarray, wanted: float) -> float:
     """Look into as few lists as find the wanted share of what exact search finds; returns the share that is found."""
-    unit = _unit(queries)
+    unit = unit_rows(queries)
     probes, share = 1, 0.0
     while True:
         index.lists.nprobe = min(probes, index.lists.nlist)
@@ -175,7 +176,7 @@ def _threads(threads: int | None) -> Iterator[None]:
         faiss.omp_set_num_threads(before)
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
     """Vectors at length 1, as float32 in one piece; zeros stay zeros."""
     double = np.asarray(vectors, np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", double, double))[:, None]

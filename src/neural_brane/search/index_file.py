@@ -28,7 +28,7 @@ from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import as_ids
 from neural_brane.io.atomic import atomic, check_target
 from neural_brane.io.npz import read_array
-from neural_brane.search.index import Index, import_faiss
+from neural_brane.search.index import Index, import_faiss, unit_rows
 
 SUFFIX = ".faiss"
 MARK = b"brane index 1\n\0\0"
@@ -44,10 +44,24 @@ class Footer(NamedTuple):
     digests: tuple[bytes, bytes, bytes]
 
 
+def check_index_target(path: str | Path) -> Path:
+    """Refuse a path that no index can be written to, before the work of building one."""
+    return check_target(path, (SUFFIX,), SUFFIX, EmbeddingError)
+
+
+def check_belongs(path: str | Path, index: Index, vectors: np.ndarray, ids: np.ndarray) -> None:
+    """Refuse an index of other nodes, or of other vectors: the first, the middle and the last are compared."""
+    rows = np.unique([0, len(ids) // 2, len(ids) - 1]) if len(ids) else np.empty(0, np.int64)
+    if not np.array_equal(index.ids, ids) or index.dim != vectors.shape[1]:
+        raise EmbeddingError(f"{path}: is an index of other nodes than these vectors have; build it again")
+    if not np.allclose(index.vectors_of(rows), unit_rows(vectors[rows]), atol=1e-5):
+        raise EmbeddingError(f"{path}: is an index of other vectors of these nodes; build it again")
+
+
 def write_index(path: str | Path, index: Index) -> None:
     """Write an index to one file, which appears when it is complete."""
     faiss = import_faiss()
-    path = check_target(path, (SUFFIX,), SUFFIX, EmbeddingError)
+    path = check_index_target(path)
     ids = BytesIO()
     np.lib.format.write_array(ids, index.ids, allow_pickle=False)
     about = {"provenance": index.provenance, "recall": index.recall, "probes": int(index.lists.nprobe)}
