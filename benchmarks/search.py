@@ -22,7 +22,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,23 +34,24 @@ from neural_brane.trainings.pool import run
 
 ASKED = 200  # nodes whose neighbours are compared
 TIMED = 20  # of them, one by one
-PER_CLUSTER = 500
+PER_CLUSTER = 1000
+LATENT = 24
 
 
 def make(task: tuple[Path, int, int]) -> None:
-    """Write clustered vectors, (path, nodes, dim): clusters of clusters, with as much noise as distance."""
+    """Write clustered vectors, (path, nodes, dim): overlapping clusters in LATENT directions, and noise in all."""
     from neural_brane.io.vectors import VectorFile
 
     path, nodes, dim = task
     random = np.random.default_rng(0)
-    groups = random.standard_normal((max(nodes // PER_CLUSTER // 20, 1), dim), np.float32)
-    centres = np.repeat(groups, 20, axis=0)
-    centres += random.standard_normal(centres.shape, np.float32)
+    centres = random.standard_normal((max(nodes // PER_CLUSTER, 1), LATENT), np.float32)
+    directions = random.standard_normal((LATENT, dim), np.float32) / np.float32(LATENT**0.5)
 
-    def blocks() -> Any:
+    def blocks() -> Iterator[np.ndarray]:
         for start in range(0, nodes, 50_000):
             rows = random.integers(0, len(centres), min(50_000, nodes - start))
-            yield centres[rows] + random.standard_normal((len(rows), dim), np.float32)
+            latent = centres[rows] + np.float32(0.7) * random.standard_normal((len(rows), LATENT), np.float32)
+            yield latent @ directions + np.float32(0.3) * random.standard_normal((len(rows), dim), np.float32)
 
     VectorFile(path).write(np.arange(nodes), blocks(), dim=dim)
 
