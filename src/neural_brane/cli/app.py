@@ -18,6 +18,7 @@ from neural_brane.cli.explore import explore
 from neural_brane.cli.inspect import inspect
 from neural_brane.cli.log import LOG, end_log
 from neural_brane.cli.methods import methods
+from neural_brane.cli.nearest import nearest
 from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.split_edges import split_edges
 from neural_brane.cli.stopping import TYPED, leave, requests_as_errors
@@ -39,6 +40,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
   brane explore vectors.npz --graph graph.txt  look at them in a browser
+  brane nearest vectors.npz 100157 --graph citeseer   which nodes are alike
   brane methods                                other ways to learn the vectors
   brane compare graph.txt --labels classes.txt which of them is best for it
   brane reproduce                              the paper's experiments, again
@@ -138,6 +140,7 @@ app.command()(inspect)
 app.command()(estimate)
 app.command()(evaluate)
 app.command()(explore)
+app.command()(nearest)
 app.command()(compare)
 app.command()(split_edges)
 app.command()(datasets)

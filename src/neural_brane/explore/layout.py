@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from neural_brane.blas import one_blas_thread
+from neural_brane.embedding import Embedding
 from neural_brane.errors import BraneError, DependencyError, EmbeddingError
 from neural_brane.graph.ids import locate
 from neural_brane.io.atomic import atomic
-from neural_brane.io.mapped import map_vectors
 from neural_brane.io.npz import open_npz, write_npz
 from neural_brane.linalg import map_threads
 from neural_brane.progress import Meter, Reporter
@@ -171,8 +171,8 @@ def digest(vectors: np.ndarray) -> str:
 
 def read_layout(path: Path, ids: np.ndarray) -> np.ndarray:
     """A map that another program made: a file of vectors of two numbers, matched by id."""
-    table = map_vectors(path)
-    if table.vectors.ndim != 2 or table.vectors.shape[1] != 2:
+    table = Embedding.load(path)
+    if table.dim != 2:
         raise EmbeddingError(
             f"{path}: a map has two numbers for each node, and this file has shape {table.vectors.shape}; "
             "give such a file, or --layout pca"

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from neural_brane.embedding import Layer
+from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.explore.layout import fit_square
 from neural_brane.explore.lift import counts_by_group, outstanding
 from neural_brane.explore.nodes import Nodes
-from neural_brane.graph.ids import locate, repeated
-from neural_brane.io.mapped import map_vectors
+from neural_brane.graph.ids import locate
 from neural_brane.search.exact import Exact
 
 BLOCK_ROWS = 65_536
@@ -133,20 +132,34 @@ def open_runs(paths: list[Path]) -> tuple[np.ndarray, list[Run]]:
     ids: np.ndarray | None = None
     runs = []
     for path, name in zip(paths, _short_names(paths), strict=True):
-        table = map_vectors(path)
-        if (twice := repeated(table.ids)) is not None:
-            raise EmbeddingError(f"{path}: id {twice!r} stands for several vectors; give each node one vector")
-        if not len(table.ids):
-            raise EmbeddingError(f"{path}: holds no vectors; there is nothing to look at")
-        vectors = np.asarray(table.vectors, np.float32)
+        found = open_vectors(path)
+        vectors = found.vectors
         if ids is None:
-            ids = table.ids
-        elif not np.array_equal(ids, table.ids):
-            vectors = vectors[_matched(paths[0], path, ids, table.ids)]
-        runs.append(Run(name, vectors, layer=Layer(*table.layer) if table.layer else None, path=path))
+            ids = found.ids
+        elif not np.array_equal(ids, found.ids):
+            vectors = vectors[_matched(paths[0], path, ids, found.ids)]
+        runs.append(Run(name, vectors, layer=found.layer, path=path))
     if ids is None:
         raise ParameterError("no file of vectors; give one, as in 'brane explore vectors.npz'")
     return ids, runs
+
+
+def open_vectors(path: Path) -> Embedding:
+    """The vectors of a file; those of an .npz file stay in it where it allows that."""
+    try:
+        found = Embedding.load(path, mmap=path.suffix == ".npz")
+    except EmbeddingError as refused:
+        if "cannot be mapped" not in str(refused):
+            raise
+        found = Embedding.load(path)
+    if not len(found) or not found.dim:
+        raise EmbeddingError(f"{path}: holds no vectors; there is nothing to look at")
+    for at in range(0, len(found), BLOCK_ROWS):
+        finite = np.isfinite(found.vectors[at : at + BLOCK_ROWS]).all(axis=1)
+        if not finite.all():
+            row = at + int(np.argmin(finite)) + 1
+            raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity; give finite numbers, or remove it")
+    return found
 
 
 def _matched(first: Path, path: Path, ids: np.ndarray, others: np.ndarray) -> np.ndarray:

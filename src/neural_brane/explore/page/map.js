@@ -54,8 +54,8 @@ export class NodeMap {
     this.listen();
     await this.colour(groups, colours);
     this.extremes = extremes(this.x, this.y);
-    this.base = this.transform().scale;
-    this.refresh();
+    this.base = this.transform().scale * this.whole;
+    this.reset();
   }
 
   listen() {
@@ -174,8 +174,13 @@ export class NodeMap {
     this.setCamera([scale, left + x, top + y]);
   }
 
+  // The renderer fits the map to the height; in a frame that is higher than wide it must be smaller still.
+  get whole() {
+    return Math.min(1, this.frame.clientWidth / this.frame.clientHeight);
+  }
+
   reset() {
-    this.setCamera([1, 0, 0]);
+    this.setCamera([this.whole, 0, 0]);
   }
 
   // Pixels from numbers of the map: there is no rotation, so four nodes at its edges tell both scales.
@@ -218,8 +223,8 @@ export class NodeMap {
         pen.lineTo(x + scale * this.x[pairs[at + 1]], y + rise * this.y[pairs[at + 1]]);
       }
       pen.strokeStyle = edge;
-      pen.globalAlpha = pairs.length > 2000 ? 0.25 : 0.7;
-      pen.lineWidth = pairs.length > 400 ? 1 : 1.5;
+      pen.globalAlpha = pairs.length > 400 ? 0.22 : 0.7;
+      pen.lineWidth = pairs.length > 400 ? 0.8 : 1.5;
       pen.stroke();
     }
     pen.globalAlpha = 1;
