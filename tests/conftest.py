@@ -23,7 +23,8 @@ if not Path("/dev/nvidiactl").exists():
 SLOW = (
     "docs/", "golden/", "kernels/gpu/", "kernels/cpu/test_step.py", "kernels/test_reference.py", "test_benchmarks.py",
     "test_wheel.py", "cli/test_compare.py", "cli/test_demo.py", "cli/test_reproduce.py", "cli/test_tune.py",
-    "comparison/test_page.py", "comparison/test_run.py", "methods/test_deepwalk.py", "methods/test_line.py",
+    "comparison/test_page.py", "comparison/test_run.py", "explore/browser/",
+    "methods/test_deepwalk.py", "methods/test_line.py",
     "methods/neural_brane/test_engines.py", "methods/neural_brane/test_published_scores.py", "reproduce/report/",
     "reproduce/test_run.py", "trainings/test_compute.py", "tune/test_search.py",
 )  # fmt: skip
@@ -103,7 +104,8 @@ def browser() -> Iterator[Any]:
     if chromium is None:
         pytest.skip("install Chromium to open pages in a browser")
     with playwright.sync_playwright() as play:
-        yield play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        drawing = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # WebGL without a graphics card
+        yield play.chromium.launch(executable_path=chromium, args=["--no-sandbox", *drawing])
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import Exact
 
 BLOCK_ROWS = 16_384
-AXES_ROWS = 262_144  # the axes are found from at most so many vectors, evenly spaced
+AXES_ROWS = 262_144  # the axes are found from at most so many vectors, drawn at random with a fixed seed
 PERPLEXITY, NEIGHBOURS = 10, 30  # kept the most true neighbours of those tried
 EARLY, LATE = 250, 500  # iterations of t-SNE, with and without exaggeration
 EVERY = 10  # iterations between two reports
@@ -35,35 +35,38 @@ FEWEST = 5  # nodes that t-SNE can arrange
 FORMAT = 1  # of the kept map; another one is made anew
 
 
-def pca(vectors: np.ndarray) -> np.ndarray:
+def pca(vectors: np.ndarray, *, sample: int = AXES_ROWS) -> np.ndarray:
     """The directions of vectors on their two principal axes: (nodes, dim) to (nodes, 2) float32, on any threads.
 
     >>> pca(np.eye(4, dtype=np.float32)).shape
     (4, 2)
     """
-    step = max(1, -(-len(vectors) // AXES_ROWS))
+    total = len(vectors)
+    rows = (
+        np.sort(np.random.default_rng(0).choice(total, sample, replace=False)) if total > sample else np.arange(total)
+    )
     sums, products = np.zeros(vectors.shape[1]), np.zeros((vectors.shape[1],) * 2)
     with one_blas_thread():
-        starts = range(0, len(vectors), BLOCK_ROWS * step)
-        for total, gram in map_threads(partial(_moments, vectors, step), starts, None):
-            sums += total
+        blocks = [rows[at : at + BLOCK_ROWS] for at in range(0, len(rows), BLOCK_ROWS)]
+        for added, gram in map_threads(partial(_moments, vectors), blocks, None):
+            sums += added
             products += gram
-        count = max(len(range(0, len(vectors), step)), 1)
+        count = max(len(rows), 1)
         mean = sums / count
         axes = np.linalg.eigh(products / count - np.outer(mean, mean))[1][:, ::-1][:, :2]
         axes *= np.where(-axes.min(axis=0) > axes.max(axis=0), -1, 1)  # one of two signs
-        points = np.zeros((len(vectors), 2), np.float32)
+        points = np.zeros((total, 2), np.float32)
         shift = (mean @ axes).astype(np.float32)
         turn = axes.astype(np.float32)
-        blocks = range(0, len(vectors), BLOCK_ROWS)
+        starts = range(0, total, BLOCK_ROWS)
         project = partial(_project, vectors, turn, shift)
-        for at, block in zip(blocks, map_threads(project, blocks, None), strict=True):
+        for at, block in zip(starts, map_threads(project, starts, None), strict=True):
             points[at : at + BLOCK_ROWS, : turn.shape[1]] = block
     return points
 
 
-def _moments(vectors: np.ndarray, step: int, start: int) -> tuple[np.ndarray, np.ndarray]:
-    unit = _directions(vectors[start : start + BLOCK_ROWS * step : step])
+def _moments(vectors: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    unit = _directions(vectors[rows])
     return unit.sum(axis=0, dtype=np.float64), (unit.T @ unit).astype(np.float64)
 
 

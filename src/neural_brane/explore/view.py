@@ -195,7 +195,7 @@ class View:
             return np.sort(self.nodes.with_attribute(self.nodes.find_attribute(name))[0])
         if kind == "label":
             classes, codes = self.nodes.classes
-            return np.flatnonzero(codes == np.flatnonzero(classes == name)[:1])
+            return np.flatnonzero(np.isin(codes, np.flatnonzero(classes == name)))
         if kind == "id":
             return self.nodes.matching(name)
         raise ParameterError(f"nodes are found by attribute, label or id, not by {kind!r}")

@@ -1,0 +1,54 @@
+"""A view of the small graph and of the standard library, and a server that runs while a test does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neural_brane.embedding import Embedding, Layer
+from neural_brane.explore.opening import lay_out, open_view
+from neural_brane.explore.server import Server
+from neural_brane.explore.view import View
+from neural_brane.graph import AttributedGraph
+
+
+@pytest.fixture
+def small_file(small_graph: AttributedGraph, tmp_path: Path) -> Path:
+    """Vectors of the small graph, with a layer, in another order than the graph's nodes."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(len(small_graph), 6)).astype(np.float32)
+    layer = Layer(rng.normal(size=(4, 6)).astype(np.float32), np.zeros(4, np.float32))
+    path = tmp_path / "small.npz"
+    Embedding(vectors, small_graph.ids[::-1].copy(), layer=layer).save(path)
+    return path
+
+
+@pytest.fixture
+def small_view(small_file: Path, small_graph: AttributedGraph) -> View:
+    """The small graph with a map by its principal axes."""
+    view = open_view([small_file], small_graph)
+    lay_out(view, "pca")
+    return view
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[View], Server]]:
+    """A function that starts a server of a view; it ends with the test."""
+    started = []
+
+    def start(view: View) -> Server:
+        server = Server(view)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        started.append((server, thread))
+        return server
+
+    yield start
+    for server, thread in started:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,142 @@
+import http.client
+import json
+
+import numpy as np
+import pytest
+
+from neural_brane.explore.server import POLICY, page_files
+
+
+def ask(server, path, *, method="GET", host=None, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    headers = {"Host": host} if host else {}
+    connection.request(method, path, body=body, headers=headers)
+    answer = connection.getresponse()
+    content = answer.read()
+    connection.close()
+    return answer, content
+
+
+@pytest.fixture
+def server(serve, small_view):
+    return serve(small_view)
+
+
+def test_the_page_and_its_files_are_served_with_a_strict_policy(server):
+    for name in ("", *page_files()):
+        answer, content = ask(server, f"/{server.token}/{name}")
+        assert answer.status == 200, name
+        assert content
+        assert answer.headers["Content-Security-Policy"] == POLICY
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert "default-src 'none'" in POLICY
+    assert "http" not in POLICY
+    assert "*" not in POLICY
+
+
+def test_it_listens_on_this_machine_alone(server):
+    assert server.server_address[0] == "127.0.0.1"
+    assert server.server_port > 1023
+    assert len(server.token) >= 32
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1", "localhost:1", "evil.example:{port}", "127.0.0.1.evil:{port}"]
+)
+def test_another_host_is_refused(server, host):
+    answer, content = ask(server, f"/{server.token}/api/about", host=host.format(port=server.server_port))
+    assert answer.status == 403
+    assert b"nodes" not in content
+
+
+def test_localhost_by_name_is_ours(server):
+    answer, _ = ask(server, f"/{server.token}/api/about", host=f"localhost:{server.server_port}")
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/api/about", "/wrong/api/about", "//api/about", "/{token}x/api/about", "/{short}/"]
+)
+def test_without_the_token_nothing_is_told(server, path):
+    path = path.format(token=server.token, short=server.token[:-1])
+    for method in ("GET", "POST"):
+        answer, content = ask(server, path, method=method, body=b"" if method == "POST" else None)
+        assert answer.status == 403
+        assert server.token.encode() not in content
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../server.py", "..%2fserver.py", "vendor/../../server.py", "/etc/passwd", "//etc/passwd", "vendor/",
+     "__init__.py", "%2e%2e/%2e%2e/errors.py", "vendor/LICENSES.txt", "index.html%00", "api/", "api/nonsense"],
+)  # fmt: skip
+def test_a_path_outside_the_page_is_refused(server, path):
+    answer, _ = ask(server, f"/{server.token}/{path}")
+    assert answer.status == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("api/card", "missing"),
+        ("api/card?row=x", "not a number"),
+        ("api/card?row=99", "there is no row 99"),
+        ("api/card?row=-1", "there is no row -1"),
+        ("api/points?run=7&layout=pca", "there is no run 7"),
+        ("api/points?run=0&layout=../x", "there is no map"),
+        ("api/column?name=attribute:golf", "no node has an attribute 'golf'"),
+        ("api/rows?kind=colour&name=x", "not by 'colour'"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_answered_with_what_is_wrong(server, path, words):
+    answer, content = ask(server, f"/{server.token}/{path}")
+    assert answer.status == 400
+    assert words in content.decode()
+    assert answer.headers["Content-Type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize(("body", "status"), [(b"abc", 400), (b"\xff" * 4, 400), (b"", 200)])
+def test_rows_that_make_no_sense_are_refused(server, body, status):
+    answer, _ = ask(server, f"/{server.token}/api/summary", method="POST", body=body)
+    assert answer.status == status
+
+
+def test_too_much_is_not_read(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection.putrequest("POST", f"/{server.token}/api/summary")
+    connection.putheader("Content-Length", str(10**12))
+    connection.endheaders()
+    assert connection.getresponse().status == 400
+    connection.close()
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE"])
+def test_other_methods_are_not_known(server, method):
+    assert ask(server, f"/{server.token}/", method=method)[0].status == 501
+
+
+def test_columns_are_binary_and_answers_are_those_of_the_view(server, small_view):
+    _, content = ask(server, f"/{server.token}/api/points?run=0&layout=pca")
+    np.testing.assert_array_equal(np.frombuffer(content, "<f4"), small_view.points(0, "pca").ravel())
+    _, content = ask(server, f"/{server.token}/api/column?name=label")
+    length = int.from_bytes(content[:4], "little")
+    assert length % 4 == 0
+    assert json.loads(content[4 : 4 + length])["names"] == ["town", "club"]
+    np.testing.assert_array_equal(np.frombuffer(content[4 + length :], "<u2"), small_view.column("label")[1])
+    rows = np.array([1, 2, 5], "<u4")
+    _, content = ask(server, f"/{server.token}/api/described", method="POST", body=rows.tobytes())
+    assert json.loads(content) == small_view.described(rows.astype(np.int64))
+    _, content = ask(server, f"/{server.token}/api/edges", method="POST", body=rows.tobytes())
+    np.testing.assert_array_equal(np.frombuffer(content, "<u4").reshape(-1, 2), small_view.edges(rows.astype(np.int64)))
+    for path in (
+        "about",
+        "card?row=3",
+        "hover?row=3",
+        "pair?one=1&other=2",
+        "search?text=a",
+        "regions?run=0&layout=pca",
+    ):
+        answer, content = ask(server, f"/{server.token}/api/{path}")
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
+        json.loads(content)
