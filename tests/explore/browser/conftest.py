@@ -58,7 +58,7 @@ class Opened:
         mouse.move(left, top)
         mouse.down()
         for x, y in ((right, top), (right, bottom), (left, bottom), (left, top + 2)):
-            mouse.move(x, y, steps=12)
+            mouse.move(x, y, steps=4)
             self.page.wait_for_timeout(20)
         mouse.up()
         if key:

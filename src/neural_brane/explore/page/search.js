@@ -9,6 +9,7 @@ export function openSearch(api, on, fail) {
   let asked = 0;
   let choices = [];
   let at = 0;
+  let shownFor = null; // the text whose matches are listed
 
   const close = () => {
     asked++;
@@ -32,6 +33,7 @@ export function openSearch(api, on, fail) {
 
   const show = (text, found) => {
     choices = [];
+    shownFor = text;
     const parts = [];
     if (found.nodes.length) {
       parts.push(el("h3", {}, found.node_total > found.nodes.length ? `Nodes (${count(found.node_total)})` : "Nodes"));
@@ -52,7 +54,7 @@ export function openSearch(api, on, fail) {
     if (choices.length) mark(0);
   };
 
-  const look = settle(async () => {
+  const look = async () => {
     const text = field.value;
     if (!text.trim()) return close();
     const mine = ++asked;
@@ -62,9 +64,15 @@ export function openSearch(api, on, fail) {
     } catch (error) {
       fail(error);
     }
-  }, 120);
+  };
 
-  field.addEventListener("input", look);
+  // Who types fast and presses Enter means what was typed, not what is still listed.
+  const enter = async () => {
+    if (list.hidden || shownFor !== field.value) await look();
+    if (!list.hidden && choices.length && shownFor === field.value) choices[at].run();
+  };
+
+  field.addEventListener("input", settle(look, 120));
   field.addEventListener("focus", () => field.value.trim() && look());
   field.addEventListener("keydown", (event) => {
     if (event.key === "Escape") {
@@ -72,7 +80,7 @@ export function openSearch(api, on, fail) {
       field.blur();
     } else if (!list.hidden && choices.length && event.key === "ArrowDown") mark(at + 1);
     else if (!list.hidden && choices.length && event.key === "ArrowUp") mark(at - 1);
-    else if (!list.hidden && choices.length && event.key === "Enter") choices[at].run();
+    else if (event.key === "Enter") enter();
     else return;
     event.preventDefault();
     event.stopPropagation();
