@@ -68,10 +68,10 @@ class Embedding:
     provenance
         What made them: method, parameters, data, version; a dict that JSON can hold.
     layer
-        What scores pairs of them, where the method has learned such a thing; .npz files keep it.
+        What scores pairs of them, where the method has learned such a thing; .npz and .h5ad files keep it.
     made_from
         Where a method made vectors for nodes that it had not learned from: "known", "attributes", "links",
-        "attributes and links" or "nothing" for each node. Files do not keep it.
+        "attributes and links" or "nothing" for each node. .npz, .h5ad and .parquet files keep it.
 
     Examples
     --------
@@ -175,9 +175,13 @@ class Embedding:
         return self.layer.score(self.vectors, find_pairs(self.ids, pairs))
 
     def save(self, path: str | Path) -> None:
-        """Write to `path`: .npz (keeps everything), .txt or .w2v (word2vec text), .tsv, .csv or .parquet."""
+        """Write to `path`, in the format that its suffix says; .npz keeps everything.
+
+        `neural_brane.io.vectors` lists the formats, with what each of them keeps.
+        """
         blocks = [self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self), BLOCK_ROWS)]
-        VectorFile(path).write(self.ids, blocks, dim=self.dim, provenance=self.provenance, layer=self.layer)
+        known: dict[str, Any] = {"provenance": self.provenance, "layer": self.layer, "made_from": self.made_from}
+        VectorFile(path).write(self.ids, blocks, dim=self.dim, **known)
 
     @classmethod
     def load(cls, path: str | Path, ids: str | Path | None = None) -> Self:
@@ -187,7 +191,7 @@ class Embedding:
         """
         table = read_vectors(path, ids=ids)
         try:
-            return cls(*table[:3], layer=Layer(*table.layer) if table.layer else None)
+            return cls(*table[:3], layer=Layer(*table.layer) if table.layer else None, made_from=table.made_from)
         except EmbeddingError as error:
             raise EmbeddingError(f"{path}: {error}") from None
 

@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from neural_brane.cli.compare import compare
 from neural_brane.cli.console import echo
+from neural_brane.cli.convert import convert
 from neural_brane.cli.datasets import datasets
 from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
@@ -37,6 +38,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane inspect edges.csv --nodes people.csv   how your files would be read
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
+  brane convert vectors.npz -o vectors.parquet the vectors in another format
   brane methods                                other ways to learn the vectors
   brane compare graph.txt --labels classes.txt which of them is best for it
   brane reproduce                              the paper's experiments, again
@@ -63,12 +65,18 @@ Learn one vector per node of a graph, from its links and its attributes.
 \b
 [bold]Files vectors are written to[/bold]
   .npz            arrays vectors, ids and provenance
-  .txt .w2v       word2vec text: first line 'nodes dim', then 'id v1 v2 …'
+  .parquet        columns id and vector, an array; a name that ends in
+                  .columns.parquet asks for columns id, d0, d1, …
+  .h5ad           AnnData: X, names of obs (needs h5py)
+  .txt .w2v       word2vec text: first line 'nodes dim', then 'id v1 v2 …';
+                  .vec and .emb are the same
+  .bin            word2vec binary
   .tsv .csv       header 'id d0 d1 …', then one node per line, by tabs
                   or by commas
-  .parquet        columns id, d0, d1, …
-                  'brane evaluate' also reads .vec .emb (word2vec text),
-                  .bin (word2vec binary) and .npy (with --ids)
+  .npy            one array; its ids, one on each line, in NAME.ids.txt
+  .pgvector       PostgreSQL's COPY: 'id<TAB>[v1,v2,…]'
+  .projector      a folder for TensorBoard's projector
+                  All of them are read too.
 """
 
 
@@ -135,6 +143,7 @@ app.command()(embed)
 app.command()(inspect)
 app.command()(estimate)
 app.command()(evaluate)
+app.command()(convert)
 app.command()(compare)
 app.command()(split_edges)
 app.command()(datasets)

@@ -22,7 +22,7 @@ class Task(StrEnum):
 
 File = Annotated[
     Path,
-    Argument(help="Vectors: .npz, .txt .w2v .vec .emb (word2vec text), .bin (binary), .tsv, .csv, .parquet or .npy."),
+    Argument(help="Vectors, in any format that 'brane --help' lists."),
 ]
 Tasks = Annotated[
     list[Task] | None,

@@ -23,7 +23,12 @@ def parameter(name: str) -> Any:
 Source = Annotated[str, Argument(help="A dataset's name (see 'brane datasets') or a graph file.")]
 Output = Annotated[
     Path,
-    Option("--output", "-o", help="File to write: .npz, .txt or .w2v (word2vec text), .tsv, .csv or .parquet."),
+    Option(
+        "--output",
+        "-o",
+        help="File to write: .npz, .parquet, .h5ad, .csv, .tsv, .txt or .w2v (word2vec text), .bin (binary), .npy, "
+        ".pgvector or .projector; 'brane --help' tells what is in each.",
+    ),
 ]
 Log = Annotated[Path | None, Option(help="File to add progress and errors to.")]
 Method = Annotated[str, Option(help="How to learn the vectors; 'brane methods' lists them.")]
