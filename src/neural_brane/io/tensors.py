@@ -236,14 +236,10 @@ def _check_kind(path: Path, told: Mapping[str, Any], kind: Kind) -> None:
 
 def _in_order(entries: Mapping[str, Any]) -> dict[str, Any]:
     """The entries in the order of their bytes; other programs may list them in any order."""
-
-    def place(entry: Any) -> tuple[int, ...]:
-        try:
-            return tuple(int(at) for at in entry["data_offsets"])
-        except (KeyError, TypeError, ValueError):
-            return ()  # `_layout` says what is wrong with it
-
-    return dict(sorted(entries.items(), key=lambda item: place(item[1])))
+    try:
+        return dict(sorted(entries.items(), key=lambda item: [int(at) for at in item[1]["data_offsets"]]))
+    except (KeyError, TypeError, ValueError):
+        return dict(entries)  # `_layout` says what is wrong with it
 
 
 def _layout(path: Path, file: BinaryIO, entries: Mapping[str, Any], kind: Kind) -> list[Entry]:
