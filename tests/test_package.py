@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "graph": {"errors", "forks", "writers"},
     "io": {"errors", "forks", "graph", "memory"},
     "embedding": {"blas", "errors", "graph", "io"},
-    "checkpoint": {"__version__", "errors", "io.atomic"},
+    "checkpoint": {"__version__", "errors", "io.atomic", "io.tensors"},
     "datasets": {"errors", "graph", "io", "memory"},
     "kernels": {"blas", "compiling", "errors"},
     "sampling": {"compiling", "errors"},
