@@ -68,10 +68,11 @@ class Embedding:
     provenance
         What made them: method, parameters, data, version; a dict that JSON can hold.
     layer
-        What scores pairs of them, where the method has learned such a thing; .npz and .h5ad files keep it.
+        What scores pairs of them, where the method has learned such a thing; .npz, .safetensors and .h5ad files keep
+        it.
     made_from
         Where a method made vectors for nodes that it had not learned from: "known", "attributes", "links",
-        "attributes and links" or "nothing" for each node. .npz, .h5ad and .parquet files keep it.
+        "attributes and links" or "nothing" for each node. .npz, .safetensors, .h5ad and .parquet files do.
 
     Examples
     --------

@@ -39,7 +39,15 @@ def write_vectors(path: Path) -> None:
 
 
 @pytest.fixture(
-    params=["vectors.npz", "vectors.parquet", "vectors.columns.parquet", "vectors.h5ad", "graph.npz", "compressed.npz"]
+    params=[
+        "vectors.npz",
+        "vectors.parquet",
+        "vectors.columns.parquet",
+        "vectors.safetensors",
+        "vectors.h5ad",
+        "graph.npz",
+        "compressed.npz",
+    ]
 )
 def whole(request, small_graph, tmp_path) -> tuple[Path, Callable[[Path], Any]]:
     """A sound file, and the function that reads it."""

@@ -33,7 +33,17 @@ WITH_LINES = {
     "controls": ["\x1b[2J", "\x01x", "\x7f", "a\x1cb", "\t\n"],
 }
 # How much of it a format takes; of the rest, some is held and some refused, and none is changed.
-HOLD = {".npz": 3, ".parquet": 3, ".columns.parquet": 3, ".h5ad": 3, ".csv": 3, ".pgvector": 3, ".tsv": 2, ".npy": 2}
+HOLD = {
+    ".npz": 3,
+    ".parquet": 3,
+    ".columns.parquet": 3,
+    ".safetensors": 3,
+    ".h5ad": 3,
+    ".csv": 3,
+    ".pgvector": 3,
+    ".tsv": 2,
+    ".npy": 2,
+}
 HOLD |= {".projector": 2, ".txt": 1, ".w2v": 1, ".vec": 1, ".emb": 1, ".bin": 1}
 CASES = [
     (suffix, name, ids)

@@ -67,6 +67,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   .npz            arrays vectors, ids and provenance
   .parquet        columns id and vector, an array; a name that ends in
                   .columns.parquet asks for columns id, d0, d1, …
+  .safetensors    tensors embeddings and ids
   .h5ad           AnnData: X, names of obs (needs h5py)
   .txt .w2v       word2vec text: first line 'nodes dim', then 'id v1 v2 …';
                   .vec and .emb are the same

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
@@ -33,17 +33,17 @@ def convert(
     from neural_brane.io.atomic import check_distinct
 
     file = VectorFile(output)
-    check_distinct({"--output": output}, {"VECTORS": vectors, "--ids": ids})
+    inputs = {"VECTORS": vectors, "--ids": ids}
+    for one in file.files:
+        check_distinct({"--output": one}, inputs)
     found = Embedding.load(vectors, ids)
     file.check_ids(found.ids)
     file.check_size(found.ids, found.dim)
     blocks = [found.vectors[at : at + BLOCK_ROWS] for at in range(0, len(found), BLOCK_ROWS)]
-    known = (found.provenance, found.layer, found.made_from)
-    file.write(
-        found.ids, blocks, dim=found.dim, provenance=found.provenance, layer=found.layer, made_from=found.made_from
-    )
+    known: dict[str, Any] = {"provenance": found.provenance, "layer": found.layer, "made_from": found.made_from}
+    file.write(found.ids, blocks, dim=found.dim, **known)
     echo(f"wrote {len(found):,} x {found.dim} vectors to {output}")
-    if lost := file.lost(*known):
+    if lost := file.lost(**known):
         echo(f"not kept, for want of a place in this format: {', '.join(lost)}; .npz keeps everything", err=True)
     if usage := file.usage(found.ids, found.dim):
         echo(usage)

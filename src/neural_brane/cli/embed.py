@@ -92,7 +92,9 @@ def embed(
         train(model, graph)
         file.write(graph.ids, model.blocks, dim=model.dim, provenance=model.provenance(), layer=model.layer_)
     seconds = time.perf_counter() - start
-    echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(output)}) in {seconds:.1f} s")
+    echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(*file.files)}) in {seconds:.1f} s")
+    if usage := file.usage(graph.ids, model.dim):
+        echo(usage)
 
 
 def train(model: Embedder, graph: AttributedGraph) -> Any:
@@ -103,9 +105,9 @@ def train(model: Embedder, graph: AttributedGraph) -> Any:
         return model.set_params(progress=report).fit(graph)
 
 
-def size(path: Path) -> str:
-    """A file's size for people."""
-    number = float(path.stat().st_size)
+def size(*paths: Path) -> str:
+    """The size of files for people."""
+    number = float(sum(path.stat().st_size for path in paths))
     for unit in ("bytes", "kB", "MB"):
         if number < 1000:
             return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"

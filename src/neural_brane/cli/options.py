@@ -26,8 +26,8 @@ Output = Annotated[
     Option(
         "--output",
         "-o",
-        help="File to write: .npz, .parquet, .h5ad, .csv, .tsv, .txt or .w2v (word2vec text), .bin (binary), .npy, "
-        ".pgvector or .projector; 'brane --help' tells what is in each.",
+        help="File to write: .npz, .parquet, .safetensors, .h5ad, .csv, .tsv, .txt or .w2v (word2vec text), .bin "
+        "(binary), .npy, .pgvector or .projector; 'brane --help' tells what is in each.",
     ),
 ]
 Log = Annotated[Path | None, Option(help="File to add progress and errors to.")]

@@ -29,7 +29,17 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHOWN = 5  # rows, and examples
-VECTORS = (".w2v", ".vec", ".emb", ".bin", ".npy", ".h5ad", ".pgvector", ".projector")  # names that only vectors have
+VECTORS = (
+    ".w2v",
+    ".vec",
+    ".emb",
+    ".bin",
+    ".npy",
+    ".safetensors",
+    ".h5ad",
+    ".pgvector",
+    ".projector",
+)  # names that only vectors have
 
 
 @dataclass(slots=True)

@@ -28,12 +28,7 @@ DTYPES = {
 }  # fmt: skip
 CODES = {np.dtype(kind): code for code, kind in DTYPES.items()}
 BLOCK_BYTES = 1 << 22  # hashed, read or written at a time
-TOLD = {
-    "checksum",
-    "format",
-    "about",
-    "state",
-}  # a header of ours has one of these at least; the first format had state
+TOLD = {"checksum", "format", "about", "state"}  # a header of ours has one at least; the first format had state
 
 Arrays = dict[str, np.ndarray]
 
@@ -83,9 +78,7 @@ class Listed(NamedTuple):
 
 def write(path: str | Path, kind: Kind, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Write a file that appears whole or not at all; `about` is anything that JSON can hold."""
-    marked = {} if kind.mark is None else {"kind": kind.mark}
-    told = {"checksum": "0" * DIGITS, **marked, "format": kind.format, "about": json.dumps(about, allow_nan=False)}
-    head = memoryview(_header(told, arrays))
+    head = memoryview(header_of(kind, about, arrays))
     checksum = hashlib.sha256()
     with atomic(path) as draft, open(draft, "wb") as file:
         for part in (head, *(_bytes_of(array) for array in arrays.values())):
@@ -182,6 +175,13 @@ def _open_any(path: Path, file: BinaryIO, kind: Kind) -> tuple[dict[str, Any], l
     entries = _parse_any(path, _read_header(path, file, kind)[1], kind)
     metadata = entries.pop("__metadata__", {})
     return metadata, list(entries), _layout(path, file, _in_order(entries), kind)
+
+
+def header_of(kind: Kind, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """All that stands before the arrays, of which only kinds and shapes count; the checksum's digits are zeros."""
+    marked = {} if kind.mark is None else {"kind": kind.mark}
+    told = {"checksum": "0" * DIGITS, **marked, "format": kind.format, "about": json.dumps(about, allow_nan=False)}
+    return _header(told, arrays)
 
 
 def _header(told: dict[str, str], arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -13,6 +13,7 @@ from neural_brane.io.vector_h5ad import import_h5py, read_h5ad, write_h5ad
 from neural_brane.io.vector_parquet import read_parquet, write_columns, write_parquet
 from neural_brane.io.vector_pgvector import load_lines, read_pgvector, write_pgvector
 from neural_brane.io.vector_projector import projector_files, read_projector, write_projector
+from neural_brane.io.vector_safetensors import read_safetensors, write_safetensors
 from neural_brane.io.vector_table import VectorTable
 from neural_brane.io.vector_text import (
     read_csv,
@@ -75,6 +76,7 @@ FORMATS: dict[str, VectorFormat] = {
     ".npz": VectorFormat(read_npz, write_npz, ALL, number_bytes=4),
     ".parquet": VectorFormat(read_parquet, write_parquet, frozenset((PROVENANCE, MADE_FROM)), number_bytes=5),
     ".columns.parquet": VectorFormat(read_parquet, write_columns, frozenset((PROVENANCE,)), number_bytes=4),
+    ".safetensors": VectorFormat(read_safetensors, write_safetensors, ALL, number_bytes=4),
     ".h5ad": VectorFormat(
         read_h5ad,
         write_h5ad,
@@ -119,8 +121,8 @@ FORMATS: dict[str, VectorFormat] = {
     ),
 }
 NAMES = (
-    ".npz, .parquet, .h5ad, .csv, .tsv, .txt .w2v .vec .emb (word2vec text), .bin (word2vec binary), .npy, .pgvector "
-    "or .projector"
+    ".npz, .parquet, .safetensors, .h5ad, .csv, .tsv, .txt .w2v .vec .emb (word2vec text), .bin (word2vec binary), "
+    ".npy, .pgvector or .projector"
 )
 
 

@@ -6,6 +6,7 @@ suffix                       what a line, a member or a file is                 
 ``.npz``                     arrays ``vectors``, ``ids``, ``provenance`` (JSON text)          yes         yes
 ``.parquet``                 columns ``id`` and ``vector``, an array of ``dim`` float32       yes         yes
 ``.columns.parquet``         columns ``id d0 d1 …``                                           yes         yes
+``.safetensors``             tensors ``embeddings`` and ``ids`` (strings as JSON)             yes         yes
 ``.h5ad``                    AnnData's HDF5: ``X``, names of ``obs``, ``uns``                 yes         yes
 ``.txt .w2v .vec .emb``      word2vec text: ``nodes dim``, then ``id v1 v2 …``                no          no
 ``.bin``                     word2vec binary: ``nodes dim``, then id, space, float32          no          no
