@@ -75,7 +75,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   .tsv .csv       header 'id d0 d1 …', then one node per line, by tabs
                   or by commas
   .npy            one array; its ids, one on each line, in NAME.ids.txt
-  .pgvector       PostgreSQL's COPY: 'id<TAB>[v1,v2,…]'
+  .pgvector       a file that PostgreSQL's COPY reads, for pgvector
   .projector      a folder for TensorBoard's projector
                   All of them are read too.
 """
