@@ -46,7 +46,7 @@ MAY_IMPORT = {
         "progress",
         "sampling",
     },
-    "evaluate": {"blas", "embedding", "errors", "graph", "io.atomic", "io.npz", "progress"},
+    "evaluate": {"blas", "embedding", "errors", "graph", "io.atomic", "io.npz", "progress", "search"},
     "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling"},
     "plot": {"embedding", "errors", "evaluate", "io.atomic"},
     "trainings": {
