@@ -7,6 +7,9 @@ from scipy import sparse
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate import retrieve
+from neural_brane.evaluate.retrieve import find_hits
+from neural_brane.graph.multilabels import MultiLabels
+from neural_brane.progress import Meter
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +64,7 @@ def test_nodes_that_share_one_of_several_labels_are_alike(clouds):
 
 
 def test_a_planted_answer():
-    vectors = np.array([[1, 0.0], [1, 0.1], [1, 0.2], [0, 1.0], [0.1, 1]])
+    vectors = np.array([[1, 0.0], [1, 0.05], [1, 0.2], [0, 1.0], [0.1, 1]])
     found = retrieve(vectors, ["x", "x", "y", "y", "y"], k=1).at(1)
     assert found.precision == pytest.approx(4 / 5)  # the third node's nearest is of another class
     assert found.recall == pytest.approx((1 + 1 + 0 + 1 / 2 + 1 / 2) / 5)
@@ -84,11 +87,13 @@ def test_a_sample_of_queries_depends_on_the_seed_alone(clouds):
     assert retrieve(vectors, labels, k=3, queries=None) == retrieve(vectors, labels, k=3)
 
 
-def test_small_blocks_change_nothing(clouds, monkeypatch):
-    whole = retrieve(*clouds, k=3)
-    monkeypatch.setattr("neural_brane.evaluate.retrieve.BLOCK_ENTRIES", 500)
-    seen = []
-    assert retrieve(*clouds, k=3, progress=seen.append) == whole
+def test_small_blocks_change_nothing_and_every_query_is_counted(clouds):
+    vectors, labels = clouds
+    known, seen = MultiLabels.of([[one] for one in labels]), []
+    whole = find_hits(vectors, known, np.arange(60), 3, Meter(None, 60, "queries"))
+    parts = find_hits(vectors, known, np.arange(60), 3, Meter(seen.append, 60, "queries"), block_entries=500)
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_array_equal(one, other)
     assert (seen[-1].done, seen[-1].unit) == (60, "queries")
 
 

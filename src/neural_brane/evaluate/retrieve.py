@@ -114,7 +114,7 @@ def retrieve(
         raise EmbeddingError(f"{len(known.names)} class(es) among the labels; at least two are needed to tell apart")
     lengths = _lengths(k, len(table))
     asked = _sample(len(table), queries, seed)
-    found, relevant = _hits(table, known, asked, lengths[-1], Meter(progress, len(asked), "queries"))
+    found, relevant = find_hits(table, known, asked, lengths[-1], Meter(progress, len(asked), "queries"))
     findable = relevant > 0
     if not findable.any():
         raise EmbeddingError("no node asked for shares its class with another: there is nothing to find")
@@ -158,15 +158,21 @@ def _sample(nodes: int, queries: int | None, seed: int) -> np.ndarray:
     return np.sort(np.random.default_rng(seed).choice(nodes, queries, replace=False))
 
 
-def _hits(
-    table: np.ndarray, known: MultiLabels, asked: np.ndarray, k: int, meter: Meter
+def find_hits(
+    table: np.ndarray,
+    known: MultiLabels,
+    asked: np.ndarray,
+    k: int,
+    meter: Meter,
+    *,
+    block_entries: int = BLOCK_ENTRIES,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Whether each place of each list is a hit, (queries, k) bool, and how many nodes could be hit, (queries,)."""
     members = known.members.astype(np.int32)
     search, single = Exact(table), bool((known.counts == 1).all())
     sizes = np.bincount(members.indices, minlength=len(known.names))
     found, relevant = np.zeros((len(asked), k), dtype=bool), np.empty(len(asked), dtype=np.int64)
-    block = max(1, BLOCK_ENTRIES // max(len(table), k))
+    block = max(1, block_entries // max(len(table), k))
     for at in range(0, len(asked), block):
         rows = asked[at : at + block]
         nearest = search.nearest(table[rows], k, rows).rows
