@@ -177,8 +177,7 @@ def _check(task: Task, graph: AttributedGraph, labels: Targets | None) -> None:
         classify_several(blank, labels, train=[SHARE], splits=1)
     if task.name == "regress":
         regress(blank, labels, train=[SHARE], splits=1)
-    if task.name == "retrieve":
-        if (count := _labelled(graph, labels)) <= LENGTH:
-            raise GraphError(f"task 'retrieve' needs more than {LENGTH} labelled nodes, and there are {count}")
+    if task.name == "retrieve" and (count := _labelled(graph, labels)) <= LENGTH:
+        raise GraphError(f"task 'retrieve' needs more than {LENGTH} labelled nodes, and there are {count}")
     if task.name == "link":
         hold_out_edges(graph, share=HELD_OUT)
