@@ -1,0 +1,1 @@
+"""The nearest nodes by cosine: `exact` looks at every vector."""

@@ -1,0 +1,231 @@
+"""Exact search: the rows whose vectors point most nearly the same way as a query's, by looking at all of them.
+
+A block of rows is compared with all queries in float32, which is quick and leaves out nearly all rows. Those that could
+still be among the best, given the error of float32, are compared again in float64. So answers depend neither on the
+number of threads nor on which queries are asked together.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from neural_brane.blas import one_blas_thread
+from neural_brane.errors import ParameterError
+
+BLOCK_ROWS = 8192  # compared at a time: they fit the cache
+BLOCK_QUERIES = 128  # asked at a time
+BLOCK_PAIRS = 16_384  # compared in float64 at a time
+SHORTEST, LONGEST = 1e-30, 1e30  # lengths between which float32 divides with its full precision
+
+
+class Best(NamedTuple):
+    """The best rows of each query so far, best first; row -1 and cosine -inf where there are fewer."""
+
+    rows: np.ndarray  # (queries, k) int64
+    cosines: np.ndarray  # (queries, k) float32
+
+
+def nearest_rows(
+    vectors: np.ndarray,
+    queries: np.ndarray,
+    k: int,
+    exclude: np.ndarray | None = None,
+    *,
+    center: np.ndarray | None = None,
+    threads: int | None = None,
+) -> Best:
+    """The `k` rows of `vectors` with the highest cosine with each query, best first, and these cosines.
+
+    Equal cosines are in the order of rows. A vector of zeros has cosine 0 with any other, one with NaN or infinity has
+    none and is never found.
+
+    Parameters
+    ----------
+    vectors
+        (nodes, dim) array; one that is memory-mapped is read block by block and never copied as a whole.
+    queries
+        (queries, dim) array.
+    k
+        How many rows; of fewer nodes, all are given.
+    exclude
+        (queries,) a row that each query leaves out, such as its own; -1 for none.
+    center
+        (dim,) vector to subtract from vectors and queries, such as their mean.
+    threads
+        Cores to use, all of them by default; they change no bit.
+
+    Returns
+    -------
+    rows, cosines
+        (queries, k) int64 and float32. Row -1 where a query has fewer than others, because it leaves one out.
+
+    Examples
+    --------
+    >>> rows, cosines = nearest_rows(np.array([[1, 0], [3, 3], [0, 1]]), np.array([[2, 0]]), 2)
+    >>> rows.tolist(), cosines.round(2).tolist()
+    ([[0, 1]], [[1.0, 0.7099999785423279]])
+    """
+    return Exact(vectors, center=center, threads=threads).nearest(queries, k, exclude)
+
+
+class Exact:
+    """Exact search among vectors that do not change: their lengths are computed once, by the first search.
+
+    Parameters are those of `nearest_rows`.
+
+    >>> search = Exact(np.eye(3))
+    >>> search.nearest(np.array([[1, 2, 0]]), k=2).rows.tolist()
+    [[1, 0]]
+    """
+
+    def __init__(self, vectors: np.ndarray, *, center: np.ndarray | None = None, threads: int | None = None):
+        self.vectors = np.asarray(vectors)  # of a memory-mapped array a view
+        self.center = None if center is None else np.asarray(center, dtype=np.float32)
+        self.threads = threads
+        self._inverse: np.ndarray | None = None  # one over the lengths, float32
+        # A sum of float32 errs by at most one rounding, 2⁻²⁴, per term; a length's square is such a sum too.
+        self._margin = np.float32((self.vectors.shape[1] + 16) * 2.0**-23)
+
+    def nearest(self, queries: np.ndarray, k: int, exclude: np.ndarray | None = None) -> Best:
+        """The `k` nearest rows of each query, as `nearest_rows` gives them."""
+        queries = self._shift(np.asarray(queries))
+        if queries.ndim != 2 or queries.shape[1] != self.vectors.shape[1]:
+            raise ParameterError(
+                f"queries have shape {queries.shape}; give a table (queries, {self.vectors.shape[1]}), "
+                "as wide as the vectors"
+            )
+        left_out = np.full(len(queries), -1) if exclude is None else np.asarray(exclude)
+        if left_out.shape != (len(queries),):
+            raise ParameterError(f"exclude has shape {left_out.shape}; give one row for each of {len(queries)} queries")
+        wanted = min(k, len(self.vectors))
+        parts = [
+            self._ask(queries[at : at + BLOCK_QUERIES], wanted, left_out[at : at + BLOCK_QUERIES])
+            for at in range(0, len(queries), BLOCK_QUERIES)
+        ]
+        best = _joined(parts, wanted)
+        filled = int((best.rows >= 0).sum(axis=1).max(initial=0))
+        return Best(best.rows[:, :filled], best.cosines[:, :filled])
+
+    def _ask(self, queries: np.ndarray, k: int, exclude: np.ndarray) -> Best:
+        """Search all blocks, some on each thread, for at most BLOCK_QUERIES queries."""
+        starts = range(0, len(self.vectors), BLOCK_ROWS)
+        workers = max(1, min(self.threads or os.cpu_count() or 1, len(starts) // 2))
+        inverse = np.empty(len(self.vectors), np.float32) if self._inverse is None else self._inverse
+        unit = _unit(queries)
+
+        def search(worker: int) -> Best:
+            best = _nothing(len(queries), k)
+            for start in starts[len(starts) * worker // workers : len(starts) * (worker + 1) // workers]:
+                best = self._search_block(start, inverse, unit, best, exclude)
+            return best
+
+        if workers == 1:
+            best = search(0)
+        else:
+            with one_blas_thread(), ThreadPoolExecutor(workers) as pool:  # each of ours would start as many of BLAS
+                best = _merged(list(pool.map(search, range(workers))), k)
+        self._inverse = inverse
+        return best
+
+    def _search_block(self, start: int, inverse: np.ndarray, unit: np.ndarray, best: Best, exclude: np.ndarray) -> Best:
+        """What is best after one more block of rows."""
+        block = self._shift(self.vectors[start : start + BLOCK_ROWS])
+        span = slice(start, start + len(block))
+        if self._inverse is None:
+            inverse[span] = _inverse_lengths(block)
+        with np.errstate(all="ignore"):  # what is not finite here is looked at again in float64
+            single = unit.astype(np.float32)
+            rough = single @ block.T if len(unit) > 1 else (block @ single[0])[None]
+            rough *= inverse[span]
+        inside = np.flatnonzero((exclude >= start) & (exclude < span.stop))
+        rough[inside, exclude[inside] - start] = -np.inf
+        k = best.rows.shape[1]
+        floor = best.cosines[:, -1:] - self._margin
+        if k < len(block) and np.isneginf(floor).any():
+            known = np.nan_to_num(rough, nan=-np.inf)  # partition would count NaN among the best
+            floor = np.maximum(floor, np.partition(known, -k, axis=1)[:, -k, None] - 2 * self._margin)
+        asked, rows = np.nonzero(~(rough < floor))  # NaN stays in
+        kept = rows + start != exclude[asked]
+        asked, rows = asked[kept], rows[kept]
+        if not len(rows):
+            return best
+        return _with_candidates(best, asked, rows + start, _cosines(block, rows, unit, asked))
+
+    def _shift(self, vectors: np.ndarray) -> np.ndarray:
+        """Vectors as float32, with the centre subtracted: by definition in float32, whichever way they are compared."""
+        single = np.ascontiguousarray(vectors, dtype=np.float32)
+        return single if self.center is None else single - self.center
+
+
+def cosines_of_pairs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The cosine of each row with the row of the other table at its place; float32, 0 where a vector is zero.
+
+    >>> cosines_of_pairs(np.array([[1, 0], [1, 1]]), np.array([[0, 2], [3, 3]])).tolist()
+    [0.0, 1.0]
+    """
+    one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", one, one)) * np.sqrt(np.einsum("ij,ij->i", other, other))
+    products = np.einsum("ij,ij->i", one, other)
+    with np.errstate(invalid="ignore"):  # infinity by infinity is NaN, which is never among the best
+        cosines = np.divide(products, lengths, out=np.zeros_like(lengths), where=lengths != 0)
+    return np.clip(cosines, -1, 1).astype(np.float32)
+
+
+def _cosines(block: np.ndarray, rows: np.ndarray, unit: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """The cosines of rows of a block with the queries that they are candidates for."""
+    spans = [slice(at, at + BLOCK_PAIRS) for at in range(0, len(rows), BLOCK_PAIRS)]
+    return np.concatenate([cosines_of_pairs(block[rows[span]], unit[asked[span]]) for span in spans])
+
+
+def _unit(queries: np.ndarray) -> np.ndarray:
+    """Queries at length 1, in float64; zeros stay zeros."""
+    double = queries.astype(np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", double, double))[:, None]
+    return np.divide(double, lengths, out=double, where=lengths != 0)
+
+
+def _inverse_lengths(block: np.ndarray) -> np.ndarray:
+    """One over the length of each row, 0 for zeros; NaN where float32 cannot tell, which makes the row a candidate."""
+    with np.errstate(all="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", block, block))
+        inverse = 1 / lengths
+    usual = (lengths > SHORTEST) & (lengths < LONGEST)
+    if not usual.all():
+        odd = np.flatnonzero(~usual)
+        inverse[odd] = np.where(block[odd].any(axis=1), np.nan, 0)
+    return inverse
+
+
+def _nothing(queries: int, k: int) -> Best:
+    return Best(np.full((queries, k), -1), np.full((queries, k), -np.inf, np.float32))
+
+
+def _with_candidates(best: Best, asked: np.ndarray, rows: np.ndarray, cosines: np.ndarray) -> Best:
+    """The best of what was found before and of candidates: each a query, a row and their cosine."""
+    queries, k = best.rows.shape
+    asked = np.concatenate([np.repeat(np.arange(queries), k), asked])
+    rows = np.concatenate([best.rows.ravel(), rows])
+    cosines = np.concatenate([best.cosines.ravel(), cosines])
+    order = np.lexsort((rows, -cosines, asked))
+    first = np.searchsorted(asked[order], np.arange(queries))
+    chosen = order[first[:, None] + np.arange(k)]
+    return Best(rows[chosen], cosines[chosen])
+
+
+def _merged(parts: list[Best], k: int) -> Best:
+    """The best of what several threads found for the same queries."""
+    rows = np.concatenate([part.rows for part in parts], axis=1)
+    cosines = np.concatenate([part.cosines for part in parts], axis=1)
+    asked = np.repeat(np.arange(len(rows)), rows.shape[1])
+    return _with_candidates(_nothing(len(rows), k), asked, rows.ravel(), cosines.ravel())
+
+
+def _joined(parts: list[Best], k: int) -> Best:
+    """What was found for several lots of queries, one after another."""
+    if not parts:
+        return _nothing(0, k)
+    return Best(np.concatenate([part.rows for part in parts]), np.concatenate([part.cosines for part in parts]))
