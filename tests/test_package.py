@@ -47,6 +47,7 @@ MAY_IMPORT = {
         "writers",
     },
     "models": {"__version__", "embedding", "errors", "graph", "io", "kernels", "methods"},
+    "contents": {"errors", "io"},
     "evaluate": {"blas", "embedding", "errors", "graph", "io.atomic", "io.npz", "progress"},
     "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling"},
     "plot": {"embedding", "errors", "evaluate", "io.atomic"},
