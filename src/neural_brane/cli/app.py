@@ -15,6 +15,7 @@ from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
 from neural_brane.cli.estimate import estimate
 from neural_brane.cli.evaluate import evaluate
+from neural_brane.cli.info import info
 from neural_brane.cli.inspect import inspect
 from neural_brane.cli.log import LOG, end_log
 from neural_brane.cli.methods import methods
@@ -36,6 +37,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane embed graph.txt --attributes words.txt -o vectors.tsv
   brane embed edges.csv --nodes people.csv -o vectors.parquet
   brane inspect edges.csv --nodes people.csv   how your files would be read
+  brane info m.brane                           what is inside a file of ours
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
   brane convert vectors.npz -o vectors.parquet the vectors in another format
@@ -142,6 +144,7 @@ app = typer.Typer(
 )
 app.command()(embed)
 app.command()(inspect)
+app.command()(info)
 app.command()(estimate)
 app.command()(evaluate)
 app.command()(convert)
