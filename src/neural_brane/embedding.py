@@ -168,7 +168,8 @@ class Embedding:
     def index(self, **options: Any) -> Index:
         """An index that finds nearly all of the nearest nodes without looking at every vector; needs faiss.
 
-        `neural_brane.search.Index` lists the options: seed, recall, threads and others.
+        `recall` (0.98) is the share of the ten nearest to be found, `seed` (0) is of its k-means, `threads` the
+        cores to use (all), `lists` how many lists vectors are put in (about twice the root of their number).
         """
         from neural_brane.search.index import build_index
 

@@ -38,7 +38,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane inspect edges.csv --nodes people.csv   how your files would be read
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
-  brane nearest vectors.npz 100157 --graph citeseer   which nodes are alike
+  brane nearest vectors.npz 100157             the nodes most like one
   brane methods                                other ways to learn the vectors
   brane compare graph.txt --labels classes.txt which of them is best for it
   brane reproduce                              the paper's experiments, again
