@@ -1,8 +1,10 @@
+import mmap
+
 import numpy as np
 import pytest
 
-from neural_brane.embedding import Embedding
-from neural_brane.errors import EmbeddingError
+from neural_brane.embedding import Embedding, Layer
+from neural_brane.errors import EmbeddingError, ParameterError
 
 
 @pytest.fixture
@@ -106,9 +108,11 @@ def test_a_number_of_neighbours_that_makes_no_sense_is_refused(small, k):
         ("gone", r"no node 'gone' here; ids are strings, such as 'a'"),
         ([float("nan"), 1], "the vector holds NaN or infinity"),
         ([1, float("inf")], "the vector holds NaN or infinity"),
-        (float("nan"), r"a vector of 2 numbers is needed, not shape \(\)"),
-        (["x", "y"], r"\['x', 'y'\] is neither a node's id nor a vector of 2 numbers"),
-        (None, "a vector of 2 numbers is needed|None is neither"),
+        (float("nan"), "nan is neither a node's id nor a vector of 2 numbers"),
+        (["a", "y"], "no node 'y' here"),
+        ([["x"], ["y"]], "neither a node's id nor a vector of 2 numbers"),
+        ([[1, 2], [1]], "neither a node's id nor a vector of 2 numbers"),
+        (None, "None is neither a node's id nor a vector"),
     ],
 )
 def test_what_is_neither_a_node_nor_a_vector_has_no_neighbours(small, target, message):
@@ -120,3 +124,129 @@ def test_a_path_that_cannot_be_written_is_refused(small, tmp_path):
     with pytest.raises(EmbeddingError, match=r"v\.json: cannot tell its format"):
         small.save(tmp_path / "v.json")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_as_an_array_it_is_its_vectors(small):
+    assert np.asarray(small) is small.vectors
+    assert np.array(small, copy=True) is not small.vectors
+    assert np.asarray(small, dtype=np.float64).dtype == np.float64
+    np.testing.assert_array_equal(np.asarray(small, dtype=np.float64), small.vectors)
+    with pytest.raises(ValueError, match="as float64 they must be copied"):
+        small.__array__(np.float64, copy=False)
+    assert np.mean(small, axis=0).shape == (2,)
+
+
+def test_some_of_the_nodes_are_an_embedding_of_their_own(small):
+    some = small[["back", "a"]]
+    assert (some.ids.tolist(), some["a"].tolist(), some.provenance) == (["back", "a"], [3, 4], small.provenance)
+    assert small[1:3].ids.tolist() == ["b", "zero"]
+    assert np.shares_memory(small[1:3].vectors, small.vectors)
+    assert small[small.vectors[:, 0] > 3].ids.tolist() == ["b", "side"]
+    assert small[[]].vectors.shape == (0, 2)
+    numbered = Embedding(np.eye(3), [30, 10, 20], made_from=np.array(["known", "links", "nothing"]))
+    assert numbered[np.array([20, 30])].made_from.tolist() == ["nothing", "known"]
+    assert numbered[np.int32(10)].tolist() == [0, 1, 0]
+
+
+def test_some_of_the_nodes_that_cannot_be_had(small):
+    with pytest.raises(EmbeddingError, match="no node 'c' here"):
+        small[["a", "c"]]
+    with pytest.raises(EmbeddingError, match="id 'a' is asked for twice"):
+        small[["a", "a"]]
+    with pytest.raises(EmbeddingError, match=r"the mask has shape \(2,\); give one for each of 5 nodes"):
+        small[[True, False]]
+
+
+def test_an_unknown_node_that_looks_like_known_ones():
+    names = Embedding(np.eye(4), ["json", "ast", "json.tool", "jason"])
+    with pytest.raises(EmbeddingError, match=r"no node 'jsom' here; .*; did you mean 'json' or 'jason'"):
+        names["jsom"]
+
+
+def test_similarity_of_pairs_of_lists_and_of_each_with_each(small):
+    assert small.similarity("a", "b") == pytest.approx(1)
+    assert small.similarity("a", "zero") == 0
+    np.testing.assert_allclose(small.similarity(["a", "b"], ["back", "side"]), [-1, 0], atol=1e-6)
+    np.testing.assert_allclose(small.similarity("a", ["b", "back"]), [1, -1], atol=1e-6)
+    np.testing.assert_allclose(
+        small.similarity(["a", "zero"], ["b", "back", "a"], matrix=True), [[1, -1, 1], [0, 0, 0]]
+    )
+    assert small.similarity([3.0, 4.0], "a") == pytest.approx(1)
+    with pytest.raises(ParameterError, match="2 nodes cannot be compared with 3 pair by pair"):
+        small.similarity(["a", "b"], ["a", "b", "side"])
+
+
+def test_nearest_to_several_nodes_is_a_list_for_each(small):
+    assert small.nearest(["a", "side"], k=2) == [small.nearest("a", k=2), small.nearest("side", k=2)]
+    assert small.nearest([[1.0, -1.0]], k=1)[0][0][0] == "side"
+    numbered = Embedding(np.eye(2), [10, 20])
+    assert numbered.nearest([10, 20], k=1) == [[(20, 0.0)], [(10, 0.0)]]
+    assert numbered.nearest([0.0, 1.0], k=1) == [(20, 1.0)]
+
+
+def test_centred_vectors_are_compared_by_how_they_differ_from_the_mean():
+    far = Embedding(np.array([[100, 1], [100, -1], [100, 2], [100, -2]]), ["up", "down", "high", "low"])
+    assert far.similarity("up", "down") > 0.99
+    assert far.similarity("up", "down", center=True) == pytest.approx(-1)
+    assert far.nearest("up", k=1, center=True) == far.centered().nearest("up", k=1) == [("high", 1.0)]
+    assert far.centered().provenance == {"centered": True}
+
+
+def test_data_frames_and_back(small):
+    pandas = small.to_pandas()
+    assert (pandas.index.name, pandas.columns.tolist()) == ("id", ["d0", "d1"])
+    polars = small.to_polars()
+    assert polars.columns == ["id", "d0", "d1"]
+    for again in (Embedding.from_pandas(pandas), Embedding.from_polars(polars)):
+        assert again.ids.tolist() == small.ids.tolist()
+        np.testing.assert_array_equal(again.vectors, small.vectors)
+    with pytest.raises(EmbeddingError, match="the frame has no column 'name' for ids; give id=, one of id, d0, d1"):
+        Embedding.from_polars(polars, id="name")
+
+
+def test_what_is_shown_is_short_and_safe():
+    made = Embedding(np.eye(9), [f"<b>{at}" for at in range(9)], {"method": "line", "data": {"name": "<i>"}})
+    assert repr(made) == "Embedding(line of <i>: 9 × 9; ids '<b>0', '<b>1', '<b>2', …)"
+    html = made._repr_html_()
+    assert "&lt;b&gt;0" in html
+    assert "line of &lt;i&gt;: 9 × 9" in html
+    assert "<b>" not in html
+    assert "<i>" not in html
+
+
+def test_vectors_that_stay_in_their_file(small, tmp_path):
+    layer = Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32))
+    whole = Embedding(small.vectors, small.ids, small.provenance, layer)
+    whole.save(tmp_path / "v.npz")
+    for check in (True, False):
+        mapped = Embedding.load(tmp_path / "v.npz", mmap=True, check=check)
+        assert isinstance(mapped.vectors.base, np.memmap | mmap.mmap) or isinstance(mapped.vectors, np.memmap)
+        assert mapped.vectors.flags.aligned
+        assert mapped.nearest("a") == whole.nearest("a")
+        assert (mapped.ids.tolist(), mapped.provenance) == (whole.ids.tolist(), whole.provenance)
+        assert mapped.score([("a", "b")]).tolist() == whole.score([("a", "b")]).tolist()
+
+
+def test_files_that_cannot_be_mapped(small, tmp_path):
+    np.savez_compressed(tmp_path / "packed.npz", vectors=small.vectors, ids=small.ids)
+    with pytest.raises(EmbeddingError, match=r"packed\.npz: its vectors cannot be mapped \(they are compressed\)"):
+        Embedding.load(tmp_path / "packed.npz", mmap=True)
+    np.savez(tmp_path / "wide.npz", vectors=small.vectors.astype(np.float64), ids=small.ids)
+    with pytest.raises(EmbeddingError, match=r"they are float64, shape .* not rows of float32"):
+        Embedding.load(tmp_path / "wide.npz", mmap=True)
+    with pytest.raises(EmbeddingError, match=r"only \.npz files can be mapped"):
+        Embedding.load(tmp_path / "v.csv", mmap=True)
+    with pytest.raises(EmbeddingError, match="check=False goes with mmap=True"):
+        Embedding.load(tmp_path / "wide.npz", check=False)
+
+
+def test_damage_to_a_mapped_file_is_found_unless_nobody_looks(small, tmp_path):
+    path = tmp_path / "v.npz"
+    small.save(path)
+    place = path.read_bytes().index(np.float32(3).tobytes() + np.float32(4).tobytes())
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(EmbeddingError, match=r"the file is damaged.*array 'vectors'"):
+        Embedding.load(path, mmap=True)
+    assert len(Embedding.load(path, mmap=True, check=False)) == 5

@@ -5,54 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from neural_brane.blas import one_blas_thread
 from neural_brane.errors import EmbeddingError
-from neural_brane.graph.ids import as_ids, locate, repeated
+from neural_brane.graph.ids import as_ids, repeated
+from neural_brane.io.mapped import map_vectors
 from neural_brane.io.vectors import VectorFile, read_vectors
+from neural_brane.layer import Layer, find_pairs, inner_products
+from neural_brane.search import frames, shown
+from neural_brane.search.exact import compare, mean_vector, nearest_rows
+from neural_brane.search.questions import as_answers, check_count, find_rows, understand, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+    from neural_brane.search.index import Index
+
+__all__ = ["Embedding", "Layer", "find_pairs", "inner_products"]
 
 BLOCK_ROWS = 8192  # rows written at a time: a few MB, whatever the number of nodes
-BLOCK_PAIRS = 65_536  # scored at a time
-
-
-class Layer(NamedTuple):
-    """A ReLU layer over vectors: h(u) = max(0, W v(u) + b). ⟨h(u), h(v)⟩ says how likely a link is."""
-
-    weight: np.ndarray  # (hidden, dim) float32
-    bias: np.ndarray  # (hidden,) float32
-
-    def score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """The score of pairs of rows (k, 2) of the vectors; (k,) float32."""
-        with one_blas_thread():  # the order of sums, and so the last bits, would follow the threads
-            return np.concatenate(
-                [np.empty(0, np.float32)]
-                + [self._score(vectors, rows[at : at + BLOCK_PAIRS]) for at in range(0, len(rows), BLOCK_PAIRS)]
-            )
-
-    def _score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        nodes, places = np.unique(rows, return_inverse=True)
-        hidden = np.maximum(vectors[nodes] @ self.weight.T + self.bias, 0)
-        return inner_products(hidden, places.reshape(rows.shape))
-
-
-def inner_products(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The inner product of both rows of each pair (k, 2)."""
-    return np.einsum("ij,ij->i", table[rows[:, 0]], table[rows[:, 1]])
-
-
-def find_pairs(ids: np.ndarray, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-    """Pairs of ids as pairs of rows (k, 2); one that is unknown is refused."""
-    asked = np.asarray(pairs)
-    if asked.ndim != 2 or asked.shape[1] != 2:
-        raise EmbeddingError(f"pairs of ids are needed, as in [(u, v), …], not an array of shape {asked.shape}")
-    rows = locate(ids, asked.ravel())
-    if (rows < 0).any():
-        unknown = asked.ravel()[rows < 0][0].item()
-        raise EmbeddingError(f"no node {unknown!r} here; give ids of nodes that have a vector")
-    return rows.reshape(-1, 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +53,8 @@ class Embedding:
     >>> e = Embedding(np.eye(3, dtype=np.float32), np.array(["ast", "dis", "json"]))
     >>> e["json"].tolist(), len(e), e.dim
     ([0.0, 0.0, 1.0], 3, 3)
+    >>> np.asarray(e).shape, e
+    ((3, 3), Embedding(vectors: 3 × 3; ids 'ast', 'dis', 'json'))
     """
 
     vectors: np.ndarray
@@ -116,50 +92,120 @@ class Embedding:
     def __contains__(self, node: object) -> bool:
         return node in self._index()
 
-    def __getitem__(self, node: Any) -> np.ndarray:
-        return self.vectors[self.row(node)]
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if dtype is not None and np.dtype(dtype) != self.vectors.dtype:
+            if copy is False:
+                raise ValueError(f"vectors are float32: as {np.dtype(dtype)} they must be copied")
+            return self.vectors.astype(dtype)
+        return self.vectors.copy() if copy else self.vectors
+
+    def __getitem__(self, nodes: Any) -> Any:
+        """A node's vector by its id; of a list of ids, a slice or a boolean mask, an Embedding of these nodes.
+
+        >>> e = Embedding(np.eye(3), ["ast", "dis", "json"])
+        >>> e[["json", "ast"]].ids.tolist(), e[:2].ids.tolist(), e[[True, False, True]].ids.tolist()
+        (['json', 'ast'], ['ast', 'dis'], ['ast', 'json'])
+        """
+        if isinstance(nodes, slice):
+            return self._part(nodes)
+        if isinstance(nodes, str) or np.ndim(nodes) == 0:
+            return self.vectors[self.row(nodes)]
+        asked = np.asarray(nodes)
+        if asked.dtype.kind != "b":
+            rows = find_rows(self.ids, nodes)
+            if (twice := repeated(self.ids[rows])) is not None:
+                raise EmbeddingError(f"id {twice!r} is asked for twice; give each node once, or take rows of .vectors")
+            return self._part(rows)
+        if asked.shape != (len(self),):
+            raise EmbeddingError(f"the mask has shape {asked.shape}; give one for each of {len(self)} nodes")
+        return self._part(np.flatnonzero(asked))
 
     def row(self, node: Any) -> int:
         """The row of a node's vector, by the node's id."""
         try:
             return self._index()[node]
         except (KeyError, TypeError):
-            kind = "integers" if self.ids.dtype.kind == "i" else "strings"
-            known = ", ".join(map(repr, self.ids[:3].tolist()))
-            raise EmbeddingError(f"no node {node!r} here; ids are {kind}, such as {known}") from None
+            raise unknown(self.ids, node) from None
 
-    def nearest(self, target: Any, k: int = 10) -> list[tuple[Any, float]]:
+    def similarity(self, one: Any, other: Any, *, matrix: bool = False, center: bool = False) -> Any:
+        """The cosine of two nodes, or of the nodes of two lists, pair by pair; with `matrix`, of each with each.
+
+        Either may be an id, a list of ids, or vectors. `center` subtracts the mean of all vectors first: where all
+        vectors point much the same way, differences then show.
+
+        >>> e = Embedding([[1, 0], [2, 0], [0, 1]], [10, 20, 30])
+        >>> e.similarity(10, 20), e.similarity(10, [20, 30]).tolist()
+        (1.0, [1.0, 0.0])
+        >>> e.similarity([10, 30], [20, 30], matrix=True).tolist()
+        [[1.0, 0.0], [0.0, 1.0]]
+        """
+        asked = [understand(target, self.ids, self.dim) for target in (one, other)]
+        mean = mean_vector(self.vectors) if center else np.zeros(self.dim, np.float32)
+        tables = [question.queries(self.vectors) - mean for question in asked]
+        cosines = compare(*tables, matrix=matrix)
+        return float(cosines.item()) if asked[0].single and asked[1].single and not matrix else cosines
+
+    def nearest(self, target: Any, k: int = 10, *, center: bool = False) -> Any:
         """The `k` nodes whose vectors point most nearly the same way, with their cosine, best first.
 
-        `target` is a node's id (that node is then left out) or a vector of `dim` numbers. A vector of
-        zeros has no direction: its cosine with anything is 0. Where there are fewer than `k` nodes, all are given.
+        `target` is a node's id (that node is then left out) or a vector of `dim` numbers; for a list of ids, or a
+        table of vectors, there is a list of such lists. A flat list of integers is a list of ids where ids are
+        integers. A vector of zeros has no direction: its cosine with anything is 0. Where there are fewer than `k`
+        nodes, all are given. `center` subtracts the mean of all vectors first. Every vector is looked at; `index`
+        makes what answers faster.
 
         >>> e = Embedding([[1, 0], [2, 0], [0, 1]], [10, 20, 30])
         >>> e.nearest(10, k=2)
         [(20, 1.0), (30, 0.0)]
+        >>> e.nearest([10, 30], k=1)
+        [[(20, 1.0)], [(10, 0.0)]]
         """
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise EmbeddingError(f"k={k!r} makes no sense; give a whole number from 1, as in k=10")
-        by_id = isinstance(target, str | int | np.integer)
-        query = self[target] if by_id else self._as_vector(target)
-        lengths = np.sqrt(np.einsum("ij,ij->i", self.vectors, self.vectors)) * np.linalg.norm(query)
-        cosines = np.divide(self.vectors @ query, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-        if by_id:
-            cosines[self.row(target)] = -np.inf
-        order = np.argsort(-cosines, kind="stable")[: min(k, len(self) - by_id)]
-        return list(zip(self.ids[order].tolist(), cosines[order].tolist(), strict=True))
+        wanted = check_count(k)
+        question = understand(target, self.ids, self.dim)
+        mean = mean_vector(self.vectors) if center else None
+        found = nearest_rows(self.vectors, question.queries(self.vectors), wanted, question.rows, center=mean)
+        return as_answers(self.ids, found.rows, found.cosines, question.single)
 
-    def _as_vector(self, target: Any) -> np.ndarray:
-        """What was given as a vector; refused where it is none of this width, or has no direction to compare."""
-        try:
-            query = np.asarray(target, dtype=np.float32)
-        except (TypeError, ValueError):
-            raise EmbeddingError(f"{target!r} is neither a node's id nor a vector of {self.dim} numbers") from None
-        if query.shape != (self.dim,):
-            raise EmbeddingError(f"a vector of {self.dim} numbers is needed, not shape {query.shape}")
-        if not np.isfinite(query).all():
-            raise EmbeddingError("the vector holds NaN or infinity, and so has no direction; give finite numbers")
-        return query
+    def index(self, **options: Any) -> Index:
+        """An index that finds nearly all of the nearest nodes without looking at every vector; needs faiss.
+
+        `recall` (0.98) is the share of the ten nearest to be found, `seed` (0) is of its k-means, `threads` the
+        cores to use (all), `lists` how many lists vectors are put in (about twice the root of their number).
+        """
+        from neural_brane.search.index import build_index
+
+        return build_index(self.vectors, self.ids, self.provenance, **options)
+
+    def centered(self) -> Self:
+        """These vectors less their mean; without the layer, which knows the vectors as they were.
+
+        >>> Embedding([[1, 0], [3, 2]], ["a", "b"]).centered().vectors.tolist()
+        [[-1.0, -1.0], [1.0, 1.0]]
+        """
+        provenance = self.provenance | {"centered": True}
+        return type(self)(self.vectors - mean_vector(self.vectors), self.ids, provenance, made_from=self.made_from)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas data frame: columns d0, d1, …, and the ids as its index."""
+        return frames.to_pandas(self.ids, self.vectors)
+
+    def to_polars(self) -> pl.DataFrame:
+        """A polars data frame: columns id, d0, d1, …
+
+        >>> Embedding([[1, 2]], ["a"]).to_polars().row(0)
+        ('a', 1.0, 2.0)
+        """
+        return frames.to_polars(self.ids, self.vectors)
+
+    @classmethod
+    def from_pandas(cls, frame: pd.DataFrame) -> Self:
+        """The vectors of a pandas data frame of numbers; its index holds the ids."""
+        return cls(frame.to_numpy(), np.asarray(frame.index))
+
+    @classmethod
+    def from_polars(cls, frame: pl.DataFrame, id: str = "id") -> Self:
+        """The vectors of a polars data frame of numbers; the column `id` holds the ids."""
+        return cls(*frames.from_polars(frame, id))
 
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
         """How likely each pair of nodes, given by their ids, is to be linked: by the method's own score.
@@ -185,16 +231,45 @@ class Embedding:
         VectorFile(path).write(self.ids, blocks, dim=self.dim, **known)
 
     @classmethod
-    def load(cls, path: str | Path, ids: str | Path | None = None) -> Self:
+    def load(cls, path: str | Path, ids: str | Path | None = None, *, mmap: bool = False, check: bool = True) -> Self:
         """Read what `save` wrote, or vectors that another program wrote.
 
         `neural_brane.io.vectors` lists the formats. `ids` is a file with one id per line, for an .npy file alone.
+        With `mmap` the vectors of an .npz file stay in it, and only those that are looked at are read; then
+        `check=False` leaves out the comparison with the file's checksums, which reads all of it once: a million
+        vectors are there in moments, and damage goes unnoticed.
         """
-        table = read_vectors(path, ids=ids)
+        if not mmap and not check:
+            raise EmbeddingError("check=False goes with mmap=True; a file that is read as a whole is always checked")
+        if mmap and ids is not None:
+            raise EmbeddingError(f"{path}: mmap=True is for .npz files, which hold their own ids; leave out {ids}")
+        table = map_vectors(path, check=check) if mmap else read_vectors(path, ids=ids)
+        layer = Layer(*table.layer) if table.layer else None
+        if mmap and not check:
+            return cls._trusted(*table[:3], layer, table.made_from)
         try:
-            return cls(*table[:3], layer=Layer(*table.layer) if table.layer else None, made_from=table.made_from)
+            return cls(*table[:3], layer=layer, made_from=table.made_from)
         except EmbeddingError as error:
             raise EmbeddingError(f"{path}: {error}") from None
+
+    def _part(self, rows: slice | np.ndarray) -> Self:
+        """An embedding of some of the nodes; of a slice, the vectors are not copied."""
+        made_from = None if self.made_from is None else self.made_from[rows]
+        return self._trusted(self.vectors[rows], self.ids[rows], dict(self.provenance), self.layer, made_from)
+
+    @classmethod
+    def _trusted(cls, *parts: Any) -> Self:
+        """An embedding of parts, in the order of the fields, that need no check."""
+        made = object.__new__(cls)
+        for name, part in zip((*cls.__slots__[:-1], "_rows"), (*parts, {}), strict=True):
+            object.__setattr__(made, name, part)
+        return made
+
+    def __repr__(self) -> str:
+        return shown.as_text(self.ids, self.dim, self.provenance)
+
+    def _repr_html_(self) -> str:
+        return shown.as_html(self.ids, self.vectors, self.provenance)
 
     def _index(self) -> dict[Any, int]:
         if not self._rows:

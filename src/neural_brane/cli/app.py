@@ -19,6 +19,7 @@ from neural_brane.cli.info import info
 from neural_brane.cli.inspect import inspect
 from neural_brane.cli.log import LOG, end_log
 from neural_brane.cli.methods import methods
+from neural_brane.cli.nearest import nearest
 from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.split_edges import split_edges
 from neural_brane.cli.stopping import TYPED, leave, requests_as_errors
@@ -40,6 +41,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane info m.brane                           what is inside a file of ours
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
+  brane nearest vectors.npz 100157             the nodes most like one
   brane convert vectors.npz -o vectors.parquet the vectors in another format
   brane methods                                other ways to learn the vectors
   brane compare graph.txt --labels classes.txt which of them is best for it
@@ -147,6 +149,7 @@ app.command()(inspect)
 app.command()(info)
 app.command()(estimate)
 app.command()(evaluate)
+app.command()(nearest)
 app.command()(convert)
 app.command()(compare)
 app.command()(split_edges)

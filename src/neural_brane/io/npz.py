@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import os
+import struct
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,9 @@ from neural_brane.io.claims import DAMAGE, check_npz
 CHECKSUMS = "checksums"
 FORMAT = 1
 COMMENT = b"neural-brane with checksums"  # of the archive: damage to its directory can hide a member, not both
+ZIP64_HEADER = 30 + 20  # bytes before a member's name and after it, besides padding
+PADDING = 0xD935  # the extra field that other writers of zip archives pad with
+ALIGNED = 64  # bytes; NumPy pads the headers of arrays to as many
 CHUNK = 1 << 20  # bytes that are hashed or copied at a time
 
 
@@ -53,7 +57,14 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray | Rows], *, compress: 
 def _new_member(archive: zipfile.ZipFile, name: str, compress: bool) -> IO[bytes]:
     information = zipfile.ZipInfo(f"{name}.npy")  # its date is fixed
     information.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    information.extra = _padding(archive.start_dir + ZIP64_HEADER + len(information.filename))
     return archive.open(information, "w", force_zip64=True)
+
+
+def _padding(begin: int) -> bytes:
+    """An extra field that makes what begins there begin at a multiple of ALIGNED, so that it can be mapped."""
+    length = -(begin + 4) % ALIGNED
+    return struct.pack("<HH", PADDING, length) + bytes(length)
 
 
 def _write_array(file: Any, content: np.ndarray | Rows) -> None:
@@ -104,8 +115,8 @@ class Npz:
 
     def __getitem__(self, name: str) -> np.ndarray:
         try:
-            if self._digests is not None and self._digest(name) != self._digests[name]:
-                self._refuse(f"array '{name}' is not what its checksum says")
+            if self._digests is not None:
+                self.verify(name)
             with self._archive.open(f"{name}.npy") as file:
                 return read_array(file, self._archive.getinfo(f"{name}.npy").file_size)
         except BraneError:
@@ -117,6 +128,15 @@ class Npz:
             ) from None
         except DAMAGE:
             self._refuse(f"array '{name}' cannot be read")
+
+    def verify(self, name: str) -> None:
+        """Read all bytes of an array once, and refuse the file where they are not what its checksum says."""
+        try:
+            digest = self._digest(name)
+        except DAMAGE:
+            self._refuse(f"array '{name}' cannot be read")
+        if self._digests is not None and digest != self._digests[name]:
+            self._refuse(f"array '{name}' is not what its checksum says")
 
     def _digest(self, name: str) -> str:
         hashing = Hashing()

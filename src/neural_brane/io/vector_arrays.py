@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,11 @@ def write_npz(content: Content, path: Path) -> None:
 
 def read_npz(path: Path) -> VectorTable:
     """Read the arrays `vectors` and `ids`, and `provenance`, a layer and `made_from` where there are any."""
+    return read_members(path, lambda archive: archive["vectors"])
+
+
+def read_members(path: Path, vectors: Callable[[npz.Npz], np.ndarray]) -> VectorTable:
+    """Read what an .npz file holds; `vectors` says how the largest of its arrays comes out of it."""
     with npz.open_npz(path, EmbeddingError, "arrays 'vectors' and 'ids'") as archive:
         if "adj_indptr" in archive:
             raise EmbeddingError(f"{path}: is a graph, not vectors; make them with 'brane embed {path} -o FILE'")
@@ -37,7 +43,7 @@ def read_npz(path: Path) -> VectorTable:
         layer = (archive[LAYER[0]], archive[LAYER[1]]) if all(name in archive for name in LAYER) else None
         text = archive["provenance"] if "provenance" in archive else np.array("{}")
         provenance = parse_provenance(path, text.item() if text.size == 1 else None)
-        table = VectorTable(archive["vectors"], archive["ids"], provenance, layer)
+        table = VectorTable(vectors(archive), archive["ids"], provenance, layer)
         return table._replace(made_from=archive["made_from"]) if "made_from" in archive else table
 
 

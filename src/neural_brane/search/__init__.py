@@ -1,1 +1,10 @@
-"""The nearest nodes by cosine: `exact` looks at every vector."""
+"""The nearest nodes by cosine: `Exact` looks at every vector, an `Index` at few of them.
+
+`Embedding.nearest` and `Embedding.index` are the usual way in.
+"""
+
+from neural_brane.search.exact import Exact, nearest_rows
+from neural_brane.search.index import Index
+from neural_brane.search.index_file import load_index
+
+__all__ = ["Exact", "Index", "load_index", "nearest_rows"]

@@ -157,7 +157,7 @@ class Exact:
 
     def _shift(self, vectors: np.ndarray) -> np.ndarray:
         """Vectors as float32, with the centre subtracted: by definition in float32, whichever way they are compared."""
-        single = np.ascontiguousarray(vectors, dtype=np.float32)
+        single = np.require(vectors, np.float32, ["C", "A"])  # BLAS takes no others
         return single if self.center is None else single - self.center
 
 
@@ -175,10 +175,33 @@ def cosines_of_pairs(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.clip(cosines, -1, 1).astype(np.float32)
 
 
+def compare(one: np.ndarray, other: np.ndarray, *, matrix: bool) -> np.ndarray:
+    """The cosines of two tables, row by row (where one has a single row, with all of the other) or each with each."""
+    if matrix:
+        with one_blas_thread():  # the order of sums, and so the last bits, would follow the threads
+            return np.clip(_unit(one) @ _unit(other).T, -1, 1).astype(np.float32)
+    if len(one) != len(other) and 1 not in (len(one), len(other)):
+        raise ParameterError(
+            f"{len(one)} nodes cannot be compared with {len(other)} pair by pair; give as many, or matrix=True"
+        )
+    pairs = np.arange(0 if 0 in (len(one), len(other)) else max(len(one), len(other)))
+    return _cosines(one, pairs % max(len(one), 1), other, pairs % max(len(other), 1))
+
+
+def mean_vector(vectors: np.ndarray) -> np.ndarray:
+    """The mean of all rows, block by block in float64; given as float32."""
+    total = np.zeros(vectors.shape[1])
+    for start in range(0, len(vectors), BLOCK_ROWS):
+        total += vectors[start : start + BLOCK_ROWS].sum(axis=0, dtype=np.float64)
+    return (total / max(len(vectors), 1)).astype(np.float32)
+
+
 def _cosines(block: np.ndarray, rows: np.ndarray, unit: np.ndarray, asked: np.ndarray) -> np.ndarray:
     """The cosines of rows of a block with the queries that they are candidates for."""
     spans = [slice(at, at + BLOCK_PAIRS) for at in range(0, len(rows), BLOCK_PAIRS)]
-    return np.concatenate([cosines_of_pairs(block[rows[span]], unit[asked[span]]) for span in spans])
+    return np.concatenate(
+        [np.empty(0, np.float32)] + [cosines_of_pairs(block[rows[span]], unit[asked[span]]) for span in spans]
+    )
 
 
 def _unit(queries: np.ndarray) -> np.ndarray:

@@ -1,0 +1,170 @@
+"""`brane nearest`: the nodes that are most alike, with what is known of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from neural_brane.cli import evaluate_options as o
+from neural_brane.cli.console import echo, show_table
+from neural_brane.errors import ParameterError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from neural_brane.graph import AttributedGraph
+
+SHOWN = 6  # attributes of a node
+
+
+def nearest(
+    vectors: o.File,
+    nodes: Annotated[list[str], Argument(metavar="ID…", help="Ids of the nodes whose neighbours are wanted.")],
+    k: Annotated[int, Option("-k", help="How many of the nearest.")] = 10,
+    graph: Annotated[
+        str | None, Option(help="A dataset's name or a graph file: shows labels and attributes beside the nodes.")
+    ] = None,
+    attributes: Annotated[Path | None, Option(help="Attribute file of that graph.")] = None,
+    labels: Annotated[
+        str | None, Option(help="Labels alone: a dataset's name, a graph, or a file of 'node<TAB>label' lines.")
+    ] = None,
+    index: Annotated[
+        Path | None,
+        Option(help="An index to ask, in a .faiss file; it is built from the vectors and written if it is not there."),
+    ] = None,
+    center: Annotated[bool, Option("--center", help="Subtract the mean of all vectors first.")] = False,
+    ids: o.Ids = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """List the nodes whose vectors point most nearly the same way, by cosine.
+
+    All vectors are compared, which takes a moment even for a million. --index keeps an index by faiss
+    (pip install 'neural-brane[search]') that finds nearly all of the same nodes by looking at few of them.
+
+    \b
+    brane nearest vectors.npz 100157 102879 -k 5
+    brane nearest vectors.npz 100157 --graph citeseer
+    brane nearest gensim.txt ann --labels classes.txt --json
+    brane nearest vectors.npz ann --index vectors.faiss
+    """
+    from neural_brane.embedding import Embedding
+
+    if index is not None and center:
+        raise ParameterError("--index holds vectors as they are; leave out --center, or search without --index")
+    if graph is not None and labels is not None:
+        raise ParameterError("--graph has labels of its own; leave out --labels")
+    if attributes is not None and graph is None:
+        raise ParameterError("--attributes belongs to a graph; give --graph too")
+    if index is None:
+        embedding = Embedding.load(vectors, ids)
+        asked = as_asked(nodes, embedding.ids)
+        answers = embedding.nearest(asked, k, center=center)
+    else:
+        found = open_index(index, vectors, ids)
+        asked = as_asked(nodes, found.ids)
+        answers = found.nearest(asked, k)
+    known = Known(read_graph(graph, attributes), labels)
+    show = show_json if as_json else show_tables
+    show(asked, answers, known)
+
+
+def as_asked(nodes: list[str], ids: np.ndarray) -> list[Any]:
+    """The ids as the vectors have them: where those are integers, what is typed is read as integers."""
+    if ids.dtype.kind != "i":
+        return list(nodes)
+    return [int(node) if node.removeprefix("-").isdecimal() else node for node in nodes]
+
+
+def open_index(path: Path, vectors: Path, ids: Path | None) -> Any:
+    """The index in a file, which is built first where there is none."""
+    from neural_brane.embedding import Embedding
+    from neural_brane.search import load_index
+    from neural_brane.search.index_file import check_belongs, check_index_target
+
+    if path.exists():
+        found = load_index(path)
+        embedding = Embedding.load(vectors, ids)
+        check_belongs(path, found, embedding.vectors, embedding.ids)
+        return found
+    check_index_target(path)
+    embedding = Embedding.load(vectors, ids)
+    echo(f"building an index over {len(embedding):,} nodes", err=True)
+    built = embedding.index()
+    built.save(path)
+    echo(f"wrote {path}: it finds {built.recall:.1%} of the ten nearest", err=True)
+    return built
+
+
+def read_graph(source: str | None, attributes: Path | None) -> AttributedGraph | None:
+    """The graph that tells of the nodes, if one is given."""
+    from neural_brane import datasets
+
+    return None if source is None else datasets.read(source, attributes=attributes)
+
+
+class Known:
+    """Labels and attributes of nodes, as far as a graph or a file of labels has them."""
+
+    def __init__(self, graph: AttributedGraph | None, labels: str | None):
+        import numpy as np
+
+        from neural_brane.datasets import read_labels
+
+        self.graph = graph
+        self.labels: dict[str, str] = {}
+        if labels is not None:
+            self.labels = dict(zip(*(map(str, part.tolist()) for part in read_labels(labels)), strict=True))
+        elif graph is not None and graph.labels is not None:
+            self.labels = dict(zip(map(str, graph.ids.tolist()), map(str, graph.labels.tolist()), strict=True))
+        self._rows: dict[str, int] = {}
+        if graph is not None:
+            self._rows = {str(node): row for row, node in enumerate(graph.ids.tolist())}
+            self._holders = np.bincount(graph.attributes.indices, minlength=len(graph.attribute_names))
+
+    def attributes(self, node: Any) -> list[str]:
+        """The attributes of a node that it has most of, the rarer ones first where that is equal."""
+        row = self._rows.get(str(node))
+        if self.graph is None or row is None:
+            return []
+        import numpy as np
+
+        table = self.graph.attributes
+        entries = slice(table.indptr[row], table.indptr[row + 1])
+        columns, amounts = table.indices[entries], table.data[entries]
+        order = np.lexsort((columns, self._holders[columns], -amounts))
+        return [str(name) for name in self.graph.attribute_names[columns[order[:SHOWN]]]]
+
+    def about(self, node: Any) -> dict[str, Any]:
+        """What there is to tell of a node."""
+        label = {"label": self.labels.get(str(node))} if self.labels else {}
+        return label | ({"attributes": self.attributes(node)} if self.graph is not None else {})
+
+
+def show_json(asked: list[Any], answers: list[list[tuple[Any, float]]], known: Known) -> None:
+    """Print one object per node that was asked for."""
+    records = [
+        {
+            "id": node,
+            **known.about(node),
+            "nearest": [{"id": near, "cosine": round(cosine, 6), **known.about(near)} for near, cosine in found],
+        }
+        for node, found in zip(asked, answers, strict=True)
+    ]
+    echo(json.dumps(records, indent=2))
+
+
+def show_tables(asked: list[Any], answers: list[list[tuple[Any, float]]], known: Known) -> None:
+    """Print a table per node that was asked for."""
+    for node, found in zip(asked, answers, strict=True):
+        rows = [(str(near), f"{cosine:.4f}", *told(known.about(near))) for near, cosine in found]
+        about = "; ".join(filter(None, told(known.about(node))))
+        title = f"{node} ({about})" if about else f"{node}"
+        show_table(("id", "cosine", *known.about(node)), rows, title=title, right=("cosine",))
+
+
+def told(about: dict[str, Any]) -> list[str]:
+    """What is known of a node as texts."""
+    return [", ".join(value) if isinstance(value, list) else value or "" for value in about.values()]
