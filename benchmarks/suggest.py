@@ -61,7 +61,7 @@ def run(name: str, share: float, seed: int) -> dict[str, dict[str, float]]:
             for what, by in OURS.items()
         }
         listed["common neighbours"] = common(graph, row, np.ones(len(graph)))
-        listed["Adamic–Adar"] = common(graph, row, 1 / np.log(degrees))
+        listed["Adamic-Adar"] = common(graph, row, 1 / np.log(degrees))
         for what, first in listed.items():
             right = len(links & set(first))
             found.setdefault(what, []).append((right / min(len(links), FIRST), right > 0))

@@ -49,6 +49,11 @@ def test_common_neighbours_count_less_the_more_they_know(small_graph):
     np.testing.assert_allclose(found, dense[0] @ np.diag(1 / degrees) @ dense)
 
 
+def test_a_node_without_neighbours_has_suggestions_too(model):
+    assert len(model.suggest("kim", k=3)) == 3
+    assert [one.score for one in model.suggest("kim", k=3, by="neighbours")] == [0, 0, 0]
+
+
 def test_reasons_are_those_of_the_explanation(model):
     one = model.suggest("ann", k=1)[0]
     told = model.explain("ann", one.id, top=3)

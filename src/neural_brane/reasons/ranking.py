@@ -59,7 +59,8 @@ def common_neighbours(adjacency: sparse.csr_array, row: int) -> np.ndarray:
     near = adjacency[[row]].indices
     theirs = adjacency[near]
     degrees = np.diff(theirs.indptr)
-    return np.bincount(theirs.indices, np.repeat(1 / np.maximum(degrees, 1), degrees), minlength=adjacency.shape[0])
+    allocated = np.bincount(theirs.indices, np.repeat(1 / np.maximum(degrees, 1), degrees), adjacency.shape[0])
+    return allocated.astype(np.float64)  # NumPy counts nobody's neighbours in whole numbers
 
 
 def shared_in_graph(graph: AttributedGraph, weights: np.ndarray, row: int, other: int, top: int) -> Shared:
