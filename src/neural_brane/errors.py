@@ -8,7 +8,8 @@ Every message says what was given, what was expected and how to mend it::
     ├── EmbeddingError       vectors, or their match with labels, cannot be used
     ├── ParameterError       a parameter has a value that makes no sense (also a ValueError)
     │   ├── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
-    │   └── CheckpointError  a checkpoint is damaged, in use, or of another run
+    │   ├── CheckpointError  a checkpoint is damaged, in use, or of another run
+    │   └── ModelError       a file of a fitted method is damaged, or of another version
     ├── OutOfMemoryError     something does not fit into the memory that can be had (also a MemoryError)
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 
@@ -83,6 +84,10 @@ class OutOfMemoryError(BraneError, MemoryError):
 
 class CheckpointError(ParameterError):
     """A checkpoint cannot be gone on with: it is damaged, in use, or of another run."""
+
+
+class ModelError(ParameterError):
+    """A file of a fitted method cannot be opened or written: it is damaged, of another kind, or of another version."""
 
 
 class DependencyError(BraneError, ImportError):

@@ -11,7 +11,7 @@ from neural_brane.errors import EmbeddingError
 MOST = 20  # clusters that are tried
 SAMPLE = 2_000  # nodes that the number is chosen by
 NEAREST = 10  # in the graph of the sample
-ENOUGH = 0.95  # of the best modularity
+PRICE = 0.01  # modularity that one more cluster must add
 STARTS = 3  # of k-means, the best of which counts
 
 
@@ -33,11 +33,11 @@ def partition(unit: np.ndarray, k: int, seed: int) -> np.ndarray:
 
 
 def choose_k(unit: np.ndarray, seed: int) -> int:
-    """The smallest number of clusters that is nearly as good as any.
+    """The number of clusters up to which one more adds to how well they hold together.
 
     In a sample of nodes each is joined to its nearest by cosine. k-means divides the sample into 2, 3, … clusters, and
     the modularity of that graph says how much more the clusters are joined in themselves than chance would have it. The
-    first number counts that comes up to 95 % of the best one's.
+    number is best whose modularity, less a hundredth for every cluster, is largest.
     """
     rng = np.random.default_rng(seed)
     sample = unit if len(unit) <= SAMPLE else unit[np.sort(rng.choice(len(unit), SAMPLE, replace=False))]
@@ -47,7 +47,7 @@ def choose_k(unit: np.ndarray, seed: int) -> int:
     graph = join_nearest(sample)
     tried = range(2, min(MOST, distinct - 1) + 1)
     reached = np.array([modularity(graph, partition(sample, k, seed)) for k in tried])
-    return tried[int(np.argmax(reached >= ENOUGH * reached.max()))]
+    return tried[int(np.argmax(reached - PRICE * np.array(tried)))]
 
 
 def join_nearest(unit: np.ndarray) -> sparse.csr_array:

@@ -37,8 +37,14 @@ def is_table(path: str | Path) -> bool:
 
 def join_node_table(graph: AttributedGraph, path: str | Path, **options: Unpack[NodeOptions]) -> AttributedGraph:
     """Join the table of nodes in a file to a graph."""
+    frame, place = read_node_frame(path)
+    return graph.joined(frame, place=place, **options)
+
+
+def read_node_frame(path: str | Path) -> tuple[pl.DataFrame, Place]:
+    """The table of nodes in a file, and where it comes from, for messages."""
     file = read_frame(path, what="table of nodes", titled=True)
-    return graph.joined(file.frame, place=_place(file), **options)
+    return file.frame, _place(file)
 
 
 def read_label_table(

@@ -5,6 +5,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -24,6 +25,7 @@ from neural_brane.methods.notices import tell_ignored_amounts, tell_zero_vectors
 from neural_brane.methods.parameters import Parametrised, shared
 from neural_brane.progress import Reporter
 from neural_brane.reasons import Reasons
+from neural_brane.writers import write_model
 
 Source = Any  # whatever `neural_brane.graph.convert.as_graph` takes
 
@@ -96,6 +98,10 @@ class Embedder(Explained, Parametrised, ABC):
         """The method, its parameters, the data and the version: what it takes to make the vectors again."""
         return self._require_fitted().provenance()
 
+    def save(self, path: str | Path) -> None:
+        """Write what was learned to a file, such as m.brane, which `neural_brane.load_model` opens."""
+        write_model(self, path)
+
     @abstractmethod
     def _learn(self, graph: AttributedGraph, seed: int) -> Any:
         """Learn, and return all that was learned as a named tuple. `self` is a copy whose parameters are in force."""
@@ -158,6 +164,7 @@ class Fitted:
 
     def __init__(self, method: Embedder, graph: AttributedGraph, learned: Any):
         self.method, self.graph, self.learned = method, graph, learned
+        self.version = __version__  # that learned it
 
     @cached_property
     def embedding(self) -> Embedding:
@@ -210,7 +217,7 @@ class Fitted:
     def provenance(self) -> dict[str, Any]:
         """The method, its parameters, the data and the version."""
         parameters = self.method.deciding_parameters() | {"seed": self.seed}
-        made = {"method": self.method.title, "parameters": parameters, "data": self.data, "version": __version__}
+        made = {"method": self.method.title, "parameters": parameters, "data": self.data, "version": self.version}
         if self.graph.encoder is not None:  # new nodes can be encoded alike
             made["encoder"] = self.graph.encoder.as_dict()
         return made | self.method._facts(self.graph, self.learned)

@@ -6,7 +6,7 @@ import numpy as np
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import ParameterError
-from neural_brane.graph.convert import as_graph
+from neural_brane.graph.alike import as_graph_like
 from neural_brane.graph.newcomers import Newcomers, find_newcomers
 from neural_brane.methods.base import Embedder, Fitted, Source, summarise
 
@@ -20,14 +20,18 @@ class InductiveEmbedder(Embedder):
     inductive = True
 
     def transform(self, graph: Source) -> Embedding:
-        """The vectors of the nodes of another graph, by what was learned; nothing is learned from it.
+        """The vectors of the nodes of another graph or table, by what was learned; nothing is learned from it.
+
+        Anything that `fit` takes will do. New nodes without links also come as a table of nodes (pandas, polars or
+        Arrow), which is encoded as the table learned from was, or as a dict from an id to its attributes' names.
 
         A node whose id is known has the vector that was learned for it. A newcomer's vector is made of its attributes
         and of its links to known nodes and other newcomers, or of what there is of these: `made_from` of the result
         says of which.
         """
-        fitted, graph = self._require_fitted(), as_graph(graph)
+        fitted = self._require_fitted()
         fitted.method._check_transforms(fitted)
+        graph = as_graph_like(graph, fitted.graph)
         new = find_newcomers(fitted.graph, graph)
         vectors = fitted.embedding.vectors[new.places]
         made_from = np.full(len(graph), "known", dtype="<U20")
