@@ -36,13 +36,12 @@ def explain(
 
     fitted = load_model(model)
     asked = [as_id(fitted.embedding_.ids, one) for one in (node, other) if one is not None]
-    found = fitted.explain(*asked, top=top)
+    one, two = asked[0], asked[1] if len(asked) > 1 else None
+    found = fitted.explain(one, two, top)
     if as_json:
         echo(json.dumps(found.as_dict(), indent=2))
         return
-    rows = [
-        (*_cells(left), *_cells(right)) for left, right in zip_longest(found.attributes, found.neighbours)
-    ]
+    rows = [(*_cells(left), *_cells(right)) for left, right in zip_longest(found.attributes, found.neighbours)]
     show_table(("share", "attribute", "share ", "neighbour"), rows, title=found.title, right=("share", "share "))
     echo("by part: " + ", ".join(f"{name} {share:.3f}" for name, share in found.shares.items()))
 

@@ -76,7 +76,8 @@ def find_clusters(
 ) -> Clusters:
     """Divide nodes by k-means on their vectors, each brought to length one.
 
-    Without `k`, `neural_brane.groups.partition.choose_k` chooses a number up to 20, by 2,000 of the nodes. The attributes of `graph`, matched by id, name the clusters.
+    Without `k`, `neural_brane.groups.partition.choose_k` chooses a number up to 20, by 2,000 of the nodes.
+    The attributes of `graph`, matched by id, name the clusters.
     """
     _check(vectors, k, seed)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
