@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
+from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import as_ids, repeated
+from neural_brane.groups import Clusters, find_clusters
 from neural_brane.io.mapped import map_vectors
 from neural_brane.io.vectors import VectorFile, read_vectors
 from neural_brane.layer import Layer, find_pairs, inner_products
@@ -220,6 +222,15 @@ class Embedding:
                 "these vectors came without a layer that scores pairs; neural-brane learns one, and .npz files keep it"
             )
         return self.layer.score(self.vectors, find_pairs(self.ids, pairs))
+
+    def clusters(self, k: int | None = None, *, graph: AttributedGraph | None = None, seed: int = 0) -> Clusters:
+        """Groups of nodes whose vectors point the same way, named by the attributes that a `graph` has for them.
+
+        >>> e = Embedding([[1, 0], [2, 0], [0, 1], [0, 3]], ["a", "b", "c", "d"])
+        >>> e.clusters(2).assignments.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
+        True
+        """
+        return find_clusters(self.vectors, self.ids, k, graph=graph, seed=seed)
 
     def save(self, path: str | Path) -> None:
         """Write to `path`, in the format that its suffix says; .npz keeps everything.

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from neural_brane.cli.cluster import cluster
 from neural_brane.cli.compare import compare
 from neural_brane.cli.console import echo
 from neural_brane.cli.convert import convert
@@ -15,6 +16,7 @@ from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
 from neural_brane.cli.estimate import estimate
 from neural_brane.cli.evaluate import evaluate
+from neural_brane.cli.explain import explain
 from neural_brane.cli.info import info
 from neural_brane.cli.inspect import inspect
 from neural_brane.cli.log import LOG, end_log
@@ -23,6 +25,7 @@ from neural_brane.cli.nearest import nearest
 from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.split_edges import split_edges
 from neural_brane.cli.stopping import TYPED, leave, requests_as_errors
+from neural_brane.cli.suggest import suggest
 from neural_brane.cli.tune import tune
 from neural_brane.errors import BraneError, printable
 
@@ -43,6 +46,9 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane evaluate gensim.txt --labels classes.txt --task all
   brane nearest vectors.npz 100157             the nodes most like one
   brane convert vectors.npz -o vectors.parquet the vectors in another format
+  brane explain model.brane 17 204             what makes two nodes alike
+  brane suggest model.brane 17                 links it is likely to have
+  brane cluster vectors.npz --graph citeseer   groups, and what names them
   brane methods                                other ways to learn the vectors
   brane compare graph.txt --labels classes.txt which of them is best for it
   brane reproduce                              the paper's experiments, again
@@ -152,6 +158,9 @@ app.command()(evaluate)
 app.command()(nearest)
 app.command()(convert)
 app.command()(compare)
+app.command()(explain)
+app.command()(suggest)
+app.command()(cluster)
 app.command()(split_edges)
 app.command()(datasets)
 app.command()(methods)

@@ -23,7 +23,7 @@ TYPES = {
     "neural-brane": "methods.neural_brane.model.Learned",
     "learned part": "methods.neural_brane.parts.LearnedPart",
     "joint": "methods.neural_brane.parts.Joint",
-    "layer": "embedding.Layer",
+    "layer": "layer.Layer",
     "model": "kernels.model.Model",
     "bags": "kernels.model.Bags",
     "settings": "kernels.model.Settings",
