@@ -163,6 +163,17 @@ def test_senseless_parameters_are_refused_by_name(title, small_graph):
                 make(title, **{name: None}).fit(small_graph)
 
 
+def test_random_state_is_another_name_of_the_seed(name, small_graph):
+    method = METHODS[name](random_state=3)
+    assert method.seed == method.random_state == method.get_params()["random_state"] == 3
+    assert "random_state" not in method.get_params(deep=False)  # a copy is made with the seed
+    assert clone(method).set_params(random_state=4).seed == 4
+    with pytest.raises(ParameterError, match="seed=1 and random_state=2 are one thing"):
+        METHODS[name](seed=1, random_state=2)
+    drawn = [make(name, seed=np.random.RandomState(0)).fit(small_graph).seed_ for _ in range(2)]  # noqa: NPY002
+    assert drawn == [np.random.RandomState(0).randint(2**31)] * 2  # noqa: NPY002
+
+
 def test_numpys_numbers_are_numbers(name, small_graph):
     """Of every whole number and number that is set, NumPy's own kinds give the same bits."""
     plain = make(name)
@@ -310,7 +321,7 @@ def toy(tmp_path, monkeypatch):
 def test_one_file_and_one_line_make_a_method(toy, small_graph, capsys):
     assert list(METHODS)[-1] == "toy"  # the list that this file runs over
     method = METHODS["toy"](dim=3, power=1)
-    assert method.get_params() == {
+    assert method.get_params(deep=False) == {
         "dim": 3, "power": 1, "seed": None, "threads": None, "progress": None,
     }  # fmt: skip
     assert method.fit_transform(small_graph)["cat"].tolist() == [3, 3, 3]

@@ -95,10 +95,10 @@ class HeldOutEdges:
             return cls(graph, positives, negatives, digests["training_digest"], digests["full_digest"])
         except FileNotFoundError:
             raise GraphError(f"{path}: no such file; make one with 'brane split-edges GRAPH -o TRAIN'") from None
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise GraphError(f"{path}: not a file of held-out edges ({error}); 'brane split-edges' makes one") from None
         except GraphError as error:
             raise GraphError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise GraphError(f"{path}: not a file of held-out edges ({error}); 'brane split-edges' makes one") from None
 
 
 def check_pairs_target(path: str | Path) -> Path:

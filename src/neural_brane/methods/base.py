@@ -4,6 +4,7 @@ import secrets
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
+from dataclasses import InitVar
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
@@ -12,7 +13,7 @@ import numpy as np
 from neural_brane import __version__
 from neural_brane.checkpoint import Stages, kept_seed
 from neural_brane.embedding import Embedding, Layer
-from neural_brane.errors import GraphError, NotFittedError, ParameterError
+from neural_brane.errors import GraphError, ParameterError, not_fitted
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.convert import as_graph
 from neural_brane.graph.sizes import Sizes
@@ -47,6 +48,7 @@ class Embedder(Parametrised, ABC):
 
     dim: int = shared("dim", default=150)
     seed: int | None = shared("seed", default=None)
+    random_state: InitVar[Any] = None
     threads: int | None = shared("threads", default=None)
     progress: Reporter | None = shared("progress", default=None)
 
@@ -134,6 +136,8 @@ class Embedder(Parametrised, ABC):
             values["seed"] = kept_seed(values["checkpoint"])
         if values["seed"] is None:
             values["seed"] = secrets.randbits(63)
+        if not isinstance(values["seed"], int):
+            values["seed"] = int(values["seed"].randint(2**31))
         if "device" in values:
             values["device"] = resolve(values["device"], needs=self.packages)
         return type(self)(**values)
@@ -141,7 +145,7 @@ class Embedder(Parametrised, ABC):
     def _require_fitted(self) -> "Fitted":
         fitted: Fitted | None = self.__dict__.get("_fitted")
         if fitted is None:
-            raise NotFittedError(f"this {type(self).__name__} has not learned yet; call fit(graph) first")
+            raise not_fitted(f"this {type(self).__name__} has not learned yet; call fit(graph) first")
         return fitted
 
 
@@ -171,7 +175,7 @@ class Fitted:
     @property
     def settings(self) -> dict[str, Any]:
         """The parameters that were in force."""
-        return self.method.get_params()
+        return self.method.get_params(deep=False)
 
     @property
     def seed(self) -> int | None:

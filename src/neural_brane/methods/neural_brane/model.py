@@ -207,7 +207,7 @@ class NeuralBrane(InductiveEmbedder):
         return spectral_dim if "spectral_dim" in given else min(spectral_dim, max(len(graph) // 2, 1))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
-        settings = self.get_params()
+        settings = self.get_params(deep=False)
         width, nodes = settings["spectral_dim"], len(graph)
         spectral = Decomposition.empty(nodes)
         if width:
@@ -252,7 +252,7 @@ class NeuralBrane(InductiveEmbedder):
     def _facts(self, graph: AttributedGraph, learned: Learned) -> dict[str, Any]:
         if learned.part is None:
             return {}
-        losses, settings = learned.part.loss_history, self.get_params()
+        losses, settings = learned.part.loss_history, self.get_params(deep=False)
         triplets = len(losses) * settings["batches_per_epoch"] * settings["batch_size"]
         facts = {"triplets": triplets, "triplets_per_node": round(triplets / len(graph), 1), "loss": losses[-1]}
         return {"training": facts}
