@@ -24,6 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are 
 # For every kind of parameter, values that none of its kind may have.
 SENSELESS = {
     kinds.Whole: (-1, 1.5, True, "3", np.inf),
+    kinds.Seed: (-1, 1.5, True, "3", np.inf),
     kinds.Number: (-1.0, np.nan, np.inf, True, "0.1"),
     kinds.Numbers: ((), (0, 0), (1, -1), (1, np.nan), "12", 3),
     kinds.Choice: ("nonsense", 17, True),
@@ -170,8 +171,8 @@ def test_random_state_is_another_name_of_the_seed(name, small_graph):
     assert clone(method).set_params(random_state=4).seed == 4
     with pytest.raises(ParameterError, match="seed=1 and random_state=2 are one thing"):
         METHODS[name](seed=1, random_state=2)
-    drawn = [make(name, seed=np.random.RandomState(0)).fit(small_graph).seed_ for _ in range(2)]  # noqa: NPY002
-    assert drawn == [np.random.RandomState(0).randint(2**31)] * 2  # noqa: NPY002
+    drawn = [make(name, seed=np.random.RandomState(0)).fit(small_graph).seed_ for _ in range(2)]
+    assert drawn == [np.random.RandomState(0).randint(2**31)] * 2
 
 
 def test_numpys_numbers_are_numbers(name, small_graph):

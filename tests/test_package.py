@@ -47,6 +47,7 @@ MAY_IMPORT = {
     },
     "evaluate": {"blas", "embedding", "errors", "graph", "io.atomic", "io.npz", "progress"},
     "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling"},
+    "scikit_learn": {"embedding", "errors", "graph", "methods"},
     "plot": {"embedding", "errors", "evaluate", "io.atomic"},
     "trainings": {
         "blas",

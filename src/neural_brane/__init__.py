@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from neural_brane.estimation import estimate
     from neural_brane.evaluate import classify
     from neural_brane.graph import AttributedGraph
+    from neural_brane.scikit_learn import NodeEmbedder, link_scorer
 
 __version__ = "0.1.0"
 
@@ -28,16 +29,19 @@ _HOME = {
     "BraneError": "errors",
     "Comparison": "comparison",
     "Embedding": "embedding",
+    "NodeEmbedder": "scikit_learn",
     "classify": "evaluate",
     "compare": "comparison",
     "estimate": "estimation",
+    "link_scorer": "scikit_learn",
     "load": "datasets",
     "read": "datasets",
     "synthetic": "datasets",
 } | dict.fromkeys(_methods.__all__, "methods")
 
 __all__ = [
-    "AttributedGraph", "BraneError", "Comparison", "Embedding", "classify", "compare", "estimate", "load", "read",
+    "AttributedGraph", "BraneError", "Comparison", "Embedding", "NodeEmbedder", "classify", "compare", "estimate",
+    "link_scorer", "load", "read",
     "synthetic",
 ]  # fmt: skip
 __all__ += _methods.__all__  # every registered method is public

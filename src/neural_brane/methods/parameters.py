@@ -140,7 +140,7 @@ class Parametrised:
     def __post_init__(self, random_state: Any = None) -> None:
         """Take `random_state` for the seed, of which it is another name."""
         seed = vars(self).get("seed")
-        if random_state is None or random_state is seed:
+        if random_state is None or random_state is seed or random_state == seed:
             return
         if seed is not None:
             raise ParameterError(f"seed={seed!r} and random_state={random_state!r} are one thing; give one of them")
