@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "kernels": {"blas", "compiling", "errors"},
     "sampling": {"compiling", "errors"},
     "linalg": {"blas", "errors", "kernels"},
+    "reasons": {"blas", "embedding", "errors", "graph", "kernels", "linalg"},
     "html": {"io.atomic"},
     "methods": {
         "__version__",
@@ -43,6 +44,7 @@ MAY_IMPORT = {
         "linalg",
         "memory",
         "progress",
+        "reasons",
         "sampling",
     },
     "evaluate": {"blas", "embedding", "errors", "graph", "io.atomic", "io.npz", "progress"},

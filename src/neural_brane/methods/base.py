@@ -18,16 +18,18 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.convert import as_graph
 from neural_brane.graph.sizes import Sizes
 from neural_brane.methods._memory import Moments, check_room
+from neural_brane.methods._reasons import Explained
 from neural_brane.methods.devices import resolve
 from neural_brane.methods.keeping import keeping
 from neural_brane.methods.notices import tell_ignored_amounts, tell_zero_vectors
 from neural_brane.methods.parameters import Parametrised, shared
 from neural_brane.progress import Reporter
+from neural_brane.reasons import Reasons
 
 Source = Any  # whatever `neural_brane.graph.convert.as_graph` takes
 
 
-class Embedder(Parametrised, ABC):
+class Embedder(Explained, Parametrised, ABC):
     """A method. Its parameters are stored as given and checked in `fit`.
 
     `fit` puts all that it has learned in place at once, as its last act: one that is refused, fails or is interrupted
@@ -166,6 +168,11 @@ class Fitted:
         """The vectors with the nodes' ids and where they came from, made once."""
         vectors = stack(self.blocks(), len(self.graph), self.method.dim)
         return Embedding(vectors, self.graph.ids, self.provenance(), self.layer)
+
+    @cached_property
+    def reasons(self) -> Reasons | None:
+        """What the vectors are made of, prepared once; None where the method cannot say."""
+        return self.method._reasons(self)
 
     @cached_property
     def data(self) -> dict[str, Any]:

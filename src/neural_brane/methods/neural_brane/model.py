@@ -30,6 +30,7 @@ from neural_brane.methods.neural_brane.parts import (
     learned_vectors,
     spectral_part,
 )
+from neural_brane.methods.neural_brane.reasons import JointReasons, joint_reasons
 from neural_brane.methods.neural_brane.recipes import ATTRIBUTE_SHARE, RECIPES, SPECTRAL_SHARE
 from neural_brane.methods.neural_brane.schedule import schedule
 from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
@@ -225,12 +226,14 @@ class NeuralBrane(InductiveEmbedder):
         return Learned(joint.vectors, layer, part, joint, values)
 
     def _check_transforms(self, fitted: Fitted) -> None:
-        output = fitted.settings["output"]
         needed = "'pooled' or 'hidden' for new nodes: vectors of the released program hold a row learned for each node"
-        require(output != "released", "output", output, needed)
+        require(fitted.settings["output"] != "released", "output", "released", needed)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         return place(fitted.learned, new, fitted.settings)
+
+    def _reasons(self, fitted: Fitted) -> JointReasons:
+        return joint_reasons(fitted.learned, fitted.graph, fitted.settings)
 
     def _ignores_amounts(self) -> bool:
         return self.spectral_dim == 0 and self.attribute_dim != 0  # it is the spectral part that weighs attributes
