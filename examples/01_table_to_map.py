@@ -8,8 +8,8 @@ Two tables, one of edges and one of nodes, become a picture of who belongs toget
 # %%
 # Two CSV files
 # -------------
-# Here they are written first; yours are on a disk already. Three clubs of thirty people: most friends are of one's own
-# club, and each club has hobbies that are frequent there.
+# Here they are written first; yours are on a disk already. Three clubs of thirty people: most friends are of one's
+# own club, and each club has hobbies that are frequent there.
 
 import tempfile
 from pathlib import Path
@@ -24,7 +24,7 @@ hobbies = {
     "choir": ["opera", "piano", "poetry"],
     "rowing": ["hiking", "ski", "tea"],
 }
-every = sum(hobbies.values(), [])
+every = [hobby for those in hobbies.values() for hobby in those]
 people = ["name,hobbies"]
 for at, club in enumerate(clubs):
     likes = set(rng.choice(hobbies[club], 2, replace=False)) | {rng.choice(every)}

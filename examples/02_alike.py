@@ -2,8 +2,8 @@
 Find alike papers
 =================
 
-Which papers resemble this one, by what they say and by what they cite? Here modules of Python's standard library stand
-in for papers: their docstrings are the text, their imports the citations.
+Which papers resemble this one, by what they say and by what they cite? Here modules of Python's standard library
+stand in for papers: their docstrings are the text, their imports the citations.
 """
 
 # %%

@@ -2,8 +2,8 @@
 Cold-start nodes
 ================
 
-A node arrives after the training, with some attributes, some links, or only one of the two. `transform` gives it a vector
-at once.
+A node arrives after the training, with some attributes, some links, or only one of the two. `transform` gives it a
+vector at once.
 """
 
 # %%
@@ -25,8 +25,8 @@ model = NeuralBrane(seed=0).fit(known)
 # %%
 # What a newcomer brings
 # ----------------------
-# Each hidden node comes back with both, with attributes alone, or with links alone. `made_from` says what a vector was made
-# of.
+# Each hidden node comes back with both, with attributes alone, or with links alone. `made_from` says what a vector
+# was made of.
 
 both = model.transform(whole)
 described = model.transform(
@@ -60,7 +60,7 @@ bars = axes.barh(list(shares), list(shares.values()), color=COLOURS[0])
 axes.bar_label(bars, fmt="%.2f", padding=4)
 axes.axvline(commonest, color=COLOURS[3], linestyle="--", label="always the commonest topic")
 axes.invert_yaxis()
-axes.set(xlim=(0, 1), xlabel="share of the sixty hidden modules whose topic is predicted", title="Made from")
+axes.set(xlim=(0, 1), xlabel="share of hidden modules whose topic is predicted", title="Vectors made from …")
 axes.spines[["top", "right"]].set_visible(False)
-axes.legend(frameon=False, loc="lower right")
+axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.25))
 plt.show()

@@ -9,8 +9,8 @@ cross-validation and in a search over parameters.
 # %%
 # A pipeline
 # ----------
-# X is ids, y is topics. All nodes' links and attributes are seen in every fold; the labels of the fold that is tested on
-# are not.
+# X is ids, y is topics. All nodes' links and attributes are seen in every fold; the labels of the fold that is tested
+# on are not.
 
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -32,8 +32,8 @@ print(cross_val_score(pipeline, ids, topics, cv=4).round(3))
 # %%
 # A search
 # --------
-# Parameters of the method are reached through the embedder. Vectors are learned once for each width, not once for each
-# fold.
+# Parameters of the method are reached through the embedder. Vectors are learned once for each width, not once for
+# each fold.
 
 widths = [4, 8, 16, 32, 64, 128]
 search = GridSearchCV(pipeline, {"embedder__method__dim": widths}, cv=4).fit(ids, topics)

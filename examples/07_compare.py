@@ -2,15 +2,15 @@
 Compare methods on your graph
 =============================
 
-Which method is best depends on the graph. `brane compare` trains several methods on yours and ends with advice; it takes
-minutes, because it repeats everything. This is what it does, once.
+Which method is best depends on the graph. `brane compare` trains several methods on yours and ends with advice; it
+takes minutes, because it repeats everything. This is what it does, once.
 """
 
 # %%
 # Five methods
 # ------------
-# All methods are used alike. `classify` trains logistic regression on half of the labelled nodes and predicts the others,
-# in ten random splits that are the same for all methods.
+# All methods are used alike. `classify` trains logistic regression on half of the labelled nodes and predicts the
+# others, in ten random splits that are the same for all methods.
 
 from neural_brane import METHODS, classify, load
 

@@ -19,6 +19,7 @@ from neural_brane.graph.ids import as_ids, locate
 from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder
 
+__all__ = ["NodeEmbedder", "link_scorer"]
 KEPT = 8  # trainings whose vectors a process keeps
 # The checks of scikit-learn's `check_estimator` whose assumptions cannot hold for NodeEmbedder, and why.
 NODE_EMBEDDER_EXCEPTIONS = dict.fromkeys(
