@@ -17,9 +17,8 @@ from neural_brane import AttributedGraph, NeuralBrane
 
 rng = np.random.default_rng(3)
 hobbies = [["chess", "go", "maths"], ["choir", "opera", "piano"], ["rowing", "hiking", "ski"]]
-names = [
-    f"{first}{last}" for first in "ABCDEF" for last in ("da", "lma", "nn", "ri", "ya", "zra", "bel", "dna", "ida", "ve")
-]
+ENDS = ("a", "da", "la", "na", "ra", "va", "lie", "nia", "sa", "ta")
+names = [first + last for first in ("An", "Be", "Cle", "Do", "El", "Fi") for last in ENDS]
 group = np.arange(60) % 3
 likes = {name: rng.choice(hobbies[here], 2, replace=False).tolist() for name, here in zip(names, group, strict=True)}
 chance = np.where(group[:, None] == group, 0.3, 0.02)
@@ -31,7 +30,7 @@ print(graph)
 # Suggestions with reasons
 # ------------------------
 
-person = "Alma"
+person = "Bela"
 model = NeuralBrane(dim=32, seed=0).fit(graph)
 suggestions = model.suggest(person, k=5)
 print(f"{person} likes {' and '.join(likes[person])}.")
@@ -41,8 +40,8 @@ for suggestion in suggestions:
 # %%
 # A picture of them
 # -----------------
-# Friends stand to the left, suggestions to the right. Grey lines are friendships that are there: those whom a suggestion
-# knows already speak for it.
+# Friends stand to the left, suggestions to the right. Grey lines are friendships that are there: friends of Bela who
+# know a suggested person speak for it.
 
 import matplotlib.pyplot as plt
 
@@ -63,8 +62,8 @@ for name in suggested:
     axes.plot(*zip(place[person], place[name], strict=True), "--", color=COLOURS[3], linewidth=1.8, zorder=1)
 for name, (x, y) in place.items():
     axes.scatter(x, y, s=90, color=COLOURS[group[names.index(name)]], linewidths=0, zorder=2)
-    side = "right" if x < 0 else "left"
-    axes.annotate(name, (x, y), (-9 if x < 0 else 9, 0), textcoords="offset points", ha=side, va="center")
+    side, away = ("center", (0, 11)) if name == person else ("right", (-9, 0)) if x < 0 else ("left", (9, 0))
+    axes.annotate(name, (x, y), away, textcoords="offset points", ha=side, va="center")
 axes.set(xlim=(-1.3, 1.3), xticks=[], yticks=[], title=f"Friends of {person}, and whom to meet (dashes)")
 axes.spines[:].set_visible(False)
 plt.show()
