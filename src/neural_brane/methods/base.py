@@ -15,11 +15,11 @@ from neural_brane.checkpoint import Stages, kept_seed
 from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import GraphError, ParameterError, not_fitted
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.convert import as_graph
 from neural_brane.graph.sizes import Sizes
 from neural_brane.methods._memory import Moments, check_room
 from neural_brane.methods._reasons import Explained
 from neural_brane.methods.devices import resolve
+from neural_brane.methods.features import graph_for
 from neural_brane.methods.keeping import keeping
 from neural_brane.methods.notices import tell_ignored_amounts, tell_zero_vectors
 from neural_brane.methods.parameters import Parametrised, shared
@@ -61,11 +61,12 @@ class Embedder(Explained, Parametrised, ABC):
         """Learn from a graph, or from anything that `neural_brane.graph.convert.as_graph` makes one of. Returns self.
 
         That is a graph of NetworkX or igraph, a Data of PyTorch Geometric, an adjacency of SciPy, NumPy or pandas, a
-        pair (adjacency, attributes), or a pair of tables (edges, nodes).
+        pair (adjacency, attributes), or a pair of tables (edges, nodes). A method that does without links also learns
+        from a matrix of features alone; `neural_brane.methods.features.is_features` tells it from an adjacency.
 
         init: a fitted model of the same class to go on from, as `update` does.
         """
-        checked = as_graph(graph)
+        checked = graph_for(self, graph)
         values, start = (None, None) if init is None else find_start(self, init, checked)
         method = self._in_force(checked, values)
         if method.needs_links and checked.adjacency.nnz == 0:
@@ -210,6 +211,11 @@ class Fitted:
     def settings(self) -> dict[str, Any]:
         """The parameters that were in force."""
         return self.method.get_params(deep=False)
+
+    @property
+    def n_features_in(self) -> int:
+        """The number of attributes learned from."""
+        return int(self.graph.attributes.shape[1])
 
     @property
     def seed(self) -> int | None:

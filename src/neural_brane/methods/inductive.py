@@ -6,9 +6,9 @@ import numpy as np
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import ParameterError
-from neural_brane.graph.convert import as_graph
 from neural_brane.graph.newcomers import Newcomers, find_newcomers
 from neural_brane.methods.base import Embedder, Fitted, Source, summarise
+from neural_brane.methods.features import newcomers_for
 
 
 class InductiveEmbedder(Embedder):
@@ -24,9 +24,10 @@ class InductiveEmbedder(Embedder):
 
         A node whose id is known has the vector that was learned for it. A newcomer's vector is made of its attributes
         and of its links to known nodes and other newcomers, or of what there is of these: `made_from` of the result
-        says of which.
+        says of which. The rows of a matrix of features alone are newcomers without links.
         """
-        fitted, graph = self._require_fitted(), as_graph(graph)
+        fitted = self._require_fitted()
+        graph = newcomers_for(self, graph, fitted.graph)
         fitted.method._check_transforms(fitted)
         new = find_newcomers(fitted.graph, graph)
         vectors = fitted.embedding.vectors[new.places]
