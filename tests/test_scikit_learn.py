@@ -151,15 +151,21 @@ def test_links_that_were_learned_are_refused(graph):
         link_scorer("dot")
 
 
-def test_scikit_learns_checks_pass_but_for_those_listed(graph):
-    results = check_estimator(
-        NodeEmbedder(graph, Attributes(dim=2, seed=0)),
-        expected_failed_checks=scikit_learn.NODE_EMBEDDER_EXCEPTIONS,
-        on_skip=None,
-        on_fail=None,
-    )
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the checks' small matrices leave columns of zeros
+@pytest.mark.parametrize("method", [Attributes(dim=2, seed=0), None], ids=["Attributes", "NodeEmbedder"])
+def test_scikit_learns_checks_pass_but_for_those_listed(graph, method):
+    exceptions = scikit_learn.METHOD_EXCEPTIONS if method else scikit_learn.NODE_EMBEDDER_EXCEPTIONS
+    estimator = method or NodeEmbedder(graph, Attributes(dim=2, seed=0))
+    results = check_estimator(estimator, expected_failed_checks=exceptions, on_skip=None, on_fail=None)
     failed = {one["check_name"]: one["exception"] for one in results if one["status"] == "failed"}
     assert not failed
-    assert {one["check_name"] for one in results if one["status"] == "xfail"} == set(
-        scikit_learn.NODE_EMBEDDER_EXCEPTIONS
-    ), "an exception that is not needed"
+    needed = {one["check_name"] for one in results if one["status"] == "xfail"}
+    assert needed == set(exceptions), "an exception that is not needed"
+
+
+@pytest.mark.filterwarnings("ignore:.*their vectors tell nothing:UserWarning")  # of modules without a docstring
+def test_features_go_through_a_pipeline(graph):
+    labelled = graph.labels != ""
+    pipe = make_pipeline(Attributes(dim=32, seed=0), LogisticRegression(max_iter=500))
+    scores = cross_val_score(pipe, graph.attributes[labelled], graph.labels[labelled], cv=3, error_score="raise")
+    assert scores.mean() > 0.5

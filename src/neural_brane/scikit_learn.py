@@ -21,7 +21,15 @@ from neural_brane.methods.base import Embedder
 
 __all__ = ["NodeEmbedder", "link_scorer"]
 KEPT = 8  # trainings whose vectors a process keeps
-# The checks of scikit-learn's `check_estimator` whose assumptions cannot hold for NodeEmbedder, and why.
+# The checks of scikit-learn's `check_estimator` whose assumptions do not hold for methods given features, and why.
+METHOD_EXCEPTIONS = {
+    "check_dtype_object": "what is no number is refused by a ValueError, where it looks for a TypeError",
+    "check_estimators_nan_inf": "NaN is refused with its row and column, and the error spells it nan",
+    "check_fit2d_1sample": "one row is refused because nothing tells nodes apart; it looks for the words '1 sample'",
+    "check_fit2d_predict1d": "one row that is no matrix is refused; it looks for the words 'Reshape your data'",
+    "check_transformer_data_not_an_array": "features are an array, a sparse matrix or a DataFrame; it gives none",
+}
+# The same for NodeEmbedder.
 NODE_EMBEDDER_EXCEPTIONS = dict.fromkeys(
     (
         "check_dict_unchanged",

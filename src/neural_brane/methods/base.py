@@ -19,7 +19,7 @@ from neural_brane.graph.sizes import Sizes
 from neural_brane.methods._memory import Moments, check_room
 from neural_brane.methods._reasons import Explained
 from neural_brane.methods.devices import resolve
-from neural_brane.methods.features import graph_for
+from neural_brane.methods.features import as_given, graph_for
 from neural_brane.methods.keeping import keeping
 from neural_brane.methods.notices import tell_ignored_amounts, tell_zero_vectors
 from neural_brane.methods.parameters import Parametrised, shared
@@ -94,8 +94,8 @@ class Embedder(Explained, Parametrised, ABC):
         return self.fit(graph, init=self)
 
     def fit_transform(self, graph: Source, y: None = None) -> Embedding:
-        """Learn from a graph and return its vectors."""
-        return self.fit(graph).embedding_
+        """Learn from a graph and return its vectors; from features alone, a plain matrix (nodes, dim)."""
+        return as_given(self, graph, self.fit(graph).embedding_)
 
     @property
     def embedding_(self) -> Embedding:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from neural_brane.embedding import Embedding
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.convert import as_graph
@@ -30,6 +31,11 @@ def newcomers_for(method: Any, source: Any, known: AttributedGraph) -> Attribute
     return _without_links(source, names, ids=[f"row {row}" for row in range(source.shape[0])])
 
 
+def as_given(method: Any, source: Any, embedding: Embedding) -> Any:
+    """The vectors in the form that what was given asks for: a plain matrix for features, an embedding for a graph."""
+    return embedding.vectors if is_features(method, source) else embedding
+
+
 def is_features(method: Any, source: Any) -> bool:
     """Tell whether a matrix holds features and no links.
 
@@ -48,5 +54,9 @@ def is_features(method: Any, source: Any) -> bool:
 def _without_links(source: Any, names: Any, ids: Any = None) -> AttributedGraph:
     if is_frame(source):
         source, names = source.to_numpy(), list(source.columns)
+    if source.dtype.kind == "c":
+        raise GraphError(f"X holds {source.dtype}. Complex data not supported: give real numbers")
+    if source.shape[1] == 0:
+        raise GraphError(f"X has 0 feature(s) (shape={source.shape}) while a minimum of 1 is required.")
     none = sparse.csr_array((source.shape[0],) * 2, dtype=np.float32)
     return AttributedGraph.from_sparse(none, source, ids=ids, attribute_names=names, name="features")

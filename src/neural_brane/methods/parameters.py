@@ -193,11 +193,21 @@ class Parametrised:
         changed = {name: value for name, value in values.items() if repr(value) != repr(known[name].default)}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has put in place what it learned."""
+        return "_fitted" in vars(self)
+
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn asks of an estimator in a pipeline or a search: it is there to ask."""
         from sklearn.base import BaseEstimator
+        from sklearn.utils import TransformerTags
 
-        return BaseEstimator.__sklearn_tags__(self)
+        tags = BaseEstimator.__sklearn_tags__(self)
+        if hasattr(type(self), "transform"):
+            tags.transformer_tags = TransformerTags(preserves_dtype=["float32"])
+            tags.input_tags.sparse = True
+        tags.non_deterministic = vars(self).get("seed") is None
+        return tags
 
 
 def _document(method: type[Parametrised]) -> str:
