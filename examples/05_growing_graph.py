@@ -2,8 +2,8 @@
 A growing graph
 ===============
 
-Nodes and links keep coming. `update` goes on from what was learned, in a small part of the time of a new training, and
-old vectors stay about where they were.
+Nodes and links keep coming. `update` goes on from what was learned, instead of learning everything again. How far the
+vectors of old nodes move is measured here.
 """
 
 # %%
