@@ -55,6 +55,7 @@ MAY_IMPORT = {
     "models": {"__version__", "embedding", "errors", "graph", "io", "kernels", "methods"},
     "contents": {"errors", "io"},
     "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling"},
+    "scikit_learn": {"embedding", "errors", "graph", "methods"},
     "plot": {"embedding", "errors", "evaluate", "io.atomic"},
     "trainings": {
         "blas",

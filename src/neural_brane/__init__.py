@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from neural_brane.evaluate import classify
     from neural_brane.graph import AttributedGraph
     from neural_brane.models import load_model
+    from neural_brane.scikit_learn import NodeEmbedder, link_scorer
 
 __version__ = "0.1.0"
 
@@ -29,9 +30,11 @@ _HOME = {
     "BraneError": "errors",
     "Comparison": "comparison",
     "Embedding": "embedding",
+    "NodeEmbedder": "scikit_learn",
     "classify": "evaluate",
     "compare": "comparison",
     "estimate": "estimation",
+    "link_scorer": "scikit_learn",
     "load": "datasets",
     "load_model": "models",
     "read": "datasets",
@@ -39,8 +42,8 @@ _HOME = {
 } | dict.fromkeys(_methods.__all__, "methods")
 
 __all__ = [
-    "AttributedGraph", "BraneError", "Comparison", "Embedding", "classify", "compare", "estimate", "load", "load_model",
-    "read", "synthetic",
+    "AttributedGraph", "BraneError", "Comparison", "Embedding", "NodeEmbedder", "classify", "compare", "estimate",
+    "link_scorer", "load", "load_model", "read", "synthetic",
 ]  # fmt: skip
 __all__ += _methods.__all__  # every registered method is public
 

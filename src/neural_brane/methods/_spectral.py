@@ -28,6 +28,7 @@ from neural_brane.methods._memory import Moments, spectral_moments, spectral_wid
 from neural_brane.methods.base import Fitted
 from neural_brane.methods.inductive import InductiveEmbedder
 from neural_brane.methods.parameters import shared
+from neural_brane.methods.updating import Start
 from neural_brane.progress import Meter
 from neural_brane.reasons import Reasons
 from neural_brane.reasons.spectral import SpectralReasons
@@ -237,6 +238,7 @@ class Spectral(InductiveEmbedder):
     """
 
     needs_links = False
+    updates = True
 
     device: str = shared("device", default="cpu")
 
@@ -255,11 +257,27 @@ class Spectral(InductiveEmbedder):
             hops_of(graph, self._weights()), self.dim, seed=seed, threads=self.threads, device=self.device,
             report=meter.advance,
         )  # fmt: skip
-        vectors *= np.float32(np.sqrt(self.dim * len(graph) / values.sum()))
+        vectors *= self._scale(values, len(graph))
         return Decomposition(vectors, values)
 
     def _reasons(self, fitted: Fitted) -> Reasons:
         return spectral_reasons(fitted.learned, hops_of(fitted.graph, self._weights()), threads=self.threads)
+
+    def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Decomposition:
+        from neural_brane.methods._following import follow
+
+        before, values = start.learned
+        unscaled = before / self._scale(values, len(before))
+        vectors, values = follow(
+            Decomposition(unscaled, values), hops_of(graph, self._weights()), start.changes.nodes,
+            threads=self.threads, device=self.device,
+        )  # fmt: skip
+        vectors *= self._scale(values, len(graph))
+        return Decomposition(vectors, values)
+
+    def _scale(self, values: np.ndarray, nodes: int) -> np.float32:
+        """What makes the mean squared length dim."""
+        return np.float32(np.sqrt(self.dim * nodes / values.sum()))
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         return place_newcomers(fitted.learned, new, self._weights(), threads=self.threads, device=self.device)

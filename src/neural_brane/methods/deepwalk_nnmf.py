@@ -58,7 +58,7 @@ class DeepWalkNNMF(DeepWalk):
     def _methods(self) -> tuple[DeepWalk, NNMF]:
         """The two, each with half the width."""
         half = self.dim // 2
-        settings = self.get_params() | {"dim": half, "progress": self._part(1)}
+        settings = self.get_params(deep=False) | {"dim": half, "progress": self._part(1)}
         settings.pop("nnmf_epochs")
         nnmf = NNMF(
             dim=self.dim - half,

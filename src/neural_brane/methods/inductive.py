@@ -6,9 +6,9 @@ import numpy as np
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import ParameterError
-from neural_brane.graph.alike import as_graph_like
 from neural_brane.graph.newcomers import Newcomers, find_newcomers
 from neural_brane.methods.base import Embedder, Fitted, Source, summarise
+from neural_brane.methods.features import as_given, newcomers_for
 
 
 class InductiveEmbedder(Embedder):
@@ -27,11 +27,12 @@ class InductiveEmbedder(Embedder):
 
         A node whose id is known has the vector that was learned for it. A newcomer's vector is made of its attributes
         and of its links to known nodes and other newcomers, or of what there is of these: `made_from` of the result
-        says of which.
+        says of which. The rows of a matrix of features alone are newcomers without links, and their vectors come as a
+        plain matrix.
         """
         fitted = self._require_fitted()
         fitted.method._check_transforms(fitted)
-        graph = as_graph_like(graph, fitted.graph)
+        given, graph = graph, newcomers_for(self, graph, fitted.graph)
         new = find_newcomers(fitted.graph, graph)
         vectors = fitted.embedding.vectors[new.places]
         made_from = np.full(len(graph), "known", dtype="<U20")
@@ -39,7 +40,7 @@ class InductiveEmbedder(Embedder):
             vectors[new.rows] = fitted.method._place(fitted, new)
             made_from[new.rows] = new.made_from
         provenance = fitted.provenance() | {"transformed": summarise(graph)}
-        return Embedding(vectors, graph.ids, provenance, fitted.layer, made_from)
+        return as_given(self, given, Embedding(vectors, graph.ids, provenance, fitted.layer, made_from), fitted.graph)
 
     def _check_transforms(self, fitted: Fitted) -> None:
         """Refuse where what was learned says nothing of other nodes."""

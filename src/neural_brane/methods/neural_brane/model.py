@@ -18,7 +18,7 @@ from neural_brane.methods._memory import Moments
 from neural_brane.methods._spectral import Decomposition
 from neural_brane.methods.base import Fitted, require
 from neural_brane.methods.inductive import InductiveEmbedder
-from neural_brane.methods.neural_brane.layer import fold_layer, train_layer
+from neural_brane.methods.neural_brane.layer import make_layer
 from neural_brane.methods.neural_brane.moments import moments
 from neural_brane.methods.neural_brane.newcomers import place
 from neural_brane.methods.neural_brane.parts import (
@@ -33,7 +33,9 @@ from neural_brane.methods.neural_brane.parts import (
 from neural_brane.methods.neural_brane.reasons import JointReasons, joint_reasons
 from neural_brane.methods.neural_brane.recipes import ATTRIBUTE_SHARE, RECIPES, SPECTRAL_SHARE
 from neural_brane.methods.neural_brane.schedule import schedule
+from neural_brane.methods.neural_brane.updating import update
 from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
+from neural_brane.methods.updating import Start
 from neural_brane.sampling.triplet_tables import can_rank
 
 
@@ -79,6 +81,7 @@ class NeuralBrane(InductiveEmbedder):
     growth = "time: triplets × (dim² + mean bag × dim); memory: nodes + edges + attribute entries"
     paper = "Dave, Zhang, Chen, Al Hasan: Neural-Brane, 2018"
     packages = ("torch", "triton")
+    updates = True
     needs_links = False  # its spectral part does without
     prolongs = ("epochs", "tolerance")  # the latter as long as no epoch so far would have been the last
 
@@ -208,7 +211,7 @@ class NeuralBrane(InductiveEmbedder):
         return spectral_dim if "spectral_dim" in given else min(spectral_dim, max(len(graph) // 2, 1))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
-        settings = self.get_params()
+        settings = self.get_params(deep=False)
         width, nodes = settings["spectral_dim"], len(graph)
         spectral = Decomposition.empty(nodes)
         if width:
@@ -218,12 +221,12 @@ class NeuralBrane(InductiveEmbedder):
         joint = join(spectral.vectors, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         values = spectral.values
         del spectral  # its vectors are a part of the joint ones now
-        layer = None
-        if settings["length"] and self.score_steps and can_rank(graph.adjacency):
-            layer = train_layer(joint.vectors, graph, seed, settings, self._stages.stage("layer"))
-        elif part and settings["output"] == "pooled" and not settings["length"]:
-            layer = fold_layer(part.model, joint.centre)
+        layer = make_layer(part, joint, graph, settings, seed, self._stages.stage("layer"))
         return Learned(joint.vectors, layer, part, joint, values)
+
+    def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Learned:
+        found: Learned = update(start, self.get_params(), seed)
+        return found
 
     def _check_transforms(self, fitted: Fitted) -> None:
         needed = "'pooled' or 'hidden' for new nodes: vectors of the released program hold a row learned for each node"
@@ -255,7 +258,7 @@ class NeuralBrane(InductiveEmbedder):
     def _facts(self, graph: AttributedGraph, learned: Learned) -> dict[str, Any]:
         if learned.part is None:
             return {}
-        losses, settings = learned.part.loss_history, self.get_params()
+        losses, settings = learned.part.loss_history, self.get_params(deep=False)
         triplets = len(losses) * settings["batches_per_epoch"] * settings["batch_size"]
         facts = {"triplets": triplets, "triplets_per_node": round(triplets / len(graph), 1), "loss": losses[-1]}
         return {"training": facts}
