@@ -4,8 +4,9 @@ import numpy as np
 
 from neural_brane.blas import one_blas_thread
 from neural_brane.graph.changes import carry
-from neural_brane.linalg import tables_on
+from neural_brane.linalg import map_threads, tables_on
 from neural_brane.linalg.eigenvectors import NEGLIGIBLE
+from neural_brane.linalg.tables import BLOCK_ROWS
 from neural_brane.methods._spectral import Decomposition, HopProduct, Hops
 
 
@@ -19,23 +20,42 @@ def follow(
 ) -> Decomposition:
     """The directions that were found, in a graph that has changed since: its nodes were at these `places`, or nowhere.
 
-    Every row that M has now is projected on V = MᵀU / √values, of the known nodes' U: one step of the power method,
-    in which nodes stay where they were and new ones join them. Then columns are made orthogonal, each moving as little
-    as can be (Löwdin's way), so that many such steps do not lead all of them to the first direction.
+    One step of subspace iteration, from the vectors U of the nodes that stay: the rows that M has now are projected on
+    an orthonormal basis of the columns of MᵀU, and then turned as a whole to where they were (orthogonal Procrustes).
+    So nothing moves where nothing changed, however often this is done, and new nodes join the others.
     """
     tables = tables_on(device, threads)
-    known = carry(found.vectors, places)
-    shares = known * _inverse(np.einsum("ij,ij->j", known, known, dtype=np.float64)).astype(np.float32)
+    shares = carry(found.vectors, places)
+    squares = np.einsum("ij,ij->j", shares, shares, dtype=np.float64)
+    shares *= _inverse(squares).astype(np.float32)  # about of one length each in MᵀU
     with one_blas_thread():
-        moved = tables.by_slabs(HopProduct(hops, tables).image, tables.table(shares), reuse=True)
-        gram = tables.gram(moved)
-        lengths = np.sqrt(np.diag(gram))
-        scale = _inverse(lengths)
-        squares, axes = np.linalg.eigh(gram * scale * scale[:, None])
-        kept = squares > NEGLIGIBLE * squares[-1]
-        apart = (axes * _inverse(np.sqrt(np.where(kept, squares, 0)))) @ axes.T
-        vectors = tables.array(tables.rotate(moved, scale[:, None] * apart * lengths))
-    return Decomposition(np.ascontiguousarray(vectors), lengths**2)
+        moved = tables.by_slabs(HopProduct(hops, tables).image, tables.table(shares))
+        among = _products(shares, tables.array(moved), threads)  # the inner products of MᵀU's columns
+        vectors = np.ascontiguousarray(tables.array(tables.rotate(moved, _turn(among, squares))))
+    return Decomposition(vectors, np.einsum("ij,ij->j", vectors, vectors, dtype=np.float64))
+
+
+def _turn(among: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """What makes columns with these inner products orthonormal and turns them to where U was.
+
+    Of M V R, where V is orthonormal, the rotation R that is nearest to U is the polar factor of (M V)ᵀU; and (M V)ᵀU is
+    made of the inner products alone.
+    """
+    values, axes = np.linalg.eigh((among + among.T) / 2)
+    basis = axes * _inverse(np.sqrt(np.where(values > NEGLIGIBLE * values[-1], values, 0)))
+    left, _, right = np.linalg.svd(basis.T @ among * squares)
+    turn: np.ndarray = basis @ left @ right
+    return turn
+
+
+def _products(first: np.ndarray, second: np.ndarray, threads: int | None) -> np.ndarray:
+    """The inner products of the columns of two tables, float64; blocks of rows are added up in their order."""
+    blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, len(first), BLOCK_ROWS)]
+    shares = map_threads(
+        lambda rows: first[rows].astype(np.float64).T @ second[rows].astype(np.float64), blocks, threads
+    )
+    total: np.ndarray = sum(shares, np.zeros((first.shape[1], second.shape[1])))
+    return total
 
 
 def _inverse(values: np.ndarray) -> np.ndarray:

@@ -119,6 +119,8 @@ class SkipGramEmbedder(Embedder):
     A longer run is another one from its first step on, because the learning rate falls to the end.
     """
 
+    why_not = "it keeps vectors alone, and not the table of contexts that they were trained against"
+
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:

@@ -78,6 +78,7 @@ class Graph2Gauss(InductiveEmbedder):
     paper = "Bojchevski, Günnemann: Deep Gaussian embedding of graphs, 2018"
     similarity = "distance"  # of the means: it is trained on the divergence of two Gaussians
     extra = "torch"
+    why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)
 
     hidden: int = whole("Width of the ReLU layer.", default=512)

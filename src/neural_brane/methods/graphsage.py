@@ -78,6 +78,7 @@ class GraphSAGE(InductiveEmbedder):
     growth = "time: walks × samples² × dim; memory: edges + attribute entries + (nodes + attributes) × dim"
     paper = "Hamilton, Ying, Leskovec: Inductive representation learning on large graphs, 2017"
     extra = "torch"
+    why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)
 
     first_samples: int = whole(

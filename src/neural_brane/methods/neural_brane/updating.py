@@ -14,7 +14,7 @@ from neural_brane.methods.neural_brane.engines import require_room
 from neural_brane.methods.neural_brane.initial import random_table
 from neural_brane.methods.neural_brane.layer import make_layer
 from neural_brane.methods.neural_brane.parts import LearnedPart, join, kernel_settings, learned_vectors
-from neural_brane.methods.neural_brane.schedule import TRIPLETS_PER_NODE, schedule
+from neural_brane.methods.neural_brane.schedule import schedule
 from neural_brane.methods.neural_brane.training import Training, start_numbers
 from neural_brane.methods.updating import Start
 from neural_brane.sampling.triplet_tables import can_rank
@@ -22,7 +22,7 @@ from neural_brane.sampling.triplet_tables import can_rank
 if TYPE_CHECKING:
     from neural_brane.methods.neural_brane.model import Learned
 
-TRIPLETS_PER_CHANGED = 30  # beside TRIPLETS_PER_NODE for every new node
+TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 150, 10  # of nodes that are new, and of all that are new or have changed
 ROWS = 2  # the seed of new rows, beside that of the update
 
 
@@ -66,9 +66,9 @@ def learn_on(part: LearnedPart, changes: Changes, settings: dict[str, Any], seed
 
 
 def _schedule(changes: Changes, anchors: int, settings: dict[str, Any]) -> dict[str, Any]:
-    """One epoch of as many triplets as new nodes would see in a training, in batches that suit their number."""
+    """One epoch of some triplets for each node that is new or has changed, in batches that suit their number."""
     batch = min(settings["batch_size"], schedule(anchors, {"pooling": settings["pooling"]})["batch_size"])
-    triplets = TRIPLETS_PER_NODE * int(np.count_nonzero(changes.new)) + TRIPLETS_PER_CHANGED * anchors
+    triplets = TRIPLETS_PER_NEW * int(np.count_nonzero(changes.new)) + TRIPLETS_PER_CHANGED * anchors
     return {"batch_size": batch, "epochs": 1, "batches_per_epoch": max(triplets // batch, 1), "tolerance": None}
 
 
