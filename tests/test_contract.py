@@ -285,7 +285,8 @@ def test_transform_before_learning_is_refused(inductive, newcomers):
 
 TOY = '''
 import numpy as np
-from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.base import Embedder
+from neural_brane.methods.fitted import Vectors
 from neural_brane.methods.parameters import whole
 
 class Toy(Embedder):

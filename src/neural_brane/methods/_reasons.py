@@ -11,7 +11,7 @@ from neural_brane.reasons.ranking import rank_links, shared_in_graph
 from neural_brane.reasons.suggestion import Shared
 
 if TYPE_CHECKING:
-    from neural_brane.methods.base import Fitted
+    from neural_brane.methods.fitted import Fitted
 
 REASONS = 3  # attributes and neighbours told of each suggestion
 

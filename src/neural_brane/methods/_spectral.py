@@ -25,7 +25,7 @@ from neural_brane.linalg.hops import Hops
 from neural_brane.linalg.tables import Table, Tables
 from neural_brane.memory import require_memory
 from neural_brane.methods._memory import Moments, spectral_moments, spectral_width
-from neural_brane.methods.base import Fitted
+from neural_brane.methods.fitted import Fitted
 from neural_brane.methods.inductive import InductiveEmbedder
 from neural_brane.methods.parameters import shared
 from neural_brane.methods.updating import Start

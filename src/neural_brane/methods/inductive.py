@@ -7,8 +7,9 @@ import numpy as np
 from neural_brane.embedding import Embedding
 from neural_brane.errors import ParameterError
 from neural_brane.graph.newcomers import Newcomers, find_newcomers
-from neural_brane.methods.base import Embedder, Fitted, Source, summarise
+from neural_brane.methods.base import Embedder, Source
 from neural_brane.methods.features import as_given, newcomers_for
+from neural_brane.methods.fitted import Fitted, summarise
 
 
 class InductiveEmbedder(Embedder):

@@ -12,7 +12,8 @@ from neural_brane.graph.changes import Changes, find_changes
 from neural_brane.methods.parameters import RUN
 
 if TYPE_CHECKING:
-    from neural_brane.methods.base import Embedder, Fitted
+    from neural_brane.methods.base import Embedder
+    from neural_brane.methods.fitted import Fitted
 
 
 class Start(NamedTuple):

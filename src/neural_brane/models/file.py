@@ -19,8 +19,9 @@ from neural_brane.graph.columns import Encoder
 from neural_brane.io import tensors
 from neural_brane.io.atomic import check_space, check_target
 from neural_brane.methods import METHODS
-from neural_brane.methods.base import Embedder, Fitted
+from neural_brane.methods.base import Embedder
 from neural_brane.methods.devices import resolve
+from neural_brane.methods.fitted import Fitted
 from neural_brane.methods.kinds import cores
 from neural_brane.models.values import Packer, check_rows, unpack
 

@@ -12,7 +12,7 @@ from typing import Any
 
 # The name in files, and where the class is: module.Class within this package. Names stay as they are once written.
 TYPES = {
-    "vectors": "methods.base.Vectors",
+    "vectors": "methods.fitted.Vectors",
     "decomposition": "methods._spectral.Decomposition",
     "nnmf parts": "methods.nnmf.Parts",
     "tadw factors": "methods.tadw.Factors",

@@ -16,8 +16,10 @@ from neural_brane.kernels.model import POOLING
 from neural_brane.linalg import tell_apart
 from neural_brane.methods._memory import Moments
 from neural_brane.methods._spectral import Decomposition
-from neural_brane.methods.base import Fitted, require
+from neural_brane.methods.base import require
+from neural_brane.methods.fitted import Fitted
 from neural_brane.methods.inductive import InductiveEmbedder
+from neural_brane.methods.neural_brane.checks import check_parameters
 from neural_brane.methods.neural_brane.layer import make_layer
 from neural_brane.methods.neural_brane.moments import moments
 from neural_brane.methods.neural_brane.newcomers import place
@@ -25,7 +27,6 @@ from neural_brane.methods.neural_brane.parts import (
     Joint,
     LearnedPart,
     join,
-    kernel_settings,
     learn,
     learned_vectors,
     spectral_part,
@@ -197,7 +198,7 @@ class NeuralBrane(InductiveEmbedder):
         values |= shape | RECIPES[given["recipe"]] | given | {"spectral_dim": spectral_dim}
         if graph is not None:
             values |= schedule(len(graph), {name: value for name, value in values.items() if value is not None})
-        _check(values, learned)
+        check_parameters(values, learned)
         return values
 
     def _spectral_dim(self, given: dict[str, Any], graph: AttributedGraph | None) -> int:
@@ -284,20 +285,3 @@ class NeuralBrane(InductiveEmbedder):
         with part.engine(fitted.settings) as engine:
             hidden = engine.hide(engine.embed(nodes.astype(np.int32)))
         return inner_products(hidden, places.reshape(rows.shape))
-
-
-def _check(values: dict[str, Any], learned: int) -> None:
-    """Refuse parameters in force that do not go together; `learned` is the width of the learned part."""
-    hidden, attribute_dim = values["hidden"], values["attribute_dim"]
-    if learned:
-        require(attribute_dim <= learned, "attribute_dim", attribute_dim, f"0 to {learned}, the learned part of dim")
-        square = values["output"] != "hidden" or hidden == learned
-        wide = f"{learned}, the learned part of dim, when output='hidden', whose vectors are hidden numbers wide"
-        require(square, "hidden", hidden, wide)
-    scaled = values["length"] > 0 or not values["spectral_dim"]
-    require(scaled, "length", values["length"], "a number above 0 when there is a spectral part")
-    if values["batch_size"] is not None:
-        kernel = kernel_settings(values)
-        shrinks = 2 * kernel.table_rate * kernel.parameter_l2 < 1
-        too_large = f"a smaller number: a batch of {values['batch_size']} would shrink rows below nothing"
-        require(shrinks, "l2", values["l2"], too_large)
