@@ -47,7 +47,7 @@ bench: $(VENV)/.dev  ## Measure a training step against its floor
 	$(BIN)/python benchmarks/cpu_step.py
 
 clean:  ## Remove the virtual environment, compiled kernels, the site, the distributions and the demo's output
-	rm -rf $(VENV) $(AUDIT) demo dist docs/_build
+	rm -rf $(VENV) $(AUDIT) demo dist docs/_build docs/gallery
 	find src -name '*.nb[ci]' -delete
 
 $(VENV)/.core: pyproject.toml

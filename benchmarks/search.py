@@ -20,6 +20,7 @@ runs in a process of its own, so that its memory is its own. Prints
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -169,7 +170,8 @@ def main() -> None:
             alone(make, (path, options.nodes, options.dim))
         figures = measure(path, Path(folder))
     size = {} if options.vectors else {"nodes": options.nodes, "dim": options.dim}
-    record = {"machine": describe_machine(), "vectors": str(options.vectors or "clustered")} | size | figures
+    about = {"machine": describe_machine(), "load": os.getloadavg(), "vectors": str(options.vectors or "clustered")}
+    record = about | size | figures
     print(json.dumps(record, indent=2) if options.json else "\n".join(f"{a:18} {b}" for a, b in figures.items()))
 
 

@@ -19,7 +19,7 @@ project = "Neural-Brane"
 copyright = "the Neural-Brane developers, MIT licence"
 release = version = neural_brane.__version__
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx_gallery.gen_gallery"]
 exclude_patterns = ["_build"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = True
@@ -31,6 +31,20 @@ python_use_unqualified_type_names = True
 numpydoc_show_class_members = False
 maximum_signature_line_length = 88
 default_role = "code"  # `name` in a docstring is code
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/\d\d_",  # all of them are run, each time the site is built from nothing
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1e9,
+    "write_computation_times": False,
+    "remove_config_comments": True,
+    "image_srcset": ["2x"],
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "Neural-Brane"

@@ -1,19 +1,24 @@
-"""Write the two tables of docs/methods.md from the methods themselves: what they are, and how they grow.
+"""Write the tables of docs/methods.md and docs/choose.md: what methods are, how they grow and how they scored.
 
-python scripts/methods_table.py            put the tables between the page's markers
+python scripts/methods_table.py            put the tables between the pages' markers
 python scripts/methods_table.py --print    print them
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from pathlib import Path
+from statistics import mean
 
 from neural_brane import METHODS
 from neural_brane.io.atomic import atomic
 
-PAGE = Path(__file__).parent.parent / "docs" / "methods.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "methods.md"
+CHOICE = ROOT / "docs" / "choose.md"
+MEASURED = ROOT / "benchmarks" / "results" / "defaults.json"
 
 
 def about() -> str:
@@ -34,12 +39,35 @@ def growth() -> str:
     return "\n".join(lines)
 
 
+def measured() -> str:
+    """One row for each method of the benchmark of defaults: its means over the graphs, the best in classes first."""
+    cells = json.loads(MEASURED.read_text(encoding="utf-8"))["cells"]
+    means = {
+        name: [mean(mean(graph[score]) for graph in graphs.values()) for score in ("macro_f1", "nmi", "link")]
+        for name, graphs in cells.items()
+    }
+    lines = [
+        "| method | uses | new nodes | Macro-F1 | NMI | AUC of links |",
+        "| --- | --- | --- | ---: | ---: | ---: |",
+    ]
+    for name in sorted(means, key=lambda one: -means[one][0]):
+        method = METHODS[name]
+        scores = " | ".join(f"{score:.3f}".removeprefix("0") for score in means[name])
+        lines.append(f"| `{name}` | {' and '.join(method.uses)} | {'yes' if method.inductive else 'no'} | {scores} |")
+    return "\n".join(lines)
+
+
 def fill(page: str) -> str:
-    """The page's text with each table between its markers."""
-    for name, table in (("methods", about()), ("growth", growth())):
+    """The page of methods with each table between its markers."""
+    return put(page, {"methods": about(), "growth": growth()}, PAGE)
+
+
+def put(page: str, tables: dict[str, str], path: Path) -> str:
+    """A page's text with each table between its markers."""
+    for name, table in tables.items():
         begin, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         if begin not in page or end not in page:
-            raise SystemExit(f"{PAGE} has no place for a table; put the lines {begin} and {end} where it belongs")
+            raise SystemExit(f"{path} has no place for a table; put the lines {begin} and {end} where it belongs")
         page = re.sub(f"{begin}.*?{end}", f"{begin}\n\n{table}\n\n{end}", page, flags=re.DOTALL)
     return page
 
@@ -49,11 +77,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--print", action="store_true", help="print the tables and leave the page alone")
     if parser.parse_args().print:
-        print(f"{about()}\n\n{growth()}")
-    else:
-        text = fill(PAGE.read_text(encoding="utf-8"))
-        with atomic(PAGE) as draft:
-            draft.write_text(text, encoding="utf-8")
+        print(f"{about()}\n\n{growth()}\n\n{measured()}")
+        return
+    for path, filled in (
+        (PAGE, fill(PAGE.read_text(encoding="utf-8"))),
+        (CHOICE, put(CHOICE.read_text(encoding="utf-8"), {"measured": measured()}, CHOICE)),
+    ):
+        with atomic(path) as draft:
+            draft.write_text(filled, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def script(monkeypatch):
     """A function that gives a script of benchmarks/ as a module."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module
-    for name in ("quality", "growth", "spectral", "defaults"):
+    for name in ("quality", "growth", "spectral", "defaults", "inductive", "update"):
         sys.modules.pop(name, None)
 
 
@@ -161,3 +161,34 @@ def test_links_are_judged_by_the_better_of_cosine_and_own_score(script):
     assert defaults._better([(0.8, 0.9), (0.8, 0.6)]) == [0.8, 0.8]
     assert defaults._better([(0.7, 0.9), (0.8, 0.7)]) == [0.9, 0.7]
     assert defaults._better([(0.7, None)]) == [0.7]
+
+
+def test_runs_of_several_machines_are_kept_once_each_and_shown_together(script, tmp_path):
+    inductive = script("inductive")
+    here, there = ({"processor": name, "cores": 2, "memory_gb": 8} for name in ("a", "b"))
+
+    def row(seed, both, links, machine):
+        scores = {"transductive": 0.8, "both": both, "attributes": 0.5, "links": links}
+        one = {"graph": "cora", "hidden": 0.1, "method": "m", "seed": seed}
+        return one | {"scores": scores, "device": "cpu", "machine": machine}
+
+    path = tmp_path / "inductive.json"
+    assert inductive.keep([], path) == []
+    inductive.keep([row(1, 0.7, 0.4, here), row(0, 0.1, None, here)], path)
+    rows = inductive.keep([row(0, 0.74, None, there)], path)
+    assert [(one["seed"], one["scores"]["both"]) for one in rows] == [(0, 0.74), (1, 0.7)]
+    assert inductive.read(path) == rows
+    (line,) = inductive.summarise(rows)
+    assert line[:9] == ["cora", "10%", "m", "0.800", "0.720", "0.500", "0.400", "90.0%", "2"]
+    assert len(line) == 11  # two machines
+    (line,) = inductive.summarise([row(0, None, None, here)])
+    assert line[4:8] == ["—", "0.500", "—", "—"]
+
+
+def test_a_row_of_updates_replaces_that_of_the_same_graph(script, tmp_path):
+    update = script("update")
+    path = tmp_path / "update.json"
+    row = {"graph": "cora", "method": "m", "share": 0.01, "runs": [1]}
+    update.keep(row, path)
+    update.keep(row | {"graph": "acm"}, path)
+    assert [one["runs"] for one in update.keep(row | {"runs": [2]}, path)] == [[1], [2]]

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are 
 # For every kind of parameter, values that none of its kind may have.
 SENSELESS = {
     kinds.Whole: (-1, 1.5, True, "3", np.inf),
+    kinds.Seed: (-1, 1.5, True, "3", np.inf),
     kinds.Number: (-1.0, np.nan, np.inf, True, "0.1"),
     kinds.Numbers: ((), (0, 0), (1, -1), (1, np.nan), "12", 3),
     kinds.Choice: ("nonsense", 17, True),
@@ -163,6 +164,17 @@ def test_senseless_parameters_are_refused_by_name(title, small_graph):
                 make(title, **{name: None}).fit(small_graph)
 
 
+def test_random_state_is_another_name_of_the_seed(name, small_graph):
+    method = METHODS[name](random_state=3)
+    assert method.seed == method.random_state == method.get_params()["random_state"] == 3
+    assert "random_state" not in method.get_params(deep=False)  # a copy is made with the seed
+    assert clone(method).set_params(random_state=4).seed == 4
+    with pytest.raises(ParameterError, match="seed=1 and random_state=2 are one thing"):
+        METHODS[name](seed=1, random_state=2)
+    drawn = [make(name, seed=np.random.RandomState(0)).fit(small_graph).seed_ for _ in range(2)]
+    assert drawn == [np.random.RandomState(0).randint(2**31)] * 2
+
+
 def test_numpys_numbers_are_numbers(name, small_graph):
     """Of every whole number and number that is set, NumPy's own kinds give the same bits."""
     plain = make(name)
@@ -273,7 +285,8 @@ def test_transform_before_learning_is_refused(inductive, newcomers):
 
 TOY = '''
 import numpy as np
-from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.base import Embedder
+from neural_brane.methods.fitted import Vectors
 from neural_brane.methods.parameters import whole
 
 class Toy(Embedder):
@@ -310,7 +323,7 @@ def toy(tmp_path, monkeypatch):
 def test_one_file_and_one_line_make_a_method(toy, small_graph, capsys):
     assert list(METHODS)[-1] == "toy"  # the list that this file runs over
     method = METHODS["toy"](dim=3, power=1)
-    assert method.get_params() == {
+    assert method.get_params(deep=False) == {
         "dim": 3, "power": 1, "seed": None, "threads": None, "progress": None,
     }  # fmt: skip
     assert method.fit_transform(small_graph)["cat"].tolist() == [3, 3, 3]

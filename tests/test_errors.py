@@ -1,6 +1,10 @@
 import inspect
+import pickle
+import subprocess
+import sys
 
 import pytest
+import sklearn.exceptions
 
 from neural_brane import errors
 
@@ -17,7 +21,28 @@ def test_every_error_is_drawn_in_the_tree_and_caught_by_the_base(name):
 
 @pytest.mark.parametrize(
     ("error", "builtin"),
-    [("ParameterError", ValueError), ("NotFittedError", AttributeError), ("DependencyError", ImportError)],
+    [
+        ("GraphError", ValueError),
+        ("DatasetError", ValueError),
+        ("EmbeddingError", ValueError),
+        ("ParameterError", ValueError),
+        ("NotFittedError", AttributeError),
+        ("DependencyError", ImportError),
+    ],
 )
 def test_some_errors_are_also_those_of_python(error, builtin):
     assert issubclass(CLASSES[error], builtin)
+
+
+def test_what_is_not_fitted_is_scikit_learns_error_too_and_can_be_sent_to_another_process():
+    error = errors.not_fitted("call fit first")
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301
+    for one in (error, again):
+        assert isinstance(one, errors.NotFittedError)
+        assert isinstance(one, sklearn.exceptions.NotFittedError)
+        assert str(one) == "call fit first"
+
+
+def test_errors_need_no_scikit_learn_until_one_is_raised():
+    code = "import sys, neural_brane.errors, neural_brane; assert not {'numpy', 'sklearn'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from neural_brane.estimation import estimate
     from neural_brane.evaluate import classify
     from neural_brane.graph import AttributedGraph
+    from neural_brane.models import load_model
+    from neural_brane.scikit_learn import NodeEmbedder, link_scorer
 
 __version__ = "0.1.0"
 
@@ -28,22 +30,26 @@ _HOME = {
     "BraneError": "errors",
     "Comparison": "comparison",
     "Embedding": "embedding",
+    "NodeEmbedder": "scikit_learn",
     "classify": "evaluate",
     "compare": "comparison",
     "estimate": "estimation",
+    "link_scorer": "scikit_learn",
     "load": "datasets",
+    "load_model": "models",
     "read": "datasets",
     "synthetic": "datasets",
 } | dict.fromkeys(_methods.__all__, "methods")
 
 __all__ = [
-    "AttributedGraph", "BraneError", "Comparison", "Embedding", "classify", "compare", "estimate", "load", "read",
-    "synthetic",
+    "AttributedGraph", "BraneError", "Comparison", "Embedding", "NodeEmbedder", "classify", "compare", "estimate",
+    "link_scorer", "load", "load_model", "read", "synthetic",
 ]  # fmt: skip
 __all__ += _methods.__all__  # every registered method is public
 
 
 _writers.register_graph_writer(lambda: import_module("neural_brane.io").write_graph)
+_writers.register_model_writer(lambda: import_module("neural_brane.models").save_model)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
+from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import as_ids, repeated
+from neural_brane.groups import Clusters, find_clusters
 from neural_brane.io.mapped import map_vectors
 from neural_brane.io.vectors import VectorFile, read_vectors
 from neural_brane.layer import Layer, find_pairs, inner_products
@@ -42,10 +44,11 @@ class Embedding:
     provenance
         What made them: method, parameters, data, version; a dict that JSON can hold.
     layer
-        What scores pairs of them, where the method has learned such a thing; .npz files keep it.
+        What scores pairs of them, where the method has learned such a thing; .npz, .safetensors and .h5ad files keep
+        it.
     made_from
         Where a method made vectors for nodes that it had not learned from: "known", "attributes", "links",
-        "attributes and links" or "nothing" for each node. Files do not keep it.
+        "attributes and links" or "nothing" for each node. .npz, .safetensors, .h5ad and .parquet files do.
 
     Examples
     --------
@@ -168,7 +171,8 @@ class Embedding:
     def index(self, **options: Any) -> Index:
         """An index that finds nearly all of the nearest nodes without looking at every vector; needs faiss.
 
-        `neural_brane.search.Index` lists the options: seed, recall, threads and others.
+        `recall` (0.98) is the share of the ten nearest to be found, `seed` (0) is of its k-means, `threads` the
+        cores to use (all), `lists` how many lists vectors are put in (about twice the root of their number).
         """
         from neural_brane.search.index import build_index
 
@@ -219,10 +223,23 @@ class Embedding:
             )
         return self.layer.score(self.vectors, find_pairs(self.ids, pairs))
 
+    def clusters(self, k: int | None = None, *, graph: AttributedGraph | None = None, seed: int = 0) -> Clusters:
+        """Groups of nodes whose vectors point the same way, named by the attributes that a `graph` has for them.
+
+        >>> e = Embedding([[1, 0], [2, 0], [0, 1], [0, 3]], ["a", "b", "c", "d"])
+        >>> e.clusters(2).assignments.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
+        True
+        """
+        return find_clusters(self.vectors, self.ids, k, graph=graph, seed=seed)
+
     def save(self, path: str | Path) -> None:
-        """Write to `path`: .npz (keeps everything), .txt or .w2v (word2vec text), .tsv, .csv or .parquet."""
+        """Write to `path`, in the format that its suffix says; .npz keeps everything.
+
+        `neural_brane.io.vectors` lists the formats, with what each of them keeps.
+        """
         blocks = [self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self), BLOCK_ROWS)]
-        VectorFile(path).write(self.ids, blocks, dim=self.dim, provenance=self.provenance, layer=self.layer)
+        known: dict[str, Any] = {"provenance": self.provenance, "layer": self.layer, "made_from": self.made_from}
+        VectorFile(path).write(self.ids, blocks, dim=self.dim, **known)
 
     @classmethod
     def load(cls, path: str | Path, ids: str | Path | None = None, *, mmap: bool = False, check: bool = True) -> Self:
@@ -240,9 +257,9 @@ class Embedding:
         table = map_vectors(path, check=check) if mmap else read_vectors(path, ids=ids)
         layer = Layer(*table.layer) if table.layer else None
         if mmap and not check:
-            return cls._trusted(*table[:3], layer, None)
+            return cls._trusted(*table[:3], layer, table.made_from)
         try:
-            return cls(*table[:3], layer=layer)
+            return cls(*table[:3], layer=layer, made_from=table.made_from)
         except EmbeddingError as error:
             raise EmbeddingError(f"{path}: {error}") from None
 

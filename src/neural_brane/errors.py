@@ -3,12 +3,14 @@
 Every message says what was given, what was expected and how to mend it::
 
     BraneError
-    ├── GraphError           a graph, its attributes or its labels cannot be used
-    ├── DatasetError         a named dataset is unknown, absent or damaged
-    ├── EmbeddingError       vectors, or their match with labels, cannot be used
+    ├── GraphError           a graph, its attributes or its labels cannot be used (also a ValueError)
+    ├── DatasetError         a named dataset is unknown, absent or damaged (also a ValueError)
+    ├── EmbeddingError       vectors, or their match with labels, cannot be used (also a ValueError)
     ├── ParameterError       a parameter has a value that makes no sense (also a ValueError)
-    │   ├── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError)
-    │   └── CheckpointError  a checkpoint is damaged, in use, or of another run
+    │   ├── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError, and
+    │   │                    where it is raised the NotFittedError of scikit-learn)
+    │   ├── CheckpointError  a checkpoint is damaged, in use, or of another run
+    │   └── ModelError       a file of a fitted method is damaged, or of another version
     ├── OutOfMemoryError     something does not fit into the memory that can be had (also a MemoryError)
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 
@@ -18,6 +20,7 @@ filling the screen.
 """
 
 import re
+from functools import cache
 
 LONGEST = 2000  # characters of a message
 # Control characters, marks that reverse the direction of writing, separators of lines, halves of characters.
@@ -57,15 +60,15 @@ class BraneError(Exception):
         super().__init__(printable(shorten(str(message))))
 
 
-class GraphError(BraneError):
+class GraphError(BraneError, ValueError):
     """A graph, its attributes or its labels cannot be used as given."""
 
 
-class DatasetError(BraneError):
+class DatasetError(BraneError, ValueError):
     """A named dataset is unknown, absent or damaged."""
 
 
-class EmbeddingError(BraneError):
+class EmbeddingError(BraneError, ValueError):
     """Vectors, or their match with labels, cannot be used as given."""
 
 
@@ -74,7 +77,29 @@ class ParameterError(BraneError, ValueError):
 
 
 class NotFittedError(ParameterError, AttributeError):
-    """A method is asked for vectors before it has learned."""
+    """A method is asked for vectors before it has learned. What `not_fitted` makes is scikit-learn's error as well."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return not_fitted, (str(self),)
+
+
+def not_fitted(message: str) -> NotFittedError:
+    """The error of a method that has not learned, which `except sklearn.exceptions.NotFittedError` catches too.
+
+    Its class is made when it is first needed: to import scikit-learn takes longer than to import all of this package.
+
+    >>> from sklearn.exceptions import NotFittedError as ScikitLearns
+    >>> isinstance(not_fitted("call fit first"), ScikitLearns)
+    True
+    """
+    return _not_fitted_of_both()(message)
+
+
+@cache
+def _not_fitted_of_both() -> type[NotFittedError]:
+    from sklearn.exceptions import NotFittedError as ScikitLearns
+
+    return type("NotFittedError", (NotFittedError, ScikitLearns), {"__module__": __name__})
 
 
 class OutOfMemoryError(BraneError, MemoryError):
@@ -83,6 +108,10 @@ class OutOfMemoryError(BraneError, MemoryError):
 
 class CheckpointError(ParameterError):
     """A checkpoint cannot be gone on with: it is damaged, in use, or of another run."""
+
+
+class ModelError(ParameterError):
+    """A file of a fitted method cannot be opened or written: it is damaged, of another kind, or of another version."""
 
 
 class DependencyError(BraneError, ImportError):

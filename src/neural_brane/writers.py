@@ -1,4 +1,4 @@
-"""Who writes a graph to a file. `io` stands below `graph`, so a graph cannot import it: it is told here."""
+"""Who writes graphs and models to files. The writers stand below what they write, so they are told here."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 _find_graph_writer: Callable[[], Callable[..., None]] | None = None
+_find_model_writer: Callable[[], Callable[..., None]] | None = None
 
 
 def register_graph_writer(find: Callable[[], Callable[..., None]]) -> None:
@@ -19,3 +20,16 @@ def write(graph: Any, path: Any, **options: Any) -> None:
     if _find_graph_writer is None:  # the package registers one when it is imported
         raise RuntimeError("no writer of graphs is registered; import neural_brane first")
     _find_graph_writer()(graph, path, **options)
+
+
+def register_model_writer(find: Callable[[], Callable[..., None]]) -> None:
+    """Say how the function is found that writes a fitted method to a path; it is looked for at the first one saved."""
+    global _find_model_writer
+    _find_model_writer = find
+
+
+def write_model(model: Any, path: Any) -> None:
+    """Write a fitted method with the function that was registered."""
+    if _find_model_writer is None:
+        raise RuntimeError("no writer of models is registered; import neural_brane first")
+    _find_model_writer()(model, path)

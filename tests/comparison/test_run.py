@@ -26,7 +26,7 @@ def finished(graph, tmp_path_factory):
 
 def test_methods_are_trained_scored_and_ranked(finished, graph):
     found, folder = finished
-    assert list(found.standings) == ["classify", "cluster", "link"]
+    assert list(found.standings) == ["classify", "cluster", "retrieve", "link"]
     for standings in found.standings.values():
         assert {one.method for one in standings} == set(METHODS_COMPARED)
         assert standings[0].score.mean >= standings[1].score.mean

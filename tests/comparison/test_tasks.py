@@ -1,8 +1,11 @@
+import numpy as np
 import pytest
 
+from neural_brane.comparison.targets import in_order_of
 from neural_brane.comparison.tasks import TASKS, choose_tasks
 from neural_brane.errors import EmbeddingError, GraphError, ParameterError
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.multilabels import MultiLabels
 
 
 def names(tasks):
@@ -11,7 +14,7 @@ def names(tasks):
 
 def test_by_default_a_graph_is_compared_by_all_it_allows(graph):
     tasks, notes = choose_tasks(None, graph)
-    assert (names(tasks), notes) == (["classify", "cluster", "link"], [])
+    assert (names(tasks), notes) == (["classify", "cluster", "retrieve", "link"], [])
     for labels in (None, [""] * len(graph), ["one"] * len(graph)):
         tasks, (note,) = choose_tasks(None, graph.relabelled(labels))
         assert names(tasks) == ["link"]
@@ -51,3 +54,31 @@ def test_a_run_has_one_value_of_a_measure(task, record, measure, value):
 def test_bars_begin_where_no_skill_is_needed():
     assert [TASKS["link"].share(score) for score in (0.4, 0.5, 0.75, 1.0)] == [0.0, 0.0, 0.5, 1.0]
     assert TASKS["classify"].share(0.5) == 0.5
+
+
+def test_labels_that_are_several_or_numbers_choose_their_tasks(graph):
+    several = MultiLabels.of([["a", "b"], ["b"], ["c", "a"]] * 30)
+    assert names(choose_tasks(None, graph, several)[0]) == ["multilabel", "retrieve", "link"]
+    assert names(choose_tasks(None, graph, np.arange(90.0))[0]) == ["regress", "link"]
+    with pytest.raises(ParameterError, match="task 'cluster' does not go with these labels, which are several a node"):
+        choose_tasks("cluster", graph, several)
+    with pytest.raises(EmbeddingError, match="all 90 numbers are the same"):
+        choose_tasks(None, graph, np.ones(90))
+
+
+def test_a_few_labelled_nodes_have_no_lists_of_the_nearest(graph):
+    few = graph.relabelled(dict(zip(graph.ids[:10].tolist(), ["a", "b"] * 5, strict=True)))
+    assert names(choose_tasks(None, few)[0]) == ["classify", "cluster", "link"]
+    with pytest.raises(GraphError, match="needs more than 10 labelled nodes, and there are 10"):
+        choose_tasks("retrieve", few)
+
+
+def test_labels_by_id_become_labels_of_all_nodes(graph):
+    numbers = in_order_of(graph, graph.ids[[3, 1]], np.array([7.0, 8.0]))
+    assert (numbers[3], numbers[1], np.isnan(numbers).sum()) == (7, 8, 88)
+    several = in_order_of(graph, graph.ids[[3, 1]], MultiLabels.of([["x", "y"], ["y"]]))
+    assert several.counts[[1, 3]].tolist() == [1, 2]
+    assert (len(several), several.names) == (90, ("x", "y"))
+    assert several.digest() != in_order_of(graph, graph.ids[[1, 3]], MultiLabels.of([["x", "y"], ["y"]])).digest()
+    with pytest.raises(GraphError, match="labels name node 99999, which the graph lacks"):
+        in_order_of(graph, np.array([99999]), np.array([1.0]))

@@ -25,6 +25,7 @@ from scipy import sparse
 
 from neural_brane import METHODS, AttributedGraph, Embedding
 from neural_brane.checkpoint import Checkpoint, file
+from neural_brane.io import tensors
 from neural_brane.methods import keeping
 
 SETTINGS = {
@@ -75,7 +76,7 @@ def train(method: str, folder: Path, way: str, after: int) -> None:
     def write(*arguments: object) -> None:
         last = next(count) >= after
         if last and way == WAYS[1]:
-            file.open = Dying
+            tensors.open = Dying
         elif last and way == WAYS[2]:
             os.replace = die
         plain(*arguments)

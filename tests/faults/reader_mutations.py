@@ -17,6 +17,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -28,13 +29,21 @@ from reader_checks import attempt_graph, attempt_labels, attempt_vectors
 
 from neural_brane import AttributedGraph
 from neural_brane.io import VectorFile, write_graph
+from neural_brane.io.tensors import write_plain
 
 TYPED = ("edges.parquet", "edges.arrow", "packed.arrow", "stream.arrow", "foreign.parquet", "nodes.parquet")
+TYPED += ("lists.parquet", "foreign.h5ad")
 TYPED_SHARE = 0.04  # each of these is first read in a process of its own, which takes long
 
 
 def read_nodes(path: Path) -> str:
     return attempt_graph(path.with_name("edges.csv"), nodes=path)
+
+
+def read_set(path: Path, name: str) -> str:
+    """Read vectors that stand in several files, of which `path` is one."""
+    folder = path.parent.parent if path.parent.suffix == ".projector" else path.parent
+    return attempt_vectors(folder / name)
 
 
 def write_files(folder: Path) -> dict[str, Callable[[Path], str]]:
@@ -61,14 +70,29 @@ def write_files(folder: Path) -> dict[str, Callable[[Path], str]]:
     write_tables(folder, edges, numbers, nodes, readers)
     write_texts(folder, readers)
     table = rng.normal(size=(8, 3)).astype(np.float32)
-    for suffix in (".npz", ".txt", ".tsv", ".csv", ".parquet"):
+    for suffix in (".npz", ".txt", ".tsv", ".csv", ".parquet", ".safetensors", ".h5ad", ".pgvector"):
         VectorFile(folder / f"vectors{suffix}").write(np.arange(8) if suffix == ".txt" else names, [table], dim=3)
         readers[f"vectors{suffix}"] = attempt_vectors
     np.save(folder / "vectors.npy", table)
     rows = b"".join(b"n%d " % row + table[row].tobytes() + b"\n" for row in range(8))
     (folder / "vectors.bin").write_bytes(b"8 3\n" + rows)
     pl.DataFrame({"id": names, "d0": table[:, 0], "d1": table[:, 1]}).write_parquet(folder / "foreign.parquet")
-    return readers | dict.fromkeys(("vectors.npy", "vectors.bin", "foreign.parquet"), attempt_vectors)
+    for target in (VectorFile(folder / "shown.projector"), VectorFile(folder / "pair.npy")):
+        target.write(np.arange(8), [table], dim=3)
+        readers |= {str(file.relative_to(folder)): partial(read_set, name=target.path.name) for file in target.files}
+    others = write_foreign(folder, names, table)
+    return readers | dict.fromkeys(("vectors.npy", "vectors.bin", "foreign.parquet", *others), attempt_vectors)
+
+
+def write_foreign(folder: Path, names: np.ndarray, table: np.ndarray) -> list[str]:
+    """Write vectors as other programs do, without checksums."""
+    import h5py
+
+    pl.DataFrame({"id": names, "embedding": table.tolist()}).write_parquet(folder / "lists.parquet")
+    with h5py.File(folder / "foreign.h5ad", "w") as file:
+        file["X"], file["obs/_index"] = table, names.astype(object)
+    write_plain(folder / "foreign.safetensors", {"format": "pt"}, {"embeddings": table, "ids": np.arange(8)})
+    return ["lists.parquet", "foreign.h5ad", "foreign.safetensors"]
 
 
 def write_tables(
@@ -163,7 +187,7 @@ def main(folder: Path, count: int, seed: int) -> None:
         try:
             outcomes[name][readers[name](damaged)] += 1
         except BaseException:
-            kept = folder / f"failed-{number}-{name}"
+            kept = folder / f"failed-{number}-{name.replace(os.sep, '-')}"
             shutil.copy(damaged, kept)
             failures.append(f"{kept.name}: {traceback.format_exc()}")
         slowest = max(slowest, (processor_time() - start, name))

@@ -22,7 +22,8 @@ def vectors_of(path: Path) -> tuple[Any, ...]:
     """All that a file of vectors holds, to be compared."""
     read = Embedding.load(path)
     layer = read.layer and tuple(part.tobytes() for part in read.layer)
-    return read.vectors.shape, read.vectors.tobytes(), read.ids.tolist(), read.provenance, layer
+    made_from = None if read.made_from is None else read.made_from.tolist()
+    return read.vectors.shape, read.vectors.tobytes(), read.ids.tolist(), read.provenance, layer, made_from
 
 
 def digest_of(path: Path) -> str:
@@ -34,14 +35,24 @@ def write_vectors(path: Path) -> None:
     layer = Layer(rng.normal(size=(3, 4)).astype(np.float32), np.ones(3, np.float32))
     ids = [f"módulo {row}" for row in range(12)]
     table = rng.normal(size=(12, 4)).astype(np.float32)
-    Embedding(table, ids, {"method": "attributes"}, layer).save(path)
+    Embedding(table, ids, {"method": "attributes"}, layer, np.array(["known", "links", "nothing"] * 4)).save(path)
 
 
-@pytest.fixture(params=["vectors.npz", "vectors.parquet", "graph.npz", "compressed.npz"])
+@pytest.fixture(
+    params=[
+        "vectors.npz",
+        "vectors.parquet",
+        "vectors.columns.parquet",
+        "vectors.safetensors",
+        "vectors.h5ad",
+        "graph.npz",
+        "compressed.npz",
+    ]
+)
 def whole(request, small_graph, tmp_path) -> tuple[Path, Callable[[Path], Any]]:
     """A sound file, and the function that reads it."""
     path = tmp_path / request.param
-    if path.stem == "vectors":
+    if path.name.startswith("vectors"):
         write_vectors(path)
         return path, vectors_of
     write_graph(small_graph, path, compress=path.stem == "compressed")

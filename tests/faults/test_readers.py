@@ -20,12 +20,12 @@ HERE = Path(__file__).parent
 LONGEST, MOST_MB = 2, 500  # seconds for a file, MB of memory for all
 SUFFIXES = (
     ".txt", ".csv", ".tsv", ".jsonl", ".graphml", ".gexf", ".gml", ".mtx", ".npz", ".npy", ".bin", ".parquet",
-    ".arrow", ".cites", ".vec", "",
+    ".arrow", ".cites", ".vec", ".h5ad", ".safetensors", ".pgvector", "",
 )  # fmt: skip
 PACKINGS = ("", "", "", ".gz")
 STARTS = (
     b"", b"", b"PAR1", b"ARROW1\0\0", b"\xff" * 4, b"PK\x03\x04", b"\x93NUMPY\x01\0", b"\x1f\x8b\x08",
-    b"\x28\xb5\x2f\xfd",
+    b"\x28\xb5\x2f\xfd", b"\x89HDF\r\n\x1a\n", b"\x08\0\0\0\0\0\0\0",
 )  # fmt: skip
 
 

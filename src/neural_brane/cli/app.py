@@ -7,14 +7,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from neural_brane.cli.cluster import cluster
 from neural_brane.cli.compare import compare
 from neural_brane.cli.console import echo
+from neural_brane.cli.convert import convert
 from neural_brane.cli.datasets import datasets
 from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
 from neural_brane.cli.estimate import estimate
 from neural_brane.cli.evaluate import evaluate
+from neural_brane.cli.explain import explain
 from neural_brane.cli.explore import explore
+from neural_brane.cli.info import info
 from neural_brane.cli.inspect import inspect
 from neural_brane.cli.log import LOG, end_log
 from neural_brane.cli.methods import methods
@@ -22,6 +26,7 @@ from neural_brane.cli.nearest import nearest
 from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.split_edges import split_edges
 from neural_brane.cli.stopping import TYPED, leave, requests_as_errors
+from neural_brane.cli.suggest import suggest
 from neural_brane.cli.tune import tune
 from neural_brane.errors import BraneError, printable
 
@@ -37,10 +42,15 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane embed graph.txt --attributes words.txt -o vectors.tsv
   brane embed edges.csv --nodes people.csv -o vectors.parquet
   brane inspect edges.csv --nodes people.csv   how your files would be read
+  brane info m.brane                           what is inside a file of ours
   brane evaluate vectors.npz --labels citeseer
   brane evaluate gensim.txt --labels classes.txt --task all
   brane explore vectors.npz --graph graph.txt  look at them in a browser
-  brane nearest vectors.npz 100157 --graph citeseer   which nodes are alike
+  brane nearest vectors.npz 100157             the nodes most like one
+  brane convert vectors.npz -o vectors.parquet the vectors in another format
+  brane explain model.brane 17 204             what makes two nodes alike
+  brane suggest model.brane 17                 links it is likely to have
+  brane cluster vectors.npz --graph citeseer   groups, and what names them
   brane methods                                other ways to learn the vectors
   brane compare graph.txt --labels classes.txt which of them is best for it
   brane reproduce                              the paper's experiments, again
@@ -67,12 +77,19 @@ Learn one vector per node of a graph, from its links and its attributes.
 \b
 [bold]Files vectors are written to[/bold]
   .npz            arrays vectors, ids and provenance
-  .txt .w2v       word2vec text: first line 'nodes dim', then 'id v1 v2 …'
+  .parquet        columns id and vector, an array; a name that ends in
+                  .columns.parquet asks for columns id, d0, d1, …
+  .safetensors    tensors embeddings and ids
+  .h5ad           AnnData: X, names of obs (needs h5py)
+  .txt .w2v       word2vec text: first line 'nodes dim', then 'id v1 v2 …';
+                  .vec and .emb are the same
+  .bin            word2vec binary
   .tsv .csv       header 'id d0 d1 …', then one node per line, by tabs
                   or by commas
-  .parquet        columns id, d0, d1, …
-                  'brane evaluate' also reads .vec .emb (word2vec text),
-                  .bin (word2vec binary) and .npy (with --ids)
+  .npy            one array; its ids, one on each line, in NAME.ids.txt
+  .pgvector       a file that PostgreSQL's COPY reads, for pgvector
+  .projector      a folder for TensorBoard's projector
+                  All of them are read too.
 """
 
 
@@ -137,11 +154,16 @@ app = typer.Typer(
 )
 app.command()(embed)
 app.command()(inspect)
+app.command()(info)
 app.command()(estimate)
 app.command()(evaluate)
 app.command()(explore)
 app.command()(nearest)
+app.command()(convert)
 app.command()(compare)
+app.command()(explain)
+app.command()(suggest)
+app.command()(cluster)
 app.command()(split_edges)
 app.command()(datasets)
 app.command()(methods)

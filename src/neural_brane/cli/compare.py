@@ -17,6 +17,7 @@ from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
     from neural_brane.comparison import Comparison, Standing
+    from neural_brane.comparison.targets import Targets
     from neural_brane.comparison.tasks import Task
     from neural_brane.graph import AttributedGraph
 
@@ -43,7 +44,10 @@ def compare(
     ] = None,
     task: Annotated[
         list[str] | None,
-        Option(metavar="<classify,cluster,link>", help="What to compare by (default all that the graph allows)."),
+        Option(
+            metavar="<classify,multilabel,regress,cluster,retrieve,link>",
+            help="What to compare by (default all that the graph allows).",
+        ),
     ] = None,
     runs: Annotated[int, Option(help="Trainings of each method, with seeds 0, 1, …")] = 3,
     dim: Annotated[int, Option(help="Width of a vector.")] = 150,
@@ -66,7 +70,11 @@ def compare(
 
     \b
     classify  Macro-F1 of logistic regression, half of the nodes to learn
+    multilabel  Macro-F1 of nodes with several labels, as many predicted
+              as a node has
+    regress   R² of ridge regression, where labels are numbers
     cluster   NMI of k-means with the true number of classes
+    retrieve  precision of the ten nearest nodes by cosine
     link      AUC of edges held out before training, ranked by the better
               of cosine and the method's own score of a pair; these are
               trainings of their own
@@ -94,9 +102,10 @@ def compare(
         check_target(output / PAGE, (".html",), ".html", ParameterError)
     log_to(log)
     graph = read(source, tables, attributes=attributes, duplicates=duplicates, self_loops=self_loops)
-    graph = graph if labels is None else relabel(graph, labels)
+    tasks = split_names(task)
+    graph, targets = choose_labels(graph, labels, tasks, from_table=tables.label_column is not None)
     names = split_names(methods) or list(SHORT_LIST)
-    order = prepare(graph, names, split_names(task) or None, runs=runs, dim=dim, device=device)
+    order = prepare(graph, names, tasks or None, labels=targets, runs=runs, dim=dim, device=device)
     for note in order.notes:
         echo(note, err=True)
     links = "; those for links are without the held-out edges" if "link" in (one.name for one in order.tasks) else ""
@@ -115,12 +124,33 @@ def compare(
         raise Exit(1)
 
 
-def relabel(graph: AttributedGraph, labels: str) -> AttributedGraph:
-    """The graph with the labels of a dataset or a file."""
-    from neural_brane import datasets
+def choose_labels(
+    graph: AttributedGraph, source: str | None, tasks: Sequence[str], *, from_table: bool
+) -> tuple[AttributedGraph, Targets | None]:
+    """The graph with the classes of `source`, if any; or labels that are not classes, which come apart from it.
 
-    ids, classes = datasets.read_labels(labels)
-    return graph.relabelled(dict(zip(ids.tolist(), classes.tolist(), strict=True)))
+    from_table: whether the graph's own labels are a column of a table, which may hold anything.
+    """
+    import numpy as np
+
+    from neural_brane import datasets
+    from neural_brane.comparison.targets import in_order_of
+    from neural_brane.io.targets import as_series, kind_of, plain_lines, to_targets
+
+    kind = "several" if "multilabel" in tasks else "number" if "regress" in tasks else None
+    kind = "class" if {"classify", "cluster"} & set(tasks) else kind
+    if source is not None:
+        ids, targets = datasets.read_targets(source, kind=kind)  # type: ignore[arg-type]
+    elif graph.labels is not None and (from_table or kind):
+        known = graph.labels != ""
+        lines = plain_lines(f"labels of '{graph.name}'", graph.ids[known], as_series(graph.labels[known]))
+        kind = kind or (kind_of(lines) if known.any() else "class")
+        ids, targets = (graph.ids, graph.labels) if kind == "class" else to_targets(lines, kind)  # type: ignore[arg-type]
+    else:
+        return graph, None
+    if isinstance(targets, np.ndarray) and targets.dtype.kind != "f":
+        return graph.relabelled(dict(zip(ids.tolist(), targets.tolist(), strict=True))), None
+    return graph, in_order_of(graph, ids, targets)
 
 
 def show(result: Comparison) -> None:

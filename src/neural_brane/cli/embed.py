@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,21 +12,27 @@ from neural_brane.cli.console import echo
 from neural_brane.cli.parameters import parse_settings
 from neural_brane.cli.stopping import telling_what_is_kept
 from neural_brane.cli.tables import Tables, read, takes_tables
+from neural_brane.errors import ParameterError
 from neural_brane.methods import find_method
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from neural_brane.graph import AttributedGraph
     from neural_brane.methods.base import Embedder
 
 
 @takes_tables
 def embed(
-    source: o.Source,
-    output: o.Output,
     tables: Tables,
+    source: o.SourceOrNone = None,
+    output: o.OutputOrNone = None,
     method: o.Method = "neural-brane",
     settings: o.Settings = None,
     tuned: o.Tuned = False,
+    save_model: o.SaveModel = None,
+    model: o.Model = None,
+    update: o.Update = False,
     attributes: o.Attributes = None,
     labels: o.Labels = None,
     duplicates: o.Duplicates = "max",
@@ -43,56 +50,144 @@ def embed(
 
     --set name=value takes every parameter of a method; 'brane methods NAME' lists them with their defaults.
 
+    --save-model keeps what was learned; --model embeds new nodes with it. They
+    come with SOURCE, linked to known nodes, or with --nodes, a table, or both.
+
     \b
     brane embed citeseer -o vectors.npz
-    brane embed citeseer --set recipe=released --seed 0 -o vectors.npz
     brane embed citeseer --method node2vec --set walk_length=40 -o vectors.npz
     brane embed graph.txt --attributes words.txt --epochs 10 -o vectors.tsv
     brane embed edges.csv --nodes people.csv --label team -o vectors.parquet
+    brane embed edges.csv --nodes people.csv --save-model m.brane
+    brane embed --nodes new_people.csv --model m.brane -o new.npz
     """
-    from neural_brane import datasets
-    from neural_brane.cli.estimate import answer
     from neural_brane.cli.log import log_to
-    from neural_brane.errors import CheckpointError
-    from neural_brane.estimation import look_at
-    from neural_brane.io import VectorFile
-    from neural_brane.io.atomic import check_distinct, check_writable
-    from neural_brane.methods._memory import check_room
-    from neural_brane.tune.tuned import tuned_parameters
 
     short = {"dim": dim, "epochs": epochs, "seed": seed, "threads": threads, "device": device, "checkpoint": checkpoint}
     typed = [f"{name}={value}" for name, value in short.items() if value is not None]
+    reading = {"attributes": attributes, "labels": labels, "duplicates": duplicates, "self_loops": self_loops}
+    job = Job(source, output, save_model, tables, reading, log)
+    job.check_files(model)
+    if model is not None:
+        from neural_brane.cli.embed_new import embed_new
+
+        flags = {"--tuned": tuned, "--dry-run": dry_run, f"--method {method}": method != "neural-brane"}
+        unused = [*typed, *(settings or ()), *(name for name, given in flags.items() if given)]
+        embed_new(job, model, update=update, unused=unused)
+        return
+    if update:
+        raise ParameterError("--update goes on from a model; give one with --model")
+    if source is None:
+        raise ParameterError("no SOURCE; give a dataset's name or a graph file, or --model and --nodes for new nodes")
     kind = find_method(method)
-    kept = tuned_parameters(method, source) if tuned else {}
-    model = kind(**kept | parse_settings(kind, [*typed, *(settings or ())]))
-    start = time.perf_counter()
-    check_distinct(
-        {"--output": output, "--checkpoint": getattr(model, "checkpoint", None), "--log": log},
-        {"--attributes": attributes, "--labels": labels, "--nodes": tables.nodes, **datasets.source_files(source)},
-    )
-    file = VectorFile(output)
-    if (target := getattr(model, "checkpoint", None)) is not None:
-        check_writable(target, CheckpointError)
+    kept = tuned_values(method, source) if tuned else {}
+    fresh = kind(**kept | parse_settings(kind, [*typed, *(settings or ())]))
+    job.check_checkpoint(getattr(fresh, "checkpoint", None))
     log_to(log)
-    rules = {"duplicates": duplicates, "self_loops": self_loops}
+    learn(job, fresh, source, dry_run=dry_run)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is read and what is written, as given on the command line."""
+
+    source: str | None
+    output: Path | None
+    save_model: Path | None
+    tables: Tables
+    reading: dict[str, Any]
+    log: Path | None
+    start: float = field(default_factory=time.perf_counter)
+
+    def check_files(self, model: Path | None) -> None:
+        """Refuse files that cannot be written or would be overwritten, before the work."""
+        from neural_brane.models.file import check_model_target
+
+        if self.output is None and self.save_model is None:
+            raise ParameterError("nothing to write; give --output FILE for the vectors, --save-model FILE, or both")
+        self._check_distinct({}, {"--model": model} if self.save_model != model else {})
+        if self.output is not None:
+            from neural_brane.io import VectorFile
+
+            VectorFile(self.output)
+        if self.save_model is not None:
+            check_model_target(self.save_model)
+
+    def check_checkpoint(self, checkpoint: str | Path | None) -> None:
+        """The same for the file of a checkpoint."""
+        from neural_brane.errors import CheckpointError
+        from neural_brane.io.atomic import check_writable
+
+        if checkpoint is not None:
+            self._check_distinct({"--checkpoint": checkpoint}, {})
+            check_writable(checkpoint, CheckpointError)
+
+    def _check_distinct(self, outputs: dict[str, Any], inputs: dict[str, Any]) -> None:
+        from neural_brane import datasets
+        from neural_brane.io.atomic import check_distinct
+
+        read = {"--attributes": self.reading["attributes"], "--labels": self.reading["labels"]}
+        check_distinct(
+            {"--output": self.output, "--save-model": self.save_model, "--log": self.log, **outputs},
+            {
+                **read,
+                "--nodes": self.tables.nodes,
+                **inputs,
+                **({} if self.source is None else datasets.source_files(self.source)),
+            },
+        )
+
+    def report(self, ids: np.ndarray, dim: int) -> None:
+        """Say what was written, how long it took, and what to do with it where the format has a program of its own."""
+        from neural_brane.io import VectorFile
+
+        done, usage = [], ""
+        if self.output is not None:
+            file = VectorFile(self.output)
+            done.append(f"wrote {len(ids):,} x {dim} vectors to {self.output} ({size(*file.files)})")
+            usage = file.usage(ids, dim)
+        if self.save_model is not None:
+            done.append(f"{'and' if done else 'wrote'} the model to {self.save_model} ({size(self.save_model)})")
+        echo(f"{' '.join(done)} in {time.perf_counter() - self.start:.1f} s")
+        if usage:
+            echo(usage)
+
+
+def tuned_values(method: str, source: str) -> dict[str, Any]:
+    """The values that 'brane tune' found."""
+    from neural_brane.tune.tuned import tuned_parameters
+
+    return tuned_parameters(method, source)
+
+
+def learn(job: Job, model: Embedder, source: str, *, dry_run: bool) -> None:
+    """Train a method on the graph of SOURCE, and write the vectors, the model, or both."""
+    from neural_brane.cli.estimate import answer
+    from neural_brane.estimation import look_at
+    from neural_brane.io import VectorFile
+    from neural_brane.methods._memory import check_room
 
     def read_source() -> AttributedGraph:
-        return read(source, tables, attributes=attributes, labels=labels, **rules)
+        return read(source, job.tables, **job.reading)
 
     found = look_at(source, read_source)
     if dry_run:
         answer(model, found)
         return
-    checked = kind(**model.parameters_in_force())
+    checked = type(model)(**model.parameters_in_force())
     check_room(checked, found.sizes, beside=0 if found.graph else found.sizes.graph_bytes)
     graph = found.graph or read_source()
-    file.check_ids(graph.ids)
-    file.check_size(graph.ids, model.dim)
+    file = None if job.output is None else VectorFile(job.output)
+    if file is not None:
+        file.check_ids(graph.ids)
+        file.check_size(graph.ids, model.dim)
     with telling_what_is_kept(model):
         train(model, graph)
-        file.write(graph.ids, model.blocks, dim=model.dim, provenance=model.provenance(), layer=model.layer_)
-    seconds = time.perf_counter() - start
-    echo(f"wrote {len(graph):,} x {model.dim} vectors to {output} ({size(output)}) in {seconds:.1f} s")
+        if job.save_model is not None:
+            model.save(job.save_model)
+        if file is not None:
+            file.write(graph.ids, model.blocks, dim=model.dim, provenance=model.provenance(), layer=model.layer_)
+    job.report(graph.ids, model.dim)
 
 
 def train(model: Embedder, graph: AttributedGraph) -> Any:
@@ -103,9 +198,9 @@ def train(model: Embedder, graph: AttributedGraph) -> Any:
         return model.set_params(progress=report).fit(graph)
 
 
-def size(path: Path) -> str:
-    """A file's size for people."""
-    number = float(path.stat().st_size)
+def size(*paths: Path) -> str:
+    """The size of files for people."""
+    number = float(sum(path.stat().st_size for path in paths))
     for unit in ("bytes", "kB", "MB"):
         if number < 1000:
             return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"

@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from neural_brane.cli import evaluate_options as o
 from neural_brane.cli.console import echo
+from neural_brane.cli.evaluate_tasks import (
+    DIVIDED,
+    choose_tasks,
+    score_divided,
+    score_whole,
+    settle_tasks,
+    wanted_kind,
+)
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -20,6 +28,7 @@ def evaluate(
     labels: o.Labels = None,
     id_column: o.IdColumn = None,
     label_column: o.LabelColumn = None,
+    separator: o.Separator = None,
     task: o.Tasks = None,
     train: o.Train = None,
     splits: o.Splits = None,
@@ -28,6 +37,8 @@ def evaluate(
     splits_from: o.SplitsFrom = None,
     C: o.Penalty = "1",
     starts: o.Starts = 10,
+    k: o.Lengths = None,
+    queries: o.Queries = 10_000,
     held_out: o.HeldOut = None,
     similarity: o.Similarity = None,
     ids: o.Ids = None,
@@ -43,8 +54,15 @@ def evaluate(
     classification  logistic regression (liblinear, one class against the
                     rest, C = 1) on random divisions of the nodes, as in
                     the paper: Macro-F1 and Micro-F1
+    multilabel      the same for nodes with several labels: of a test node
+                    with k labels the k likeliest are predicted
+    regression      ridge regression of numbers: R² and Spearman's rank
+                    correlation
     clustering      k-means with the true number of classes, ten starts:
                     NMI, purity and ARI
+    retrieval       the nearest nodes by cosine: how many have the same
+                    class or share a label (precision), how many of those
+                    are found (recall), beside chance
     links           edges taken out before training against pairs without
                     an edge: AUC and average precision, by similarity, by
                     logistic regression on products of the two vectors,
@@ -54,6 +72,9 @@ def evaluate(
     brane evaluate vectors.npz --labels citeseer
     brane evaluate gensim.txt --labels classes.txt --task all --json
     brane evaluate vectors.npz --labels people.csv --id name --label team
+    brane evaluate vectors.npz --labels people.csv --id name --label tags
+    brane evaluate vectors.npz --labels ages.txt --task regression
+    brane evaluate vectors.npz --labels citeseer --task retrieval --k 10
     brane evaluate table.npy --ids nodes.txt --labels classes.txt --C cv
 
     \b
@@ -63,8 +84,9 @@ def evaluate(
     """
     from neural_brane.cli.progress import counting
     from neural_brane.cli.scores import show
+    from neural_brane.datasets import read_targets
     from neural_brane.embedding import Embedding
-    from neural_brane.evaluate import classify, cluster, predict_links
+    from neural_brane.evaluate import match, predict_links
     from neural_brane.io.atomic import check_distinct, check_writable
 
     tasks = choose_tasks(task, labels, held_out)
@@ -75,23 +97,25 @@ def evaluate(
         check_writable(save_splits, ParameterError)
     embedding = Embedding.load(file, ids)
     pairs = read_pairs(held_out, embedding) if "links" in tasks else None
-    scored = bool(tasks & {"classification", "clustering"})
-    known = read_classes(labels, embedding, allow_missing, id_column, label_column) if scored else None
+    known = None
+    if labels is not None and tasks != {"links"}:
+        columns = {"id": id_column, "label": label_column, "separator": separator}
+        nodes, targets = read_targets(labels, kind=wanted_kind(tasks), **columns)
+        tasks = settle_tasks(tasks, targets)
+        known = match(embedding, nodes, targets, allow_missing=allow_missing)
     results: dict[str, Any] = {}
-    if known is not None and "classification" in tasks:
+    if known is not None and tasks & set(DIVIDED.values()):
         chosen = choose_splits(known, splits_from, splits, seed, stratify)
         if save_splits is not None:
             chosen.save(save_splits)
-        options: dict[str, Any] = {"train": train} if train else {}
-        with counting("classification") as report:
-            results["classification"] = classify(
-                known.vectors, known.labels, splits=chosen, C=penalty, progress=report, **options
-            )
-    if known is not None and "clustering" in tasks:
-        with counting("clustering") as report:
-            results["clustering"] = cluster(known.vectors, known.labels, starts=starts, seed=seed, progress=report)
+        results |= score_divided(known, tasks, chosen, penalty, train)
+    if known is not None:
+        results |= score_whole(known, tasks, seed=seed, starts=starts, k=k, queries=queries)
     if pairs is not None:
-        options = {"similarity": similarity or own_similarity(embedding), "allow_missing": allow_missing}
+        options: dict[str, Any] = {
+            "similarity": similarity or own_similarity(embedding),
+            "allow_missing": allow_missing,
+        }
         with counting("links") as report:
             results["links"] = predict_links(embedding, pairs, seed=seed, progress=report, **options)
     numbered = file.suffix == ".npy" and ids is None
@@ -100,28 +124,6 @@ def evaluate(
         echo(json.dumps(about | as_record(embedding, known, results), indent=2))
     else:
         show(results, known, f"{file}: {len(embedding):,} x {embedding.dim}", numbered=numbered)
-
-
-def choose_tasks(asked: list[o.Task] | None, labels: str | None, held_out: Path | None) -> set[str]:
-    """The tasks asked for; by default, those that --labels and --held-out are enough for."""
-    if labels is None and held_out is None:
-        raise ParameterError(
-            "nothing to score by; give --labels (a dataset or a file of classes) or --held-out (pairs to predict)"
-        )
-    if asked is None:
-        return {"classification"} if held_out is None else {"links"} if labels is None else {"classification", "links"}
-    tasks = {str(one) for one in asked}
-    if "all" in tasks:
-        return ({"classification", "clustering"} if labels else set()) | ({"links"} if held_out else set())
-    if tasks - {"links"} and labels is None:
-        raise ParameterError(f"--task {min(tasks - {'links'})} needs --labels, a dataset's name or a file of classes")
-    if "links" in tasks and held_out is None:
-        raise ParameterError("--task links needs --held-out, a file that 'brane split-edges' writes before training")
-    if held_out is not None and "links" not in tasks:
-        raise ParameterError(
-            f"--held-out {held_out} is for --task links, which is not asked for; add it, or leave --held-out out"
-        )
-    return tasks
 
 
 def read_penalty(text: str) -> Any:
@@ -143,25 +145,18 @@ def read_pairs(path: Path | None, embedding: Embedding) -> HeldOutEdges | None:
     return pairs
 
 
-def read_classes(
-    source: str | None, embedding: Embedding, allow_missing: bool, id: str | None, label: str | None
-) -> Labelled | None:
-    """The vectors of the nodes that have a label, and their labels."""
-    from neural_brane.datasets import read_labels
-    from neural_brane.evaluate import match
-
-    if source is None:
-        return None
-    return match(embedding, *read_labels(source, id=id, label=label), allow_missing=allow_missing)
-
-
 def choose_splits(known: Labelled, path: Path | None, splits: int | None, seed: int, stratify: bool) -> Splits:
     """The divisions that a file holds, or new ones."""
+    import numpy as np
+
     from neural_brane.evaluate import Splits
 
+    has_classes = isinstance(known.labels, np.ndarray) and known.labels.dtype.kind != "f"
+    if stratify and not has_classes:
+        raise ParameterError("--stratify is for classes; leave it out for several labels and for numbers")
     if path is None:
-        number = 10 if splits is None else splits
-        return Splits.draw(known.ids, known.labels, splits=number, seed=seed, stratify=stratify)
+        number, classes = 10 if splits is None else splits, known.labels if has_classes else np.zeros(len(known.ids))
+        return Splits.draw(known.ids, classes, splits=number, seed=seed, stratify=stratify)
     if splits is not None or stratify:
         raise ParameterError(
             f"{path} says how many divisions there are and how they were drawn; leave out --splits and --stratify"

@@ -8,37 +8,41 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-CLASSES, LINKS, MATCHING = "Classes: classification and clustering", "Links", "Matching"
+CLASSES, LINKS, MATCHING = "Labels: all tasks but links", "Links", "Matching"
 
 
 class Task(StrEnum):
     """What vectors can be scored by."""
 
     classification = "classification"
+    multilabel = "multilabel"
+    regression = "regression"
     clustering = "clustering"
+    retrieval = "retrieval"
     links = "links"
     all = "all"
 
 
 File = Annotated[
     Path,
-    Argument(help="Vectors: .npz, .txt .w2v .vec .emb (word2vec text), .bin (binary), .tsv, .csv, .parquet or .npy."),
+    Argument(help="Vectors, in any format that 'brane --help' lists."),
 ]
 Tasks = Annotated[
     list[Task] | None,
     Option(
         "--task",
-        metavar="<classification|clustering|links|all>",
+        metavar="<classification|multilabel|regression|clustering|retrieval|links|all>",
         help="What to score by; may be repeated. all: whatever --labels and --held-out are enough for "
-        "(default classification if --labels, links if --held-out).",
+        "(default, if --labels: classification, multilabel or regression, by what the labels are; if --held-out: "
+        "links).",
     ),
 ]
 
 Labels = Annotated[
     str | None,
     Option(
-        help="Where the classes are: a dataset's name, a graph (.npz, .content), a table (--id, --label) or a file of "
-        "'node<TAB>label' lines.",
+        help="Where the classes, labels or numbers are: a dataset's name, a graph (.npz, .content), a table (--id, "
+        "--label) or a file of 'node<TAB>label' lines.",
         rich_help_panel=CLASSES,
     ),
 ]
@@ -49,6 +53,14 @@ IdColumn = Annotated[
 LabelColumn = Annotated[
     str | None,
     Option("--label", metavar="<column>", help="Column of their classes, in a table.", rich_help_panel=CLASSES),
+]
+Separator = Annotated[
+    str | None,
+    Option(
+        metavar="<text>",
+        help="What stands between several labels of a node (default: found in the file).",
+        rich_help_panel=CLASSES,
+    ),
 ]
 Train = Annotated[
     list[float] | None,
@@ -82,6 +94,19 @@ Penalty = Annotated[
         "cross-validation from 0.01, 0.1, 1, 10, 100, 1000.",
         rich_help_panel=CLASSES,
     ),
+]
+Lengths = Annotated[
+    list[int] | None,
+    Option(
+        "--k",
+        metavar="<number>",
+        help="For retrieval: length of the list of nearest nodes; may be repeated (default 1 10 100).",
+        rich_help_panel=CLASSES,
+    ),
+]
+Queries = Annotated[
+    int,
+    Option(help="For retrieval: nodes to ask for at most; of more, a random sample.", rich_help_panel=CLASSES),
 ]
 Starts = Annotated[int, Option(help="Starts of k-means to average over.", rich_help_panel=CLASSES)]
 

@@ -18,7 +18,8 @@ def methods(
 ) -> None:
     """List the methods of 'brane embed --method' and what each of them uses, or print one in full.
 
-    An inductive method gives a vector to a node it has not seen; growth is how its time grows with the graph.
+    An inductive method gives a vector to a node it has not seen. One that updates goes on from what it has learned
+    when the graph has changed. Growth is how its time grows with the graph.
 
     \b
     brane methods
@@ -31,10 +32,10 @@ def methods(
         show(find_method(name))
         return
     rows = [
-        (name, ", ".join(kind.uses), "yes" if kind.inductive else "no", f"{kind.growth}\n{kind.paper}")
+        (name, ", ".join(kind.uses), _yes(kind.inductive), _yes(kind.updates), f"{kind.growth}\n{kind.paper}")
         for name, kind in METHODS.items()
     ]
-    show_table(("name", "uses", "inductive", "growth and paper"), rows, fold=True)
+    show_table(("name", "uses", "inductive", "updates", "growth and paper"), rows, fold=True)
 
 
 def show(method: type[Embedder]) -> None:
@@ -45,7 +46,8 @@ def show(method: type[Embedder]) -> None:
     summary = (inspect.getdoc(method) or "").partition("\nParameters\n")[0].strip()
     echo(f"{method.title}: {summary}\n")
     echo(f"uses       {', '.join(method.uses)}")
-    echo(f"new nodes  {'yes' if method.inductive else 'no'}")
+    echo(f"new nodes  {_yes(method.inductive)}")
+    echo(f"updates    {'yes' if method.updates else f'no: {method.why_not}'}")
     echo(f"growth     {method.growth}")
     echo(f"paper      {method.paper}\n")
     defaults = method().parameters_in_force()
@@ -72,6 +74,10 @@ def _show_tuned(method: str) -> None:
         show_table(("tuned for", "validation", "parameters (embed --tuned)"), kept, fold=True)
     else:
         echo(f"No tuned values are kept; 'brane tune {method} DATASET' searches for some.")
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "no"
 
 
 def _line(values: dict[str, object]) -> str:

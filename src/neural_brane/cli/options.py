@@ -23,7 +23,29 @@ def parameter(name: str) -> Any:
 Source = Annotated[str, Argument(help="A dataset's name (see 'brane datasets') or a graph file.")]
 Output = Annotated[
     Path,
+    Option(
+        "--output",
+        "-o",
+        help="File to write: .npz, .parquet, .safetensors, .h5ad, .csv, .tsv, .txt or .w2v (word2vec text), .bin "
+        "(binary), .npy, .pgvector or .projector; 'brane --help' tells what is in each.",
+    ),
+]
+OutputOrNone = Annotated[
+    Path | None,
     Option("--output", "-o", help="File to write: .npz, .txt or .w2v (word2vec text), .tsv, .csv or .parquet."),
+]
+SourceOrNone = Annotated[str | None, Argument(help="A dataset's name (see 'brane datasets') or a graph file.")]
+SaveModel = Annotated[
+    Path | None,
+    Option("--save-model", metavar="<file>", help="Write the fitted model too, such as m.brane."),
+]
+Model = Annotated[
+    Path | None,
+    Option("--model", metavar="<file>", help="Embed new nodes with a model that was saved."),
+]
+Update = Annotated[
+    bool,
+    Option("--update", help="With --model: go on learning, from a changed graph."),
 ]
 Log = Annotated[Path | None, Option(help="File to add progress and errors to.")]
 Method = Annotated[str, Option(help="How to learn the vectors; 'brane methods' lists them.")]

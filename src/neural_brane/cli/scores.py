@@ -8,7 +8,16 @@ from neural_brane.cli.console import echo, show_table
 from neural_brane.errors import shorten
 
 if TYPE_CHECKING:
-    from neural_brane.evaluate import Classification, Clustering, Labelled, LinkPrediction, Repeats
+    from neural_brane.evaluate import (
+        Classification,
+        Clustering,
+        Labelled,
+        LinkPrediction,
+        MultilabelClassification,
+        Regression,
+        Repeats,
+        Retrieval,
+    )
 
 
 def show(results: dict[str, Any], known: Labelled | None, title: str, *, numbered: bool) -> None:
@@ -32,9 +41,63 @@ def show_classification(result: Classification, title: str) -> None:
     ]
     show_table(("trained on", "Macro-F1", "Micro-F1"), rows, title=title)
     drawn = "stratified" if result.stratify else "random"
-    seed = "drawn elsewhere" if result.seed is None else f"seed {result.seed}"
     classes = f"{result.labelled:,} nodes, {len(result.classes)} classes"
-    echo(f"{classes}; mean ± sd of {result.splits} {drawn} splits, {seed}; {_penalty(result)}")
+    echo(f"{classes}; mean ± sd of {result.splits} {drawn} splits, {_seed(result.seed)}; {_penalty(result)}")
+
+
+def show_multilabel(result: MultilabelClassification, title: str) -> None:
+    """Print Macro-F1 and Micro-F1 by share, and how many labels are predicted."""
+    from neural_brane.evaluate.multilabel import RULE
+
+    rows = [
+        (f"{100 * score.train:g} %", _mean_and_deviation(score.macro), _mean_and_deviation(score.micro))
+        for score in result.scores
+    ]
+    show_table(("trained on", "Macro-F1", "Micro-F1"), rows, title=title)
+    labels = f"{result.labelled:,} nodes, {len(result.labels)} labels, {result.labels_per_node:.2f} a node"
+    echo(f"{labels}; mean ± sd of {result.splits} random splits, {_seed(result.seed)}; C = {result.C:g}")
+    echo(RULE)
+
+
+def show_regression(result: Regression, title: str) -> None:
+    """Print R² and the rank correlation by share."""
+    rows = [
+        (f"{100 * score.train:g} %", _mean_and_deviation(score.r2), _mean_and_deviation(score.spearman))
+        for score in result.scores
+    ]
+    show_table(("trained on", "R²", "Spearman"), rows, title=title)
+    numbers = f"{result.labelled:,} numbers, {result.mean:.4g} ± {result.sd:.4g}"
+    echo(
+        f"{numbers}; ridge regression, mean ± sd of {result.splits} random splits, {_seed(result.seed)}; the penalty "
+        "is chosen inside each training part"
+    )
+
+
+def show_retrieval(result: Retrieval, title: str) -> None:
+    """Print what lists of each length hold, and what they would hold by chance."""
+    rows = [
+        (
+            f"{score.k}",
+            f"{score.precision:.4f}",
+            f"{score.chance_precision:.4f}",
+            f"{score.recall:.4f}",
+            f"{score.chance_recall:.4f}",
+            f"{score.most_recall:.4f}",
+            f"{score.average_precision:.4f}",
+        )
+        for score in result.scores
+    ]
+    show_table(("nearest", "precision", "by chance", "recall", "by chance", "at most", "MAP"), rows, title=title)
+    alike = "share a label" if result.several else "have the same class"
+    nodes = f"{result.labelled:,} nodes, {len(result.classes)} {'labels' if result.several else 'classes'}"
+    sample = "" if result.queries + result.alone == result.labelled else f", drawn with seed {result.seed}"
+    echo(f"{nodes}; {result.queries:,} asked for{sample}; hits are nodes that {alike}, nearest by cosine")
+    if result.alone:
+        echo(f"left out: {result.alone:,} nodes whose class no other node has")
+
+
+def _seed(seed: int | None) -> str:
+    return "drawn elsewhere" if seed is None else f"seed {seed}"
 
 
 def _mean_and_deviation(score: Repeats) -> str:
@@ -82,6 +145,9 @@ def show_links(result: LinkPrediction, title: str) -> None:
 
 _SHOWN: dict[str, Any] = {
     "classification": show_classification,
+    "multilabel": show_multilabel,
+    "regression": show_regression,
     "clustering": show_clustering,
+    "retrieval": show_retrieval,
     "links": show_links,
 }

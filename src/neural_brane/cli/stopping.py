@@ -82,7 +82,7 @@ def telling_what_is_kept(model: Embedder, *, clock: Callable[[], float] = time.m
 
 def _what_is_kept(model: Embedder, seconds: float) -> tuple[str, tuple[str, ...] | None]:
     """What to say, and what to add to the command."""
-    parameters = model.get_params()
+    parameters = model.get_params(deep=False)
     path = parameters.get("checkpoint")
     if path is not None and Path(path).exists():
         return f"stopped; {path} keeps the training, and the same command goes on:", ()

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from neural_brane.comparison.result import Comparison, Standing, rank
+from neural_brane.comparison.targets import Targets, as_targets, targets_digest
 from neural_brane.comparison.tasks import Task, choose_tasks
 from neural_brane.errors import ParameterError
 from neural_brane.evaluate.repeats import Repeats
@@ -45,6 +46,7 @@ class Order:
     """What a comparison comes to; nothing is computed yet."""
 
     graph: AttributedGraph
+    labels: Targets | None  # several a node or numbers, instead of the graph's classes
     tasks: tuple[Task, ...]
     series: tuple[Series, ...]
     runs: int
@@ -61,6 +63,7 @@ def compare(
     methods: Methods = SHORT_LIST,
     tasks: str | Sequence[str] | None = None,
     *,
+    labels: Any = None,
     runs: int = 3,
     dim: int = 150,
     device: str = "cpu",
@@ -81,7 +84,11 @@ def compare(
         Names; or "all", every method whose packages are installed; or a dict from a name to the parameters that
         shall differ from the method's defaults.
     tasks
-        Some of "classify", "cluster" and "link"; None takes all that the graph has labels and edges for.
+        Some of "classify", "cluster", "retrieve" and "link"; with `labels` that are several a node "multilabel" instead
+        of the first two, with numbers "regress". None takes all that there are labels and edges for.
+    labels
+        What to predict instead of the graph's classes, in the order of its nodes: several labels, as
+        `evaluate.classify_several` takes them, or an array of floats, NaN for none.
     runs
         Trainings of each method; run k has seed k, and the same splits and held-out edges in every method.
     dim
@@ -104,7 +111,7 @@ def compare(
     >>> found.best("classify").method
     'propagated-attributes'
     """
-    order = prepare(graph, methods, tasks, runs=runs, dim=dim, device=device)
+    order = prepare(graph, methods, tasks, labels=labels, runs=runs, dim=dim, device=device)
     with open_store(graph, folder) as store:
         return run(order, store, jobs=jobs, time_limit=time_limit, progress=progress)
 
@@ -114,6 +121,7 @@ def prepare(
     methods: Methods,
     tasks: str | Sequence[str] | None,
     *,
+    labels: Any = None,
     runs: int,
     dim: int,
     device: str = "cpu",
@@ -121,18 +129,20 @@ def prepare(
     """What a comparison comes to: mistakes in it are told here, before anything is trained."""
     if runs < 1:
         raise ParameterError(f"runs={runs}: at least one is needed")
-    chosen, lacking = choose_tasks(tasks, graph)
+    targets = as_targets(labels)
+    chosen, lacking = choose_tasks(tasks, graph, targets)
+    mark = {} if targets is None else {"digest": targets_digest(targets)}
     settings, absent = _choose_methods(methods)
     if not settings:
         raise ParameterError("no method to compare; name some, or take 'all'")
     place = resolve(device)
     parameters = {name: _parameters(name, own, dim, place) for name, own in settings.items()}
     series = tuple(
-        Series(name, some, tuple(_training(name, own, graph, seed, some) for seed in range(runs)))
+        Series(name, some, tuple(_training(name, own, graph, seed, some, mark) for seed in range(runs)))
         for name, own in parameters.items()
         for some in _by_training(chosen)
     )
-    return Order(graph, tuple(chosen), series, runs, (*lacking, *absent))
+    return Order(graph, targets, tuple(chosen), series, runs, (*lacking, *absent))
 
 
 def _choose_methods(methods: Methods) -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -165,10 +175,14 @@ def _by_training(tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
     return [tuple(group) for group in (nodes, links) if group]
 
 
-def _training(name: str, own: dict[str, Any], graph: AttributedGraph, seed: int, tasks: tuple[Task, ...]) -> Training:
+def _training(
+    name: str, own: dict[str, Any], graph: AttributedGraph, seed: int, tasks: tuple[Task, ...], mark: Record
+) -> Training:
+    """A training with its scores; the mark keeps scores by other labels apart in the store."""
     scoring: Record = {}
     for task in tasks:
-        scoring |= task.scoring
+        own_mark = {} if task.name == "link" else mark
+        scoring |= {what: options | own_mark for what, options in task.scoring.items()}
     return Training(name, own, graph.name, seed, scoring)
 
 
@@ -194,7 +208,9 @@ def run(
     meter = Meter(progress, len(store.missing(order.trainings)), "trainings")
 
     def compute(trainings: Sequence[Training]) -> None:
-        for ended in compute_missing(trainings, store, graph=order.graph, jobs=jobs, timeout=time_limit):
+        for ended in compute_missing(
+            trainings, store, graph=order.graph, labels=order.labels, jobs=jobs, timeout=time_limit
+        ):
             if ended.failure:
                 failures[store.path(ended.task)] = ended.failure
             meter.advance()

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neural_brane.comparison.targets import Targets
 from neural_brane.errors import GraphError, ParameterError
-from neural_brane.evaluate import classify, hold_out_edges
+from neural_brane.evaluate import classify, classify_several, hold_out_edges, regress
+from neural_brane.evaluate.labelled import are_labelled
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.multilabels import MultiLabels
 from neural_brane.trainings.training import Record
 
 
@@ -39,6 +42,7 @@ class Task:
 
 
 SHARE, SPLITS, STARTS, HELD_OUT = 0.5, 10, 10, 0.1
+LENGTH, QUERIES = 10, 1000
 TASKS = {
     one.name: one
     for one in (
@@ -53,6 +57,28 @@ TASKS = {
             f"labelled nodes and predicts the others, in {SPLITS} random splits a run. Ranked by Macro-F1.",
         ),
         Task(
+            name="multilabel",
+            about="labels",
+            scoring={"labels": {"train": [SHARE], "splits": SPLITS, "C": 1.0}},
+            measures={"macro_f1": "Macro-F1", "micro_f1": "Micro-F1"},
+            ranked_by=("macro_f1",),
+            least=0.0,
+            judged=f"Logistic regression (C = 1, vectors as they are) learns each label against the rest on "
+            f"{100 * SHARE:g} % of the labelled nodes, in {SPLITS} random splits a run; of each other node as many "
+            "labels are predicted as it has, the likeliest ones. Ranked by Macro-F1.",
+        ),
+        Task(
+            name="regress",
+            about="numbers",
+            scoring={"numbers": {"train": [SHARE], "splits": SPLITS}},
+            measures={"r2": "R²", "spearman": "Spearman"},
+            ranked_by=("r2",),
+            least=0.0,
+            judged=f"Ridge regression learns the numbers of {100 * SHARE:g} % of the nodes, its penalty chosen among "
+            f"them, and predicts the others, in {SPLITS} random splits a run. Ranked by R²; Spearman is the "
+            "correlation of ranks.",
+        ),
+        Task(
             name="cluster",
             about="clusters",
             scoring={"clusters": {"starts": STARTS}},
@@ -61,6 +87,17 @@ TASKS = {
             least=0.0,
             judged=f"k-means with as many clusters as there are classes, {STARTS} starts a run, none of them picked "
             "out. Ranked by NMI.",
+        ),
+        Task(
+            name="retrieve",
+            about="retrieval",
+            scoring={"retrieval": {"k": LENGTH, "queries": QUERIES}},
+            measures={"precision": f"precision@{LENGTH}", "recall": f"recall@{LENGTH}", "map": f"MAP@{LENGTH}"},
+            ranked_by=("precision",),
+            least=0.0,
+            judged=f"The {LENGTH} nodes nearest by cosine to each of {QUERIES:,} labelled nodes, or to all if there "
+            "are fewer: the share of them that have the same class, or share one of several labels. Nothing is "
+            "learned. Ranked by precision.",
         ),
         Task(
             name="link",
@@ -78,30 +115,69 @@ TASKS = {
 }
 
 
-def choose_tasks(names: str | Sequence[str] | None, graph: AttributedGraph) -> tuple[list[Task], list[str]]:
-    """The tasks named, or all that the graph has enough for; and a note on those it lacks labels for."""
+BY_LABELS = {  # the tasks that serve what the labels are
+    "class": ("classify", "cluster", "retrieve"),
+    "several": ("multilabel", "retrieve"),
+    "number": ("regress",),
+}
+WHAT = {"class": "one class a node", "several": "several a node", "number": "numbers"}
+
+
+def choose_tasks(
+    names: str | Sequence[str] | None, graph: AttributedGraph, labels: Targets | None = None
+) -> tuple[list[Task], list[str]]:
+    """The tasks named, or all that the graph has enough for; and a note on those it lacks labels for.
+
+    labels: several a node (`MultiLabels`) or numbers, in the order of the nodes, instead of the graph's classes.
+    """
     names = [names] if isinstance(names, str) else names
+    asked = bool(names)
     for name in names or ():
         if name not in TASKS:
             close = difflib.get_close_matches(name, TASKS, n=1)
             hint = f" (did you mean '{close[0]}'?)" if close else ""
             raise ParameterError(f"task '{name}' is unknown{hint}; choose from {', '.join(TASKS)}")
-    labelled = len(graph.classes) > 1
+    kind = "class" if labels is None else "several" if isinstance(labels, MultiLabels) else "number"
+    labelled = labels is not None or len(graph.classes) > 1
     if names and not labelled and (lacking := [name for name in names if name != "link"]):
         raise GraphError(
             f"task '{lacking[0]}' needs labels of two classes or more, and graph '{graph.name}' has "
             f"{len(graph.classes)}; give labels, or compare by link alone"
         )
-    chosen = [task for name, task in TASKS.items() if (name in names if names else labelled or name == "link")]
+    served = (*BY_LABELS[kind], "link")
+    if unserved := [name for name in names or () if name not in served]:
+        raise ParameterError(
+            f"task '{unserved[0]}' does not go with these labels, which are {WHAT[kind]}; "
+            f"choose from {', '.join(served)}"
+        )
+    if not names:
+        names = served if labelled else ["link"]
+        few = labelled and _labelled(graph, labels) <= LENGTH  # for lists of the nearest
+        chosen = [TASKS[name] for name in TASKS if name in names and not (few and name == "retrieve")]
+    else:
+        chosen = [task for name, task in TASKS.items() if name in names]
     for task in chosen:
-        _check(task, graph)
+        _check(task, graph, labels)
     note = f"graph '{graph.name}' has no labels to compare by: by links alone"
-    return chosen, [] if names or labelled else [note]
+    return chosen, [] if labelled or asked else [note]
 
 
-def _check(task: Task, graph: AttributedGraph) -> None:
+def _labelled(graph: AttributedGraph, labels: Targets | None) -> int:
+    """How many nodes have a label."""
+    known = graph.labels if labels is None else labels
+    return 0 if known is None else int(are_labelled(known).sum())
+
+
+def _check(task: Task, graph: AttributedGraph, labels: Targets | None) -> None:
     """Refuse a graph that a task cannot score, before anything is trained on it."""
+    blank = np.zeros((len(graph), 1))
     if task.name == "classify":
-        classify(np.zeros((len(graph), 1)), graph.labels, train=[SHARE], splits=1)
+        classify(blank, graph.labels, train=[SHARE], splits=1)
+    if task.name == "multilabel":
+        classify_several(blank, labels, train=[SHARE], splits=1)
+    if task.name == "regress":
+        regress(blank, labels, train=[SHARE], splits=1)
+    if task.name == "retrieve" and (count := _labelled(graph, labels)) <= LENGTH:
+        raise GraphError(f"task 'retrieve' needs more than {LENGTH} labelled nodes, and there are {count}")
     if task.name == "link":
         hold_out_edges(graph, share=HELD_OUT)

@@ -20,9 +20,11 @@ from neural_brane.io import read_graph, read_label_table
 from neural_brane.io import read_labels as read_label_file
 from neural_brane.io.compressed import STANDARD_INPUT
 from neural_brane.io.graph_files import exchange_suffix
-from neural_brane.io.tables import ReadOptions, is_table
+from neural_brane.io.labels import read_file_lines
+from neural_brane.io.tables import ReadOptions, is_table, read_label_lines
+from neural_brane.io.targets import Kind, Targets, as_series, kind_of, plain_lines, to_targets
 
-__all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "source_files", "synthetic"]
+__all__ = ["Listing", "list_datasets", "load", "read", "read_labels", "read_targets", "source_files", "synthetic"]
 
 SYNTHETIC = "synthetic:"
 
@@ -120,10 +122,48 @@ def read_labels(
     it). A table has its ids in the column `id` and the labels in the column `label`. Any other file is a label file.
     """
     path = Path(source)
-    if id is not None or label is not None or (path.is_file() and is_table(path)):
+    if _is_label_table(path, id, label):
         return read_label_table(path, id=id, label=label)
-    if path.is_file() and path.suffix not in (".npz", ".cites", ".content") and not exchange_suffix(path):
-        return read_label_file(path)
+    return read_label_file(path) if _is_label_file(path) else _graph_labels(source)
+
+
+def read_targets(
+    source: str | Path,
+    *,
+    id: str | None = None,
+    label: str | None = None,
+    kind: Kind | None = None,
+    separator: str | None = None,
+) -> tuple[np.ndarray, Targets]:
+    """Return the ids of nodes and what is to be predicted of them, from anything that `read_labels` reads.
+
+    kind: "class" (strings), "number" (float64) or "several" (`MultiLabels`); None goes by the labels of a file, as
+    `neural_brane.io.targets` says, and takes those of a graph for classes.
+    separator: between several labels of a line; by default the one found there.
+    """
+    path = Path(source)
+    table = _is_label_table(path, id, label)
+    if not table and not _is_label_file(path):
+        ids, labels = _graph_labels(source)
+        known = labels != ""
+        lines = plain_lines(str(source), ids[known], as_series(labels[known]))
+        return (ids, labels) if kind in (None, "class") else to_targets(lines, kind, separator)
+    lines = read_label_lines(path, id=id, label=label) if table else read_file_lines(path)
+    kind = kind or ("several" if separator else kind_of(lines))
+    # Classes are read by the reader of classes, which names the line of what it refuses.
+    return read_labels(source, id=id, label=label) if kind == "class" else to_targets(lines, kind, separator)
+
+
+def _is_label_table(path: Path, id: str | None, label: str | None) -> bool:
+    return id is not None or label is not None or (path.is_file() and is_table(path))
+
+
+def _is_label_file(path: Path) -> bool:
+    return path.is_file() and path.suffix not in (".npz", ".cites", ".content") and not exchange_suffix(path)
+
+
+def _graph_labels(source: str | Path) -> tuple[np.ndarray, np.ndarray]:
+    path = Path(source)
     graph = read(path.with_suffix(".cites") if path.suffix == ".content" else source)
     if graph.labels is None:
         raise GraphError(f"{source}: this graph has no labels; give a label file with lines of 'node<TAB>label'")

@@ -36,7 +36,7 @@ def seconds_of(method: Embedder, sizes: Sizes) -> dict[str, float]:
 def _scaled_up(method: Embedder, sizes: Sizes) -> float:
     """The time of a short training on a small graph of the same shape, times how much more work there is."""
     graph = miniature(sizes)
-    values = method.get_params() | {"seed": 0, "progress": None}
+    values = method.get_params(deep=False) | {"seed": 0, "progress": None}
     values |= {name: value for name, value in SHORTER.items() if name in values}
     if method.title in SHORTER_EPOCHS:
         values["epochs"] = SHORTER_EPOCHS[method.title]

@@ -1,4 +1,4 @@
-"""How good vectors are: classification, clustering and link prediction; and a map to look at."""
+"""How good vectors are: classes, several labels, numbers, clusters, retrieval and links; and a map to look at."""
 
 from neural_brane.evaluate.classify import Classification, Score, classify
 from neural_brane.evaluate.cluster import Clustering, cluster
@@ -6,7 +6,10 @@ from neural_brane.evaluate.held_out import HeldOutEdges, hold_out_edges
 from neural_brane.evaluate.labelled import Labelled, match
 from neural_brane.evaluate.link import LinkPrediction, predict_links
 from neural_brane.evaluate.map import map_2d
+from neural_brane.evaluate.multilabel import MultilabelClassification, classify_several
+from neural_brane.evaluate.regress import NumberScore, Regression, regress
 from neural_brane.evaluate.repeats import Repeats
+from neural_brane.evaluate.retrieve import ListScore, Retrieval, retrieve
 from neural_brane.evaluate.splits import Splits, random_splits
 
 __all__ = [
@@ -15,14 +18,22 @@ __all__ = [
     "HeldOutEdges",
     "Labelled",
     "LinkPrediction",
+    "ListScore",
+    "MultilabelClassification",
+    "NumberScore",
+    "Regression",
     "Repeats",
+    "Retrieval",
     "Score",
     "Splits",
     "classify",
+    "classify_several",
     "cluster",
     "hold_out_edges",
     "map_2d",
     "match",
     "predict_links",
     "random_splits",
+    "regress",
+    "retrieve",
 ]

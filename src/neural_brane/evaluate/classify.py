@@ -13,7 +13,7 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import prepare
 from neural_brane.evaluate.repeats import Repeats
-from neural_brane.evaluate.splits import Splits
+from neural_brane.evaluate.splits import Splits, splits_of
 from neural_brane.progress import Meter, Reporter
 
 MAX_ITERATIONS = 10_000  # a bound, not a setting: a fit stops when it has converged
@@ -119,12 +119,7 @@ def classify(
         raise ParameterError(f"C={C!r} makes no sense; give a number above 0, or 'cv' to choose it")
     table, target, classes, unlabelled = prepare(vectors, labels)
     _check_counts(target, classes)
-    if not isinstance(splits, Splits):
-        splits = Splits.draw(np.arange(len(table)), target, splits=splits, seed=seed, stratify=stratify, tuning=tuning)
-    if len(splits.ids) != len(table):
-        raise EmbeddingError(
-            f"splits of {len(splits.ids)} nodes, {len(table)} labelled vectors: draw splits of these nodes"
-        )
+    splits = splits_of(splits, len(table), seed, target, stratify=stratify, tuning=tuning)
     fits = 1 + FOLDS * len(C_GRID) if C == "cv" else 1
     meter = Meter(progress, len(train) * len(splits) * fits, "regressions")
     scores = []

@@ -60,6 +60,15 @@ class HeldOutEdges:
             "train them on the graph that 'brane split-edges' wrote"
         )
 
+    def labelled_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """All pairs of ids (2k, 2), and 1 for those that were an edge, 0 for the others: X and y of scikit-learn.
+
+        They are shuffled, always alike, so that every fold of a cross-validation has both kinds.
+        """
+        order = np.random.default_rng(0).permutation(len(self.positives) + len(self.negatives))
+        rows = np.concatenate([self.positives, self.negatives])[order]
+        return self.graph.ids[rows], (order < len(self.positives)).astype(np.int64)
+
     def save(self, path: str | Path) -> None:
         """Write the pairs, and the edges that remain, to an .npz file; nodes are named by their ids."""
         path = check_pairs_target(path)
@@ -95,10 +104,10 @@ class HeldOutEdges:
             return cls(graph, positives, negatives, digests["training_digest"], digests["full_digest"])
         except FileNotFoundError:
             raise GraphError(f"{path}: no such file; make one with 'brane split-edges GRAPH -o TRAIN'") from None
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise GraphError(f"{path}: not a file of held-out edges ({error}); 'brane split-edges' makes one") from None
         except GraphError as error:
             raise GraphError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise GraphError(f"{path}: not a file of held-out edges ({error}); 'brane split-edges' makes one") from None
 
 
 def check_pairs_target(path: str | Path) -> Path:

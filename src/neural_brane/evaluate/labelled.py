@@ -10,6 +10,7 @@ import numpy as np
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import locate
+from neural_brane.graph.multilabels import MultiLabels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,23 +18,24 @@ class Labelled:
     """The vectors of the labelled nodes, in the order of the labels, and the ids of nodes that lack one of the two."""
 
     vectors: np.ndarray  # (labelled, dim)
-    labels: np.ndarray  # (labelled,) str
+    labels: Any  # of each a class (str), a number (float) or, in `MultiLabels`, several
     ids: np.ndarray  # (labelled,)
     unlabelled: np.ndarray  # ids that have a vector and no label
     missing: np.ndarray  # ids that have a label and no vector
 
 
-def match(embedding: Embedding, ids: np.ndarray, labels: np.ndarray, *, allow_missing: bool = False) -> Labelled:
+def match(embedding: Embedding, ids: np.ndarray, labels: Any, *, allow_missing: bool = False) -> Labelled:
     """Find the vector of each labelled node by its id.
 
     Rows come out in the order of `ids`, so the order of the vectors' file changes no score. Integer ids
     match strings that spell them. A label whose node has no vector is an error unless `allow_missing`.
+    labels: an array of classes ("" for none) or of numbers (NaN for none), or `MultiLabels`.
 
     >>> e = Embedding([[1.0], [2.0]], ["b", "a"])
     >>> match(e, np.array(["a", "b"]), np.array(["x", "y"])).vectors.ravel().tolist()
     [2.0, 1.0]
     """
-    has_label = labels != ""
+    has_label = are_labelled(labels)
     ids, labels = ids[has_label], labels[has_label]
     if not len(ids):
         raise EmbeddingError("no node has a label; give labels as lines of 'node<TAB>label'")
@@ -44,6 +46,13 @@ def match(embedding: Embedding, ids: np.ndarray, labels: np.ndarray, *, allow_mi
         raise EmbeddingError("a node has several labels; give one label per node")
     unlabelled = np.delete(embedding.ids, used)
     return Labelled(embedding.vectors[used], labels[found], ids[found], unlabelled, ids[~found])
+
+
+def are_labelled(labels: Any) -> np.ndarray:
+    """Which nodes have a class, a number or at least one of several labels."""
+    if isinstance(labels, MultiLabels):
+        return labels.counts > 0
+    return ~np.isnan(labels) if labels.dtype.kind == "f" else labels != ""
 
 
 def find_rows(embedding: Embedding, ids: np.ndarray, what: str, *, allow_missing: bool = False) -> np.ndarray:
@@ -76,6 +85,16 @@ def prepare(vectors: Embedding | np.ndarray, labels: Any) -> tuple[np.ndarray, n
     table = table[kept].astype(np.float64)
     check_finite(table)
     return table, target, tuple(classes.tolist()), int((~kept).sum())
+
+
+def vectors_of(vectors: Embedding | np.ndarray, nodes: int, what: str, kept: np.ndarray) -> np.ndarray:
+    """The rows to keep, in float64, of vectors that must be as many as there are nodes."""
+    table = vectors.vectors if isinstance(vectors, Embedding) else np.asarray(vectors)
+    if table.ndim != 2 or len(table) != nodes:
+        raise EmbeddingError(f"vectors {table.shape} and {nodes} {what}: give one row per node, in the same order")
+    table = table[kept].astype(np.float64)
+    check_finite(table)
+    return table
 
 
 def check_finite(table: np.ndarray) -> None:

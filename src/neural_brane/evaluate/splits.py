@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -128,6 +128,16 @@ class Splits:
         if (twice := repeated(ids)) is not None:
             raise EmbeddingError(f"{path}: 'ids' list {twice!r} twice; each must be distinct")
         return cls(ids, orders.astype(np.int32), seed, stratify, tuning)
+
+
+def splits_of(splits: int | Splits, nodes: int, seed: int, classes: np.ndarray | None = None, **options: Any) -> Splits:
+    """Divisions of as many nodes as are labelled: those given, or new ones; options as `draw` takes them."""
+    if not isinstance(splits, Splits):
+        classes = np.zeros(nodes) if classes is None else classes
+        return Splits.draw(np.arange(nodes), classes, splits=splits, seed=seed, **options)
+    if len(splits.ids) != nodes:
+        raise EmbeddingError(f"splits of {len(splits.ids)} nodes, {nodes} labelled vectors: draw splits of these nodes")
+    return splits
 
 
 def _size(nodes: int, train: float, tuning: float) -> int:

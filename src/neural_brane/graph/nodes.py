@@ -83,14 +83,14 @@ def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOp
     places = locate(graph.ids, ids)
     _check_some_known(id, ids, places, graph.ids, place)
     _tell_strangers(graph.ids, places, place)
-    everyone = _append(graph.ids, ids, places)
+    everyone = append_ids(graph.ids, ids, places)
     encoder = options.get("encoder") or Encoder.fit(table, columns, missing=options.get("missing", "none"))
     encoder = encoder if isinstance(encoder, Encoder) else Encoder.from_dict(encoder)
     attributes, names = encoder.encode(table)
     labels = _pad(graph.labels, len(everyone)) if label is None else _labels(table[label], places, len(everyone))
     return Parts(
-        _pad_adjacency(graph.adjacency, len(everyone)),
-        _place_rows(attributes, places, len(everyone)),
+        pad_adjacency(graph.adjacency, len(everyone)),
+        place_rows(attributes, places, len(everyone)),
         everyone,
         names,
         labels,
@@ -165,7 +165,7 @@ def _tell_strangers(linked: np.ndarray, places: np.ndarray, place: Place) -> Non
         )
 
 
-def _append(linked: np.ndarray, ids: pl.Series, places: np.ndarray) -> np.ndarray:
+def append_ids(linked: np.ndarray, ids: pl.Series, places: np.ndarray) -> np.ndarray:
     """All ids: those of the edges, then the others of the table; `places` gets the places of these."""
     new = np.flatnonzero(places < 0)
     places[new] = np.arange(len(linked), len(linked) + len(new))
@@ -193,13 +193,13 @@ def _pad(labels: np.ndarray | None, nodes: int) -> np.ndarray | None:
     return None if labels is None else np.concatenate([labels, np.zeros(nodes - len(labels), labels.dtype)])
 
 
-def _pad_adjacency(adjacency: sparse.csr_array, nodes: int) -> sparse.csr_array:
+def pad_adjacency(adjacency: sparse.csr_array, nodes: int) -> sparse.csr_array:
     """The adjacency with empty rows and columns for nodes that were added; shares its data."""
     starts = np.pad(adjacency.indptr, (0, nodes - adjacency.shape[0]), mode="edge")
     return sparse.csr_array((adjacency.data, adjacency.indices, starts), shape=(nodes, nodes))
 
 
-def _place_rows(matrix: sparse.csr_array, places: np.ndarray, nodes: int) -> sparse.csr_array:
+def place_rows(matrix: sparse.csr_array, places: np.ndarray, nodes: int) -> sparse.csr_array:
     """The rows of a matrix at their places among all nodes; the other rows are empty."""
     lengths = np.diff(matrix.indptr)
     counts = np.zeros(nodes, np.int64)

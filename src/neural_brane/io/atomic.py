@@ -1,6 +1,7 @@
 """The one way in which files are written: whole or not at all, and to a path that was tried before the work.
 
-`check_target` and `check_distinct` refuse a path before the work whose result it shall hold; `atomic` writes it after.
+`check_target` and `check_distinct` refuse a path before the work whose result it shall hold; `atomic` writes it
+after, and `atomic_together` several files that belong together.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from neural_brane.errors import BraneError, ParameterError
@@ -31,16 +32,35 @@ def atomic(path: str | Path) -> Iterator[Path]:
     before it is moved. Of a link, the file that it leads to is replaced. A file that was there keeps its permissions.
     Drafts of runs that were killed are removed.
     """
-    target = Path(os.path.realpath(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    remove_abandoned(target.parent)
-    with _draft(target.parent, target.suffix) as draft:
+    with atomic_together([path]) as (draft,):
         yield draft
-        if target.exists():
-            shutil.copymode(target, draft)
-        _sync(draft)
-        os.replace(draft, target)
-    _sync_folder(target.parent)
+
+
+@contextmanager
+def atomic_together(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
+    """Yield drafts of files that belong together, as `atomic` does of one; they are moved when all are on the disk.
+
+    Readers look for the last of them. Of several, that one is taken away before the others are replaced: a crash
+    between two moves leaves a set that is refused, and never old and new files that pass for one set.
+    """
+    targets = [Path(os.path.realpath(path)) for path in paths]
+    with ExitStack() as stack:
+        drafts = []
+        for target in targets:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            remove_abandoned(target.parent)
+            drafts.append(stack.enter_context(_draft(target.parent, target.suffix)))
+        yield drafts
+        for target, draft in zip(targets, drafts, strict=True):
+            if target.exists():
+                shutil.copymode(target, draft)
+            _sync(draft)
+        if len(targets) > 1:
+            targets[-1].unlink(missing_ok=True)
+        for target, draft in zip(targets, drafts, strict=True):
+            os.replace(draft, target)
+    for folder in {target.parent for target in targets}:
+        _sync_folder(folder)
 
 
 def check_target(

@@ -41,6 +41,8 @@ def read_matrix(path: Path, take: Callable[[str], np.ndarray], members: Any) -> 
             return sparse.coo_array((take("data"), tuple(ends)), shape=shape)
         if layout == "dia":
             return sparse.dia_array((take("data"), take("offsets")), shape=shape)
+    except GraphError:
+        raise
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise GraphError(f"{path}: its arrays do not make a sparse matrix ({error}); save it again") from None
     raise GraphError(f"{path}: holds a sparse matrix of the format {layout!r}; save it as csr, csc, coo, bsr or dia")

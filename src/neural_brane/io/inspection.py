@@ -29,7 +29,17 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHOWN = 5  # rows, and examples
-VECTORS = (".w2v", ".vec", ".emb", ".bin", ".npy")  # names that only vectors have
+VECTORS = (
+    ".w2v",
+    ".vec",
+    ".emb",
+    ".bin",
+    ".npy",
+    ".safetensors",
+    ".h5ad",
+    ".pgvector",
+    ".projector",
+)  # names that only vectors have
 
 
 @dataclass(slots=True)
@@ -101,7 +111,7 @@ def _known(values: pl.Series, linked: np.ndarray) -> np.ndarray:
 def _inspect_table(table: FrameFile) -> Report:
     """A table alone: of vectors, of edges, or else of nodes."""
     names = table.frame.columns
-    if names[:2] == ["id", "d0"]:
+    if names[:2] in (["id", "d0"], ["id", "vector"]):
         return _inspect_vectors(table.path)
     report = _report_table(table)
     try:

@@ -11,6 +11,7 @@ import numpy as np
 from neural_brane.graph.ids import MISSING, all_integers
 from neural_brane.io.attributes import place_nodes
 from neural_brane.io.lines import empty, fail, read_lines, read_text
+from neural_brane.io.targets import LabelLines, as_series, plain_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,10 +67,20 @@ def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
     Ids are integers if all of them are; a label is the rest of the line after the id, spaces included.
     """
     pairs = read_pairs(Path(path))
-    integers = all_integers(pairs.nodes)
-    ids = pairs.nodes.cast(int).to_numpy() if integers else pairs.nodes.to_numpy().astype(str)
+    ids = _ids(pairs)
     place_nodes(pairs.path, pairs.nodes, pairs.lines, np.unique(ids))
     return ids, pairs.labels
+
+
+def read_file_lines(path: str | Path) -> LabelLines:
+    """Read a label file in which a node may have several lines, and a line several labels."""
+    pairs = read_pairs(Path(path))
+    return plain_lines(str(path), _ids(pairs), as_series(pairs.labels))
+
+
+def _ids(pairs: Pairs) -> np.ndarray:
+    """The node of each line, an integer if all of them are."""
+    return pairs.nodes.cast(int).to_numpy() if all_integers(pairs.nodes) else pairs.nodes.to_numpy().astype(str)
 
 
 def to_array(pairs: Pairs, ids: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import as_ids
 from neural_brane.io import npz
-from neural_brane.io.vector_arrays import LAYER, _parse_provenance
+from neural_brane.io.vector_arrays import read_members
 from neural_brane.io.vector_table import VectorTable
 
 LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member of a zip archive; its name and extra field follow
@@ -31,16 +31,14 @@ def map_vectors(path: str | Path, *, check: bool = True) -> VectorTable:
         raise EmbeddingError(f"{path}: only .npz files can be mapped; write one with Embedding.load(…).save('v.npz')")
     if not path.is_file():
         raise EmbeddingError(f"{path}: no such file; make one with 'brane embed SOURCE -o {path}'")
-    with npz.open_npz(path, EmbeddingError, "arrays 'vectors' and 'ids'") as archive:
-        for name in ("vectors", "ids"):
-            if name not in archive:
-                raise EmbeddingError(f"{path}: has no array '{name}'; arrays 'vectors' and 'ids' were expected")
+
+    def mapped(archive: npz.Npz) -> np.ndarray:
         if check:
             archive.verify("vectors")
-        ids = as_ids(archive["ids"], what=f"{path}: ids", error=EmbeddingError)
-        layer = (archive[LAYER[0]], archive[LAYER[1]]) if all(name in archive for name in LAYER) else None
-        provenance = archive["provenance"] if "provenance" in archive else np.array("{}")
-    return VectorTable(_mapped(path), ids, _parse_provenance(path, provenance), layer)
+        return _mapped(path)
+
+    table = read_members(path, mapped)
+    return table._replace(ids=as_ids(table.ids, what=f"{path}: ids", error=EmbeddingError))
 
 
 def _mapped(path: Path) -> np.ndarray:

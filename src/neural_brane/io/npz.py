@@ -216,12 +216,12 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
         filled += count
     if file.read(1):  # also reaches the end, where zipfile compares the CRC-32
         raise ValueError("bytes follow the array")
-    _check_text(data, dtype)
+    check_text(data, dtype)
     array = data.view(dtype)
     return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
 
 
-def _check_text(data: np.ndarray, dtype: np.dtype) -> None:
+def check_text(data: np.ndarray, dtype: np.dtype) -> None:
     """Refuse what is no text: numbers beyond the last character, and halves of characters."""
     if dtype.kind == "U":
         points = data.view(np.dtype(np.uint32).newbyteorder(dtype.byteorder))

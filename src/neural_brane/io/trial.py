@@ -16,7 +16,7 @@ LONGEST = 200  # characters of a reason
 
 
 def why_unreadable(kind: str, content: bytes | IO[bytes]) -> str | None:
-    """Why Polars cannot read a file of a kind, "Parquet", "Arrow" or "Arrow stream"; None where it can.
+    """Why a file of a kind, "Parquet", "Arrow", "Arrow stream" or "HDF5", cannot be read; None where it can.
 
     A Python that stands inside another program cannot be started again: there the file is not tried.
     """

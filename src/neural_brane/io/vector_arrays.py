@@ -1,38 +1,39 @@
-"""Vectors as NumPy's files: .npz with ids and provenance, and .npy, a bare array whose ids stand elsewhere."""
+"""Vectors as NumPy's files: .npz with all that belongs to them, and .npy, an array with a file of ids beside it."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.io import npz
-from neural_brane.io.claims import check_npy
-from neural_brane.io.vector_table import VectorTable, parse_ids
-
-LAYER = ("layer_weight", "layer_bias")  # the arrays of what scores pairs of vectors
+from neural_brane.io.claims import check_file, check_npy
+from neural_brane.io.vector_table import LAYER, Content, VectorTable, parse_ids, parse_provenance
 
 
-def write_npz(
-    path: Path,
-    ids: np.ndarray,
-    blocks: Iterable[np.ndarray],
-    dim: int,
-    provenance: str,
-    layer: tuple[np.ndarray, np.ndarray] | None = None,
-) -> None:
-    """Write arrays `vectors`, `ids` and `provenance`, the first of them block by block, and a layer if there is one."""
-    arrays: dict[str, np.ndarray | npz.Rows] = {"vectors": npz.Rows(blocks, (len(ids), dim))}
-    arrays |= {"ids": ids, "provenance": np.array(provenance)} | dict(zip(LAYER, layer or (), strict=False))
+def write_npz(content: Content, path: Path) -> None:
+    """Write arrays `vectors`, `ids` and `provenance`, the first of them block by block, and what else there is."""
+    arrays: dict[str, np.ndarray | npz.Rows] = {
+        "vectors": npz.Rows(content.blocks, (len(content.ids), content.dim)),
+        "ids": content.ids,
+        "provenance": np.array(content.provenance),
+    }
+    if content.layer is not None:
+        arrays |= dict(zip(LAYER, content.layer, strict=True))
+    if content.made_from is not None:
+        arrays["made_from"] = content.made_from
     npz.write_npz(path, arrays)
 
 
 def read_npz(path: Path) -> VectorTable:
-    """Read the arrays `vectors` and `ids`, and `provenance` where there is one."""
+    """Read the arrays `vectors` and `ids`, and `provenance`, a layer and `made_from` where there are any."""
+    return read_members(path, lambda archive: archive["vectors"])
+
+
+def read_members(path: Path, vectors: Callable[[npz.Npz], np.ndarray]) -> VectorTable:
+    """Read what an .npz file holds; `vectors` says how the largest of its arrays comes out of it."""
     with npz.open_npz(path, EmbeddingError, "arrays 'vectors' and 'ids'") as archive:
         if "adj_indptr" in archive:
             raise EmbeddingError(f"{path}: is a graph, not vectors; make them with 'brane embed {path} -o FILE'")
@@ -40,22 +41,33 @@ def read_npz(path: Path) -> VectorTable:
             if name not in archive:
                 raise EmbeddingError(f"{path}: has no array '{name}'; arrays 'vectors' and 'ids' were expected")
         layer = (archive[LAYER[0]], archive[LAYER[1]]) if all(name in archive for name in LAYER) else None
-        provenance = archive["provenance"] if "provenance" in archive else np.array("{}")
-        return VectorTable(archive["vectors"], archive["ids"], _parse_provenance(path, provenance), layer)
+        text = archive["provenance"] if "provenance" in archive else np.array("{}")
+        provenance = parse_provenance(path, text.item() if text.size == 1 else None)
+        table = VectorTable(vectors(archive), archive["ids"], provenance, layer)
+        return table._replace(made_from=archive["made_from"]) if "made_from" in archive else table
 
 
-def _parse_provenance(path: Path, text: np.ndarray) -> dict[str, Any]:
-    try:
-        provenance = json.loads(text.item())
-    except (ValueError, TypeError, RecursionError):
-        provenance = None
-    if not isinstance(provenance, dict):
-        raise EmbeddingError(f"{path}: its array 'provenance' is not the JSON text of an object; leave it out")
-    return provenance
+def ids_beside(path: Path) -> Path:
+    """The file of ids that is written beside an .npy file, and looked for there.
+
+    >>> str(ids_beside(Path("vectors.npy")))
+    'vectors.ids.txt'
+    """
+    return path.with_suffix(".ids.txt")
+
+
+def write_npy(content: Content, ids: Path, path: Path) -> None:
+    """Write one array, and its ids to a text file with one on each line; there is no place for the provenance."""
+    with open(path, "wb") as file, open(ids, "w", encoding="utf-8", newline="\n") as lines:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (len(content.ids), content.dim)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for nodes, block in content.with_ids():
+            file.write(block.data)
+            lines.writelines(f"{node}\n" for node in nodes.tolist())
 
 
 def read_npy(path: Path, ids: Path | None = None) -> VectorTable:
-    """Read one array; its ids are the lines of the file `ids`, or the rows' numbers where none is given."""
+    """Read one array; its ids are the lines of the file `ids`, of the file beside it, or else the rows' numbers."""
     check_npy(path, EmbeddingError)
     try:
         vectors = npz.read_npy(path)
@@ -67,11 +79,21 @@ def read_npy(path: Path, ids: Path | None = None) -> VectorTable:
         raise EmbeddingError(f"{path}: not a readable .npy file, or it is cut off; write it with numpy.save") from None
     if vectors.ndim != 2:
         raise EmbeddingError(f"{path}: holds no table; save one array of shape (nodes, dim)")
-    if ids is None:
+    if ids is None and not ids_beside(path).is_file():
         return VectorTable(vectors, np.arange(len(vectors)), {})
-    if not ids.is_file():
-        raise EmbeddingError(f"{path}: there is no file of ids {ids}; give one with an id on each line")
-    lines = ids.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    ids = ids or ids_beside(path)
+    lines = _read_lines(path, ids)
     if len(lines) != len(vectors):
         raise EmbeddingError(f"{path} has {len(vectors):,} rows, {ids} {len(lines):,} lines; give one id per row")
-    return VectorTable(vectors, parse_ids([line.rstrip("\r") for line in lines]), {})
+    return VectorTable(vectors, parse_ids(lines), {})
+
+
+def _read_lines(path: Path, ids: Path) -> list[str]:
+    if not ids.is_file():
+        raise EmbeddingError(f"{path}: there is no file of ids {ids}; give one with an id on each line")
+    check_file(ids, EmbeddingError)
+    try:
+        text = ids.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise EmbeddingError(f"{ids}: not a text file in UTF-8 ({error.reason} at byte {error.start})") from None
+    return text.removesuffix("\n").split("\n") if text else []

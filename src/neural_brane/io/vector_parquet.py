@@ -1,4 +1,7 @@
-"""Vectors as Parquet: columns `id d0 d1 …`, with the provenance in the file's metadata, and a checksum.
+"""Vectors as Parquet: a column `id` and one of arrays, `vector`, with the provenance as metadata, and a checksum.
+
+Arrow, pandas, Polars and DuckDB take the column as vectors. A file whose name ends in `.columns.parquet` has a column
+for each number instead, `d0 d1 …`, as files of earlier versions do; both are read.
 
 Polars writes no checksums, and a damaged file can end the whole process when it is read. So the SHA-256 of the file
 stands before its last part, the footer, where other programs do not look, and is compared before Polars sees the file.
@@ -7,9 +10,8 @@ stands before its last part, the footer, where other programs do not look, and i
 from __future__ import annotations
 
 import hashlib
-import json
 import mmap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +19,7 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.io.trial import why_unreadable
-from neural_brane.io.vector_table import VectorTable, as_frames, column_names
+from neural_brane.io.vector_table import Content, VectorTable, as_frames, column_names, parse_provenance
 from neural_brane.memory import require_memory
 
 if TYPE_CHECKING:
@@ -27,18 +29,53 @@ MARK = b"neural-brane sha256 1:"  # what stands before the digest; 1 is the vers
 RECORD = len(MARK) + 2 * hashlib.sha256().digest_size  # bytes of the mark and the digest
 
 
-def write_parquet(path: Path, ids: np.ndarray, blocks: Iterable[np.ndarray], dim: int, provenance: str) -> None:
-    """Write the blocks through Polars' streaming engine, so that the whole table is never in memory."""
+def write_parquet(content: Content, path: Path) -> None:
+    """Write the columns `id` and `vector`, an array of `dim` numbers, and `made_from` where it is known."""
     import polars
+
+    schema = _id_type(content.ids) | {"vector": polars.Array(polars.Float32, content.dim)}
+    if content.made_from is not None:
+        schema["made_from"] = polars.String
+    _write(content, path, schema, _vector_frames(content))
+
+
+def write_columns(content: Content, path: Path) -> None:
+    """Write the columns `id d0 d1 …`, for programs that know no columns of arrays."""
+    import polars
+
+    schema = _id_type(content.ids) | dict.fromkeys(column_names(content.dim), polars.Float32)
+    _write(content, path, schema, as_frames(content))
+
+
+def _id_type(ids: np.ndarray) -> dict[str, Any]:
+    import polars
+
+    return {"id": polars.Int64 if ids.dtype.kind == "i" else polars.String}
+
+
+def _vector_frames(content: Content) -> Iterator[polars.DataFrame]:
+    import polars
+
+    done = 0
+    for ids, block in content.with_ids():
+        frame = polars.DataFrame(
+            {"id": ids, "vector": polars.Series(block, dtype=polars.Array(polars.Float32, content.dim))}
+        )
+        if content.made_from is not None:
+            frame = frame.with_columns(polars.Series("made_from", content.made_from[done : done + len(block)]))
+        done += len(block)
+        yield frame
+
+
+def _write(content: Content, path: Path, schema: dict[str, Any], frames: Iterator[polars.DataFrame]) -> None:
+    """Write the frames through Polars' streaming engine, so that the whole table is never in memory."""
     from polars.io.plugins import register_io_source
 
-    schema: dict[str, Any] = {"id": polars.Int64 if ids.dtype.kind == "i" else polars.String}
-    schema |= dict.fromkeys(column_names(dim), polars.Float32)
     failure: list[Exception] = []
 
     def source(*_: Any) -> Iterator[polars.DataFrame]:
         try:
-            yield from as_frames(ids, blocks)
+            yield from frames
         except Exception as error:  # Polars would wrap it in an error of its own
             failure.append(error)
             raise
@@ -47,7 +84,7 @@ def write_parquet(path: Path, ids: np.ndarray, blocks: Iterable[np.ndarray], dim
     with open(path, "wb") as file:
         try:
             register_io_source(source, schema=schema).sink_parquet(
-                file, compression="uncompressed", row_group_size=16_384, metadata={"provenance": provenance}
+                file, compression="uncompressed", row_group_size=16_384, metadata={"provenance": content.provenance}
             )
         except Exception as error:
             if failure:
@@ -102,28 +139,70 @@ def _unreadable(path: Path, reason: str) -> EmbeddingError:
 
 
 def read_parquet(path: Path) -> VectorTable:
-    """Read a column `id` and, as the vectors, all other columns."""
+    """Read a column `id` and, as the vectors, a column of arrays or lists; else all other columns, a number in each."""
     import polars
 
     if not _has_checksum(path):
         _try(path)
     try:
         scanned = polars.scan_parquet(path)
-        numbers = scanned.select(polars.len()).collect().item() * len(scanned.collect_schema())
+        schema = scanned.collect_schema()
+        width = sum(getattr(kind, "size", 1) for kind in schema.values())  # an array's numbers
+        numbers = scanned.select(polars.len()).collect().item() * width
         require_memory(8 * numbers, f"{path}: reading {numbers:,} numbers", "use a machine with more memory")
         table = polars.read_parquet(path)
-        provenance = json.loads(polars.read_parquet_metadata(path).get("provenance", "{}"))
+        text = polars.read_parquet_metadata(path).get("provenance", "{}")
     except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError, ValueError) as error:
         raise _unreadable(path, str(error).partition("\n")[0]) from None
     if "id" not in table.columns or table.width < 2:
         raise EmbeddingError(f"{path}: has columns {table.columns[:4]}; 'id' and then the numbers were expected")
-    if sum(missing := table.null_count().row(0)):
-        column = table.columns[np.flatnonzero(missing)[0]]
-        raise EmbeddingError(f"{path}: column '{column}' has missing values; give every node an id and all its numbers")
-    ids = table.drop_in_place("id")
+    ids = _complete(path, table.drop_in_place("id"))
+    made_from = None
+    if nested := [series for series in table if series.dtype.is_nested()]:
+        vectors = _read_lists(path, nested)
+        if "made_from" in table.columns and table["made_from"].dtype == polars.String:
+            made_from = _complete(path, table["made_from"]).to_numpy().astype(str)
+    else:
+        vectors = _read_columns(path, table)
+    return VectorTable(vectors, ids.to_numpy(), parse_provenance(path, text), made_from=made_from)
+
+
+def _complete(path: Path, series: polars.Series) -> polars.Series:
+    """Refuse a column with missing values."""
+    if series.null_count():
+        raise EmbeddingError(
+            f"{path}: column '{series.name}' has missing values; give every node an id and all its numbers"
+        )
+    return series
+
+
+def _read_columns(path: Path, table: polars.DataFrame) -> np.ndarray:
+    """Vectors whose numbers stand in columns of their own."""
     vectors = np.empty(table.shape, dtype=np.float32)
     for column, series in enumerate(table):
-        if not series.dtype.is_numeric():
+        if not _complete(path, series).dtype.is_numeric():
             raise EmbeddingError(f"{path}: column '{series.name}' holds {series.dtype}, not numbers")
         vectors[:, column] = series.to_numpy()
-    return VectorTable(vectors, ids.to_numpy(), provenance)
+    return vectors
+
+
+def _read_lists(path: Path, nested: list[polars.Series]) -> np.ndarray:
+    """Vectors that stand in one column: `vector`, or the only one of arrays or lists."""
+    import polars
+
+    chosen = [series for series in nested if series.name == "vector"] or nested
+    if len(chosen) > 1:
+        names = ", ".join(f"'{series.name}'" for series in chosen)
+        raise EmbeddingError(f"{path}: columns {names} could all be the vectors; name one of them 'vector'")
+    series = _complete(path, chosen[0])
+    if not isinstance(series.dtype, polars.Array | polars.List) or not series.dtype.inner.is_numeric():
+        raise EmbeddingError(f"{path}: column '{series.name}' holds {series.dtype}, not vectors of numbers")
+    lists = series.arr.to_list() if isinstance(series.dtype, polars.Array) else series
+    lengths = lists.list.len().unique().to_list() if len(lists) else [getattr(series.dtype, "size", 1)]
+    if len(lengths) != 1 or not lengths[0]:
+        raise EmbeddingError(
+            f"{path}: column '{series.name}' holds vectors of {min(lengths)} to {max(lengths)} numbers; "
+            "give all of them as many, at least one"
+        )
+    numbers = _complete(path, lists.explode())
+    return numbers.to_numpy().astype(np.float32, copy=False).reshape(len(series), lengths[0])

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from neural_brane.errors import EmbeddingError
+
 if TYPE_CHECKING:
     import polars
 
+LAYER = ("layer_weight", "layer_bias")  # the arrays of what scores pairs of vectors, in formats that keep it
+
 
 class VectorTable(NamedTuple):
-    """What a file of vectors holds."""
+    """What a file of vectors holds; a format that has no place for something leaves it empty."""
 
     vectors: np.ndarray  # (nodes, dim)
     ids: np.ndarray  # (nodes,) integers or strings
-    provenance: dict[str, Any]  # what made the vectors; empty where the format cannot say
-    layer: tuple[np.ndarray, np.ndarray] | None = None  # weight and bias of what scores pairs; only .npz keeps it
+    provenance: dict[str, Any]  # what made the vectors
+    layer: tuple[np.ndarray, np.ndarray] | None = None  # weight and bias of what scores pairs
+    made_from: np.ndarray | None = None  # (nodes,) strings: what the vectors of new nodes were made from
+
+
+class Content(NamedTuple):
+    """What goes into a file of vectors; the vectors come block by block, so that they need never exist as a whole."""
+
+    ids: np.ndarray  # (nodes,) integers or strings
+    blocks: Iterable[np.ndarray]  # rows (k, dim), contiguous float32, in the order of the ids
+    dim: int
+    provenance: str  # JSON text of an object
+    layer: tuple[np.ndarray, np.ndarray] | None = None
+    made_from: np.ndarray | None = None
+
+    def with_ids(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Each block with the ids of its rows."""
+        done = 0
+        for block in self.blocks:
+            yield self.ids[done : done + len(block)], block
+            done += len(block)
 
 
 def parse_ids(words: list[str]) -> np.ndarray:
@@ -31,17 +56,36 @@ def parse_ids(words: list[str]) -> np.ndarray:
     return np.array(words, dtype=str)
 
 
+def parse_provenance(path: Path, text: Any) -> dict[str, Any]:
+    """The provenance that a file holds as JSON text."""
+    try:
+        provenance = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        provenance = None
+    if not isinstance(provenance, dict):
+        raise EmbeddingError(f"{path}: its 'provenance' is not the JSON text of an object; leave it out")
+    return provenance
+
+
 def column_names(dim: int) -> list[str]:
     """The titles of a vector's columns: d0, d1, ..."""
     return [f"d{i}" for i in range(dim)]
 
 
-def as_frames(ids: np.ndarray, blocks: Iterable[np.ndarray]) -> Iterator[polars.DataFrame]:
+def as_frames(content: Content) -> Iterator[polars.DataFrame]:
     """Turn blocks of vectors into data frames with the columns id, d0, d1, ..."""
     import polars
 
-    done = 0
-    for block in blocks:
-        names = polars.Series("id", ids[done : done + len(block)])
-        yield polars.DataFrame([names, *map(polars.Series, column_names(block.shape[1]), block.T)])
-        done += len(block)
+    for ids, block in content.with_ids():
+        columns = map(polars.Series, column_names(content.dim), block.T)
+        yield polars.DataFrame([polars.Series("id", ids), *columns])
+
+
+def number_lines(block: np.ndarray, separator: str) -> list[str]:
+    """A line of text per row, in the shortest decimals that read back as the same float32."""
+    import polars
+
+    text = polars.DataFrame(list(map(polars.Series, column_names(block.shape[1]), block.T))).write_csv(
+        include_header=False, separator=separator
+    )
+    return text.split("\n")[: len(block)]

@@ -16,30 +16,39 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.io.claims import read_bytes
-from neural_brane.io.vector_table import VectorTable, as_frames, column_names, parse_ids
+from neural_brane.io.vector_table import Content, VectorTable, as_frames, column_names, parse_ids
 
 
-def write_word2vec(path: Path, ids: np.ndarray, blocks: Iterable[np.ndarray], dim: int, provenance: str) -> None:
+def write_word2vec(content: Content, path: Path) -> None:
     """Write `nodes dim`, then a line `id v1 v2 …` per node; the format has no place for the provenance."""
     with open(path, "wb") as file:
-        file.write(f"{len(ids)} {dim}\n".encode())
-        for frame in as_frames(ids, blocks):
+        file.write(f"{len(content.ids)} {content.dim}\n".encode())
+        for frame in as_frames(content):
             frame.write_csv(file, include_header=False, separator=" ", quote_style="never")
 
 
-def write_tsv(path: Path, ids: np.ndarray, blocks: Iterable[np.ndarray], dim: int, provenance: str) -> None:
+def write_word2vec_binary(content: Content, path: Path) -> None:
+    """Write `nodes dim`, then for each node its id, a space, its float32 numbers and, as the original, a new line."""
+    with open(path, "wb") as file:
+        file.write(f"{len(content.ids)} {content.dim}\n".encode())
+        for ids, block in content.with_ids():
+            rows = zip(ids.tolist(), block, strict=True)
+            file.write(b"".join(b"%b %b\n" % (str(node).encode(), row.tobytes()) for node, row in rows))
+
+
+def write_tsv(content: Content, path: Path) -> None:
     """Write a header, then a line per node, by tabs; the format has no place for the provenance."""
     with open(path, "wb") as file:
-        file.write(("\t".join(["id", *column_names(dim)]) + "\n").encode())
-        for frame in as_frames(ids, blocks):
+        file.write(("\t".join(["id", *column_names(content.dim)]) + "\n").encode())
+        for frame in as_frames(content):
             frame.write_csv(file, include_header=False, separator="\t", quote_style="never")
 
 
-def write_csv(path: Path, ids: np.ndarray, blocks: Iterable[np.ndarray], dim: int, provenance: str) -> None:
+def write_csv(content: Content, path: Path) -> None:
     """Write a header, then a line per node, by commas; ids are quoted where they must be."""
     with open(path, "wb") as file:
-        file.write((",".join(["id", *column_names(dim)]) + "\n").encode())
-        for frame in as_frames(ids, blocks):
+        file.write((",".join(["id", *column_names(content.dim)]) + "\n").encode())
+        for frame in as_frames(content):
             frame.write_csv(file, include_header=False, quote_style="necessary")
 
 
@@ -48,7 +57,7 @@ def read_word2vec(path: Path) -> VectorTable:
     with open(path, encoding="utf-8") as file:
         nodes, dim = _read_header(path, file.readline())
         rows = ((line, _split_line(text, dim)) for line, text in enumerate(file, 2) if not text.isspace())
-        table = _parse(path, rows, dim)
+        table = parse_rows(path, rows, dim)
     if len(table.ids) != nodes:
         raise _cut_off(path, nodes, len(table.ids))
     return table
@@ -95,7 +104,7 @@ def _read_table(path: Path, lines: Iterator[tuple[int, list[str]]], separators: 
     if len(first) < 2:
         raise EmbeddingError(f"{path}:{number}: a line must be an id and its numbers, separated by {separators}")
     has_header = first[0] in ("", "id") or not _are_numbers(first[1:])
-    return _parse(path, lines if has_header else chain([(number, first)], lines), len(first) - 1)
+    return parse_rows(path, lines if has_header else chain([(number, first)], lines), len(first) - 1)
 
 
 def _read_header(path: Path, first: str) -> tuple[int, int]:
@@ -121,7 +130,7 @@ def _split_line(text: str, dim: int) -> list[str]:
     return text.strip().rsplit(maxsplit=dim)
 
 
-def _parse(path: Path, rows: Iterable[tuple[int, list[str]]], dim: int) -> VectorTable:
+def parse_rows(path: Path, rows: Iterable[tuple[int, list[str]]], dim: int) -> VectorTable:
     """Turn lines, split into an id and numbers, into a table; an error names the line."""
     ids: list[str] = []
     values = array("f")

@@ -1,17 +1,21 @@
 """Vectors to files and back; the suffix says which format.
 
-====================  ==========================================================  ==========  =========
-suffix                what a line or a member is                                  provenance  checksums
-====================  ==========================================================  ==========  =========
-``.npz``              arrays ``vectors``, ``ids``, ``provenance`` (JSON text)     yes         yes
-``.parquet``          columns ``id d0 d1 …``                                      yes         yes
-``.txt`` ``.w2v``     word2vec text: ``nodes dim``, then ``id v1 v2 …``           no          no
-``.tsv``              a header ``id d0 d1 …``, then one node per line, by tabs    no          no
-``.csv``              the same by commas, ids quoted where they must be           no          no
-``.vec`` ``.emb``     word2vec text, read only                                    no          no
-``.bin``              word2vec binary, read only                                  no          no
-``.npy``              one array, read only; its ids in a file of their own        no          no
-====================  ==========================================================  ==========  =========
+===========================  ===============================================================  ==========  =========
+suffix                       what a line, a member or a file is                               provenance  checksums
+===========================  ===============================================================  ==========  =========
+``.npz``                     arrays ``vectors``, ``ids``, ``provenance`` (JSON text)          yes         yes
+``.parquet``                 columns ``id`` and ``vector``, an array of ``dim`` float32       yes         yes
+``.columns.parquet``         columns ``id d0 d1 …``                                           yes         yes
+``.safetensors``             tensors ``embeddings`` and ``ids`` (strings as JSON)             yes         yes
+``.h5ad``                    AnnData's HDF5: ``X``, names of ``obs``, ``uns``                 yes         yes
+``.txt .w2v .vec .emb``      word2vec text: ``nodes dim``, then ``id v1 v2 …``                no          no
+``.bin``                     word2vec binary: ``nodes dim``, then id, space, float32          no          no
+``.tsv``                     a header ``id d0 d1 …``, then one node per line, by tabs         no          no
+``.csv``                     the same by commas, ids quoted where they must be                no          no
+``.npy``                     one array; its ids are the lines of ``NAME.ids.txt`` beside it   no          no
+``.pgvector``                PostgreSQL's COPY: ``id<TAB>[v1,v2,…]``                          no          no
+``.projector``               a folder for TensorBoard's projector: two tables and a config    yes         no
+===========================  ===============================================================  ==========  =========
 
 Vectors are written block by block, so the whole table need never exist in memory. Text holds the shortest
 decimal that reads back as the same float32.
@@ -30,78 +34,73 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import as_ids
-from neural_brane.io.atomic import atomic, check_space, check_target
-from neural_brane.io.vector_arrays import read_npy, read_npz, write_npz
-from neural_brane.io.vector_parquet import read_parquet, write_parquet
-from neural_brane.io.vector_table import VectorTable
-from neural_brane.io.vector_text import (
-    read_csv,
-    read_tsv,
-    read_word2vec,
-    read_word2vec_binary,
-    write_csv,
-    write_tsv,
-    write_word2vec,
-)
-
-WRITERS: dict[str, Callable[[Path, np.ndarray, Iterable[np.ndarray], int, str], None]] = {
-    ".npz": write_npz,
-    ".txt": write_word2vec,
-    ".w2v": write_word2vec,
-    ".tsv": write_tsv,
-    ".csv": write_csv,
-    ".parquet": write_parquet,
-}
-READERS: dict[str, Callable[[Path], VectorTable]] = {
-    ".npz": read_npz,
-    ".txt": read_word2vec,
-    ".w2v": read_word2vec,
-    ".tsv": read_tsv,
-    ".csv": read_csv,
-    ".parquet": read_parquet,
-    ".vec": read_word2vec,
-    ".emb": read_word2vec,
-    ".bin": read_word2vec_binary,
-    ".npy": read_npy,
-}
-_WRITABLE = ".npz, .txt or .w2v (word2vec text), .tsv, .csv or .parquet"
-_READABLE = f"{_WRITABLE}; .vec or .emb (word2vec text), .bin (word2vec binary) or .npy"
+from neural_brane.io.atomic import atomic_together, check_space, check_target, check_writable
+from neural_brane.io.vector_arrays import read_npy
+from neural_brane.io.vector_formats import FORMATS, LAYER, MADE_FROM, NAMES, PROVENANCE, VectorFormat, find_format
+from neural_brane.io.vector_projector import CONFIG, read_projector
+from neural_brane.io.vector_table import Content, VectorTable
 
 Blocks = Iterable[np.ndarray] | Callable[[], Iterable[np.ndarray]]
 
 
 class VectorFile:
-    """A file that vectors will be written to.
+    """A file that vectors will be written to; some formats write others beside it, or a folder.
 
-    Make it before the work: the constructor refuses a suffix without a format and a folder that cannot be
-    written to. `check_ids` refuses ids that the format cannot hold and `check_size` vectors that the disk cannot,
-    as soon as they are known.
+    Make it before the work: the constructor refuses a suffix without a format, a folder that cannot be written to and
+    a format whose package is not installed. `check_ids` refuses ids that the format cannot hold and `check_size`
+    vectors that the disk cannot, as soon as they are known.
     """
 
     def __init__(self, path: str | Path):
-        self.path = check_target(path, WRITERS, _WRITABLE, EmbeddingError)
+        self.path = Path(path)
+        found = find_format(self.path)
+        if found is None or not found.folder:
+            check_target(path, FORMATS, NAMES, EmbeddingError)
+        self._format: VectorFormat = found or FORMATS[self.path.suffix]
+        if self._format.folder and self.path.exists() and not self.path.is_dir():
+            raise EmbeddingError(f"{path}: is a file, and {self.path.suffix} is a folder of files; remove it")
+        if self._format.require is not None:
+            self._format.require()
+        for file in self.files:
+            check_writable(file, EmbeddingError)
         self._checked: np.ndarray | None = None  # the ids that were found to fit
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that will be written."""
+        return self._format.files(self.path)
+
+    def usage(self, ids: np.ndarray, dim: int) -> str:
+        """What people can do with the file, where its format has a program of its own; else nothing."""
+        return self._format.usage(self.path, ids, dim) if self._format.usage else ""
+
+    def lost(
+        self,
+        provenance: dict[str, Any] | None,
+        layer: tuple[np.ndarray, np.ndarray] | None = None,
+        made_from: np.ndarray | None = None,
+    ) -> list[str]:
+        """What of this the format has no place for, in words."""
+        given = {PROVENANCE: bool(provenance), LAYER: layer is not None, MADE_FROM: made_from is not None}
+        return [what for what, there in given.items() if there and what not in self._format.keeps]
 
     def check_ids(self, ids: np.ndarray) -> None:
         """Refuse ids that the format cannot hold; those that were checked before are not checked again."""
         if ids is self._checked:
             return
-        text = ids.dtype.kind == "U" and self.path.suffix in (".tsv", ".txt", ".w2v")
-        for node in ids.tolist() if text else ():
-            if self.path.suffix == ".tsv" and (not node or set(node) & {"\t", "\n", "\r"}):
+        holds = self._format.holds
+        if holds is None or ids.dtype.kind != "U":
+            return
+        for node in ids.tolist():
+            if not holds(node):
                 raise EmbeddingError(
-                    f"{self.path}: a .tsv file cannot hold id {node!r}; write .csv, .npz or .parquet instead"
-                )
-            if self.path.suffix != ".tsv" and node.split() != [node]:
-                raise EmbeddingError(
-                    f"{self.path}: word2vec text separates by spaces and cannot hold id {node!r}; "
-                    "write .csv, .npz or .parquet instead"
+                    f"{self.path}: {self._format.limit} cannot hold id {node!r}; write .csv, .npz or .parquet instead"
                 )
         self._checked = ids
 
     def check_size(self, ids: np.ndarray, dim: int) -> None:
         """Refuse vectors of `dim` numbers that the disk has no room for."""
-        check_space(self.path, expected_size(self.path.suffix, ids, dim), EmbeddingError)
+        check_space(self.path, expected_size(self._format, ids, dim), EmbeddingError)
 
     def write(
         self,
@@ -111,13 +110,14 @@ class VectorFile:
         dim: int,
         provenance: dict[str, Any] | None = None,
         layer: tuple[np.ndarray, np.ndarray] | None = None,
+        made_from: np.ndarray | None = None,
     ) -> None:
         """Write vectors, given as blocks of rows (k, dim) in the order of `ids`.
 
         The file appears under its name only when it is complete. If it cannot be written (the disk is full, the folder
         gone), an .npz file elsewhere gets the vectors and the error names it; that takes blocks which can be had
         again: a list of them, or a function that gives them. layer: the weight and bias of what scores pairs of the
-        vectors; an .npz file keeps them, the other formats hold vectors alone.
+        vectors. made_from: a word per node. `lost` tells which of these a format cannot keep.
         """
         ids = as_ids(ids, error=EmbeddingError)
         self.check_ids(ids)
@@ -125,24 +125,35 @@ class VectorFile:
 
         def write(path: Path) -> None:
             checked = _check_blocks(blocks() if callable(blocks) else blocks, len(ids), dim)
-            with atomic(path) as draft:
-                if path.suffix == ".npz":
-                    write_npz(draft, ids, checked, dim, known, layer)
-                else:
-                    WRITERS[path.suffix](draft, ids, checked, dim, known)
+            _write(path, Content(ids, checked, dim, known, layer, made_from))
 
         try:
             write(self.path)
         except OSError as failure:
             can_repeat = callable(blocks) or iter(blocks) is not blocks
-            kept = _keep_elsewhere(write, self.path.stem) if can_repeat else None
+            kept = _keep_elsewhere(write, self.path.stem.removesuffix(".columns")) if can_repeat else None
             raise EmbeddingError(_not_written(self.path, failure, kept)) from failure
 
 
-def expected_size(suffix: str, ids: np.ndarray, dim: int) -> int:
+def _write(path: Path, content: Content) -> None:
+    """Write the files of a format; a folder that was made for them goes with them if that fails."""
+    form = find_format(path)
+    if form is None:
+        raise EmbeddingError(f"{path}: cannot tell its format; name a file ending in {NAMES}")
+    new = form.folder and not path.exists()
+    try:
+        with atomic_together(form.files(path)) as drafts:
+            form.write(content, *drafts)
+    except BaseException:
+        if new:
+            with suppress(OSError):
+                path.rmdir()
+        raise
+
+
+def expected_size(form: VectorFormat, ids: np.ndarray, dim: int) -> int:
     """The bytes that a file of vectors will have, about: text takes some twelve for each number."""
-    text = suffix not in (".npz", ".parquet")
-    return len(ids) * (dim * (12 if text else 4) + ids.dtype.itemsize) + 4096
+    return int(len(ids) * (dim * form.number_bytes + ids.dtype.itemsize + form.id_bytes)) + 4096
 
 
 def _keep_elsewhere(write: Callable[[Path], None], stem: str) -> Path | None:
@@ -163,30 +174,27 @@ def _not_written(path: Path, failure: OSError, kept: Path | None) -> str:
     reason = failure.strerror or str(failure)
     if kept is None:
         return f"{path}: could not be written ({reason}), nor could a file elsewhere; make room and run it again"
-    change = (
-        "move it where you want it"
-        if path.suffix == ".npz"
-        else f'turn it into {path.suffix}: python -c "from neural_brane import Embedding; '
-        f'Embedding.load({str(kept)!r}).save({str(path)!r})"'
-    )
+    change = "move it where you want it" if path.suffix == ".npz" else f"turn it: brane convert '{kept}' -o '{path}'"
     return f"{path}: could not be written ({reason}); the vectors are kept in {kept}: make room, and {change}"
 
 
 def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTable:
     """Read a file of vectors; ids become integers if all of them are, else they stay strings.
 
-    `ids` is a file with one id per line, in the order of the rows, for an .npy file; without it the ids are the
-    rows' numbers, from 0. Other formats hold their own.
+    `ids` is a file with one id per line, in the order of the rows, for an .npy file; without it they are read from
+    the file NAME.ids.txt beside it, or else are the rows' numbers, from 0. Other formats hold their own.
     """
     path = Path(path)
-    if path.suffix not in READERS:
-        raise EmbeddingError(f"{path}: cannot tell its format; name a file ending in {_READABLE}")
-    if not path.is_file():
+    form = find_format(path)
+    read = read_projector if (path / CONFIG).is_file() else form.read if form is not None else None
+    if read is None:
+        raise EmbeddingError(f"{path}: cannot tell its format; name a file ending in {NAMES}")
+    if not (path.is_dir() if read is read_projector else path.is_file()):
         raise EmbeddingError(f"{path}: no such file; make one with 'brane embed SOURCE -o {path}'")
     if ids is not None and path.suffix != ".npy":
         raise EmbeddingError(f"{path}: holds its own ids; leave out {ids}, which goes with an .npy file")
     try:
-        table = READERS[path.suffix](path) if ids is None else read_npy(path, Path(ids))
+        table = read(path) if ids is None else read_npy(path, Path(ids))
     except UnicodeDecodeError as error:
         raise EmbeddingError(f"{path}: not a text file in UTF-8 ({error.reason} at byte {error.start})") from None
     table = table._replace(ids=as_ids(table.ids, what=f"{path}: ids", error=EmbeddingError))

@@ -16,6 +16,7 @@ class Factorisation(Embedder):
     """A method whose vectors are factors of matrices, solved for in double precision."""
 
     prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
+    why_not = "its factors are solved for all nodes at once"
 
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 

@@ -44,7 +44,7 @@ def check_room(method: "Embedder", sizes: Sizes, *, beside: int = 0, room: int |
     """
     room = available() if room is None else room
     asked = needed(method, sizes) + beside
-    if room is None or asked <= room or method.get_params().get("device") == "cuda":
+    if room is None or asked <= room or method.get_params(deep=False).get("device") == "cuda":
         return  # a GPU has a memory of its own, which is looked at before it is used
     dim = widest(method, sizes, room - beside)
     mend = f"dim={dim} would fit" if dim else "no dim would fit: use a machine with more memory"
@@ -65,7 +65,7 @@ def widest(method: "Embedder", sizes: Sizes, room: int) -> int | None:
 
 def clone(method: "Embedder") -> "Embedder":
     """A method with the same parameters, whose widths follow from dim where that is how they came to be."""
-    values = method.get_params()
+    values = method.get_params(deep=False)
     return type(method)(**{name: value for name, value in values.items() if name not in FOLLOWING})
 
 

@@ -16,7 +16,8 @@ from neural_brane.kernels.model import padded, zeros
 from neural_brane.kernels.sgns import cpu as sgns
 from neural_brane.methods._divergence import require_finite
 from neural_brane.methods._memory import SINGLE
-from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.base import Embedder
+from neural_brane.methods.fitted import Vectors
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
 from neural_brane.sampling.buckets import TileSorter
@@ -118,6 +119,8 @@ class SkipGramEmbedder(Embedder):
 
     A longer run is another one from its first step on, because the learning rate falls to the end.
     """
+
+    why_not = "it keeps vectors alone, and not the table of contexts that they were trained against"
 
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 

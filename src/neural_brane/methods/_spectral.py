@@ -21,25 +21,17 @@ from neural_brane.linalg import (
     tell_apart,
     weigh,
 )
+from neural_brane.linalg.hops import Hops
 from neural_brane.linalg.tables import Table, Tables
+from neural_brane.memory import require_memory
 from neural_brane.methods._memory import Moments, spectral_moments, spectral_width
-from neural_brane.methods.base import Fitted
+from neural_brane.methods.fitted import Fitted
 from neural_brane.methods.inductive import InductiveEmbedder
 from neural_brane.methods.parameters import shared
+from neural_brane.methods.updating import Start
 from neural_brane.progress import Meter
-
-
-class Hops(NamedTuple):
-    """What the matrix M = [w₀X, w₁ÂX, w₂Â²X, …] is made of: X = [attributes ‖ links], Â averages over neighbours.
-
-    Links are the adjacency A itself between two scalings, and so is Â: none of them is ever formed.
-    """
-
-    attributes: sparse.csr_array | None  # weighed; with neither these nor links, X is the identity
-    weights: Sequence[float] = (1.0,)
-    adjacency: sparse.csr_array | None = None  # A; None where it has no part in M
-    links: tuple[np.ndarray, np.ndarray] | None = None  # scales of A's rows and columns
-    averages: tuple[np.ndarray, np.ndarray] | None = None  # scale of A's rows, and what stands on Â's diagonal
+from neural_brane.reasons import Reasons
+from neural_brane.reasons.spectral import SpectralReasons
 
 
 class Decomposition(NamedTuple):
@@ -47,6 +39,12 @@ class Decomposition(NamedTuple):
 
     vectors: np.ndarray  # (nodes, dim) float32
     values: np.ndarray  # (dim,) float64, the largest first
+
+    def shares(self) -> np.ndarray:
+        """U / √values, of which Mᵀ makes the directions V; zero beyond the rank."""
+        return np.divide(
+            self.vectors, self.values.astype(np.float32), out=np.zeros_like(self.vectors), where=self.values > 0
+        )
 
     @classmethod
     def empty(cls, nodes: int) -> Self:
@@ -142,6 +140,12 @@ class HopProduct:
                 total = total + weight**2 * _sum([m @ column for m, column in zip(new.columns, columns, strict=True)])
         return total
 
+    def directions(self, table: Table) -> list[list[np.ndarray]]:
+        """Xᵀ(Âᵀ)ʰ table for every hop h: an array for every part of X, or for the identity."""
+        found = [[self.tables.array(transposed @ part) for _, transposed in self.columns] or [self.tables.array(part)]
+                 for _, part in self._averaged(table)]  # fmt: skip
+        return found[::-1]
+
     def _averaged(self, table: Table) -> Iterator[tuple[float, Table]]:
         """Every weight with (Âᵀ)ʰ table, the farthest hop first."""
         averaged = [table]
@@ -210,11 +214,19 @@ def place_newcomers(
     tables = tables_on(device, threads)
     hops = hops_of(new.known, weights, link_weight=link_weight)
     known, rows = HopProduct(hops, tables), NewRows(hops, new, tables, link_weight=link_weight)
-    shares = np.divide(
-        found.vectors, found.values.astype(np.float32), out=np.zeros_like(found.vectors), where=found.values > 0
-    )
+    shares = found.shares()
     placed = tables.by_slabs(lambda table: known.beside(rows, table), tables.table(shares))
     return np.ascontiguousarray(tables.array(placed))
+
+
+def spectral_reasons(found: Decomposition, hops: Hops, *, threads: int | None = 1) -> SpectralReasons:
+    """What vectors found by `decompose` are made of; the directions take one pass over the graph."""
+    sizes = [matrix.shape[1] for matrix in (hops.attributes, hops.adjacency) if matrix is not None]
+    require_memory(
+        4 * len(hops.weights) * sum(sizes) * found.vectors.shape[1], "explaining this model",
+        "explain a model of fewer dimensions or hops",
+    )  # fmt: skip
+    return SpectralReasons(hops, HopProduct(hops, tables_on("cpu", threads)).directions(found.shares()))
 
 
 class Spectral(InductiveEmbedder):
@@ -226,6 +238,7 @@ class Spectral(InductiveEmbedder):
     """
 
     needs_links = False
+    updates = True
 
     device: str = shared("device", default="cpu")
 
@@ -244,8 +257,27 @@ class Spectral(InductiveEmbedder):
             hops_of(graph, self._weights()), self.dim, seed=seed, threads=self.threads, device=self.device,
             report=meter.advance,
         )  # fmt: skip
-        vectors *= np.float32(np.sqrt(self.dim * len(graph) / values.sum()))
+        vectors *= self._scale(values, len(graph))
         return Decomposition(vectors, values)
+
+    def _reasons(self, fitted: Fitted) -> Reasons:
+        return spectral_reasons(fitted.learned, hops_of(fitted.graph, self._weights()), threads=self.threads)
+
+    def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Decomposition:
+        from neural_brane.methods._following import follow
+
+        before, values = start.learned
+        unscaled = before / self._scale(values, len(before))
+        vectors, values = follow(
+            Decomposition(unscaled, values), hops_of(graph, self._weights()), start.changes.nodes,
+            threads=self.threads, device=self.device,
+        )  # fmt: skip
+        vectors *= self._scale(values, len(graph))
+        return Decomposition(vectors, values)
+
+    def _scale(self, values: np.ndarray, nodes: int) -> np.float32:
+        """What makes the mean squared length dim."""
+        return np.float32(np.sqrt(self.dim * nodes / values.sum()))
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         return place_newcomers(fitted.learned, new, self._weights(), threads=self.threads, device=self.device)

@@ -1,32 +1,35 @@
 """What all methods share: parameters in, one vector per node out."""
 
 import secrets
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from collections.abc import Iterator
+from dataclasses import InitVar
+from pathlib import Path
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from neural_brane import __version__
 from neural_brane.checkpoint import Stages, kept_seed
-from neural_brane.embedding import Embedding, Layer
-from neural_brane.errors import GraphError, NotFittedError, ParameterError
+from neural_brane.embedding import Embedding
+from neural_brane.errors import GraphError, ParameterError, not_fitted
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.convert import as_graph
 from neural_brane.graph.sizes import Sizes
 from neural_brane.methods._memory import Moments, check_room
+from neural_brane.methods._reasons import Explained
 from neural_brane.methods.devices import resolve
+from neural_brane.methods.features import as_given, graph_for
+from neural_brane.methods.fitted import Fitted, summarise
 from neural_brane.methods.keeping import keeping
-from neural_brane.methods.notices import tell_ignored_amounts, tell_zero_vectors
+from neural_brane.methods.notices import tell_ignored_amounts
 from neural_brane.methods.parameters import Parametrised, shared
+from neural_brane.methods.updating import Start, find_start, own_seed
 from neural_brane.progress import Reporter
+from neural_brane.writers import write_model
 
 Source = Any  # whatever `neural_brane.graph.convert.as_graph` takes
 
 
-class Embedder(Parametrised, ABC):
+class Embedder(Explained, Parametrised, ABC):
     """A method. Its parameters are stored as given and checked in `fit`.
 
     `fit` puts all that it has learned in place at once, as its last act: one that is refused, fails or is interrupted
@@ -38,6 +41,8 @@ class Embedder(Parametrised, ABC):
     growth: ClassVar[str]
     paper: ClassVar[str]
     inductive: ClassVar[bool] = False
+    updates: ClassVar[bool] = False  # whether it goes on from what it has learned, on a changed graph
+    why_not: ClassVar[str] = "it keeps nothing that training could go on from"  # where it does not
     needs_links: ClassVar[bool] = True  # whether it refuses a graph without edges
     similarity: ClassVar[str] = "cosine"  # how the method means two vectors to be compared: cosine, dot or distance
     extra: ClassVar[str | None] = None  # the optional part of the installation it needs, as in neural-brane[torch]
@@ -47,17 +52,22 @@ class Embedder(Parametrised, ABC):
 
     dim: int = shared("dim", default=150)
     seed: int | None = shared("seed", default=None)
+    random_state: InitVar[Any] = None
     threads: int | None = shared("threads", default=None)
     progress: Reporter | None = shared("progress", default=None)
 
-    def fit(self, graph: Source, y: None = None) -> Self:
+    def fit(self, graph: Source, y: None = None, *, init: "Embedder | None" = None) -> Self:
         """Learn from a graph, or from anything that `neural_brane.graph.convert.as_graph` makes one of. Returns self.
 
         That is a graph of NetworkX or igraph, a Data of PyTorch Geometric, an adjacency of SciPy, NumPy or pandas, a
-        pair (adjacency, attributes), or a pair of tables (edges, nodes).
+        pair (adjacency, attributes), or a pair of tables (edges, nodes). A method that does without links also learns
+        from a matrix of features alone; `neural_brane.methods.features.is_features` tells it from an adjacency.
+
+        init: a fitted model of the same class to go on from, as `update` does.
         """
-        checked = as_graph(graph)
-        method = self._in_force(checked)
+        checked = graph_for(self, graph)
+        values, start = (None, None) if init is None else find_start(self, init, checked)
+        method = self._in_force(checked, values)
         if method.needs_links and checked.adjacency.nnz == 0:
             raise GraphError(
                 f"{method.title} learns from links, and graph '{checked.name}' has none; choose attributes or "
@@ -67,14 +77,24 @@ class Embedder(Parametrised, ABC):
             tell_ignored_amounts(checked, method.title)
         check_room(method, Sizes.of(checked))
         with keeping(method, lambda: summarise(checked)) as method._stages:
-            learned = method._learn(checked, cast(int, method.seed))
+            learned = method._learn_from(start, checked, cast(int, method.seed))
         del method._stages  # and the states it holds
-        self._fitted = Fitted(method, checked, learned)
+        self._fitted = Fitted(method, checked, learned, start.updated if start else None)
         return self
 
+    def update(self, graph: Source) -> Self:
+        """Go on from what was learned, on the graph as it is now. Returns self.
+
+        Nodes and links and attributes may have come and gone: nodes are matched by id, attributes by name. What is
+        new is learned, the rest moves little, and it takes a small part of the time of `fit`. The parameters are
+        those of the training before. Methods for which this cannot be done, by `updates`, refuse it.
+        """
+        self._require_fitted()
+        return self.fit(graph, init=self)
+
     def fit_transform(self, graph: Source, y: None = None) -> Embedding:
-        """Learn from a graph and return its vectors."""
-        return self.fit(graph).embedding_
+        """Learn from a graph and return its vectors; from features alone, a plain matrix (nodes, dim)."""
+        return as_given(self, graph, self.fit(graph).embedding_)
 
     @property
     def embedding_(self) -> Embedding:
@@ -94,9 +114,23 @@ class Embedder(Parametrised, ABC):
         """The method, its parameters, the data and the version: what it takes to make the vectors again."""
         return self._require_fitted().provenance()
 
+    def save(self, path: str | Path) -> None:
+        """Write what was learned to a file, such as m.brane, which `neural_brane.load_model` opens."""
+        write_model(self, path)
+
     @abstractmethod
     def _learn(self, graph: AttributedGraph, seed: int) -> Any:
         """Learn, and return all that was learned as a named tuple. `self` is a copy whose parameters are in force."""
+
+    def _learn_from(self, start: Start | None, graph: AttributedGraph, seed: int) -> Any:
+        """Learn, from the beginning or from where another training has come to."""
+        if start is None:
+            return self._learn(graph, seed)
+        return self._update(start, graph, own_seed(seed, start.updated["times"]))
+
+    def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Any:
+        """Go on from `start`, on the graph as it is now; returns what `_learn` does and leaves `start` as it is."""
+        raise NotImplementedError  # `find_start` refuses methods without `updates`
 
     def memory(self, sizes: Sizes) -> Moments:
         """The memory of a training besides the graph: bytes by part, at the moments when it takes most.
@@ -125,121 +159,26 @@ class Embedder(Parametrised, ABC):
         """What the provenance tells of how the training went."""
         return {}
 
-    def _in_force(self, graph: AttributedGraph) -> Self:
+    def _in_force(self, graph: AttributedGraph, values: dict[str, Any] | None = None) -> Self:
         """A copy that trains: every parameter checked, the device chosen; a seed that is not given is the checkpoint's,
-        or drawn.
+        or drawn. values: the parameters, where they do not follow from the graph.
         """
-        values = self.parameters_for(graph)
+        values = self.parameters_for(graph) if values is None else values
         if values["seed"] is None and values.get("checkpoint") is not None:
             values["seed"] = kept_seed(values["checkpoint"])
         if values["seed"] is None:
             values["seed"] = secrets.randbits(63)
+        if not isinstance(values["seed"], int):
+            values["seed"] = int(values["seed"].randint(2**31))
         if "device" in values:
             values["device"] = resolve(values["device"], needs=self.packages)
         return type(self)(**values)
 
-    def _require_fitted(self) -> "Fitted":
+    def _require_fitted(self) -> Fitted:
         fitted: Fitted | None = self.__dict__.get("_fitted")
         if fitted is None:
-            raise NotFittedError(f"this {type(self).__name__} has not learned yet; call fit(graph) first")
+            raise not_fitted(f"this {type(self).__name__} has not learned yet; call fit(graph) first")
         return fitted
-
-
-class Vectors(NamedTuple):
-    """All that a method learns which keeps nothing but the vectors."""
-
-    vectors: np.ndarray  # (nodes, dim) float32
-
-
-class Fitted:
-    """A method that has learned: its parameters in force, the graph, and what it learned. It never changes."""
-
-    def __init__(self, method: Embedder, graph: AttributedGraph, learned: Any):
-        self.method, self.graph, self.learned = method, graph, learned
-
-    @cached_property
-    def embedding(self) -> Embedding:
-        """The vectors with the nodes' ids and where they came from, made once."""
-        vectors = stack(self.blocks(), len(self.graph), self.method.dim)
-        return Embedding(vectors, self.graph.ids, self.provenance(), self.layer)
-
-    @cached_property
-    def data(self) -> dict[str, Any]:
-        """What a file of vectors says of the graph they belong to."""
-        return summarise(self.graph)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The parameters that were in force."""
-        return self.method.get_params()
-
-    @property
-    def seed(self) -> int | None:
-        """The seed that was given or drawn."""
-        return self.method.seed
-
-    @property
-    def layer(self) -> Layer | None:
-        """What scores pairs of the vectors, where the method has learned such a thing."""
-        return getattr(self.learned, "layer", None)
-
-    def blocks(self) -> Iterator[np.ndarray]:
-        """The vectors, some rows at a time; columns and vectors of zeros are told at the end."""
-        empty = np.ones(self.method.dim, bool)
-        zero, done = [], 0
-        for block in self.method._blocks(self.graph, self.learned):
-            empty &= ~block.any(axis=0)
-            zero.append(done + np.flatnonzero(~block.any(axis=1)))
-            done += len(block)
-            yield block
-        tell_zero_vectors(self.graph, np.concatenate(zero), self.method.uses)
-        if count := np.count_nonzero(empty):
-            warnings.warn(
-                f"{count} of the {self.method.dim} columns of these vectors are zero: graph '{self.graph.name}' has "
-                "fewer directions to tell its nodes apart; give a smaller dim",
-                stacklevel=2,
-            )
-
-    def provenance(self) -> dict[str, Any]:
-        """The method, its parameters, the data and the version."""
-        parameters = self.method.deciding_parameters() | {"seed": self.seed}
-        made = {"method": self.method.title, "parameters": parameters, "data": self.data, "version": __version__}
-        if self.graph.encoder is not None:  # new nodes can be encoded alike
-            made["encoder"] = self.graph.encoder.as_dict()
-        return made | self.method._facts(self.graph, self.learned)
-
-    def found(self, name: str) -> Any:
-        """What is called so: of the fit itself, or of what the method has learned."""
-        for holder in (self, self.learned):
-            if hasattr(holder, name):
-                return getattr(holder, name)
-        raise AttributeError(f"{type(self.method).__name__} learns nothing called '{name}_'")
-
-
-def stack(blocks: Iterable[np.ndarray], nodes: int, dim: int) -> np.ndarray:
-    """Blocks of vectors, one under the other, as (nodes, dim) float32; one block that has them all is not copied."""
-    vectors: np.ndarray | None = None
-    start = 0
-    for block in blocks:
-        if len(block) == nodes and block.dtype == np.float32:
-            vectors = block
-        elif vectors is None:
-            vectors = np.empty((nodes, dim), np.float32)
-        if vectors is not block:
-            vectors[start : start + len(block)] = block
-        start += len(block)
-    return np.empty((nodes, dim), np.float32) if vectors is None else vectors
-
-
-def summarise(graph: AttributedGraph) -> dict[str, Any]:
-    """A graph in a few numbers and its digest, to know it again."""
-    return {
-        "name": graph.name,
-        "nodes": len(graph),
-        "edges": graph.edges,
-        "attributes": graph.attributes.shape[1],
-        "digest": graph.digest(),
-    }
 
 
 def require(holds: bool, name: str, value: object, expected: str) -> None:

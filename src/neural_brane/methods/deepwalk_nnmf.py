@@ -7,8 +7,9 @@ import numpy as np
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.sizes import Sizes
 from neural_brane.methods._memory import SINGLE, Moments
-from neural_brane.methods.base import Vectors, require
+from neural_brane.methods.base import require
 from neural_brane.methods.deepwalk import DeepWalk
+from neural_brane.methods.fitted import Vectors
 from neural_brane.methods.nnmf import NNMF, require_no_negatives
 from neural_brane.methods.parameters import whole
 from neural_brane.progress import Progress, Reporter
@@ -58,7 +59,7 @@ class DeepWalkNNMF(DeepWalk):
     def _methods(self) -> tuple[DeepWalk, NNMF]:
         """The two, each with half the width."""
         half = self.dim // 2
-        settings = self.get_params() | {"dim": half, "progress": self._part(1)}
+        settings = self.get_params(deep=False) | {"dim": half, "progress": self._part(1)}
         settings.pop("nnmf_epochs")
         nnmf = NNMF(
             dim=self.dim - half,

@@ -16,7 +16,7 @@ from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.methods import _torch as backend
 from neural_brane.methods._memory import SINGLE, Moments
-from neural_brane.methods.base import Fitted, stack
+from neural_brane.methods.fitted import Fitted, stack
 from neural_brane.methods.inductive import InductiveEmbedder, require_attributes
 from neural_brane.methods.parameters import choice, flag, shared, whole
 from neural_brane.progress import Meter
@@ -78,6 +78,7 @@ class Graph2Gauss(InductiveEmbedder):
     paper = "Bojchevski, Günnemann: Deep Gaussian embedding of graphs, 2018"
     similarity = "distance"  # of the means: it is trained on the divergence of two Gaussians
     extra = "torch"
+    why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)
 
     hidden: int = whole("Width of the ReLU layer.", default=512)

@@ -16,7 +16,7 @@ from neural_brane.kernels import cpu
 from neural_brane.linalg import without_self_loops
 from neural_brane.methods import _torch as backend
 from neural_brane.methods._memory import SINGLE, Moments, neighbour_bytes
-from neural_brane.methods.base import Fitted, stack
+from neural_brane.methods.fitted import Fitted, stack
 from neural_brane.methods.inductive import InductiveEmbedder, require_attributes
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
@@ -78,6 +78,7 @@ class GraphSAGE(InductiveEmbedder):
     growth = "time: walks × samples² × dim; memory: edges + attribute entries + (nodes + attributes) × dim"
     paper = "Hamilton, Ying, Leskovec: Inductive representation learning on large graphs, 2017"
     extra = "torch"
+    why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)
 
     first_samples: int = whole(

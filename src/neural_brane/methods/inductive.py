@@ -6,9 +6,10 @@ import numpy as np
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import ParameterError
-from neural_brane.graph.convert import as_graph
 from neural_brane.graph.newcomers import Newcomers, find_newcomers
-from neural_brane.methods.base import Embedder, Fitted, Source, summarise
+from neural_brane.methods.base import Embedder, Source
+from neural_brane.methods.features import as_given, newcomers_for
+from neural_brane.methods.fitted import Fitted, summarise
 
 
 class InductiveEmbedder(Embedder):
@@ -20,14 +21,19 @@ class InductiveEmbedder(Embedder):
     inductive = True
 
     def transform(self, graph: Source) -> Embedding:
-        """The vectors of the nodes of another graph, by what was learned; nothing is learned from it.
+        """The vectors of the nodes of another graph or table, by what was learned; nothing is learned from it.
+
+        Anything that `fit` takes will do. New nodes without links also come as a table of nodes (pandas, polars or
+        Arrow), which is encoded as the table learned from was, or as a dict from an id to its attributes' names.
 
         A node whose id is known has the vector that was learned for it. A newcomer's vector is made of its attributes
         and of its links to known nodes and other newcomers, or of what there is of these: `made_from` of the result
-        says of which.
+        says of which. The rows of a matrix of features alone are newcomers without links, and their vectors come as a
+        plain matrix.
         """
-        fitted, graph = self._require_fitted(), as_graph(graph)
+        fitted = self._require_fitted()
         fitted.method._check_transforms(fitted)
+        given, graph = graph, newcomers_for(self, graph, fitted.graph)
         new = find_newcomers(fitted.graph, graph)
         vectors = fitted.embedding.vectors[new.places]
         made_from = np.full(len(graph), "known", dtype="<U20")
@@ -35,7 +41,7 @@ class InductiveEmbedder(Embedder):
             vectors[new.rows] = fitted.method._place(fitted, new)
             made_from[new.rows] = new.made_from
         provenance = fitted.provenance() | {"transformed": summarise(graph)}
-        return Embedding(vectors, graph.ids, provenance, fitted.layer, made_from)
+        return as_given(self, given, Embedding(vectors, graph.ids, provenance, fitted.layer, made_from), fitted.graph)
 
     def _check_transforms(self, fitted: Fitted) -> None:
         """Refuse where what was learned says nothing of other nodes."""

@@ -50,6 +50,16 @@ class Whole(Kind):
         return f"a whole number from {self.least}" + (f" to {self.words}" if self.words else "")
 
 
+class Seed(Whole):
+    """A whole number, or a RandomState of NumPy, from which every fit draws one."""
+
+    def plain(self, value: Any) -> Any:
+        return value if type(value).__name__ == "RandomState" else Whole.plain(self, value)
+
+    def __str__(self) -> str:
+        return f"{Whole.__str__(self)}, or a RandomState of NumPy"
+
+
 @dataclass(frozen=True, slots=True)
 class Number(Kind):
     """A finite number from `least` on, or above `above`."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self, dataclass_transform
 
 from neural_brane.errors import ParameterError
-from neural_brane.methods.kinds import Choice, File, Flag, Function, Kind, Number, Numbers, Whole, cores
+from neural_brane.methods.kinds import Choice, File, Flag, Function, Kind, Number, Numbers, Seed, Whole, cores
 
 RUN = ("seed", "threads", "device", "deterministic", "checkpoint", "progress")  # are listed after all others
 
@@ -68,8 +68,9 @@ SHARED = {
     "epochs": Parameter(Whole(), "Passes over the data."),
     "learning_rate": Parameter(Number(above=0), "Length of a gradient step."),
     "seed": Parameter(
-        Whole(0),
-        "The same seed gives the same vectors, on the CPU bit for bit. None draws one.",
+        Seed(0),
+        "The same seed gives the same vectors, on the CPU bit for bit. None draws one. `random_state` is another name "
+        "for it, which tools of scikit-learn use.",
     ),
     "threads": Parameter(
         Whole(1, cores(), "the number of cores here"), "CPU threads; all cores when None.", decides=False
@@ -133,6 +134,17 @@ class Parametrised:
         super().__init_subclass__(**rest)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
         cls.__doc__ = _document(cls)
+        if "random_state" in cls.__dict__:  # the default that dataclass has put there
+            cls.random_state = property(lambda self: self.seed)  # type: ignore[attr-defined]
+
+    def __post_init__(self, random_state: Any = None) -> None:
+        """Take `random_state` for the seed, of which it is another name."""
+        seed = vars(self).get("seed")
+        if random_state is None or random_state is seed or random_state == seed:
+            return
+        if seed is not None:
+            raise ParameterError(f"seed={seed!r} and random_state={random_state!r} are one thing; give one of them")
+        vars(self)["seed"] = random_state
 
     @classmethod
     def parameters(cls) -> dict[str, Parameter]:
@@ -156,13 +168,14 @@ class Parametrised:
         raise ParameterError(f"method '{cls.title}' has no parameter '{name}'{hint}; it has {', '.join(known)}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every parameter's value as given."""
-        return {name: getattr(self, name) for name in self.parameters()}
+        """Every parameter's value as given; with `deep` also the seed's other name, which scikit-learn looks for."""
+        values = {name: getattr(self, name) for name in self.parameters()}
+        return values | ({"random_state": values["seed"]} if deep and "seed" in values else {})
 
     def set_params(self, **values: Any) -> Self:
         """Change some parameters. Returns self."""
         for name, value in values.items():
-            setattr(self, self.parameter(name).name, value)
+            setattr(self, self.parameter("seed" if name == "random_state" else name).name, value)
         return self
 
     def parameters_in_force(self) -> dict[str, Any]:
@@ -176,14 +189,25 @@ class Parametrised:
 
     def __repr__(self) -> str:
         known = self.parameters()
-        changed = {name: value for name, value in self.get_params().items() if value is not known[name].default}
+        values = self.get_params(deep=False)
+        changed = {name: value for name, value in values.items() if repr(value) != repr(known[name].default)}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether `fit` has put in place what it learned."""
+        return "_fitted" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn asks of an estimator in a pipeline or a search: it is there to ask."""
         from sklearn.base import BaseEstimator
+        from sklearn.utils import TransformerTags
 
-        return BaseEstimator.__sklearn_tags__(self)
+        tags = BaseEstimator.__sklearn_tags__(self)
+        if hasattr(type(self), "transform"):
+            tags.transformer_tags = TransformerTags(preserves_dtype=["float32"])
+            tags.input_tags.sparse = True
+        tags.non_deterministic = vars(self).get("seed") is None
+        return tags
 
 
 def _document(method: type[Parametrised]) -> str:

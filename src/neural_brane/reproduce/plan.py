@@ -171,7 +171,7 @@ def _scoring(output: str, column: Column, dataset: str, seed: int, scale: Scale)
 
 def _parameters(column: Column, chosen: dict[str, Any], scale: Scale) -> dict[str, Any]:
     """The parameters of a column, those chosen for it among them, at the scale's size."""
-    known = METHODS[column.method]().get_params()
+    known = METHODS[column.method]().get_params(deep=False)
     replaced = scale.sizes | {"device": scale.device}
     return {"dim": scale.dim} | chosen | {name: value for name, value in replaced.items() if name in known}
 

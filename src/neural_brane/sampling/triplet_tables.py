@@ -24,16 +24,18 @@ class TripletTables(NamedTuple):
 
 
 def triplet_tables(
-    adjacency: sparse.csr_array, *, negative_power: float, allow_self_negative: bool
+    adjacency: sparse.csr_array, *, negative_power: float, allow_self_negative: bool, among: np.ndarray | None = None
 ) -> tuple[TripletTables, AliasTable]:
-    """The tables of a graph, and the alias table that j is drawn from."""
+    """The tables of a graph, and the alias table that j is drawn from.
+
+    among: whether each node may be u; where none of these can be, or it is not given, all may.
+    """
     degree = np.diff(adjacency.indptr)
     weights = degree.astype(np.float64) ** negative_power
-    tables = TripletTables(
-        *neighbour_table(adjacency),
-        anchors=_anchors(adjacency, degree, weights, allow_self_negative),
-        weights=weights,
-    )
+    anchors = _anchors(adjacency, degree, weights, allow_self_negative)
+    if among is not None and among[anchors].any():
+        anchors = anchors[among[anchors]]
+    tables = TripletTables(*neighbour_table(adjacency), anchors=anchors, weights=weights)
     return tables, alias_table(weights)
 
 

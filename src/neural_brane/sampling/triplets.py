@@ -19,7 +19,8 @@ class TripletSampler:
 
     u is uniform over the nodes that have a neighbour and a non-neighbour, i is drawn in proportion to the
     edge's weight, j in proportion to (number of neighbours) ** negative_power among the nodes that are not
-    neighbours of u. `allow_self_negative` lets j be u itself, where u is not its own neighbour.
+    neighbours of u. `allow_self_negative` lets j be u itself, where u is not its own neighbour. `among` says of every
+    node whether it may be u.
     """
 
     def __init__(
@@ -29,11 +30,12 @@ class TripletSampler:
         negative_power: float = 0.75,
         allow_self_negative: bool = False,
         seed: int = 0,
+        among: np.ndarray | None = None,
     ):
         self.seed = seed
         self.allow_self_negative = allow_self_negative
         self._tables, self._alias = triplet_tables(
-            adjacency, negative_power=negative_power, allow_self_negative=allow_self_negative
+            adjacency, negative_power=negative_power, allow_self_negative=allow_self_negative, among=among
         )
 
     def draw(self, first: int, count: int) -> np.ndarray:

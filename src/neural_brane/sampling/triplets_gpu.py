@@ -36,13 +36,14 @@ class TripletSampler:
         negative_power: float = 0.75,
         allow_self_negative: bool = False,
         seed: int = 0,
+        among: np.ndarray | None = None,
         device: str = "cuda",
         placed: Any = None,
     ):
         self.seed = seed
         self.allow_self_negative = allow_self_negative
         tables, alias = triplet_tables(
-            adjacency, negative_power=negative_power, allow_self_negative=allow_self_negative
+            adjacency, negative_power=negative_power, allow_self_negative=allow_self_negative, among=among
         )
         shared = placed._asdict() if placed else {}
         own = {name: _place(array, device) for name, array in tables._asdict().items() if name not in shared}

@@ -31,17 +31,19 @@ def compute_missing(
     store: Store,
     *,
     graph: AttributedGraph | None = None,
+    labels: Any = None,
     jobs: int = 1,
     isolated: bool = True,
     timeout: float | None = None,
 ) -> Iterator[Ended[Training]]:
     """Compute the trainings that the store lacks, `jobs` at a time, keep each, and yield it as it ends.
 
-    graph: the graph that all of them learn from; with None each loads its dataset. isolated, timeout: as in
-    `pool.run`; a training in a process of its own has one thread.
+    graph: the graph that all of them learn from; with None each loads its dataset. labels: what is predicted instead
+    of the graph's classes, as `score` takes it. isolated, timeout: as in `pool.run`; a training in a process of its own
+    has one thread.
     """
     threads = 1 if isolated or jobs > 1 else None
-    work = partial(compute, graph=graph, threads=threads)
+    work = partial(compute, graph=graph, labels=labels, threads=threads)
     for ended in run(work, store.missing(trainings), jobs=jobs, isolated=isolated, timeout=timeout):
         if not ended.failure:
             store.put(ended.task, ended.result)
@@ -66,7 +68,9 @@ def compute_all(
     return [record for training in trainings if (record := store.get(training)) is not None]
 
 
-def compute(training: Training, graph: AttributedGraph | None = None, threads: int | None = 1) -> Record:
+def compute(
+    training: Training, graph: AttributedGraph | None = None, labels: Any = None, threads: int | None = 1
+) -> Record:
     """Train once and score the vectors; `peak_mb` is the most memory of this process so far."""
     graph = datasets.load(training.dataset) if graph is None else graph
     seed, scoring = training.seed, training.scoring
@@ -76,7 +80,8 @@ def compute(training: Training, graph: AttributedGraph | None = None, threads: i
         start = time.perf_counter()
         embedding = model.fit_transform(graph if held_out is None else held_out.graph)
         seconds, peak = time.perf_counter() - start, peak_memory()
-        scores = score(embedding, graph, scoring, seed=seed, held_out=held_out, own=getattr(model, "score", None))
+        own = getattr(model, "score", None)
+        scores = score(embedding, graph, scoring, seed=seed, labels=labels, held_out=held_out, own=own)
     return {
         "data": data_facts(graph),
         **scores,

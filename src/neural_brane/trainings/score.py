@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from neural_brane.embedding import Embedding
-from neural_brane.evaluate import classify, cluster, map_2d, predict_links
+from neural_brane.evaluate import classify, classify_several, cluster, map_2d, predict_links, regress, retrieve
 from neural_brane.evaluate.held_out import HeldOutEdges
 from neural_brane.graph import AttributedGraph
 from neural_brane.trainings.training import Record
@@ -21,12 +22,16 @@ def score(
     scoring: Record,
     *,
     seed: int,
+    labels: Any = None,
     held_out: HeldOutEdges | None = None,
     own: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Record:
     """The scores that `scoring` names, with their options:
 
     classes: Macro- and Micro-F1; options of `classify`. clusters: NMI, purity and ARI; options of `cluster`.
+    labels: Macro- and Micro-F1 of several labels; options of `classify_several`. numbers: R² and rank correlation;
+    options of `regress`. retrieval: precision, recall and MAP of lists of one length; options of `retrieve`. These take
+    `labels` in the order of the nodes, or without them the graph's own.
     map: whether to lay the nodes out in the plane. links: AUC; options of `hold_out_edges`, whose result is `held_out`.
     own: the method's own score of pairs of ids, where it has one.
     Splits and starts are drawn with the training's seed, unless the options have one: so run k of every method has the
@@ -38,10 +43,21 @@ def score(
     if "clusters" in scoring:
         found = cluster(embedding.vectors, graph.labels, **{"seed": seed} | scoring["clusters"])
         record |= {name: rounded(getattr(found, name).values) for name in ("nmi", "purity", "ari")}
+    labels = graph.labels if labels is None else labels
+    if "labels" in scoring:
+        several = classify_several(embedding.vectors, labels, **_with_seed(scoring["labels"], seed))
+        record |= _by_share(several.scores, {"macro_f1": "macro", "micro_f1": "micro"})
+    if "numbers" in scoring:
+        numbers = regress(embedding.vectors, labels, **_with_seed(scoring["numbers"], seed))
+        record |= _by_share(numbers.scores, {"r2": "r2", "spearman": "spearman"})
+    if "retrieval" in scoring:
+        (lists,) = retrieve(embedding.vectors, labels, **_with_seed(scoring["retrieval"], seed)).scores
+        found_in = {"precision": lists.precision, "recall": lists.recall, "map": lists.average_precision}
+        record |= {name: round(value, DIGITS) for name, value in found_in.items()}
     if scoring.get("map"):
         points = map_2d(embedding.vectors, seed=seed)
-        labels = np.asarray(graph.labels).tolist()
-        record["map"] = {"points": np.round(points.astype(float), 2).tolist(), "labels": labels}
+        classes = np.asarray(graph.labels).tolist()
+        record["map"] = {"points": np.round(points.astype(float), 2).tolist(), "labels": classes}
     if held_out is not None:
         pairs = held_out.graph.ids[np.concatenate([held_out.positives, held_out.negatives])]
         scores = own(pairs) if own else None
@@ -53,10 +69,19 @@ def score(
 
 
 def _classes(vectors: np.ndarray, labels: np.ndarray | None, options: Record) -> Record:
-    found = classify(vectors, labels, **options)
+    return _by_share(classify(vectors, labels, **options).scores, {"macro_f1": "macro", "micro_f1": "micro"})
+
+
+def _with_seed(options: Record, seed: int) -> Record:
+    """Options without the digest of labels, which only tells records apart; splits are drawn with the seed."""
+    return {"seed": seed} | {name: value for name, value in options.items() if name != "digest"}
+
+
+def _by_share(scores: Sequence[Any], measures: dict[str, str]) -> Record:
+    """Measures, by their names in a record and in a score: their values at each share of nodes trained on."""
     return {
-        "macro_f1": {f"{one.train:g}": rounded(one.macro.values) for one in found.scores},
-        "micro_f1": {f"{one.train:g}": rounded(one.micro.values) for one in found.scores},
+        name: {f"{one.train:g}": rounded(getattr(one, field).values) for one in scores}
+        for name, field in measures.items()
     }
 
 

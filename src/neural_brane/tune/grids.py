@@ -12,7 +12,7 @@ def grid(method: type[Embedder]) -> dict[str, list[Any]]:
     """The values to try of each parameter that a method has and the paper searches; its own default is among them."""
     table = _read()
     lists = table["every"] | table["method"].get(method.title, {})
-    defaults = method().get_params()
+    defaults = method().get_params(deep=False)
     return {
         name: values if defaults[name] is None or defaults[name] in values else [*values, defaults[name]]
         for name, values in lists.items()

@@ -151,6 +151,8 @@ class Encoder:
                 if column["kind"] in ENCODED
             }
             encoder = cls(columns, parts, frozenset(map(str, kept["marked"])))
+        except GraphError:
+            raise
         except (KeyError, TypeError, ValueError) as error:
             raise GraphError(
                 f"this is not an encoder of columns ({type(error).__name__}: {error}); give what Encoder.as_dict made"

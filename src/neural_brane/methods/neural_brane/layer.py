@@ -10,25 +10,53 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of, padded, zeros
 from neural_brane.methods._divergence import require_finite
 from neural_brane.methods.neural_brane.engines import open_engine
+from neural_brane.methods.neural_brane.parts import Joint, LearnedPart
 from neural_brane.progress import Meter
+from neural_brane.sampling.triplet_tables import can_rank
 
 BATCH = 1_024
 RATE, WEIGHT_STD, L2 = 0.5, 0.05, 5e-5  # at twice the rate, few classes in few dimensions end with all h = 0
+LEADING_ON = 10  # where a layer goes on from another, it takes one in so many of its steps
 SEED = 4  # beside the run's own seed: none of the parts of a model is drawn with it
 
 
+def make_layer(
+    part: LearnedPart | None,
+    joint: Joint,
+    graph: AttributedGraph,
+    settings: dict[str, Any],
+    seed: int,
+    stage: Stage,
+    before: Layer | None = None,
+) -> Layer | None:
+    """What scores pairs of vectors, where that can be learned; some steps lead on from the layer before, if any."""
+    if settings["length"] and settings["score_steps"] and can_rank(graph.adjacency):
+        if before is None:
+            return train_layer(joint.vectors, graph, seed, settings, stage)
+        fewer = settings | {"score_steps": -(-settings["score_steps"] // LEADING_ON)}
+        return train_layer(joint.vectors, graph, seed, fewer, stage, start=before.weight)
+    if part and settings["output"] == "pooled" and not settings["length"]:
+        return fold_layer(part.model, joint.centre)
+    return before
+
+
 def train_layer(
-    vectors: np.ndarray, graph: AttributedGraph, seed: int, settings: dict[str, Any], stage: Stage
+    vectors: np.ndarray,
+    graph: AttributedGraph,
+    seed: int,
+    settings: dict[str, Any],
+    stage: Stage,
+    start: np.ndarray | None = None,
 ) -> Layer:
     """Train W of h(u) = ReLU(W v(u)) by Bayesian personalized ranking; the vectors v stay as they are.
 
     The kernels of the model do it: a node's bag of attributes is one row, its own vector, which takes steps of length
-    zero, and the table of neighbours has no columns.
+    zero, and the table of neighbours has no columns. start: W of a layer to go on from.
     """
     nodes, dim = vectors.shape
     table = zeros(nodes, padded(dim))
     table[:, :dim] = vectors
-    weight = np.random.default_rng((seed, SEED)).standard_normal((dim, dim), np.float32) * np.float32(WEIGHT_STD)
+    weight = _random_weight(dim, seed) if start is None else start.copy()
     model = Model(table, zeros(nodes, 0), weight, np.zeros(dim, np.float32))
     stage.restore({"weight": weight}, {})  # all that training changes
     own_row = Bags(np.arange(nodes + 1, dtype=np.int64), np.arange(nodes, dtype=np.int32))
@@ -50,6 +78,10 @@ def train_layer(
         trained = engine.model()
     require_finite({"weights of the score": trained.weight}, f"step {steps}", length=settings["length"])
     return Layer(trained.weight, trained.bias)
+
+
+def _random_weight(dim: int, seed: int) -> np.ndarray:
+    return np.random.default_rng((seed, SEED)).standard_normal((dim, dim), np.float32) * np.float32(WEIGHT_STD)
 
 
 def fold_layer(model: Model, centre: np.ndarray) -> Layer:

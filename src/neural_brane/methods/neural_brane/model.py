@@ -16,23 +16,27 @@ from neural_brane.kernels.model import POOLING
 from neural_brane.linalg import tell_apart
 from neural_brane.methods._memory import Moments
 from neural_brane.methods._spectral import Decomposition
-from neural_brane.methods.base import Fitted, require
+from neural_brane.methods.base import require
+from neural_brane.methods.fitted import Fitted
 from neural_brane.methods.inductive import InductiveEmbedder
-from neural_brane.methods.neural_brane.layer import fold_layer, train_layer
+from neural_brane.methods.neural_brane.checks import check_parameters
+from neural_brane.methods.neural_brane.layer import make_layer
 from neural_brane.methods.neural_brane.moments import moments
 from neural_brane.methods.neural_brane.newcomers import place
 from neural_brane.methods.neural_brane.parts import (
     Joint,
     LearnedPart,
     join,
-    kernel_settings,
     learn,
     learned_vectors,
     spectral_part,
 )
+from neural_brane.methods.neural_brane.reasons import JointReasons, joint_reasons
 from neural_brane.methods.neural_brane.recipes import ATTRIBUTE_SHARE, RECIPES, SPECTRAL_SHARE
 from neural_brane.methods.neural_brane.schedule import schedule
+from neural_brane.methods.neural_brane.updating import update
 from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
+from neural_brane.methods.updating import Start
 from neural_brane.sampling.triplet_tables import can_rank
 
 
@@ -78,6 +82,7 @@ class NeuralBrane(InductiveEmbedder):
     growth = "time: triplets × (dim² + mean bag × dim); memory: nodes + edges + attribute entries"
     paper = "Dave, Zhang, Chen, Al Hasan: Neural-Brane, 2018"
     packages = ("torch", "triton")
+    updates = True
     needs_links = False  # its spectral part does without
     prolongs = ("epochs", "tolerance")  # the latter as long as no epoch so far would have been the last
 
@@ -193,7 +198,7 @@ class NeuralBrane(InductiveEmbedder):
         values |= shape | RECIPES[given["recipe"]] | given | {"spectral_dim": spectral_dim}
         if graph is not None:
             values |= schedule(len(graph), {name: value for name, value in values.items() if value is not None})
-        _check(values, learned)
+        check_parameters(values, learned)
         return values
 
     def _spectral_dim(self, given: dict[str, Any], graph: AttributedGraph | None) -> int:
@@ -207,7 +212,7 @@ class NeuralBrane(InductiveEmbedder):
         return spectral_dim if "spectral_dim" in given else min(spectral_dim, max(len(graph) // 2, 1))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
-        settings = self.get_params()
+        settings = self.get_params(deep=False)
         width, nodes = settings["spectral_dim"], len(graph)
         spectral = Decomposition.empty(nodes)
         if width:
@@ -217,20 +222,22 @@ class NeuralBrane(InductiveEmbedder):
         joint = join(spectral.vectors, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         values = spectral.values
         del spectral  # its vectors are a part of the joint ones now
-        layer = None
-        if settings["length"] and self.score_steps and can_rank(graph.adjacency):
-            layer = train_layer(joint.vectors, graph, seed, settings, self._stages.stage("layer"))
-        elif part and settings["output"] == "pooled" and not settings["length"]:
-            layer = fold_layer(part.model, joint.centre)
+        layer = make_layer(part, joint, graph, settings, seed, self._stages.stage("layer"))
         return Learned(joint.vectors, layer, part, joint, values)
 
+    def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Learned:
+        found: Learned = update(start, self.get_params(), seed)
+        return found
+
     def _check_transforms(self, fitted: Fitted) -> None:
-        output = fitted.settings["output"]
         needed = "'pooled' or 'hidden' for new nodes: vectors of the released program hold a row learned for each node"
-        require(output != "released", "output", output, needed)
+        require(fitted.settings["output"] != "released", "output", "released", needed)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         return place(fitted.learned, new, fitted.settings)
+
+    def _reasons(self, fitted: Fitted) -> JointReasons:
+        return joint_reasons(fitted.learned, fitted.graph, fitted.settings)
 
     def _ignores_amounts(self) -> bool:
         return self.spectral_dim == 0 and self.attribute_dim != 0  # it is the spectral part that weighs attributes
@@ -252,7 +259,7 @@ class NeuralBrane(InductiveEmbedder):
     def _facts(self, graph: AttributedGraph, learned: Learned) -> dict[str, Any]:
         if learned.part is None:
             return {}
-        losses, settings = learned.part.loss_history, self.get_params()
+        losses, settings = learned.part.loss_history, self.get_params(deep=False)
         triplets = len(losses) * settings["batches_per_epoch"] * settings["batch_size"]
         facts = {"triplets": triplets, "triplets_per_node": round(triplets / len(graph), 1), "loss": losses[-1]}
         return {"training": facts}
@@ -278,20 +285,3 @@ class NeuralBrane(InductiveEmbedder):
         with part.engine(fitted.settings) as engine:
             hidden = engine.hide(engine.embed(nodes.astype(np.int32)))
         return inner_products(hidden, places.reshape(rows.shape))
-
-
-def _check(values: dict[str, Any], learned: int) -> None:
-    """Refuse parameters in force that do not go together; `learned` is the width of the learned part."""
-    hidden, attribute_dim = values["hidden"], values["attribute_dim"]
-    if learned:
-        require(attribute_dim <= learned, "attribute_dim", attribute_dim, f"0 to {learned}, the learned part of dim")
-        square = values["output"] != "hidden" or hidden == learned
-        wide = f"{learned}, the learned part of dim, when output='hidden', whose vectors are hidden numbers wide"
-        require(square, "hidden", hidden, wide)
-    scaled = values["length"] > 0 or not values["spectral_dim"]
-    require(scaled, "length", values["length"], "a number above 0 when there is a spectral part")
-    if values["batch_size"] is not None:
-        kernel = kernel_settings(values)
-        shrinks = 2 * kernel.table_rate * kernel.parameter_l2 < 1
-        too_large = f"a smaller number: a batch of {values['batch_size']} would shrink rows below nothing"
-        require(shrinks, "l2", values["l2"], too_large)

@@ -10,7 +10,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of
 from neural_brane.linalg import REPORTS
 from neural_brane.methods._spectral import Decomposition, decompose, hops_of
-from neural_brane.methods.base import stack
+from neural_brane.methods.fitted import stack
 from neural_brane.methods.neural_brane.engines import Engine, open_engine, require_room
 from neural_brane.methods.neural_brane.initial import initial_model
 from neural_brane.methods.neural_brane.training import Training, start_numbers
@@ -55,7 +55,9 @@ def learn(graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: St
     stage.restore(model._asdict(), numbers)  # before the model is copied to a device
     start = LearnedPart(model, bags, kernel_settings(own), numbers["losses"])
     with start.engine(own) as engine:
-        Training(own, engine, numbers, own["progress"]).run(graph, seed, stage)
+        training = Training(own, engine, numbers, own["progress"])
+        training.run(graph, seed, stage)
+        training.warn_if_untrained()
         return start._replace(model=engine.model())
 
 

@@ -33,12 +33,12 @@ class Training:
         self.chunk = max(1, min(batches, engine.chunk_triplets // batch))  # batches that are one step of a stage
         self.chunks = -(-batches // self.chunk)  # in an epoch
 
-    def run(self, graph: AttributedGraph, seed: int, stage: Stage) -> None:
-        """Train to the last epoch, or until the loss is flat."""
+    def run(self, graph: AttributedGraph, seed: int, stage: Stage, *, among: np.ndarray | None = None) -> None:
+        """Train to the last epoch, or until the loss is flat. among: whether each node may be ranked for, or all."""
         s = self.settings
         self._require_no_earlier_end()
         options = {name: s[name] for name in ("negative_power", "allow_self_negative")}
-        sampler = self.engine.sampler(graph.adjacency, seed=seed, **options)
+        sampler = self.engine.sampler(graph.adjacency, seed=seed, among=among, **options)
         per_epoch = s["batches_per_epoch"] * s["batch_size"]
         meter = Meter(self.progress, s["epochs"] * per_epoch, "triplets", epochs=s["epochs"], nodes=len(graph))
         epoch, chunk = divmod(stage.position, self.chunks)
@@ -50,7 +50,6 @@ class Training:
             epoch, chunk = divmod(step, self.chunks)
             self._train_chunk(epoch, chunk, sampler, meter)
         require_finite(self.engine.model()._asdict(), f"epoch {len(self.losses)}", **self._remedies())
-        self._warn_if_untrained()
 
     def _train_chunk(self, epoch: int, chunk: int, sampler: Any, meter: Meter) -> None:
         """Train some batches; those that end an epoch put its mean loss among the losses."""
@@ -90,7 +89,8 @@ class Training:
         large = {"batch_size": s["batch_size"]} if s["batch_size"] > USUAL_BATCH else {}
         return {"learning_rate": s["learning_rate"]} | large
 
-    def _warn_if_untrained(self) -> None:
+    def warn_if_untrained(self) -> None:
+        """Warn of a training that has ended where it began: its model ranks at random."""
         if self.losses and self.losses[-1] > NEAR_CHANCE * CHANCE:
             warnings.warn(
                 f"the learned part has not learned: training ended at loss {self.losses[-1]:.3f}, and ln 2 = "

@@ -1,0 +1,94 @@
+"""Links that were taken out before training: how many are among the first ten suggestions.
+
+    python benchmarks/suggest.py [--graphs citeseer caltech36] [--seeds 3] [--share 0.1]
+
+A tenth of the edges is held out, Neural-Brane is fitted to the rest with its defaults, and every node that lost an edge
+is asked for ten links. `recall` is the share of its lost links (of ten at most) among them, `hits` the share of nodes
+with at least one. `all` is what `suggest` uses: own score, cosine and common neighbours together, with weights chosen
+on cora, stdlib and reed98. The others stand alone: the own score, the cosine of the same vectors, the number of common
+neighbours, Adamic and Adar's index, and resource allocation. Run k has seed k. Writes results/suggest.json.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane import AttributedGraph, NeuralBrane, load
+from neural_brane.evaluate.held_out import HeldOutEdges, hold_out_edges
+from neural_brane.io.atomic import atomic
+from neural_brane.machine import describe_machine
+from neural_brane.reasons.ranking import rank_links
+
+PATH = Path(__file__).parent / "results" / "suggest.json"
+FIRST = 10
+OURS = {"all": "all", "own score": "score", "cosine": "similarity", "resource allocation": "neighbours"}
+
+
+def lost_links(held_out: HeldOutEdges) -> dict[int, set[int]]:
+    """The nodes that lost an edge, with the other ends."""
+    lost: dict[int, set[int]] = {}
+    for one, other in held_out.positives.tolist():
+        lost.setdefault(one, set()).add(other)
+        lost.setdefault(other, set()).add(one)
+    return lost
+
+
+def common(graph: AttributedGraph, row: int, weights: np.ndarray) -> list[int]:
+    """The first nodes by the sum of weights of common neighbours, ties by the nodes' order."""
+    links = sparse.csr_array(
+        (np.ones(graph.adjacency.nnz), graph.adjacency.indices, graph.adjacency.indptr), shape=graph.adjacency.shape
+    )
+    scores = links[[row]].multiply(weights[None, :]).tocsr() @ links
+    scores = scores.toarray()[0]
+    scores[[row, *graph.adjacency[[row]].indices]] = -np.inf
+    return np.argsort(-scores, kind="stable")[:FIRST].tolist()
+
+
+def run(name: str, share: float, seed: int) -> dict[str, dict[str, float]]:
+    """One run: recall and hits by what ranks."""
+    held_out = hold_out_edges(load(name), share=share, seed=seed)
+    graph, lost = held_out.graph, lost_links(held_out)
+    embedding = NeuralBrane(seed=seed).fit(graph).embedding_
+    degrees = np.maximum(np.diff(graph.adjacency.indptr), 2)
+    found: dict[str, list[tuple[float, bool]]] = {}
+    for row, links in lost.items():
+        listed = {
+            what: rank_links(embedding, graph, row, FIRST, by=by, similarity="cosine", exclude=())[0].tolist()
+            for what, by in OURS.items()
+        }
+        listed["common neighbours"] = common(graph, row, np.ones(len(graph)))
+        listed["Adamic-Adar"] = common(graph, row, 1 / np.log(degrees))
+        for what, first in listed.items():
+            right = len(links & set(first))
+            found.setdefault(what, []).append((right / min(len(links), FIRST), right > 0))
+    return {
+        what: {"recall": fmean(one for one, _ in runs), "hits": fmean(one for _, one in runs)}
+        for what, runs in found.items()
+    }
+
+
+def main() -> None:
+    """Run, print, write the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graphs", nargs="+", default=["citeseer", "caltech36"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--share", type=float, default=0.1)
+    options = parser.parse_args()
+    records = []
+    for name in options.graphs:
+        runs = [run(name, options.share, seed) for seed in range(options.seeds)]
+        records.append({"graph": name, "runs": runs})
+        for what in runs[0]:
+            recall, hits = (fmean(one[what][score] for one in runs) for score in ("recall", "hits"))
+            print(f"{name:12} {what:20} recall {recall:.3f}  hits {hits:.3f}", flush=True)
+    with atomic(PATH) as draft:
+        about = {"machine": describe_machine(), "options": vars(options), "results": records}
+        draft.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""A graph that grows by some nodes: `update` of a model fitted before, beside a fresh fit of the whole graph.
+
+    python benchmarks/update.py [--graphs citeseer …] [--methods neural-brane …] [--share 0.01] [--runs 3]
+
+A share of the nodes is hidden with all their links, and the method is fitted to the rest. Then the whole graph is
+given: to `update`, and to a fresh fit. Both are timed one after another in one process, after a run on a small graph
+that compiles what they need. A logistic regression (liblinear, C = 1) learns classes from the vectors of half the
+labelled nodes, at most TRAINED of them, and is tested on the others: Macro-F1; `new` is the share of the hidden nodes,
+among those tested, whose class it finds. `cosine` is the mean over the nodes seen of that of their vectors before and
+after the update. Every method has its defaults and 150 dimensions. Run k has seed k, and hides others.
+Rows are kept in results/update.json, where a new one replaces that of the same graph, method and share.
+"""
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from neural_brane import AttributedGraph, load
+from neural_brane.io.atomic import atomic
+from neural_brane.linalg import unit_rows
+from neural_brane.machine import describe_machine
+from neural_brane.methods import METHODS
+
+PATH = Path(__file__).parent / "results" / "update.json"
+GRAPHS = ("citeseer", "cora", "debian-packages")
+TRAINED = 5_000  # nodes that the regression learns from, at most: with 58 classes it takes long
+COLUMNS = ("fresh s", "update s", "faster", "cosine", "F1 fresh", "F1 update", "new fresh", "new update")
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """How long something takes, and what it gives."""
+    begun = time.perf_counter()
+    found = work()
+    return time.perf_counter() - begun, found
+
+
+def scores(vectors: np.ndarray, graph: AttributedGraph, hidden: np.ndarray, seed: int) -> tuple[float, float]:
+    """Macro-F1 on nodes that the regression did not learn from, and the share of the hidden that it finds."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import f1_score
+    from sklearn.multiclass import OneVsRestClassifier
+
+    labelled = np.random.default_rng((seed, 1)).permutation(np.flatnonzero(graph.labels != ""))
+    count = min(len(labelled) // 2, TRAINED)
+    seen = labelled[~hidden[labelled]][:count]
+    asked = np.setdiff1d(labelled, seen)
+    regression = OneVsRestClassifier(LogisticRegression(C=1.0, solver="liblinear", max_iter=10_000))
+    regression.fit(vectors[seen], graph.labels[seen])
+    found, true = regression.predict(vectors[asked]), graph.labels[asked]
+    right = (found == true)[hidden[asked]]
+    return float(f1_score(true, found, average="macro")), float(right.mean())
+
+
+def run(name: str, graph: AttributedGraph, share: float, seed: int) -> dict[str, float]:
+    """One run of a method: the time and the scores of both ways, and how far known nodes moved."""
+    rng = np.random.default_rng(seed)
+    hidden = np.zeros(len(graph), bool)
+    hidden[rng.choice(len(graph), max(int(share * len(graph)), 1), replace=False)] = True
+    method = METHODS[name](dim=150, seed=seed)
+    before = method.fit_transform(graph.subgraph(~hidden)).vectors
+    fresh_s, fresh = timed(lambda: METHODS[name](dim=150, seed=seed).fit_transform(graph).vectors)
+    update_s, after = timed(lambda: method.update(graph).embedding_.vectors)
+    cosines = (unit_rows(before) * unit_rows(after[~hidden])).sum(axis=1)
+    fresh_f1, fresh_new = scores(fresh, graph, hidden, seed)
+    update_f1, update_new = scores(after, graph, hidden, seed)
+    values = (fresh_s, update_s, fresh_s / update_s, cosines.mean(), fresh_f1, update_f1, fresh_new, update_new)
+    return {name: round(float(value), 4) for name, value in zip(COLUMNS, values, strict=True)}
+
+
+def keep(row: dict[str, Any], path: Path = PATH) -> list[dict[str, Any]]:
+    """Put a row in the file, in the place of an earlier one of the same; returns all."""
+    rows = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+    key = ("graph", "method", "share")
+    rows = [one for one in rows if any(one[name] != row[name] for name in key)] + [row]
+    with atomic(path) as draft:
+        draft.write_text(json.dumps({"rows": rows}, indent=1) + "\n", encoding="utf-8")
+    return rows
+
+
+def main() -> None:
+    """Run, keep every row as soon as it is there, print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    able = [name for name in METHODS if METHODS[name].updates]
+    parser.add_argument("--graphs", nargs="+", default=list(GRAPHS))
+    parser.add_argument("--methods", nargs="+", default=["neural-brane"], choices=able)
+    parser.add_argument("--share", type=float, default=0.01, help="of the nodes that are new")
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # graphs without attributes, nodes without links
+    rows: list[dict[str, Any]] = []
+    for name in options.methods:
+        run(name, load("stdlib"), 0.05, seed=0)  # compiles
+    for graph in map(load, options.graphs):
+        for name in options.methods:
+            runs = [run(name, graph, options.share, seed) for seed in range(options.runs)]
+            row = {"graph": graph.name, "method": name, "share": options.share, "machine": describe_machine()}
+            rows = keep(row | {"runs": runs})
+            print(graph.name, name, runs, flush=True)
+    table = Table("graph", "method", "new", *COLUMNS, box=None)
+    for row in rows:
+        means = (f"{fmean(one[name] for one in row['runs']):.3f}" for name in COLUMNS)
+        table.add_row(row["graph"], row["method"], f"{row['share']:.0%}", *means)
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""
+Explain a recommendation
+========================
+
+Why are these two alike? `explain` names the attributes and neighbours that two nodes share, ranked by what they add
+to the similarity of their vectors.
+"""
+
+# %%
+# Two alike modules
+# -----------------
+
+from neural_brane import NeuralBrane, load
+
+graph = load("stdlib")
+model = NeuralBrane(seed=0).fit(graph)
+one = "smtplib"
+other, cosine = model.embedding_.nearest(one, k=1)[0]
+print(f"{one} is most like {other}: cosine {cosine:.2f}")
+
+# %%
+# What makes them alike
+# ---------------------
+
+why = model.explain(one, other, top=8)
+print("attributes:", ", ".join(f"{name} {share:.2f}" for name, share in why.attributes[:5]))
+print("neighbours:", ", ".join(f"{name} {share:.2f}" for name, share in why.neighbours[:5]))
+
+# %%
+# Reasons side by side
+# --------------------
+
+import matplotlib.pyplot as plt
+
+from neural_brane.plot import COLOURS
+
+figure, panels = plt.subplots(1, 2, figsize=(8, 4), layout="constrained", sharex=True)
+for axes, reasons, title, colour in zip(
+    panels, (why.attributes, why.neighbours), ("shared attributes", "shared neighbours"), COLOURS, strict=False
+):
+    axes.barh([str(name) for name, _ in reasons], [share for _, share in reasons], color=colour)
+    axes.invert_yaxis()
+    axes.set(title=title, xlabel="added to the cosine")
+    axes.spines[["top", "right"]].set_visible(False)
+figure.suptitle(f"Why {one} is like {other}")
+plt.show()

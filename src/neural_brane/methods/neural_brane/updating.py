@@ -1,0 +1,115 @@
+"""Neural-Brane on a graph that has changed: both parts go on from what was learned."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.checkpoint import Stages
+from neural_brane.graph.changes import Changes, carry
+from neural_brane.kernels.model import Model, bags_of, zeros
+from neural_brane.methods._following import follow
+from neural_brane.methods._spectral import Decomposition, hops_of
+from neural_brane.methods.neural_brane.engines import require_room
+from neural_brane.methods.neural_brane.initial import random_table
+from neural_brane.methods.neural_brane.layer import make_layer
+from neural_brane.methods.neural_brane.parts import LearnedPart, join, kernel_settings, learned_vectors
+from neural_brane.methods.neural_brane.schedule import schedule
+from neural_brane.methods.neural_brane.training import Training, start_numbers
+from neural_brane.methods.updating import Start
+from neural_brane.sampling.triplet_tables import can_rank
+
+if TYPE_CHECKING:
+    from neural_brane.methods.neural_brane.model import Learned
+
+TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 150, 10  # of nodes that are new, and of all that are new or have changed
+ROWS = 2  # the seed of new rows, beside that of the update
+
+
+def update(start: Start, settings: dict[str, Any], seed: int) -> "Learned":
+    """All that was learned, brought up to what the graph has become."""
+    before, changes, graph = start.learned, start.changes, start.changes.after
+    spectral = follow_spectral(before, changes, settings)
+    part = learn_on(before.part, changes, settings, seed) if before.part else None
+    joint = join(spectral.vectors, learned_vectors(part, len(graph), settings) if part else iter(()), settings)
+    layer = make_layer(part, joint, graph, settings, seed, Stages().stage("layer"), before.layer)
+    found: Learned = before._replace(vectors=joint.vectors, layer=layer, part=part, joint=joint, values=spectral.values)
+    return found
+
+
+def follow_spectral(learned: "Learned", changes: Changes, settings: dict[str, Any]) -> Decomposition:
+    """The spectral part of the nodes there are now, in the directions found before."""
+    width = settings["spectral_dim"]
+    if width == 0:
+        return Decomposition.empty(len(changes.after))
+    vectors = learned.vectors[:, :width] * (learned.joint.lengths / settings["length"])
+    hops = hops_of(changes.after, settings["hop_weights"], link_weight=settings["link_weight"])
+    found = Decomposition(vectors, learned.values)
+    return follow(found, hops, changes.nodes, threads=settings["threads"], device=settings["device"])
+
+
+def learn_on(part: LearnedPart, changes: Changes, settings: dict[str, Any], seed: int) -> LearnedPart:
+    """Train a model on, by triplets of nodes that are new or have changed; other nodes are what these are ranked by."""
+    graph = changes.after
+    own = settings | {"dim": settings["dim"] - settings["spectral_dim"]}
+    require_room(own, graph)
+    model = carry_model(part.model, changes, own, seed)
+    carried = part._replace(model=model, bags=(bags_of(graph.attributes), bags_of(graph.adjacency)))
+    anchors = changes.touched & (np.diff(graph.adjacency.indptr) > 0)
+    if not anchors.any() or not can_rank(graph.adjacency):
+        return carried
+    own |= _schedule(changes, int(np.count_nonzero(anchors)), own)
+    with carried._replace(kernel_settings=kernel_settings(own)).engine(own) as engine:
+        training = Training(own, engine, start_numbers(), own["progress"])
+        training.run(graph, seed, Stages().stage("learned part"), among=anchors)
+        return carried._replace(model=engine.model())
+
+
+def _schedule(changes: Changes, anchors: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """One epoch of some triplets for each node that is new or has changed, in batches that suit their number."""
+    batch = min(settings["batch_size"], schedule(anchors, {"pooling": settings["pooling"]})["batch_size"])
+    triplets = TRIPLETS_PER_NEW * int(np.count_nonzero(changes.new)) + TRIPLETS_PER_CHANGED * anchors
+    return {"batch_size": batch, "epochs": 1, "batches_per_epoch": max(triplets // batch, 1), "tolerance": None}
+
+
+def carry_model(model: Model, changes: Changes, settings: dict[str, Any], seed: int) -> Model:
+    """The model with a row for everything there is now.
+
+    A new attribute begins as the mean of those that its nodes have beside it, a new node as the mean of its
+    neighbours: rows of the tables are much alike where nodes are near. Those that are alone begin at random.
+    """
+    attributes, neighbours = np.random.SeedSequence((seed, ROWS)).spawn(2)
+    after, std = changes.after, settings["table_std"]
+    shared = after.attributes.T.tocsr()[changes.attributes < 0]
+    return Model(
+        _carry_table(model.attribute_table, changes.attributes, (shared, after.attributes), attributes, std),
+        _carry_table(model.neighbour_table, changes.nodes, (after.adjacency[changes.new],), neighbours, std),
+        model.weight.copy(),
+        model.bias.copy(),
+    )
+
+
+def _carry_table(
+    table: np.ndarray,
+    places: np.ndarray,
+    towards: tuple[sparse.csr_array, ...],
+    seed: np.random.SeedSequence,
+    std: float,
+) -> np.ndarray:
+    """A table's rows where there were some, the mean of known rows for others, which products of `towards` lead to."""
+    rows = zeros(len(places), table.shape[1])
+    rows[:] = carry(table, places)
+    new = np.flatnonzero(places < 0)
+    if len(new) == 0 or table.shape[1] == 0:
+        return rows
+    known = np.hstack([rows, (places >= 0).astype(np.float32)[:, None]])  # the last column counts
+    for matrix in reversed(towards):
+        known = _pattern(matrix) @ known
+    counts = known[:, -1:]
+    means = np.divide(known[:, :-1], counts, out=random_table(seed, len(new), table.shape[1], std), where=counts > 0)
+    rows[new] = means
+    return rows
+
+
+def _pattern(matrix: sparse.csr_array) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(matrix.nnz, np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)

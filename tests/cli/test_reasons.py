@@ -1,0 +1,62 @@
+"""`brane explain`, `brane suggest` and `brane cluster` say what the library says."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from neural_brane import Embedding, PropagatedAttributes, load, load_model
+from neural_brane.cli.app import app
+
+
+def brane(*arguments):
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reasons")
+    model = PropagatedAttributes(dim=16, seed=0).fit(load("stdlib"))
+    model.save(folder / "m.brane")
+    model.embedding_.save(folder / "v.npz")
+    return folder
+
+
+def test_explain_prints_what_the_model_says(files):
+    model = load_model(files / "m.brane")
+    told = json.loads(brane("explain", files / "m.brane", "json", "--top", 3, "--json").stdout)
+    assert told == model.explain("json", top=3).as_dict()
+    pair = json.loads(brane("explain", files / "m.brane", "json", "pickle", "--json").stdout)
+    assert pair["similarity"] == pytest.approx(model.explain("json", "pickle").similarity)
+    shown = brane("explain", files / "m.brane", "json", "pickle").stdout
+    assert "what makes json and pickle alike: cosine" in shown
+    assert "by part: own attributes" in shown
+
+
+def test_suggest_prints_likely_links_and_reasons(files):
+    told = json.loads(brane("suggest", files / "m.brane", "json.decoder", "-k", 2, "--json").stdout)
+    assert told == [one.as_dict() for one in load_model(files / "m.brane").suggest("json.decoder", 2)]
+    assert "both linked to" in brane("suggest", files / "m.brane", "json.decoder").stdout
+
+
+def test_cluster_prints_names_and_writes_assignments(files, tmp_path):
+    output = tmp_path / "clusters.csv"
+    shown = brane("cluster", files / "v.npz", "--graph", "stdlib", "-k", 5, "-o", output)
+    assert "554 nodes in 5 clusters, as asked" in shown.stdout
+    found = Embedding.load(files / "v.npz").clusters(5)
+    lines = output.read_text().splitlines()
+    assert lines[0] == "id,cluster"
+    assert lines[1:] == [f"{node},{at}" for node, at in zip(found.ids, found.assignments, strict=True)]
+    told = json.loads(brane("cluster", files / "v.npz", "-k", 5, "--json").stdout)
+    assert [one["size"] for one in told["clusters"]] == [one.size for one in found]
+
+
+def test_what_is_wrong_is_said_in_a_line(files, tmp_path):
+    for arguments, message in (
+        (("explain", files / "m.brane", "nothing"), "no node 'nothing' here"),
+        (("suggest", files / "m.brane", "json", "-k", 0), "k=0 makes no sense"),
+        (("cluster", files / "v.npz", "-o", tmp_path / "c.txt"), ".csv, as clusters are written"),
+    ):
+        result = brane(*arguments)
+        assert result.exit_code == 2
+        assert message in result.stderr

@@ -1,0 +1,105 @@
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+
+from neural_brane.embedding import Embedding
+from neural_brane.errors import EmbeddingError, GraphError, ParameterError
+from neural_brane.evaluate import Splits, classify_several
+from neural_brane.graph.multilabels import MultiLabels
+
+
+@pytest.fixture(scope="module")
+def topics():
+    """Eighty nodes with one to three of four labels, and noisy vectors in which the labels show."""
+    rng = np.random.default_rng(0)
+    has = rng.random((80, 4)) < 0.4
+    has[~has.any(axis=1), 0] = True
+    return (has + 0.7 * rng.normal(size=has.shape)).astype(np.float32), has
+
+
+def naive(vectors, has, rows, held_out):
+    """The rule written out: per test node, its k labels with the highest probability."""
+    chances = np.stack(
+        [
+            LogisticRegression(solver="liblinear", max_iter=10_000)
+            .fit(vectors[rows], has[rows, label])
+            .predict_proba(vectors[held_out])[:, 1]
+            for label in range(has.shape[1])
+        ],
+        axis=1,
+    )
+    predicted = np.zeros_like(has[held_out])
+    for node, row in enumerate(held_out):
+        predicted[node, np.argsort(-chances[node])[: has[row].sum()]] = True
+    return [f1_score(has[held_out], predicted, average=average) for average in ("macro", "micro")]
+
+
+def test_scores_are_those_of_the_rule_written_out(topics):
+    vectors, has = topics
+    result = classify_several(vectors, has, train=[0.3, 0.6], splits=3, seed=5)
+    divisions = Splits.draw(np.arange(80), np.zeros(80), splits=3, seed=5)
+    for share in (0.3, 0.6):
+        expected = [naive(vectors.astype(float), has, *parts) for parts in divisions.parts(share)]
+        np.testing.assert_allclose(result.at(share).macro.values, [macro for macro, _ in expected])
+        np.testing.assert_allclose(result.at(share).micro.values, [micro for _, micro in expected])
+    assert 0.5 < result.at(0.6).macro.mean < 1
+    assert result.labels_per_node == pytest.approx(has.sum() / 80)
+
+
+def test_lists_tables_and_sparse_tables_are_the_same_and_so_is_a_second_time(topics):
+    vectors, has = topics
+    lists = [[f"{label}" for label in np.flatnonzero(row)] for row in has]
+    first = classify_several(vectors, has, train=[0.5], splits=2)
+    assert first == classify_several(vectors, lists, train=[0.5], splits=2)
+    assert first == classify_several(Embedding(vectors, range(80)), sparse.csr_array(has), train=[0.5], splits=2)
+    assert first.scores != classify_several(vectors, has, train=[0.5], splits=2, seed=1).scores
+
+
+def test_a_label_that_only_test_nodes_have_is_missed_and_counts():
+    has = np.zeros((40, 3), dtype=bool)
+    has[:20, 0] = has[20:, 1] = True
+    has[39] = False, False, True
+    splits = Splits(
+        np.arange(40), np.array([[*range(0, 10), *range(20, 30), *range(10, 20), *range(30, 40)]], np.int32)
+    )
+    vectors = np.where(has[:, :1], 5.0, -5.0) * np.ones((40, 2))
+    found = classify_several(vectors, has, train=[0.5], splits=splits).at(0.5)
+    assert found.macro.mean == pytest.approx((1 + 18 / 19 + 0) / 3)
+    assert found.micro.mean == pytest.approx(19 / 20)
+
+
+def test_nodes_without_labels_are_left_out_and_progress_is_told(topics):
+    vectors, has = topics
+    seen = []
+    more = classify_several(
+        np.vstack([vectors, vectors[:5]]), np.vstack([has, np.zeros((5, 4), bool)]), splits=2, progress=seen.append
+    )
+    assert (more.labelled, more.unlabelled) == (80, 5)
+    assert more.scores == classify_several(vectors, has, splits=2).scores
+    assert (seen[-1].done, seen[-1].total) == (6, 6)
+    written = json.loads(json.dumps(more.as_dict()))
+    assert written["labels"] == ["0", "1", "2", "3"]
+    assert "as many labels are predicted as it has" in written["rule"]
+    assert len(written["scores"][0]["macro_f1"]["splits"]) == 2
+
+
+def test_what_cannot_be_scored_is_described(topics):
+    vectors, has = topics
+    with pytest.raises(EmbeddingError, match=r"1 different label\(s\)"):
+        classify_several(vectors, [["x"]] * 80)
+    with pytest.raises(EmbeddingError, match=r"vectors \(80, 4\) and 79 lists of labels"):
+        classify_several(vectors, has[1:])
+    with pytest.raises(EmbeddingError, match="1 of 80 vectors hold NaN"):
+        classify_several(np.where(np.arange(80)[:, None] == 3, np.nan, vectors), has)
+    with pytest.raises(ParameterError, match="C=0 makes no sense"):
+        classify_several(vectors, has, C=0)
+    with pytest.raises(GraphError, match=r"labels of node 0 are 'net'; give a list, as in \['net'\]"):
+        classify_several(vectors, ["net"] * 80)
+    with pytest.raises(GraphError, match="must hold 0 and 1 alone"):
+        classify_several(vectors, 2 * has.astype(int))
+    with pytest.raises(GraphError, match="1 names of 4 labels"):
+        MultiLabels.of(has, ["a"])

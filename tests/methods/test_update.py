@@ -1,0 +1,168 @@
+"""What every method promises that goes on from what it has learned, and what the others say."""
+
+import os
+
+import numpy as np
+import pytest
+
+from neural_brane import METHODS, AttributedGraph, load
+from neural_brane.errors import GraphError, NotFittedError, ParameterError
+from neural_brane.linalg import unit_rows
+from neural_brane.trainings.fingerprint import SMALL
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning")
+UPDATING = [name for name in METHODS if METHODS[name].updates]
+
+
+def make(name, **parameters):
+    """A method at a size that takes moments."""
+    small = {key: value for key, value in SMALL.items() if key in METHODS[name].parameters()}
+    device = {"device": "cpu"} if "device" in METHODS[name].parameters() else {}
+    return METHODS[name](**small | device | {"dim": 16, "seed": 1} | parameters)
+
+
+def mean_cosine(first, second):
+    """Of the rows of two tables, but for those of zeros."""
+    rows = first.any(axis=1) & second.any(axis=1)
+    return (unit_rows(first[rows]) * unit_rows(second[rows])).sum(axis=1).mean()
+
+
+@pytest.fixture(params=UPDATING)
+def name(request):
+    if extra := METHODS[request.param].extra:
+        pytest.importorskip(extra)
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def after():
+    return load("stdlib")
+
+
+@pytest.fixture(scope="module")
+def before(after):
+    """The graph before ten nodes came, among other nodes that have gone since and in another order."""
+    kept = np.arange(len(after)) % 55 != 0
+    order = np.random.default_rng(0).permutation(after.ids[kept])
+    old = after.subgraph(order)
+    edges = np.argwhere(np.triu(old.adjacency.toarray()))
+    pairs = [*old.ids[edges].tolist(), ("gone", old.ids[0].item()), ("gone", "gone too")]
+    names = old.attribute_names
+    bags = {node: names[old.attributes[[row]].indices].tolist() for row, node in enumerate(old.ids.tolist())}
+    ids = [*old.ids.tolist(), "gone", "gone too"]
+    return AttributedGraph.from_edges(pairs, attributes=bags | {"gone": ["a name of before"]}, ids=ids)
+
+
+def test_vectors_are_of_the_nodes_there_are_now_and_known_ones_stay_near(name, before, after):
+    model = make(name).fit(before)
+    old = model.embedding_
+    assert model.update(after) is model
+    new = model.embedding_
+    assert new.ids.tolist() == after.ids.tolist()
+    assert new.vectors.shape == (len(after), 16)
+    assert np.isfinite(new.vectors).all()
+    assert model.graph_ is after
+    known = np.isin(after.ids, old.ids)
+    assert np.count_nonzero(~known) == 11
+    rows = [old.ids.tolist().index(node) for node in after.ids[known].tolist()]
+    assert mean_cosine(old.vectors[rows], new.vectors[known]) > 0.95
+    described = np.diff(after.attributes.indptr) > 0
+    assert new.vectors[~known & described].any(axis=1).all()
+
+
+def test_new_nodes_are_near_their_neighbours(name, before, after):
+    vectors = unit_rows(make(name).fit(before).update(after).embedding_.vectors)
+    new = np.flatnonzero(~np.isin(after.ids, before.ids))
+    links = after.adjacency[new].tocoo()
+    beside = (vectors[new[links.row]] * vectors[links.col]).sum(axis=1).mean()
+    others = (vectors[new] @ vectors.T).mean()
+    assert beside > others
+
+
+def test_the_same_seed_gives_the_same_bits_and_fit_can_begin_from_another_model(name, before, after):
+    model = make(name).fit(before)
+    old = model.embedding_.vectors.copy()
+    first = make(name).fit(after, init=model).embedding_
+    np.testing.assert_array_equal(model.embedding_.vectors, old)  # what it began from is as it was
+    again = model.update(after).embedding_
+    np.testing.assert_array_equal(first.vectors, again.vectors)
+    assert first.provenance == again.provenance
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a second thread needs a second core")
+def test_the_number_of_threads_changes_no_bit(name, before, after):
+    one, two = (make(name, dim=40, threads=count).fit(before).update(after).embedding_.vectors for count in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_the_provenance_tells_what_was_updated_and_how_often(name, before, after):
+    model = make(name).fit(before)
+    assert "updated" not in model.provenance()
+    told = model.update(after).provenance()
+    assert told["data"]["digest"] == after.digest()
+    assert told["updated"]["times"] == 1
+    assert told["updated"]["before"]["digest"] == told["updated"]["first"]["digest"] == before.digest()
+    told = model.update(before).provenance()
+    assert told["updated"]["times"] == 2
+    assert [told["updated"][which]["digest"] for which in ("first", "before")] == [before.digest(), after.digest()]
+
+
+def test_a_method_is_of_use_after_an_update(name, before, after):
+    model = make(name).fit(before).update(after)
+    if METHODS[name].inductive:
+        again = model.transform(after)
+        np.testing.assert_array_equal(again.vectors, model.embedding_.vectors)
+        newcomer = AttributedGraph.from_edges([("zoe", "json")], attributes={"zoe": ["json"]})
+        assert model.transform(newcomer)["zoe"].any()
+    vectors = model.embedding_.vectors
+    for _ in range(3):  # on the same graph, time and again
+        vectors, earlier = model.update(after).embedding_.vectors, vectors
+        assert mean_cosine(vectors, earlier) > 0.95
+
+
+def stop(progress):
+    """A progress report that stops a training."""
+    raise KeyboardInterrupt
+
+
+def test_an_update_is_whole_or_not_at_all(name, before, after):
+    model = make(name).fit(before)
+    old = model.embedding_.vectors.copy()
+    refused = AttributedGraph.from_edges([("x", "y"), ("y", "z"), ("z", "w")])
+    with pytest.raises(GraphError, match=r"no node of graph .* is among the .* learned from"):
+        model.update(refused)
+    if name not in ("attributes", "smoothed-attributes", "propagated-attributes"):  # they report nothing: one step
+        with pytest.raises(KeyboardInterrupt):
+            model.set_params(progress=stop).update(after)
+        model.set_params(progress=None)
+    np.testing.assert_array_equal(model.embedding_.vectors, old)
+    assert model.graph_ is before
+    np.testing.assert_array_equal(
+        model.update(after).embedding_.vectors, make(name).fit(before).update(after).embedding_.vectors
+    )
+
+
+def test_what_cannot_be_gone_on_from_is_refused(name, before, after):
+    with pytest.raises(NotFittedError, match="has not learned yet"):
+        make(name).update(after)
+    with pytest.raises(NotFittedError, match="has not learned yet, so nothing can go on from it"):
+        make(name).fit(after, init=make(name))
+    with pytest.raises(ParameterError, match=r"init=.* makes no sense; give a fitted"):
+        make(name).fit(after, init="a model")
+    model = make(name).fit(before)
+    with pytest.raises(ParameterError, match=r"dim=8 makes no sense where training goes on .* with dim=16"):
+        make(name, dim=8).fit(after, init=model)
+    if "checkpoint" in METHODS[name].parameters():
+        with pytest.raises(ParameterError, match="checkpoint='c' makes no sense for an update"):
+            model.set_params(checkpoint="c").update(after)
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].updates])
+def test_other_methods_say_why_they_do_not_update(name, small_graph):
+    if extra := METHODS[name].extra:
+        pytest.importorskip(extra)
+    model = make(name, dim=4).fit(small_graph)
+    with pytest.raises(
+        ParameterError, match=rf"^{name.replace('+', '.')} cannot go on from what it has learned: .*fit"
+    ):
+        model.update(small_graph)
