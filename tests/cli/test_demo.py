@@ -18,10 +18,16 @@ def test_the_demo_shows_neighbours_and_scores_and_writes_both_files(tmp_path):
         "attributes alone",
         "DeepWalk",
     ]
-    assert "neural-brane tells these topics best" in result.stdout.splitlines()[-1]
+    assert "neural-brane tells these topics best" in result.stdout
+    assert "brane explore" in result.stdout.splitlines()[-1]
     graph = datasets.load("stdlib")
     written = tmp_path / "new" / "demo"
-    assert sorted(path.name for path in written.iterdir()) == ["stdlib.npz", "stdlib.png"]
+    assert sorted(path.name for path in written.iterdir()) == [
+        "map.html",
+        "stdlib.npz",
+        "stdlib.npz.tsne.npz",
+        "stdlib.png",
+    ]
     assert Embedding.load(written / "stdlib.npz").ids.tolist() == graph.ids.tolist()
     assert (written / "stdlib.png").read_bytes().startswith(b"\x89PNG")
 

@@ -14,13 +14,17 @@ from neural_brane.errors import ParameterError
 if TYPE_CHECKING:
     from neural_brane.explore.view import View
     from neural_brane.graph import AttributedGraph
+    from neural_brane.methods.base import Embedder
 
 READING = "Reading the graph"
 
 
 def explore(
     vectors: Annotated[
-        list[Path], Argument(help="Files of vectors of the same nodes, or the name of a dataset to learn them from.")
+        list[str],
+        Argument(
+            help="Files of vectors of the same nodes, or of models (.brane); or a dataset, to learn vectors from."
+        ),
     ],
     graph: Annotated[
         str | None, Option(help="The graph of the nodes: a dataset's name or a file.", rich_help_panel=READING)
@@ -59,10 +63,12 @@ def explore(
 
     The page is served on this machine alone, by this command, until Ctrl-C; nothing is sent anywhere. Nodes are
     matched by id. Without --graph there are vectors and ids to look at; with it also links, attributes and labels.
+    A model has its graph, and also tells what shaped a vector and which links are likely.
 
     \b
     brane explore stdlib
     brane explore vectors.npz --graph citeseer
+    brane explore model.brane
     brane explore old.npz new.npz --graph graph.npz
     brane explore vectors.npz --graph edges.csv --nodes people.csv --label team
     brane explore vectors.npz --graph citeseer --html map.html
@@ -74,21 +80,34 @@ def explore(
     if given and graph is None:
         raise ParameterError(f"--{next(iter(given))} goes with a graph; give --graph FILE too")
     if html is not None:
-        check_html(html, [*vectors, Path(graph or "")])
-    source = read_source(graph, given)
-    view = open_view(vectors, source)
+        check_html(html, [*vectors, graph or ""])
+    view = open_view([find_source(one) for one in vectors], read_source(graph, given))
     if html is not None:
         write_page(view, html, layout, seed)
     else:
         serve(view, layout, seed, port, open_page)
 
 
-def check_html(html: Path, inputs: list[Path]) -> None:
+def find_source(given: str) -> Path | Embedder:
+    """A file, or vectors that are learned now from a dataset of that name."""
+    from neural_brane import datasets
+    from neural_brane.cli.embed import train
+    from neural_brane.datasets.registry import registry
+    from neural_brane.methods import find_method
+
+    if given not in registry() and not given.startswith(datasets.SYNTHETIC):
+        return Path(given)
+    model = find_method("neural-brane")(seed=0)
+    train(model, datasets.load(given))
+    return model
+
+
+def check_html(html: Path, inputs: list[str]) -> None:
     """Refuse a page that cannot be written, or would overwrite what is read."""
     from neural_brane.io.atomic import check_distinct, check_target
 
     check_target(html, (".html", ".htm"), ".html", ParameterError)
-    check_distinct({"--html": html}, {str(path): path for path in inputs})
+    check_distinct({"--html": html}, {name: name for name in inputs if name})
 
 
 def read_source(graph: str | None, options: dict[str, Any]) -> AttributedGraph | None:

@@ -66,15 +66,16 @@ def pca(vectors: np.ndarray, *, sample: int = AXES_ROWS) -> np.ndarray:
 
 
 def _moments(vectors: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    unit = _directions(vectors[rows])
+    unit = directions(vectors[rows])
     return unit.sum(axis=0, dtype=np.float64), (unit.T @ unit).astype(np.float64)
 
 
 def _project(vectors: np.ndarray, axes: np.ndarray, shift: np.ndarray, start: int) -> np.ndarray:
-    return _directions(vectors[start : start + BLOCK_ROWS]) @ axes - shift
+    return directions(vectors[start : start + BLOCK_ROWS]) @ axes - shift
 
 
-def _directions(block: np.ndarray) -> np.ndarray:
+def directions(block: np.ndarray) -> np.ndarray:
+    """Vectors at length one; zeros stay zeros."""
     lengths = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
     return np.divide(block, lengths, out=np.zeros(block.shape, np.float32), where=lengths > 0)
 

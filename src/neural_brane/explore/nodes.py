@@ -50,6 +50,11 @@ class Nodes:
             self.labels = None if graph.labels is None else graph.labels[rows]
         self.adjacency.sort_indices()
 
+    @cached_property
+    def rows(self) -> dict[Any, int]:
+        """The row of each node by its id."""
+        return {node: row for row, node in enumerate(self.ids.tolist())}
+
     def __len__(self) -> int:
         return len(self.ids)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from neural_brane.errors import ParameterError
 from neural_brane.explore.layout import KeptLayout, pca, read_layout, require_tsne, tsne
 from neural_brane.explore.nodes import Nodes
-from neural_brane.explore.run import Run, open_runs
+from neural_brane.explore.run import Run, Source, open_runs
 from neural_brane.explore.view import View
 from neural_brane.graph import AttributedGraph
 from neural_brane.progress import Progress, Reporter
@@ -18,10 +18,13 @@ from neural_brane.progress import Progress, Reporter
 MOST_TSNE = 200_000  # nodes up to which t-SNE takes minutes, not hours
 
 
-def open_view(paths: list[Path], graph: AttributedGraph | None = None, *, title: str | None = None) -> View:
-    """A view of files of vectors of the same nodes, without a map so far."""
-    ids, runs = open_runs(paths)
-    return View(Nodes(ids, graph), runs, title=title or (graph.name if graph is not None else runs[0].name))
+def open_view(sources: Sequence[Source], graph: AttributedGraph | None = None) -> View:
+    """A view of vectors of the same nodes, without a map so far; a model brings its own graph where none is given."""
+    ids, runs = open_runs(sources)
+    models = [run.model for run in runs if run.model is not None]
+    if graph is None and models:
+        graph = models[0].graph_
+    return View(Nodes(ids, graph), runs, title=graph.name if graph is not None else runs[0].name)
 
 
 def lay_out(view: View, layout: str, *, seed: int = 0, progress: Reporter | None = None) -> None:

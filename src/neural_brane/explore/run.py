@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.explore.layout import fit_square
-from neural_brane.explore.lift import counts_by_group, outstanding
+from neural_brane.explore.layout import directions, fit_square
 from neural_brane.explore.nodes import Nodes
 from neural_brane.graph.ids import locate
+from neural_brane.groups.naming import name_clusters
+from neural_brane.groups.partition import choose_k, partition
+from neural_brane.methods.base import Embedder
+from neural_brane.models import load_model
 from neural_brane.search.exact import Exact
 
 BLOCK_ROWS = 65_536
-CLUSTERS = 12  # as many as there are colours that can be told apart
 SAMPLE = 20_000  # vectors from which clusters are found
+MODEL = ".brane"  # the suffix of a file of a model
+NAMING = 2  # attributes that name a cluster
+REASONS = 8  # attributes, neighbours and suggested links in a card
 
 
 class Run:
@@ -35,10 +43,20 @@ class Run:
         What scores pairs of them, if there is such a thing.
     path
         The file that they come from, beside which a map of them may be kept.
+    model
+        The fitted method that made them, which can say why, if it is known.
     """
 
-    def __init__(self, name: str, vectors: np.ndarray, *, layer: Layer | None = None, path: Path | None = None):
-        self.name, self.vectors, self.layer, self.path = name, vectors, layer, path
+    def __init__(
+        self,
+        name: str,
+        vectors: np.ndarray,
+        *,
+        layer: Layer | None = None,
+        path: Path | None = None,
+        model: Embedder | None = None,
+    ):
+        self.name, self.vectors, self.layer, self.path, self.model = name, vectors, layer, path, model
         self.points: dict[str, np.ndarray] = {}  # by layout
         self._search = Exact(vectors)
         self._lock = threading.Lock()  # the first search computes the vectors' lengths
@@ -80,67 +98,72 @@ class Run:
         return found
 
     def clusters(self, nodes: Nodes, *, seed: int = 0) -> tuple[list[str], np.ndarray]:
-        """Clusters of the directions of the vectors, by k-means on a sample: their names and the one of each node."""
-        from sklearn.cluster import KMeans
+        """Clusters of the directions of the vectors: their names, and the cluster of each node.
 
-        from neural_brane.blas import one_blas_thread
-
-        rng = np.random.default_rng(seed)
+        Their number and their middles come from a sample of the nodes; every node belongs to the nearest middle.
+        """
         total = len(self.vectors)
+        rng = np.random.default_rng(seed)
         rows = np.arange(total) if total <= SAMPLE else np.sort(rng.choice(total, SAMPLE, replace=False))
-        sample = _directions(self.vectors[rows])
-        count = min(CLUSTERS, len(np.unique(sample, axis=0)))
+        sample = directions(self.vectors[rows])
+        found = partition(sample, choose_k(sample, seed), seed)
+        middles = np.stack([sample[found == group].mean(axis=0) for group in range(int(found.max()) + 1)])
+        starts = range(0, total, BLOCK_ROWS)
         with one_blas_thread():
-            centres = KMeans(count, n_init=1, random_state=seed).fit(sample).cluster_centers_.astype(np.float32)
-            starts = range(0, total, BLOCK_ROWS)
-            codes = np.concatenate([_closest(self.vectors[at : at + BLOCK_ROWS], centres) for at in starts])
-        sizes = np.bincount(codes, minlength=count)
-        order = np.argsort(-sizes, kind="stable")
-        rank = np.empty(count, np.int64)
-        rank[order] = np.arange(count)
-        codes = rank[codes]
-        return _cluster_names(nodes, codes, count), codes
+            codes = np.concatenate([_closest(self.vectors[at : at + BLOCK_ROWS], middles) for at in starts])
+        attributes = nodes.attribute_names.to_numpy()
+        names = name_clusters(nodes.attributes, attributes, codes, len(middles), NAMING)
+        return [_title(at, [one.attribute for one in words]) for at, words in enumerate(names)], codes
 
     def reasons(self, nodes: Nodes, row: int) -> dict[str, Any]:
-        """Nothing: only a run of a model knows what shaped its vectors."""
-        return {}
+        """What shaped a node's vector and which links are likely; nothing where no model says so."""
+        return {} if self.model is None else reasons(self.model, nodes, row)
 
 
-def _directions(block: np.ndarray) -> np.ndarray:
-    lengths = np.linalg.norm(block, axis=1)[:, None]
-    return np.divide(block, lengths, out=np.zeros(block.shape, np.float32), where=lengths > 0)
+def _closest(block: np.ndarray, middles: np.ndarray) -> np.ndarray:
+    """The nearest middle of each row's direction."""
+    return np.argmax(directions(block) @ middles.T - np.square(middles).sum(axis=1) / 2, axis=1)
 
 
-def _closest(block: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """The nearest centre of each row's direction."""
-    return np.argmax(_directions(block) @ centres.T - np.square(centres).sum(axis=1) / 2, axis=1)
+def _title(at: int, words: list[str]) -> str:
+    return f"{at + 1}: {' · '.join(words)}" if words else f"cluster {at + 1}"
 
 
-def _cluster_names(nodes: Nodes, codes: np.ndarray, count: int) -> list[str]:
-    counts = counts_by_group(codes, count, nodes.attributes).toarray()
-    sizes = np.bincount(codes, minlength=count)
-    names = []
-    for at in range(count):
-        best = outstanding(counts[at], int(sizes[at]), nodes.attribute_counts, len(nodes), 2)
-        words = " · ".join(str(nodes.attribute_names[int(one)]) for one in best)
-        names.append(f"{at + 1}: {words}" if words else f"cluster {at + 1}")
-    return names
+def reasons(model: Embedder, nodes: Nodes, row: int) -> dict[str, Any]:
+    """What a model says of one node; a method that cannot say one of the two leaves it out."""
+    node = nodes.ids[row].item()
+    found: dict[str, Any] = {}
+    with suppress(ParameterError):
+        told = model.explain(node, top=REASONS)
+        found["attributes"] = [[str(name), float(share)] for name, share in told.attributes]
+        found["neighbours"] = [[nodes.brief(nodes.rows[other]), float(share)] for other, share in told.neighbours]
+    with suppress(ParameterError):
+        found["suggested"] = [
+            {**nodes.brief(nodes.rows[one.id]), "score": float(one.score), "why": str(one.reasons)}
+            for one in model.suggest(node, REASONS)
+        ]
+    return found
 
 
-def open_runs(paths: list[Path]) -> tuple[np.ndarray, list[Run]]:
-    """Open files of vectors of the same nodes: the ids of the first, and the runs in its order."""
-    ids: np.ndarray | None = None
-    runs = []
-    for path, name in zip(paths, _short_names(paths), strict=True):
-        found = open_vectors(path)
-        vectors = found.vectors
-        if ids is None:
-            ids = found.ids
-        elif not np.array_equal(ids, found.ids):
-            vectors = vectors[_matched(paths[0], path, ids, found.ids)]
-        runs.append(Run(name, vectors, layer=found.layer, path=path))
-    if ids is None:
+Source = Path | Embedder  # a file of vectors or of a model, or a model that was just fitted
+
+
+def open_runs(sources: Sequence[Source]) -> tuple[np.ndarray, list[Run]]:
+    """Open vectors of the same nodes: the ids of the first, and the runs in its order."""
+    if not sources:
         raise ParameterError("no file of vectors; give one, as in 'brane explore vectors.npz'")
+    runs: list[Run] = []
+    names = _short_names(sources)
+    for source, name in zip(sources, names, strict=True):
+        path = source if isinstance(source, Path) else None
+        model = source if isinstance(source, Embedder) else load_model(source) if source.suffix == MODEL else None
+        found = model.embedding_ if model is not None else open_vectors(source)  # type: ignore[arg-type]
+        if not runs:
+            ids = found.ids
+        vectors = found.vectors
+        if not np.array_equal(ids, found.ids):
+            vectors = vectors[_matched(str(sources[0]), str(source), ids, found.ids)]
+        runs.append(Run(name, vectors, layer=found.layer, path=path, model=model))
     return ids, runs
 
 
@@ -162,7 +185,7 @@ def open_vectors(path: Path) -> Embedding:
     return found
 
 
-def _matched(first: Path, path: Path, ids: np.ndarray, others: np.ndarray) -> np.ndarray:
+def _matched(first: str, path: str, ids: np.ndarray, others: np.ndarray) -> np.ndarray:
     """The rows of one file in the order of another; files of different nodes are refused."""
     rows = locate(others, ids)
     missing, extra = ids[rows < 0], len(others) - int((rows >= 0).sum())
@@ -175,7 +198,7 @@ def _matched(first: Path, path: Path, ids: np.ndarray, others: np.ndarray) -> np
     return rows
 
 
-def _short_names(paths: list[Path]) -> list[str]:
-    """The names of files without their folders; with them where two are alike."""
-    names = [path.stem for path in paths]
-    return names if len(set(names)) == len(names) else [str(path) for path in paths]
+def _short_names(sources: Sequence[Source]) -> list[str]:
+    """The names of files without their folders, with them where two are alike; those of methods."""
+    names = [one.stem if isinstance(one, Path) else one.title for one in sources]
+    return names if len(set(names)) == len(names) else [str(one) for one in sources]

@@ -26,7 +26,7 @@ POLICY = (
 )
 LEFT_OUT = (
     f"the vectors themselves; a node's nearest nodes beyond the first {NEAREST}; "
-    "how alike two nodes are that are not among each other's nearest"
+    "how alike two nodes are that are not among each other's nearest; what a model says of a node"
 )
 
 

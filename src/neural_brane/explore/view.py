@@ -19,6 +19,7 @@ MOST_NEIGHBOURS = 60  # in a card; all of them are drawn on the map
 MOST_ATTRIBUTES = 80  # in a card
 MOST_HOVERED = 500  # edges drawn for the node under the pointer
 MOST_LISTED = 15  # outstanding attributes and classes of a selection
+QUICK_CLUSTERS = 20_000  # nodes up to which clusters are found in a moment
 MOST_EDGES = 20_000  # drawn for a selection
 
 
@@ -50,11 +51,12 @@ class View:
         columns = []
         if self.nodes.labels is not None:
             columns.append({"name": "label", "title": "label"})
-        columns.append({"name": "cluster", "title": "cluster of similar vectors"})
         if self.nodes.graph is not None:
             columns.append({"name": "degree", "title": "number of neighbours"})
         columns.append({"name": "length", "title": "length of the vector"})
-        return columns
+        clusters = {"name": "cluster", "title": "cluster of similar vectors"}
+        at = bool(self.nodes.labels is not None) if len(self.nodes) <= QUICK_CLUSTERS else len(columns)
+        return [*columns[:at], clusters, *columns[at:]]  # the first is shown first, and must be there at once
 
     def points(self, run: int, layout: str) -> np.ndarray:
         """(2, nodes) float32: all x, then all y."""

@@ -45,7 +45,7 @@ class Embedded {
       rows: async (kind, name) => this.rowsOf(kind, name),
       hover: async (row) => ({ ...this.brief(row), degree: this.neighbours(row).length, neighbours: this.neighbours(row).slice(0, 500) }),
       card: async (row) => this.card(row),
-      reasons: async (row) => this.data.reasons?.[row] ?? {},
+      reasons: async () => ({}), // only a model can tell
       pair: async (one, other) => this.pair(one, other),
       summary: async (rows) => this.summary(rows),
       described: async (rows) => Array.from(rows, (row) => [this.ids[row], this.label(row)]),

@@ -135,7 +135,7 @@ export function showReasons(reasons, on) {
       el(
         "table",
         { class: "suggested" },
-        reasons.suggested.map((node) => el("tr", {}, el("td", {}, link(node, on)), el("td", {}, figure(node.score)))),
+        reasons.suggested.map((node) => el("tr", { title: node.why }, el("td", {}, link(node, on)), el("td", {}, figure(node.score)))),
       ),
     );
   }
