@@ -111,6 +111,15 @@ def test_too_much_is_not_read(server):
     connection.close()
 
 
+def test_a_mistake_of_ours_is_told_and_the_server_goes_on(server, monkeypatch, capfd):
+    monkeypatch.setattr(server.view, "card", lambda _: 1 / 0)
+    answer, content = ask(server, f"/{server.token}/api/card?row=0")
+    assert answer.status == 500
+    assert b"ZeroDivisionError" in content
+    assert "ZeroDivisionError" in capfd.readouterr().err
+    assert ask(server, f"/{server.token}/api/about")[0].status == 200
+
+
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE"])
 def test_other_methods_are_not_known(server, method):
     assert ask(server, f"/{server.token}/", method=method)[0].status == 501

@@ -98,12 +98,25 @@ def test_colours_by_label_degree_attribute_and_amount(small_view):
     about, values = small_view.column("attribute:beer")
     assert about["kind"] == "number"
     assert values[row_of(small_view, "joy")] == 2
-    assert small_view.column("cluster")[1].max() < 12
+    about, codes = small_view.column("cluster")
+    assert len(about["names"]) == codes.max() + 1
+    assert about["counts"] == np.bincount(codes).tolist()
     np.testing.assert_allclose(small_view.column("length")[1], np.linalg.norm(small_view.runs[0].vectors, axis=1))
     with pytest.raises(ParameterError, match="there is no colour 'nonsense'"):
         small_view.column("nonsense")
     with pytest.raises(EmbeddingError, match="no node has an attribute 'golf'"):
         small_view.column("attribute:golf")
+
+
+def test_clusters_are_the_library_s_and_named_by_attributes(small_graph, tmp_path):
+    ids = [f"{kind} {at}" for at in range(40) for kind in ("tea", "beer")]
+    vectors = np.array([[1, at / 99] if at % 2 else [-1, at / 99] for at in range(80)])
+    graph = small_graph.from_edges([], ids=ids, attributes={node: [node.split()[0]] for node in ids})
+    Embedding(vectors, ids).save(tmp_path / "two.npz")
+    about, codes = open_view([tmp_path / "two.npz"], graph).column("cluster")
+    theirs = Embedding(vectors, ids).clusters(graph=graph)
+    np.testing.assert_array_equal(codes, theirs.assignments)
+    assert about["names"] == [f"{at + 1}: {one.attributes[0].attribute}" for at, one in enumerate(theirs)]
 
 
 def test_rows_are_found_by_attribute_label_and_id(small_view):

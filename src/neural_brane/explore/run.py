@@ -111,7 +111,7 @@ class Run:
         starts = range(0, total, BLOCK_ROWS)
         with one_blas_thread():
             codes = np.concatenate([_closest(self.vectors[at : at + BLOCK_ROWS], middles) for at in starts])
-        attributes = nodes.attribute_names.to_numpy()
+        attributes = nodes.attribute_names.to_numpy().astype(str)
         names = name_clusters(nodes.attributes, attributes, codes, len(middles), NAMING)
         return [_title(at, [one.attribute for one in words]) for at, words in enumerate(names)], codes
 

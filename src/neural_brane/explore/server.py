@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import traceback
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -169,6 +170,10 @@ class Handler(BaseHTTPRequestHandler):
             return
         except (KeyError, ValueError):
             self._send(400, b"a part of the question is missing, or is not a number", "text/plain")
+            return
+        except Exception as mistake:  # one of ours: the page says so, and the terminal shows where
+            traceback.print_exc()
+            self._send(500, f"this is a mistake of ours: {mistake!r}".encode(), "text/plain; charset=utf-8")
             return
         if found is None:
             self._send(404, b"there is no such thing here", "text/plain")

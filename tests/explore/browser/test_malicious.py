@@ -62,7 +62,7 @@ def test_names_that_attack_are_shown_as_text(view, serve, open_page, tmp_path, k
     assert page.title() == f"{ATTACKS[0]} · brane explore"
     assert page.locator("aside script, aside img, aside svg, header script, header img, .map svg").count() == 0
     page.fill("#search-text", "common")
-    page.locator("#search-found h3:has-text('Attributes') + .found").click()
+    page.locator("#search-found h3:has-text('Attributes') + .found", has_text="common").click()
     page.wait_for_selector("#selected")
     assert sorted(opened.exported_ids()) == sorted(view.nodes.ids.tolist())
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

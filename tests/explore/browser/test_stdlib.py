@@ -147,7 +147,7 @@ def test_an_attribute_is_found_coloured_and_selected(opened, stdlib_view):
     page, view = opened.page, stdlib_view
     page.keyboard.press("/")
     page.keyboard.type("asyncio")
-    page.locator("#search-found h3:has-text('Attributes') + .found").click()
+    page.locator("#search-found h3:has-text('Attributes') + .found", has_text="asyncio").click()
     page.wait_for_selector("#selected")
     rows = view.rows_of("attribute", "asyncio")
     assert page.inner_text("#selected") == f"{len(rows)} nodes selected"
