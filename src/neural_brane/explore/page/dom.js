@@ -23,7 +23,7 @@ export const byId = (id) => document.getElementById(id);
 export function name(text, className = "name") {
   const shown = String(text).replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, "\u241b");
   const short = shown.length > 300 ? `${shown.slice(0, 300)}…` : shown;
-  return el("bdi", { class: className, title: shown.length > 40 ? shown.slice(0, 1000) : null }, short || "(empty)");
+  return el("bdi", { class: className, title: shown.length > 16 ? shown.slice(0, 1000) : null }, short || "(empty)");
 }
 
 export const count = (number) => number.toLocaleString("en");

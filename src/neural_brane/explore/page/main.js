@@ -84,12 +84,12 @@ async function colourBy(wanted, hidden = []) {
   state.hidden = new Set(hidden.filter((group) => group < found.names.length));
   column = found;
   colours = groupColours(column);
+  legend();
   for (const map of maps) await map.colour(column, colours);
   if (maps.length) await showFiltered();
   const choices = [...about.columns];
   if (!choices.some((choice) => choice.name === wanted)) choices.push({ name: wanted, title: wanted.replace(/^attribute:/, "") });
   fill(byId("colour"), choices.map((choice) => el("option", { value: choice.name, selected: choice.name === wanted }, choice.title.slice(0, 60))));
-  legend();
   remember();
 }
 

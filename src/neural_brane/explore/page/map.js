@@ -6,6 +6,7 @@ import { el, fill, name } from "./dom.js";
 
 const LEVELS = [2.2, 6]; // how far one must come near for the next finer names
 const MOST_NAMES = 40; // on the map at once
+const FROM_NEAR = 0.55; // the part of the map's height that is shown around a node that was searched for, at most
 const EDGE_GAP = 22; // pixels between two names
 
 export class NodeMap {
@@ -80,7 +81,7 @@ export class NodeMap {
       this.refresh();
       this.on.move(this);
     });
-    this.resizing = new ResizeObserver(() => requestAnimationFrame(() => this.refresh()));
+    this.resizing = new ResizeObserver(() => requestAnimationFrame(() => (this.showsWhole() ? this.reset() : this.refresh())));
     this.resizing.observe(this.frame);
   }
 
@@ -149,8 +150,8 @@ export class NodeMap {
 
   zoomTo(row) {
     const near = this.camera();
-    if (near[0] < 2.5) return this.plot.zoomToLocation([this.x[row], this.y[row]], 0.3, { transition: false });
-    return this.plot.zoomToLocation([this.x[row], this.y[row]], 1 / near[0], { transition: false });
+    const distance = Math.min(1 / near[0], FROM_NEAR);
+    return this.plot.zoomToLocation([this.x[row], this.y[row]], distance, { transition: false });
   }
 
   // How near, and where: what brings the same view back.
@@ -180,7 +181,14 @@ export class NodeMap {
   }
 
   reset() {
-    this.setCamera([this.whole, 0, 0]);
+    this.shown = this.whole;
+    this.setCamera([this.shown, 0, 0]);
+  }
+
+  // Whether nobody has moved the map since it was shown as a whole.
+  showsWhole() {
+    const [scale, x, y] = this.camera();
+    return Math.abs(scale - this.shown) + Math.abs(x) + Math.abs(y) < 1e-4;
   }
 
   // Pixels from numbers of the map: there is no rotation, so four nodes at its edges tell both scales.

@@ -9,6 +9,7 @@ export function openSearch(api, on, fail) {
   let asked = 0;
   let choices = [];
   let at = 0;
+  let chosenFor = null; // the text whose match was chosen
   let shownFor = null; // the text whose matches are listed
 
   const close = () => {
@@ -23,6 +24,7 @@ export function openSearch(api, on, fail) {
   };
   const choice = (text, aside, act) => {
     const run = () => {
+      chosenFor = field.value;
       close();
       act();
     };
@@ -57,6 +59,7 @@ export function openSearch(api, on, fail) {
   const look = async () => {
     const text = field.value;
     if (!text.trim()) return close();
+    if (text === chosenFor) return;
     const mine = ++asked;
     try {
       const found = await api.search(text);
@@ -68,12 +71,17 @@ export function openSearch(api, on, fail) {
 
   // Who types fast and presses Enter means what was typed, not what is still listed.
   const enter = async () => {
+    chosenFor = null;
     if (list.hidden || shownFor !== field.value) await look();
     if (!list.hidden && choices.length && shownFor === field.value) choices[at].run();
   };
 
   field.addEventListener("input", settle(look, 120));
-  field.addEventListener("focus", () => field.value.trim() && look());
+  field.addEventListener("input", () => (chosenFor = null));
+  field.addEventListener("focus", () => {
+    chosenFor = null;
+    if (field.value.trim()) look();
+  });
   field.addEventListener("keydown", (event) => {
     if (event.key === "Escape") {
       close();

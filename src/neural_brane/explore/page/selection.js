@@ -18,8 +18,13 @@ export const combine = (before, rows, how) =>
 // on: {attribute(name), label(name), clear(), keep(name), take(place), forget(place), describe()}
 export function showSelection(rows, summary, kept, on) {
   const section = byId("selection");
+  const before = byId("keep-name");
+  const [typed, typing] = [before?.value ?? "", before !== null && before === document.activeElement];
   section.hidden = !rows.length && !kept.length;
   fill(section, rows.length ? selected(rows, summary, on) : el("h2", {}, "Selections"), kept.length ? keptList(kept, on) : null);
+  const field = byId("keep-name");
+  if (field && typed && !kept.some((one) => one.name === typed.trim())) field.value = typed; // the summary came meanwhile
+  if (field && typing) field.focus();
 }
 
 function selected(rows, summary, on) {
