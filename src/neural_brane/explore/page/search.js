@@ -10,6 +10,7 @@ export function openSearch(api, on, fail) {
   let choices = [];
   let at = 0;
   let chosenFor = null; // the text whose match was chosen
+  let wanted = null; // the text whose best match is chosen as soon as it is found
   let shownFor = null; // the text whose matches are listed
 
   const close = () => {
@@ -54,6 +55,8 @@ export function openSearch(api, on, fail) {
     list.hidden = false;
     field.setAttribute("aria-expanded", "true");
     if (choices.length) mark(0);
+    if (wanted === text) choices[0]?.run();
+    wanted = null;
   };
 
   const look = async () => {
@@ -70,10 +73,11 @@ export function openSearch(api, on, fail) {
   };
 
   // Who types fast and presses Enter means what was typed, not what is still listed.
-  const enter = async () => {
+  const enter = () => {
     chosenFor = null;
-    if (list.hidden || shownFor !== field.value) await look();
-    if (!list.hidden && choices.length && shownFor === field.value) choices[at].run();
+    if (!list.hidden && shownFor === field.value) return choices[at]?.run();
+    wanted = field.value;
+    return look();
   };
 
   field.addEventListener("input", settle(look, 120));
