@@ -62,7 +62,6 @@ MAY_IMPORT = {
         "graph",
         "groups",
         "io",
-        "linalg",
         "methods",
         "models",
         "progress",

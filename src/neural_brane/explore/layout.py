@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,6 @@ from neural_brane.errors import BraneError, DependencyError, EmbeddingError
 from neural_brane.graph.ids import locate
 from neural_brane.io.atomic import atomic
 from neural_brane.io.npz import open_npz, write_npz
-from neural_brane.linalg import map_threads
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import Exact
 
@@ -46,9 +46,9 @@ def pca(vectors: np.ndarray, *, sample: int = AXES_ROWS) -> np.ndarray:
         np.sort(np.random.default_rng(0).choice(total, sample, replace=False)) if total > sample else np.arange(total)
     )
     sums, products = np.zeros(vectors.shape[1]), np.zeros((vectors.shape[1],) * 2)
-    with one_blas_thread():
+    with one_blas_thread(), ThreadPoolExecutor() as pool:  # every sum has one order: threads change no bit
         blocks = [rows[at : at + BLOCK_ROWS] for at in range(0, len(rows), BLOCK_ROWS)]
-        for added, gram in map_threads(partial(_moments, vectors), blocks, None):
+        for added, gram in pool.map(partial(_moments, vectors), blocks):
             sums += added
             products += gram
         count = max(len(rows), 1)
@@ -60,7 +60,7 @@ def pca(vectors: np.ndarray, *, sample: int = AXES_ROWS) -> np.ndarray:
         turn = axes.astype(np.float32)
         starts = range(0, total, BLOCK_ROWS)
         project = partial(_project, vectors, turn, shift)
-        for at, block in zip(starts, map_threads(project, starts, None), strict=True):
+        for at, block in zip(starts, pool.map(project, starts), strict=True):
             points[at : at + BLOCK_ROWS, : turn.shape[1]] = block
     return points
 

@@ -71,7 +71,7 @@ class Nodes:
     @cached_property
     def attribute_counts(self) -> np.ndarray:
         """(attributes,) the number of nodes that have each."""
-        return np.diff(self.by_attribute.indptr)
+        return np.bincount(self.attributes.indices, minlength=len(self.attribute_names))
 
     @cached_property
     def classes(self) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from neural_brane.explore.nodes import Nodes
 LEVELS = (8, 32, 128)  # regions of the whole map, of a part of it, and from near
 FEWEST = 12  # nodes in a region, on average
 SAMPLE = 20_000  # nodes from which the regions are found
+ITERATIONS = 20  # of k-means; regions need not be the best ones
 CLEAR = 0.6  # share of a region's nodes with one label, from which the label names it
 WORDS = 2  # attributes that name a region
 
@@ -38,14 +40,17 @@ def _level(points: np.ndarray, nodes: Nodes, count: int, seed: int) -> list[dict
 
 def partition(points: np.ndarray, count: int, seed: int) -> np.ndarray:
     """The region of every point, by k-means on a sample of them; the same seed, the same regions."""
-    from sklearn.cluster import KMeans
+    from scipy.cluster.vq import kmeans2
 
     rng = np.random.default_rng(seed)
     sample = points if len(points) <= SAMPLE else points[np.sort(rng.choice(len(points), SAMPLE, replace=False))]
-    distinct = len(np.unique(sample, axis=0))
-    with one_blas_thread():
-        found = KMeans(min(count, distinct), n_init=1, random_state=seed).fit(sample.astype(np.float64))
-    return np.asarray(cKDTree(found.cluster_centers_).query(points)[1])
+    different = np.unique(sample, axis=0).astype(np.float64)
+    if len(different) <= count:
+        return np.asarray(cKDTree(different).query(points)[1])
+    with one_blas_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a region that stays empty has no name, and is left out
+        middles = kmeans2(sample.astype(np.float64), count, iter=ITERATIONS, minit="++", rng=rng)[0]
+    return np.asarray(cKDTree(middles).query(points)[1])
 
 
 def _names(points: np.ndarray, nodes: Nodes, groups: np.ndarray, count: int) -> list[str]:

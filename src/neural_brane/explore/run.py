@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -17,11 +17,10 @@ from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.explore.layout import directions, fit_square
 from neural_brane.explore.nodes import Nodes
 from neural_brane.graph.ids import locate
-from neural_brane.groups.naming import name_clusters
-from neural_brane.groups.partition import choose_k, partition
-from neural_brane.methods.base import Embedder
-from neural_brane.models import load_model
 from neural_brane.search.exact import Exact
+
+if TYPE_CHECKING:
+    from neural_brane.methods.base import Embedder
 
 BLOCK_ROWS = 65_536
 SAMPLE = 20_000  # vectors from which clusters are found
@@ -102,6 +101,9 @@ class Run:
 
         Their number and their middles come from a sample of the nodes; every node belongs to the nearest middle.
         """
+        from neural_brane.groups.naming import name_clusters
+        from neural_brane.groups.partition import choose_k, partition
+
         total = len(self.vectors)
         rng = np.random.default_rng(seed)
         rows = np.arange(total) if total <= SAMPLE else np.sort(rng.choice(total, SAMPLE, replace=False))
@@ -145,7 +147,7 @@ def reasons(model: Embedder, nodes: Nodes, row: int) -> dict[str, Any]:
     return found
 
 
-Source = Path | Embedder  # a file of vectors or of a model, or a model that was just fitted
+Source: TypeAlias = "Path | Embedder"  # a file of vectors or of a model, or a model that was just fitted
 
 
 def open_runs(sources: Sequence[Source]) -> tuple[np.ndarray, list[Run]]:
@@ -156,8 +158,8 @@ def open_runs(sources: Sequence[Source]) -> tuple[np.ndarray, list[Run]]:
     names = _short_names(sources)
     for source, name in zip(sources, names, strict=True):
         path = source if isinstance(source, Path) else None
-        model = source if isinstance(source, Embedder) else load_model(source) if source.suffix == MODEL else None
-        found = model.embedding_ if model is not None else open_vectors(source)  # type: ignore[arg-type]
+        model = source if not isinstance(source, Path) else open_model(source) if source.suffix == MODEL else None
+        found = model.embedding_ if model is not None else open_vectors(Path(str(path)))
         if not runs:
             ids = found.ids
         vectors = found.vectors
@@ -165,6 +167,13 @@ def open_runs(sources: Sequence[Source]) -> tuple[np.ndarray, list[Run]]:
             vectors = vectors[_matched(str(sources[0]), str(source), ids, found.ids)]
         runs.append(Run(name, vectors, layer=found.layer, path=path, model=model))
     return ids, runs
+
+
+def open_model(path: Path) -> Embedder:
+    """The fitted method of a file; methods are loaded only where there is one, because they take time and memory."""
+    from neural_brane.models import load_model
+
+    return load_model(path)
 
 
 def open_vectors(path: Path) -> Embedding:
