@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -25,7 +26,7 @@ from neural_brane.io.npz import open_npz, write_npz
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import Exact
 
-BLOCK_ROWS = 16_384
+BLOCK_ROWS = 4096  # looked at together; a few MB, of which the threads keep some
 AXES_ROWS = 262_144  # the axes are found from at most so many vectors, drawn at random with a fixed seed
 PERPLEXITY, NEIGHBOURS = 10, 30  # kept the most true neighbours of those tried
 EARLY, LATE = 250, 500  # iterations of t-SNE, with and without exaggeration
@@ -46,7 +47,10 @@ def pca(vectors: np.ndarray, *, sample: int = AXES_ROWS) -> np.ndarray:
         np.sort(np.random.default_rng(0).choice(total, sample, replace=False)) if total > sample else np.arange(total)
     )
     sums, products = np.zeros(vectors.shape[1]), np.zeros((vectors.shape[1],) * 2)
-    with one_blas_thread(), ThreadPoolExecutor() as pool:  # every sum has one order: threads change no bit
+    with (
+        one_blas_thread(),
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+    ):  # every sum has one order: threads change no bit
         blocks = [rows[at : at + BLOCK_ROWS] for at in range(0, len(rows), BLOCK_ROWS)]
         for added, gram in pool.map(partial(_moments, vectors), blocks):
             sums += added
