@@ -83,7 +83,8 @@ class Server(ThreadingHTTPServer):
         if name in self.files:
             return self.files[name], TYPES[name.rpartition(".")[2]]
         if name == "api/about":
-            return _json(view.about() | {"making": self.making()})
+            making = self.making()  # asked first: a map that is said to be ready is then also listed
+            return _json(view.about() | {"making": making})
         if name == "api/points":
             return view.points(int(query["run"]), query["layout"]).astype("<f4").tobytes(), BINARY
         if name == "api/regions":
