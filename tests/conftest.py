@@ -96,9 +96,9 @@ def real_data() -> Path:
     return Path(folder)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A headless Chromium; skips the test where there is none."""
+    """A headless Chromium for the tests of a file; skips them where there is none."""
     playwright = pytest.importorskip("playwright.sync_api", reason="install playwright to open pages in a browser")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -100,11 +100,13 @@ class Opened:
 
 
 @pytest.fixture
-def open_page(browser: Any) -> Callable[..., Opened]:
-    """A function that opens an address and waits until its map is drawn."""
+def open_page(browser: Any) -> Iterator[Callable[..., Opened]]:
+    """A function that opens an address and waits until its map is drawn; pages are closed after the test."""
+    pages = []
 
     def start(address: str, width: int = 1280, height: int = 800, **options: Any) -> Opened:
         page = browser.new_page(viewport={"width": width, "height": height}, **options)
+        pages.append(page)
         opened = Opened(page, address.partition("#")[0])
 
         def heard(message: Any) -> None:
@@ -118,7 +120,9 @@ def open_page(browser: Any) -> Callable[..., Opened]:
         opened.wait()
         return opened
 
-    return start
+    yield start
+    for page in pages:
+        page.close()
 
 
 @pytest.fixture(scope="session")

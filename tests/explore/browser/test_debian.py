@@ -56,10 +56,3 @@ def test_search_card_lasso_colour_and_export(opened, debian_view):
     assert sum(int(one.replace(",", "")) for one in page.locator(".legend .number").all_inner_texts()) == 13128
     page.locator(".legend li button.plain").first.click()
     page.wait_for_selector("#shown")
-
-
-def test_the_file_says_what_it_leaves_out(debian_view, open_page, tmp_path, browser):
-    path = tmp_path / "map.html"
-    write_static(debian_view, path)
-    opened = open_page(path.as_uri())
-    assert "beyond the first 10" in opened.page.inner_text("#left-out")

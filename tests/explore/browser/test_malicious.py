@@ -59,6 +59,8 @@ def test_names_that_attack_are_shown_as_text(view, serve, open_page, tmp_path, k
         expected = text if len(text) <= 300 else f"{text[:300]}…"
         page.wait_for_function("text => document.getElementById('node-id')?.textContent === text", arg=expected)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), attack
+    assert page.locator("#left-out").is_visible() == (kind == "file")
+    assert kind == "server" or "beyond the first 10" in page.inner_text("#left-out")
     assert page.title() == f"{ATTACKS[0]} · brane explore"
     assert page.locator("aside script, aside img, aside svg, header script, header img, .map svg").count() == 0
     page.fill("#search-text", "common")
