@@ -91,6 +91,14 @@ def test_a_model_brings_its_graph_and_its_reasons(files, monkeypatch, small_grap
     assert [one["id"] for one, _ in told["neighbours"]] == [node for node, _ in explained.neighbours]
     assert [one["id"] for one in told["suggested"]] == [one.id for one in view.runs[0].model.suggest("cat", 8)]
     assert shown(monkeypatch, files / "v.npz").reasons(0) == {}
+    assert shown(monkeypatch, files / "v.npz", "--model", files / "m.brane").reasons(row) == told
+
+
+def test_a_model_of_other_nodes_is_refused(files):
+    Embedding(np.ones((2, 2)), ["ann", "zoe"]).save(files / "strange.npz")
+    result = run(files / "strange.npz", "--model", files / "m.brane", "--no-open")
+    assert result.exit_code == 2
+    assert "knows nothing of 1 of the 2 nodes, such as 'zoe'" in result.stderr
 
 
 @pytest.mark.slow

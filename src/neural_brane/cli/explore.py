@@ -44,6 +44,9 @@ def explore(
     label_column: Annotated[
         str | None, Option("--label", help="Column of labels in the table of nodes.", rich_help_panel=READING)
     ] = None,
+    model: Annotated[
+        Path | None, Option(help="The model that made the first vectors: tells what shaped them, and likely links.")
+    ] = None,
     layout: Annotated[
         str | None,
         Option(
@@ -81,7 +84,7 @@ def explore(
         raise ParameterError(f"--{next(iter(given))} goes with a graph; give --graph FILE too")
     if html is not None:
         check_html(html, [*vectors, graph or ""])
-    view = open_view([find_source(one) for one in vectors], read_source(graph, given))
+    view = open_view([find_source(one) for one in vectors], read_source(graph, given), model=model)
     if html is not None:
         write_page(view, html, layout, seed)
     else:

@@ -7,20 +7,31 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from neural_brane.errors import ParameterError
+from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.explore.layout import KeptLayout, pca, read_layout, require_tsne, tsne
 from neural_brane.explore.nodes import Nodes
-from neural_brane.explore.run import Run, Source, open_runs
+from neural_brane.explore.run import Run, Source, open_model, open_runs
 from neural_brane.explore.view import View
 from neural_brane.graph import AttributedGraph
+from neural_brane.graph.ids import locate
 from neural_brane.progress import Progress, Reporter
 
 MOST_TSNE = 200_000  # nodes up to which t-SNE takes minutes, not hours
 
 
-def open_view(sources: Sequence[Source], graph: AttributedGraph | None = None) -> View:
-    """A view of vectors of the same nodes, without a map so far; a model brings its own graph where none is given."""
+def open_view(sources: Sequence[Source], graph: AttributedGraph | None = None, *, model: Path | None = None) -> View:
+    """A view of vectors of the same nodes, without a map so far; a model brings its own graph where none is given.
+
+    model: the file of a model that made the first of the vectors, which can then say what shaped them.
+    """
     ids, runs = open_runs(sources)
+    if model is not None:
+        runs[0].model = open_model(model)
+        if (missing := ids[locate(runs[0].model.embedding_.ids, ids) < 0]).size:
+            raise EmbeddingError(
+                f"{model}: knows nothing of {missing.size:,} of the {len(ids):,} nodes, such as {missing[0].item()!r}; "
+                "give the model that made the vectors"
+            )
     models = [run.model for run in runs if run.model is not None]
     if graph is None and models:
         graph = models[0].graph_
