@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -10,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from neural_brane import Attributes, NeuralBrane, NodeEmbedder, link_scorer, load, scikit_learn
+from neural_brane import METHODS, Attributes, NeuralBrane, NodeEmbedder, link_scorer, load, scikit_learn
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.evaluate import hold_out_edges
 
@@ -56,7 +57,11 @@ def test_ids_come_in_any_form(graph, ids):
     ("ids", "message"),
     [
         (["json", "nonsense"], "X names 'nonsense', which is no node"),
-        ([["json", "re"]], r"X has shape \(1, 2\); give ids"),
+        ([["json", "re"]], r"X has shape \(1, 2\), 1 sample of 2 features; give ids"),
+        ([[["json"]]], r"X has shape \(1, 1, 1\); give ids"),
+        (np.empty((3, 0)), r"X has 0 feature\(s\)"),
+        (np.array([1j]), "Complex data not supported: give ids"),
+        (sparse.eye_array(3), "X is a sparse matrix"),
         ([1.5], "X, ids of nodes,"),
     ],
 )
@@ -138,6 +143,11 @@ def test_links_choose_parameters(graph):
     )
     search.fit(*held_out.labelled_pairs())
     assert search.best_params_ == {"method__dim": 64}
+
+
+@pytest.mark.slow
+def test_links_are_scored_by_the_methods_own_score(graph):
+    held_out = hold_out_edges(graph, share=0.2)
     model = NodeEmbedder(held_out.graph, NeuralBrane(dim=16, epochs=2, seed=0)).fit()
     assert link_scorer()(model, *held_out.labelled_pairs()) > 0.6
 
@@ -152,15 +162,21 @@ def test_links_that_were_learned_are_refused(graph):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # the checks' small matrices leave columns of zeros
-@pytest.mark.parametrize("method", [Attributes(dim=2, seed=0), None], ids=["Attributes", "NodeEmbedder"])
-def test_scikit_learns_checks_pass_but_for_those_listed(graph, method):
-    exceptions = scikit_learn.METHOD_EXCEPTIONS if method else scikit_learn.NODE_EMBEDDER_EXCEPTIONS
-    estimator = method or NodeEmbedder(graph, Attributes(dim=2, seed=0))
+@pytest.mark.parametrize("title", [*scikit_learn.METHOD_EXCEPTIONS, "NodeEmbedder"])
+def test_scikit_learns_checks_pass_but_for_those_listed(graph, title):
+    exceptions = scikit_learn.METHOD_EXCEPTIONS.get(title, scikit_learn.NODE_EMBEDDER_EXCEPTIONS)
+    nodes = title == "NodeEmbedder"
+    estimator = NodeEmbedder(graph, Attributes(dim=2, seed=0)) if nodes else METHODS[title](dim=2, seed=0)
     results = check_estimator(estimator, expected_failed_checks=exceptions, on_skip=None, on_fail=None)
     failed = {one["check_name"]: one["exception"] for one in results if one["status"] == "failed"}
     assert not failed
     needed = {one["check_name"] for one in results if one["status"] == "xfail"}
     assert needed == set(exceptions), "an exception that is not needed"
+
+
+def test_every_method_that_takes_features_is_checked():
+    taking = [title for title, one in METHODS.items() if not one.needs_links and "attributes" in one.uses]
+    assert sorted(scikit_learn.METHOD_EXCEPTIONS) == sorted(taking)
 
 
 @pytest.mark.filterwarnings("ignore:.*their vectors tell nothing:UserWarning")  # of modules without a docstring
