@@ -18,8 +18,16 @@ from neural_brane.memory import available, require_memory, show_size
 ROOM = 500 << 20  # bytes: enough for the libraries that are still to be loaded
 
 
+@pytest.fixture(autouse=True, scope="module")
+def loaded(tmp_path_factory):
+    """Read a small graph first: libraries and the stacks of their threads take address space of their own."""
+    path = tmp_path_factory.mktemp("small") / "graph.txt"
+    path.write_text("a b\nb c\n")
+    read_graph(path)
+
+
 @pytest.fixture(autouse=True)
-def limited():
+def limited(loaded):
     """Hold this process to what it has now and a little more, so that a claim that is believed fails the test."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")

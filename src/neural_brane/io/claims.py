@@ -79,6 +79,8 @@ def npz_headers(path: Path, error: type[BraneError]) -> dict[str, Header]:
                 if found is not None:
                     headers[member.filename.removesuffix(".npy")] = found
                 total += member.file_size
+    except BraneError:
+        raise
     except DAMAGE:
         return {}
     mend = "use a machine with more memory; a file that small for so much is suspect"

@@ -150,6 +150,8 @@ class Npz:
         try:
             record = json.loads(self[CHECKSUMS].item())
             version, digests = record["format"], record["sha256"]
+        except BraneError:
+            raise
         except DAMAGE:
             self._refuse("its checksums cannot be read")
         if version != FORMAT:
@@ -174,7 +176,7 @@ def open_npz(path: str | Path, error: type[BraneError], expected: str) -> Iterat
     try:
         check_npz(path, error)
         archive = zipfile.ZipFile(path)
-    except FileNotFoundError:
+    except (BraneError, FileNotFoundError):
         raise
     except OSError as failure:
         raise error(f"{path}: cannot be read ({failure.strerror}); make it a readable file") from None

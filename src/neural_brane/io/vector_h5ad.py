@@ -128,6 +128,8 @@ def read_h5ad(path: Path) -> VectorTable:
             if not checked and "checksum" in file.attrs:
                 raise _unreadable(path, "its checksum is gone")
             return _read(path, file)
+    except EmbeddingError:
+        raise
     except DAMAGE as error:
         raise _unreadable(path, str(error).partition("\n")[0]) from None
 

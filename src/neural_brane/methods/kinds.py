@@ -56,9 +56,6 @@ class Seed(Whole):
     def plain(self, value: Any) -> Any:
         return value if type(value).__name__ == "RandomState" else Whole.plain(self, value)
 
-    def __str__(self) -> str:
-        return f"{Whole.__str__(self)}, or a RandomState of NumPy"
-
 
 @dataclass(frozen=True, slots=True)
 class Number(Kind):

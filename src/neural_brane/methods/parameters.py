@@ -58,7 +58,8 @@ class Parameter:
     def example(self) -> str:
         """A text that can be parsed: the default where there is one."""
         if self.default is None:
-            return {Number: "0.1", Whole: "1", Flag: "true"}.get(type(self.kind), "none")
+            examples = ((Number, "0.1"), (Whole, "1"), (Flag, "true"))
+            return next((text for kind, text in examples if isinstance(self.kind, kind)), "none")
         return ",".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default).lower()
 
 
