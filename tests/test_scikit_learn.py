@@ -183,6 +183,6 @@ def test_every_method_that_takes_features_is_checked():
 @pytest.mark.filterwarnings("ignore:.*their vectors tell nothing:UserWarning")  # of modules without a docstring
 def test_features_go_through_a_pipeline(graph):
     labelled = graph.labels != ""
-    pipe = make_pipeline(Attributes(dim=16, seed=0), LogisticRegression(max_iter=500, tol=0.1))
+    pipe = make_pipeline(Attributes(dim=32, seed=0), LogisticRegression(max_iter=500, tol=0.01))
     scores = cross_val_score(pipe, graph.attributes[labelled], graph.labels[labelled], cv=3, error_score="raise")
     assert scores.mean() > 0.5
