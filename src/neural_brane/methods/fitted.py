@@ -58,6 +58,14 @@ class Fitted:
         return int(self.graph.attributes.shape[1])
 
     @property
+    def feature_names_in(self) -> np.ndarray:
+        """The names of the attributes learned from, where these have names and are not numbered."""
+        names = self.graph.attribute_names
+        if names.dtype.kind != "U" or len(names) == 0:
+            raise AttributeError(f"the attributes of graph '{self.graph.name}' have no names")
+        return names.astype(object)
+
+    @property
     def seed(self) -> int | None:
         """The seed that was given or drawn."""
         return self.method.seed
