@@ -30,7 +30,7 @@ def weigh_links(embedding: Embedding, graph: AttributedGraph, similarity: str) -
 
     The other candidates are the nodes that are not linked to the first. The method's own score or the similarity of the
     vectors is taken, whichever finds more. Common neighbours weigh as the odds of finding a link by them, divided by
-    the odds of that one. They do not know the link itself; vectors were learned from it, so they weigh rather more.
+    the odds of that one. They do not know the link itself; vectors were learned from it, and so weigh rather too much.
     """
     scores = ["similarity"] if embedding.layer is None else ["score", "similarity"]
     links = _some_links(graph.adjacency)
