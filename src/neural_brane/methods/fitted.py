@@ -12,6 +12,7 @@ from neural_brane.embedding import Embedding, Layer
 from neural_brane.graph import AttributedGraph
 from neural_brane.methods.notices import tell_zero_vectors
 from neural_brane.reasons import Reasons
+from neural_brane.reasons.likelihood import LinkWeights, weigh_links
 
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
@@ -41,6 +42,11 @@ class Fitted:
     def reasons(self) -> Reasons | None:
         """What the vectors are made of, prepared once; None where the method cannot say."""
         return self.method._reasons(self)
+
+    @cached_property
+    def link_weights(self) -> LinkWeights:
+        """What ranks links in this graph, found once."""
+        return weigh_links(self.embedding, self.graph, self.method.similarity)
 
     @cached_property
     def data(self) -> dict[str, Any]:
