@@ -52,7 +52,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"*": []}  # only the reference, under api/, has pages enough for one
+html_sidebars = {"*": [], "gallery/*": []}  # only the reference, under api/, has pages enough for one
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "navigation_with_keys": False,

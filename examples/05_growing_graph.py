@@ -49,7 +49,7 @@ boxes = axes.boxplot(cosines, patch_artist=True, showfliers=False, widths=0.5, m
 for box in boxes["boxes"]:
     box.set(facecolor=COLOURS[5], linewidth=0)
 axes.set_xticks(range(1, len(stages)), [f"{len(graph)}" for graph in stages[1:]])
-axes.set(xlabel="nodes after the update", ylabel="cosine with the vector before", ylim=(None, 1.005))
+axes.set(xlabel="nodes after the update", ylabel="cosine with the vector before", ylim=(None, 1))
 axes.set_title("Vectors of the nodes that were there")
 axes.spines[["top", "right"]].set_visible(False)
 plt.show()

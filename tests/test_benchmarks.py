@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from neural_brane import PropagatedAttributes, load
+from neural_brane import PropagatedAttributes, load, synthetic
 from neural_brane.trainings.pool import Ended
 from neural_brane.trainings.training import Training
 from neural_brane.tune.tuned import Tuned
@@ -192,3 +192,12 @@ def test_a_row_of_updates_replaces_that_of_the_same_graph(script, tmp_path):
     update.keep(row, path)
     update.keep(row | {"graph": "acm"}, path)
     assert [one["runs"] for one in update.keep(row | {"runs": [2]}, path)] == [[1], [2]]
+
+
+@pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning")
+def test_a_run_of_updates_measures_every_column_and_earlier_runs_have_dashes(script):
+    update = script("update")
+    run = update.run("propagated-attributes", synthetic(400, classes=2, seed=1), 0.05, seed=0)
+    assert tuple(run) == update.COLUMNS
+    assert run["cosine"] > 0.95
+    assert update.means([{"fresh s": 2.0}, {"fresh s": 4.0}]) == ["3.000"] + ["—"] * (len(update.COLUMNS) - 1)

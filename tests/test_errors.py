@@ -23,6 +23,7 @@ def test_every_error_is_drawn_in_the_tree_and_caught_by_the_base(name):
     ("error", "builtin"),
     [
         ("GraphError", ValueError),
+        ("KindError", TypeError),
         ("DatasetError", ValueError),
         ("EmbeddingError", ValueError),
         ("ParameterError", ValueError),

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -10,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from neural_brane import Attributes, NeuralBrane, NodeEmbedder, link_scorer, load, scikit_learn
+from neural_brane import METHODS, Attributes, NeuralBrane, NodeEmbedder, link_scorer, load, scikit_learn
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.evaluate import hold_out_edges
 
@@ -56,7 +57,11 @@ def test_ids_come_in_any_form(graph, ids):
     ("ids", "message"),
     [
         (["json", "nonsense"], "X names 'nonsense', which is no node"),
-        ([["json", "re"]], r"X has shape \(1, 2\); give ids"),
+        ([["json", "re"]], r"X has shape \(1, 2\), 1 sample of 2 features; give ids"),
+        ([[["json"]]], r"X has shape \(1, 1, 1\); give ids"),
+        (np.empty((3, 0)), r"X has 0 feature\(s\)"),
+        (np.array([1j]), "Complex data not supported: give ids"),
+        (sparse.eye_array(3), "X is a sparse matrix"),
         ([1.5], "X, ids of nodes,"),
     ],
 )
@@ -89,7 +94,7 @@ def test_copies_share_the_graph_and_own_their_method(graph):
 
 def test_folds_with_the_same_parameters_train_once(graph, trainings):
     labelled = graph.labels != ""
-    pipe = make_pipeline(NodeEmbedder(graph, Attributes(dim=6, seed=0)), LogisticRegression(max_iter=500))
+    pipe = make_pipeline(NodeEmbedder(graph, Attributes(dim=6, seed=0)), LogisticRegression(max_iter=500, tol=0.1))
     cross_val_score(pipe, graph.ids[labelled], graph.labels[labelled], cv=3)
     assert trainings == [6]
     cross_val_score(pipe.set_params(nodeembedder__method__seed=1), graph.ids[labelled], graph.labels[labelled], cv=3)
@@ -111,18 +116,19 @@ def test_few_trainings_are_kept(graph):
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_search_over_dim_gives_the_same_whatever_the_jobs(graph, jobs):
     labelled = graph.labels != ""
-    pipe = make_pipeline(NodeEmbedder(graph, Attributes(seed=0)), LogisticRegression(max_iter=1000))
-    search = GridSearchCV(pipe, {"nodeembedder__method__dim": [2, 32]}, cv=3, n_jobs=jobs, error_score="raise")
+    classifier = LogisticRegression(max_iter=500, tol=0.01)
+    pipe = make_pipeline(NodeEmbedder(graph, Attributes(seed=0)), classifier)
+    search = GridSearchCV(pipe, {"nodeembedder__method__dim": [1, 8]}, cv=2, n_jobs=jobs, error_score="raise")
     search.fit(graph.ids[labelled], graph.labels[labelled])
-    assert search.best_params_ == {"nodeembedder__method__dim": 32}
+    assert search.best_params_ == {"nodeembedder__method__dim": 8}
     scores = [
         cross_val_score(
-            LogisticRegression(max_iter=1000),
+            classifier,
             Attributes(dim=dim, seed=0).fit_transform(graph).vectors[labelled],
             graph.labels[labelled],
-            cv=3,
+            cv=2,
         ).mean()
-        for dim in (2, 32)
+        for dim in (1, 8)
     ]
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], scores)
 
@@ -138,6 +144,11 @@ def test_links_choose_parameters(graph):
     )
     search.fit(*held_out.labelled_pairs())
     assert search.best_params_ == {"method__dim": 64}
+
+
+@pytest.mark.slow
+def test_links_are_scored_by_the_methods_own_score(graph):
+    held_out = hold_out_edges(graph, share=0.2)
     model = NodeEmbedder(held_out.graph, NeuralBrane(dim=16, epochs=2, seed=0)).fit()
     assert link_scorer()(model, *held_out.labelled_pairs()) > 0.6
 
@@ -152,10 +163,11 @@ def test_links_that_were_learned_are_refused(graph):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # the checks' small matrices leave columns of zeros
-@pytest.mark.parametrize("method", [Attributes(dim=2, seed=0), None], ids=["Attributes", "NodeEmbedder"])
-def test_scikit_learns_checks_pass_but_for_those_listed(graph, method):
-    exceptions = scikit_learn.METHOD_EXCEPTIONS if method else scikit_learn.NODE_EMBEDDER_EXCEPTIONS
-    estimator = method or NodeEmbedder(graph, Attributes(dim=2, seed=0))
+@pytest.mark.parametrize("title", [*scikit_learn.METHOD_EXCEPTIONS, "NodeEmbedder"])
+def test_scikit_learns_checks_pass_but_for_those_listed(graph, title):
+    exceptions = scikit_learn.METHOD_EXCEPTIONS.get(title, scikit_learn.NODE_EMBEDDER_EXCEPTIONS)
+    nodes = title == "NodeEmbedder"
+    estimator = NodeEmbedder(graph, Attributes(dim=2, seed=0)) if nodes else METHODS[title](dim=2, seed=0)
     results = check_estimator(estimator, expected_failed_checks=exceptions, on_skip=None, on_fail=None)
     failed = {one["check_name"]: one["exception"] for one in results if one["status"] == "failed"}
     assert not failed
@@ -163,9 +175,14 @@ def test_scikit_learns_checks_pass_but_for_those_listed(graph, method):
     assert needed == set(exceptions), "an exception that is not needed"
 
 
+def test_every_method_that_takes_features_is_checked():
+    taking = [title for title, one in METHODS.items() if not one.needs_links and "attributes" in one.uses]
+    assert sorted(scikit_learn.METHOD_EXCEPTIONS) == sorted(taking)
+
+
 @pytest.mark.filterwarnings("ignore:.*their vectors tell nothing:UserWarning")  # of modules without a docstring
 def test_features_go_through_a_pipeline(graph):
     labelled = graph.labels != ""
-    pipe = make_pipeline(Attributes(dim=32, seed=0), LogisticRegression(max_iter=500))
+    pipe = make_pipeline(Attributes(dim=32, seed=0), LogisticRegression(max_iter=500, tol=0.01))
     scores = cross_val_score(pipe, graph.attributes[labelled], graph.labels[labelled], cv=3, error_score="raise")
     assert scores.mean() > 0.5

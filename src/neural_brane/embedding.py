@@ -16,6 +16,7 @@ from neural_brane.groups import Clusters, find_clusters
 from neural_brane.io.mapped import map_vectors
 from neural_brane.io.vectors import VectorFile, read_vectors
 from neural_brane.layer import Layer, find_pairs, inner_products
+from neural_brane.progress import Reporter
 from neural_brane.search import frames, shown
 from neural_brane.search.exact import compare, mean_vector, nearest_rows
 from neural_brane.search.questions import as_answers, check_count, find_rows, understand, unknown
@@ -172,7 +173,8 @@ class Embedding:
         """An index that finds nearly all of the nearest nodes without looking at every vector; needs faiss.
 
         `recall` (0.98) is the share of the ten nearest to be found, `seed` (0) is of its k-means, `threads` the
-        cores to use (all), `lists` how many lists vectors are put in (about twice the root of their number).
+        cores to use (all), `lists` how many lists vectors are put in (about twice the root of their number), `progress`
+        a function that is told how far it is.
         """
         from neural_brane.search.index import build_index
 
@@ -223,14 +225,21 @@ class Embedding:
             )
         return self.layer.score(self.vectors, find_pairs(self.ids, pairs))
 
-    def clusters(self, k: int | None = None, *, graph: AttributedGraph | None = None, seed: int = 0) -> Clusters:
+    def clusters(
+        self,
+        k: int | None = None,
+        *,
+        graph: AttributedGraph | None = None,
+        seed: int = 0,
+        progress: Reporter | None = None,
+    ) -> Clusters:
         """Groups of nodes whose vectors point the same way, named by the attributes that a `graph` has for them.
 
         >>> e = Embedding([[1, 0], [2, 0], [0, 1], [0, 3]], ["a", "b", "c", "d"])
         >>> e.clusters(2).assignments.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
         True
         """
-        return find_clusters(self.vectors, self.ids, k, graph=graph, seed=seed)
+        return find_clusters(self.vectors, self.ids, k, graph=graph, seed=seed, progress=progress)
 
     def save(self, path: str | Path) -> None:
         """Write to `path`, in the format that its suffix says; .npz keeps everything.

@@ -4,6 +4,7 @@ Every message says what was given, what was expected and how to mend it::
 
     BraneError
     ├── GraphError           a graph, its attributes or its labels cannot be used (also a ValueError)
+    │   └── KindError        something stands where a number belongs that can be none (also a TypeError)
     ├── DatasetError         a named dataset is unknown, absent or damaged (also a ValueError)
     ├── EmbeddingError       vectors, or their match with labels, cannot be used (also a ValueError)
     ├── ParameterError       a parameter has a value that makes no sense (also a ValueError)
@@ -62,6 +63,10 @@ class BraneError(Exception):
 
 class GraphError(BraneError, ValueError):
     """A graph, its attributes or its labels cannot be used as given."""
+
+
+class KindError(GraphError, TypeError):
+    """Something stands where a number belongs that can be none, such as a dict."""
 
 
 class DatasetError(BraneError, ValueError):

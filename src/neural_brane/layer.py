@@ -10,6 +10,7 @@ import numpy as np
 from neural_brane.blas import one_blas_thread
 from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import locate
+from neural_brane.graph.unknown import about_unknown
 
 BLOCK_PAIRS = 65_536  # scored at a time
 
@@ -46,6 +47,5 @@ def find_pairs(ids: np.ndarray, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -
         raise EmbeddingError(f"pairs of ids are needed, as in [(u, v), …], not an array of shape {asked.shape}")
     rows = locate(ids, asked.ravel())
     if (rows < 0).any():
-        unknown = asked.ravel()[rows < 0][0].item()
-        raise EmbeddingError(f"no node {unknown!r} here; give ids of nodes that have a vector")
+        raise EmbeddingError(about_unknown(ids, asked.ravel()[rows < 0][0].item()))
     return rows.reshape(-1, 2)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.metrics import roc_auc_score
 
@@ -21,13 +22,19 @@ from neural_brane.methods.base import Embedder
 
 __all__ = ["NodeEmbedder", "link_scorer"]
 KEPT = 8  # trainings whose vectors a process keeps
-# The checks of scikit-learn's `check_estimator` whose assumptions do not hold for methods given features, and why.
+# The checks of scikit-learn's `check_estimator` whose assumptions do not hold, and why: by method, given features.
+_LISTS = {
+    "check_transformer_data_not_an_array": "a list could be one of edges, so features are a matrix or a DataFrame"
+}
 METHOD_EXCEPTIONS = {
-    "check_dtype_object": "what is no number is refused by a ValueError, where it looks for a TypeError",
-    "check_estimators_nan_inf": "NaN is refused with its row and column, and the error spells it nan",
-    "check_fit2d_1sample": "one row is refused because nothing tells nodes apart; it looks for the words '1 sample'",
-    "check_fit2d_predict1d": "one row that is no matrix is refused; it looks for the words 'Reshape your data'",
-    "check_transformer_data_not_an_array": "features are an array, a sparse matrix or a DataFrame; it gives none",
+    "attributes": {},
+    "smoothed-attributes": _LISTS,
+    "propagated-attributes": _LISTS,
+    "neural-brane": _LISTS
+    | dict.fromkeys(
+        ("check_fit_score_takes_y", "check_n_features_in_after_fitting", "check_pipeline_consistency"),
+        "score takes pairs of ids, which links are predicted for, and no features",
+    ),
 }
 # The same for NodeEmbedder.
 NODE_EMBEDDER_EXCEPTIONS = dict.fromkeys(
@@ -37,11 +44,11 @@ NODE_EMBEDDER_EXCEPTIONS = dict.fromkeys(
         "check_dtype_object",
         "check_estimators_dtypes",
         "check_estimators_fit_returns_self",
+        "check_estimators_nan_inf",
         "check_estimators_overwrite_params",
         "check_estimators_pickle",
         "check_f_contiguous_array_estimator",
         "check_fit2d_1feature",
-        "check_fit2d_1sample",
         "check_fit2d_predict1d",
         "check_fit_check_is_fitted",
         "check_fit_idempotent",
@@ -58,16 +65,6 @@ NODE_EMBEDDER_EXCEPTIONS = dict.fromkeys(
         "check_transformer_preserve_dtypes",
     ),
     "it fits a matrix of numbers, and X is ids of nodes",
-) | dict.fromkeys(
-    (
-        "check_complex_data",
-        "check_estimator_sparse_array",
-        "check_estimator_sparse_matrix",
-        "check_estimator_sparse_tag",
-        "check_estimators_empty_data_messages",
-        "check_estimators_nan_inf",
-    ),
-    "what it gives is refused, as no ids of nodes, in other words than those that it looks for",
 )
 
 _kept: OrderedDict[tuple[Any, ...], Embedder] = OrderedDict()
@@ -212,8 +209,20 @@ def _train(method: Embedder, graph: AttributedGraph) -> Embedder:
 
 def _rows(ids: np.ndarray, X: Any, *, widest: int = 1) -> np.ndarray:
     """The rows of the nodes that X names, a column or a list of them; one that is unknown is refused."""
+    if sparse.issparse(X):
+        raise GraphError("X is a sparse matrix, and sparse input names no nodes; give their ids as a list")
     array = np.asarray(X)
-    if array.ndim not in (1, 2) or (array.ndim == 2 and not 1 <= array.shape[1] <= widest):
+    if array.dtype.kind == "c":
+        raise GraphError(f"X holds {array.dtype}. Complex data not supported: give ids, integers or strings")
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise GraphError(f"X has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required: a column of ids")
+    if array.ndim == 2 and array.shape[1] > widest:
+        samples = f"{len(array):,} sample{'s' * (len(array) != 1)}"
+        raise GraphError(
+            f"X has shape {array.shape}, {samples} of {array.shape[1]} features; give ids of nodes: a list, an array "
+            "or one column"
+        )
+    if array.ndim not in (1, 2):
         raise GraphError(f"X has shape {array.shape}; give ids of nodes: a list, an array or one column")
     wanted = as_ids(array.ravel().tolist() if array.dtype == object else array.ravel(), what="X, ids of nodes,")
     rows = locate(ids, wanted)

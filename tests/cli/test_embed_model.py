@@ -78,6 +78,34 @@ def test_new_nodes_by_their_links_alone(model):
     )
 
 
+@pytest.fixture
+def grown(files):
+    """The tables of all people, with the two that came."""
+    for name in ("edges", "people"):
+        pl.concat([pl.read_csv(f"{name}.csv"), pl.read_csv(f"new_{name}.csv")]).write_csv(f"all_{name}.csv")
+    return ["all_edges.csv", "--nodes", "all_people.csv"]
+
+
+def test_a_model_goes_on_with_a_graph_that_has_grown(model, grown):
+    result = embed(*grown, "--model", "m.brane", "--update", "--save-model", "m2.brane", "-o", "v2.npz")
+    assert result.exit_code == 0, result.stderr
+    assert "wrote 22 x 8 vectors to v2.npz (" in result.stdout
+    assert ") and the model to m2.brane (" in result.stdout
+    vectors, updated, kept = Embedding.load("v2.npz"), load_model("m2.brane"), load_model(model)
+    np.testing.assert_array_equal(updated.embedding_.vectors, vectors.vectors)
+    assert {"zoe", "yan"} < set(vectors.ids.tolist())
+    assert updated.provenance()["updated"]["times"] == vectors.provenance["updated"]["times"] == 1
+    assert "updated" not in kept.provenance()  # the file of the model that it went on from is as it was
+    np.testing.assert_array_equal(kept.update(updated.graph_).embedding_.vectors, vectors.vectors)
+
+
+def test_a_model_can_be_updated_in_its_own_file_time_and_again(model, grown):
+    for times in (1, 2):
+        result = embed(*grown, "--model", "m.brane", "--update", "--save-model", "m.brane")
+        assert result.exit_code == 0, result.stderr
+        assert load_model(model).provenance()["updated"]["times"] == times
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

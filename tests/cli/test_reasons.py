@@ -60,3 +60,39 @@ def test_what_is_wrong_is_said_in_a_line(files, tmp_path):
         result = brane(*arguments)
         assert result.exit_code == 2
         assert message in result.stderr
+
+
+def test_a_table_of_nodes_names_clusters_and_stands_beside_the_nearest(tmp_path):
+    names = [f"n{at}" for at in range(20)]
+    vectors = [[1.0, at / 100] if at < 10 else [at / 100, 1.0] for at in range(20)]
+    Embedding(vectors, names).save(tmp_path / "v.npz")
+    rings = [f"{names[at]},{names[10 * (at // 10) + (at + 1) % 10]}" for at in range(20)]
+    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *rings]))
+    colours = [f"{name},{'red' if at < 10 else 'blue'}" for at, name in enumerate(names)]
+    (tmp_path / "people.csv").write_text("\n".join(["id,colour", *colours]))
+    graph = ("--graph", tmp_path / "edges.csv", "--nodes", tmp_path / "people.csv")
+    told = json.loads(brane("cluster", tmp_path / "v.npz", *graph, "-k", 2, "--json").stdout)
+    assert {one["attributes"][0]["attribute"] for one in told["clusters"]} == {"colour=red", "colour=blue"}
+    near = json.loads(brane("nearest", tmp_path / "v.npz", "n0", *graph, "-k", 1, "--json").stdout)
+    assert near[0]["nearest"][0]["attributes"] == ["colour=red"]
+    assert "give --graph too" in brane("nearest", tmp_path / "v.npz", "n0", *graph[2:]).stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("nearest", "m.brane", "json"), "is a model, not vectors"),
+        (("cluster", "v.npz", "--graph", "m.brane"), "is a model, not a graph"),
+        (("cluster", "v.npz", "--graph", "v.npz"), "holds vectors, not a graph"),
+        (("explain", "v.npz", "json"), "is not a model; 'brane embed SOURCE"),
+        (("suggest", "empty.brane", "json"), "is empty; fit the method again"),
+        (("nearest", "empty.npz", "json"), "is empty; write the vectors again"),
+        (("nearest", "v.npz", "JSN"), "did you mean 'json'"),
+        (("suggest", "m.brane", "jsn"), "did you mean 'json'"),
+    ],
+)
+def test_the_wrong_file_and_the_wrong_id_are_told_from_the_right_ones(files, monkeypatch, command, message):
+    monkeypatch.chdir(files)
+    for name in ("empty.npz", "empty.brane"):
+        (files / name).touch()
+    assert message in brane(*command).stderr

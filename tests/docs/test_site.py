@@ -27,7 +27,7 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["", ".evaluate", ".io", ".datasets"])
+@pytest.mark.parametrize("module", ["", ".evaluate", ".io", ".datasets", ".search", ".reasons", ".groups", ".models"])
 def test_the_reference_has_every_public_name(site, module):
     pages = "".join(page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html"))
     for name in import_module(f"neural_brane{module}").__all__:

@@ -87,7 +87,7 @@ def test_what_cannot_be_clustered_is_described(clouds):
         cluster(vectors, ["x"] * 150)
     with pytest.raises(EmbeddingError, match="1 of 150 vectors hold NaN"):
         cluster(np.where(np.arange(150)[:, None] == 3, np.nan, vectors), labels)
-    with pytest.raises(EmbeddingError, match="fewer distinct vectors than the 3 classes"):
+    with pytest.raises(EmbeddingError, match="fewer distinct vectors than 3 clusters; one for each class"):
         cluster(np.ones((150, 4)), labels)
     with pytest.raises(ParameterError, match="starts=0"):
         cluster(vectors, labels, starts=0)

@@ -220,7 +220,7 @@ PAIR = [(0, 1)]
         ({"edges": [(1.5, 2.0)]}, "an end of edge 0 is 1.5, a float; give a list of integers"),
         ({"edges": PAIR, "weights": [1, 2]}, r"weights have shape \(2,\) for 1 edges"),
         ({"edges": PAIR, "weights": [0]}, "the weight of edge 0 is 0; give finite numbers above 0"),
-        ({"edges": PAIR, "weights": [float("nan")]}, "the weight of edge 0 is nan"),
+        ({"edges": PAIR, "weights": [float("nan")]}, "the weight of edge 0 is NaN"),
         ({"edges": PAIR, "weights": [1e-60]}, "the weight of edge 0 is 1e-60"),
         ({"edges": PAIR, "weights": ["heavy"]}, "weights cannot be read as numbers"),
         ({"edges": [(0, 1), (1, 5)], "nodes": 3}, "edge 1 names node 5, which is not among the 3 ids"),
@@ -229,7 +229,7 @@ PAIR = [(0, 1)]
         ({"edges": PAIR, "attributes": {7: ["x"]}}, "attributes name node 7, which the graph lacks"),
         ({"edges": PAIR, "attributes": {0: "word"}}, "attributes of node 0 are 'word'; give a list of names"),
         ({"edges": PAIR, "attributes": np.eye(3)}, "attributes are 3 x 3 for 2 nodes"),
-        ({"edges": PAIR, "attributes": [[np.nan], [1]]}, r"attributes\[0, 0\] \(attribute 0 of node 0\) is nan"),
+        ({"edges": PAIR, "attributes": [[np.nan], [1]]}, r"attributes\[0, 0\] \(attribute 0 of node 0\) is NaN"),
         ({"edges": PAIR, "attributes": np.eye(2), "attribute_names": "a"}, "attribute_names are an array"),
         (
             {"edges": PAIR, "attributes": np.eye(2), "attribute_names": ["a"]},

@@ -58,7 +58,7 @@ def test_memory_maps_that_cannot_be_written(tmp_path):
         (lambda matrix: matrix * 1e-300, r"\[0, 1\].* is 2e-300, which is 0 in single precision"),
         (lambda matrix: matrix * 1e300, r"\[0, 1\].* is 2e\+300, beyond single precision"),
         (lambda matrix: matrix * 1j, "complex128"),
-        (lambda matrix: matrix * np.nan, r"\[0, .\].* is nan; give finite numbers"),
+        (lambda matrix: matrix * np.nan, r"\[0, .\].* is NaN; give finite numbers"),
     ],
 )
 @pytest.mark.parametrize("container", [np.array, sparse.csr_array])
@@ -106,7 +106,7 @@ def test_repeats_that_add_up_to_infinity_are_refused():
         ([1, 1j], "weights: found complex128, not real numbers"),
         (np.array([1, 1j]), "weights: found complex128, not real numbers"),
         (np.ma.array([1.0, 2.0], mask=[False, True]), "weights: 1 entries are masked"),
-        ([1, None], "the weight of edge 1 is nan"),
+        ([1, None], "the weight of edge 1 is NaN"),
         ([1, -np.inf], "the weight of edge 1 is -inf"),
         ([1, -2], "the weight of edge 1 is -2; give finite numbers above 0"),
     ],
@@ -134,8 +134,8 @@ def test_ends_that_name_no_node(edges, message):
 @pytest.mark.parametrize(
     ("bag", "message"),
     [
-        ({"age": float("nan")}, r"\(attribute 'age' of node 1\) is nan; give finite numbers"),
-        ({"age": None}, r"\(attribute 'age' of node 1\) is nan"),
+        ({"age": float("nan")}, r"\(attribute 'age' of node 1\) is NaN; give finite numbers"),
+        ({"age": None}, r"\(attribute 'age' of node 1\) is NaN"),
         ({"age": np.inf}, r"\(attribute 'age' of node 1\) is inf"),
         ({"age": 1e-300}, r"\(attribute 'age' of node 1\) is 1e-300, which is 0"),
         ({"age": "old"}, "attribute values cannot be read as numbers"),

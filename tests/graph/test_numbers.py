@@ -32,7 +32,7 @@ def test_what_is_no_real_number(values, message):
     [
         (1e-300, "number 1 is 1e-300, which is 0 in single precision; multiply all"),
         (1e300, r"number 1 is 1e\+300, beyond single precision; divide all"),
-        (np.nan, "number 1 is nan; give finite numbers"),
+        (np.nan, "number 1 is NaN; give finite numbers"),
         (-np.inf, "number 1 is -inf; give finite numbers"),
     ],
 )

@@ -77,7 +77,7 @@ def test_what_cannot_be_divided_is_refused():
             embedding.clusters(k)
     with pytest.raises(ParameterError, match="seed=-1 makes no sense"):
         embedding.clusters(2, seed=-1)
-    with pytest.raises(EmbeddingError, match="fewer distinct vectors than k=3"):
+    with pytest.raises(EmbeddingError, match="fewer distinct vectors than 3 clusters; give a smaller k"):
         Embedding(np.ones((5, 2)), range(5)).clusters(3)
     with pytest.raises(EmbeddingError, match="NaN"):
         Embedding([[np.nan, 1], [1, 1]], [1, 2]).clusters(1)

@@ -92,7 +92,7 @@ AS_CSR = ": save the matrix as scipy's CSR stores it"
         ),
         ({"adj_indices": [1, 2]}, "g.npz: adj_indices reach beyond the 2 columns; expected 0 to 1" + AS_CSR),
         ({"adj_data": [1, -2]}, "g.npz: adjacency[1, 0] is -2.0; weights must be above 0"),
-        ({"adj_data": [1, np.nan]}, "g.npz: adjacency[1, 0] is nan; give finite numbers"),
+        ({"adj_data": [1, np.nan]}, "g.npz: adjacency[1, 0] is NaN; give finite numbers"),
         ({"adj_data": [0, 0]}, "g.npz: graph 'g' has 2 nodes, no edges and no attributes; give at least one edge"),
         ({"ids": ["a", "a"]}, "g.npz: ids list 'a' twice; each must be distinct"),
         ({"ids": ["a"]}, "g.npz: adjacency is 2 x 2, and its names say 1 x 1; make them agree"),

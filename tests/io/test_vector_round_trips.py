@@ -113,7 +113,7 @@ def test_tables_by_commas_of_other_programs_are_read(content, ids, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", r"v\.csv:1: a line must be an id and its numbers, separated by commas"),
+        ("", r"v\.csv: is empty; write the vectors again"),
         ("id,d0\na,1\nb,1,2\n", r"v\.csv:3: 2 numbers after id 'b', 1 were expected"),
         ('id,d0\n"a"b,1\n', r"v\.csv:2: .*quote ids as in"),
         ('id,d0\n"a,1\n', r"v\.csv:2: .*quote ids as in"),

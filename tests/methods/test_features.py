@@ -37,6 +37,57 @@ def test_columns_of_a_frame_are_found_by_name():
     np.testing.assert_allclose(turned, model.embedding_.vectors, atol=1e-4)
 
 
+def test_columns_of_other_names_are_refused_and_columns_without_go_by_their_order():
+    frame = pd.DataFrame(NUMBERS, columns=list("abcdefgh"))
+    model, plain = Attributes(dim=4, seed=0).fit(frame), Attributes(dim=4, seed=0).fit(NUMBERS)
+    with pytest.raises(GraphError, match=r"feature names should match .*: unseen then \['z'\], missing now \['a'\]"):
+        model.transform(frame.rename(columns={"a": "z"}))
+    with pytest.warns(UserWarning, match="X does not have valid feature names, but Attributes was fitted with"):
+        by_order = model.transform(NUMBERS)
+    with pytest.warns(UserWarning, match="X has feature names, but Attributes was fitted without"):
+        also = plain.transform(frame)
+    np.testing.assert_allclose(by_order, model.embedding_.vectors, atol=1e-4)
+    np.testing.assert_array_equal(by_order, also)
+
+
+def test_what_numpy_makes_a_matrix_of_is_one_and_lists_are_where_links_are_not_read():
+    class Tensor:
+        def __array__(self, dtype=None, copy=None):
+            return NUMBERS
+
+    expected = Attributes(dim=4, seed=0).fit_transform(NUMBERS)
+    for form in (Tensor(), NUMBERS.tolist(), list(NUMBERS)):
+        np.testing.assert_array_equal(Attributes(dim=4, seed=0).fit_transform(form), expected)
+    with pytest.raises(GraphError, match="cannot learn from list of 30"):
+        SmoothedAttributes(dim=4, seed=0).fit(NUMBERS.tolist())
+    with pytest.raises(GraphError, match="cannot learn from a pair of tuple of 2"):
+        Attributes(dim=4, seed=0).fit([(1, 2), (2, 3)])  # edges, as likely as not
+    with pytest.raises(GraphError, match="give rows of one length"):
+        Attributes(dim=4, seed=0).fit([[1, 2], [3]])
+
+
+def test_a_sparse_frame_stays_sparse(monkeypatch):
+    frame = pd.DataFrame.sparse.from_spmatrix(sparse.csr_array(NUMBERS))
+    monkeypatch.setattr(pd.DataFrame, "to_numpy", lambda *given: pytest.fail("made dense"))
+    np.testing.assert_array_equal(
+        Attributes(dim=4, seed=0).fit_transform(frame), Attributes(dim=4, seed=0).fit_transform(NUMBERS)
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (NUMBERS[:1], GraphError, "X has 1 sample, and from one node alone"),
+        (NUMBERS[0], GraphError, r"X has shape \(8,\).* Reshape your data: X.reshape\(1, -1\) if it is one node"),
+        (NUMBERS * np.nan, GraphError, "is NaN; give finite numbers"),
+        (np.array([[{}, 1], [1, 0]]), TypeError, "argument must be a string or a real number"),
+    ],
+)
+def test_what_nothing_can_be_learned_from_is_refused_in_words_that_scikit_learn_uses(given, error, message):
+    with pytest.raises(error, match=message):
+        Attributes(dim=1, seed=0).fit(given)
+
+
 def test_another_width_is_refused_and_so_is_a_method_that_needs_links():
     with pytest.raises(ValueError, match="X has 7 features, but Attributes is expecting 8 features as input"):
         Attributes(dim=4, seed=0).fit(NUMBERS).transform(NUMBERS[:, :7])

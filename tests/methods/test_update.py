@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from neural_brane import METHODS, AttributedGraph, load
+from neural_brane import METHODS, AttributedGraph, load, load_model
 from neural_brane.errors import GraphError, NotFittedError, ParameterError
 from neural_brane.linalg import unit_rows
 from neural_brane.trainings.fingerprint import SMALL
@@ -118,6 +118,28 @@ def test_a_method_is_of_use_after_an_update(name, before, after):
     for _ in range(3):  # on the same graph, time and again
         vectors, earlier = model.update(after).embedding_.vectors, vectors
         assert mean_cosine(vectors, earlier) > 0.95
+
+
+def test_a_model_that_was_saved_goes_on_to_the_same_bits(name, before, after, tmp_path):
+    model = make(name).fit(before)
+    model.save(tmp_path / "m.brane")
+    again = load_model(tmp_path / "m.brane")
+    for graph in (after, before):  # the second update goes on from the first, and is told from it by its number
+        model.update(graph)
+        again.update(graph).save(tmp_path / "again.brane")
+        again = load_model(tmp_path / "again.brane")
+        np.testing.assert_array_equal(again.embedding_.vectors, model.embedding_.vectors)
+        assert again.provenance() == model.provenance()
+    assert again.provenance()["updated"]["times"] == 2
+
+
+def test_nodes_that_vanish_leave_the_others_where_they_are(name, after):
+    model = make(name).fit(after)
+    old = model.embedding_.vectors
+    kept = np.arange(len(after)) % 55 != 0
+    left = model.update(after.subgraph(kept)).embedding_
+    assert left.ids.tolist() == after.ids[kept].tolist()
+    assert mean_cosine(old[kept], left.vectors) > 0.95
 
 
 def stop(progress):

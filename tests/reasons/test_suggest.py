@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from neural_brane import TADW, Attributes, NeuralBrane, PropagatedAttributes
+from neural_brane import TADW, AttributedGraph, Attributes, Embedding, NeuralBrane, PropagatedAttributes
+from neural_brane.embedding import Layer
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.reasons.ranking import common_neighbours
+from neural_brane.reasons.likelihood import LinkWeights, common_neighbours, weigh_links
 
 
 @pytest.fixture
@@ -30,16 +31,45 @@ def test_scores_of_one_kind_are_the_models(model, small_graph):
     assert model.suggest("ann", k=1, by="neighbours")[0].id in ("fay", "dan")
 
 
-def test_all_three_are_added_once_each_has_mean_0_and_deviation_1(model, small_graph):
-    pairs = [("ann", other) for other in small_graph.ids.tolist()]
-    own = model.score(pairs).astype(float)
-    vectors = model.embedding_.vectors.astype(float)
-    cosine = vectors @ vectors[0] / np.linalg.norm(vectors, axis=1) / np.linalg.norm(vectors[0])
-    parts = [own, cosine, common_neighbours(small_graph.adjacency, 0)]
-    total = sum(w * (one - one.mean()) / one.std() for w, one in zip((1, 0.5, 1), parts, strict=True))
+def test_the_score_adds_two_numbers_of_mean_0_and_deviation_1(model, small_graph):
+    weights = weigh_links(model.embedding_, small_graph, "cosine")
+    own = {one.id: one.score for one in model.suggest("ann", k=50, by=weights.vectors)}
+    common = dict(zip(small_graph.ids.tolist(), common_neighbours(small_graph.adjacency, 0).tolist(), strict=True))
+    parts = [np.array([part[other] for other in own]) for part in (own, common)]
+    total = sum(w * (one - one.mean()) / one.std() for w, one in zip((1, weights.neighbours), parts, strict=True))
     found = {one.id: one.score for one in model.suggest("ann", k=50)}
-    for other, score in zip(small_graph.ids.tolist(), total, strict=True):
-        assert other not in found or found[other] == pytest.approx(score, abs=1e-4)
+    assert found == {other: pytest.approx(score, abs=1e-4) for other, score in zip(own, total.tolist(), strict=True)}
+
+
+def in_groups(scale):
+    """A graph of eight groups without links between them, and vectors that tell the groups, disturbed by noise."""
+    rng, groups = np.random.default_rng(0), np.repeat(np.arange(8), 20)
+    mates = [(one, int(other)) for one in range(160) for other in rng.choice(np.flatnonzero(groups == groups[one]), 4)]
+    graph = AttributedGraph.from_edges([pair for pair in mates if pair[0] != pair[1]], ids=range(160))
+    return graph, np.eye(8)[groups] + scale * rng.normal(size=(160, 8))
+
+
+def test_what_finds_the_links_of_the_graph_weighs_more():
+    noisy, telling = (
+        weigh_links(Embedding(vectors, graph.ids), graph, "cosine") for graph, vectors in map(in_groups, (9, 0.01))
+    )
+    assert noisy.neighbours > 3
+    assert telling.neighbours < 2
+
+
+def test_the_better_score_by_vectors_is_taken():
+    graph, vectors = in_groups(0.01)
+    for size, better in ((0, "similarity"), (1, "score")):  # a layer that scores all pairs alike, and one that tells
+        layer = Layer(size * np.eye(8, dtype=np.float32), np.zeros(8, np.float32))
+        lengths = np.where(np.arange(160) % 2, 1, 9)[:, None] if better == "score" else 1
+        similarity = "cosine" if better == "similarity" else "distance"
+        embedding = Embedding(vectors * lengths, graph.ids, layer=layer)
+        assert weigh_links(embedding, graph, similarity).vectors == better
+
+
+def test_a_graph_without_links_has_weights_too():
+    graph = AttributedGraph.from_edges(np.empty((0, 2), int), attributes={0: ["red"]}, ids=range(3))
+    assert weigh_links(Embedding(np.eye(3), graph.ids), graph, "cosine") == LinkWeights("similarity", 1.0)
 
 
 def test_common_neighbours_count_less_the_more_they_know(small_graph):

@@ -8,21 +8,25 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from neural_brane.cli.asked import AsJson, AttributeFile, GraphSource, read_graph
 from neural_brane.cli.console import echo, show_table
-from neural_brane.cli.explain import AsJson
+from neural_brane.cli.progress import counting
+from neural_brane.cli.tables import Tables, takes_tables
 
 
+@takes_tables
 def cluster(
     vectors: Annotated[Path, Argument(help="File of vectors, of any program.")],
-    graph: Annotated[
-        str | None, Option("--graph", metavar="<source>", help="Dataset or graph file whose attributes name clusters.")
-    ] = None,
+    graph: GraphSource = None,
+    attributes: AttributeFile = None,
     k: Annotated[int | None, Option("-k", help="How many clusters; chosen where not given.")] = None,
     output: Annotated[
         Path | None, Option("--output", "-o", help="File for the cluster of every node (.csv: id,cluster).")
     ] = None,
     seed: Annotated[int, Option(help="The same seed gives the same clusters.")] = 0,
     as_json: AsJson = False,
+    *,
+    tables: Tables,
 ) -> None:
     """Divide nodes into clusters by k-means on their vectors, and tell what is typical of each.
 
@@ -32,8 +36,8 @@ def cluster(
     \b
     brane cluster vectors.npz --graph citeseer
     brane cluster vectors.npz --graph graph.txt -k 8 -o clusters.csv
+    brane cluster vectors.npz --graph edges.csv --nodes people.csv
     """
-    from neural_brane import datasets
     from neural_brane.embedding import Embedding
     from neural_brane.errors import EmbeddingError
     from neural_brane.io.atomic import check_distinct, check_target
@@ -42,7 +46,9 @@ def cluster(
         check_distinct({"--output": output}, {"VECTORS": vectors})
         check_target(output, (".csv",), ".csv, as clusters are written", EmbeddingError)
     embedding = Embedding.load(vectors)
-    found = embedding.clusters(k, graph=None if graph is None else datasets.read(graph), seed=seed)
+    known = read_graph(graph, attributes, tables)
+    with counting("dividing into clusters", steady=False) as report:
+        found = embedding.clusters(k, graph=known, seed=seed, progress=report)
     if output is not None:
         write_assignments(output, found.ids.tolist(), found.assignments.tolist())
     if as_json:

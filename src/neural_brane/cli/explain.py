@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from itertools import zip_longest
-from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
+from neural_brane.cli.asked import AsJson, Model, as_id
 from neural_brane.cli.console import echo, show_table
-
-Model = Annotated[Path, Argument(help="A model file, as 'brane embed --save-model' writes it (.brane).")]
-AsJson = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 
 
 def explain(
@@ -44,14 +41,6 @@ def explain(
     rows = [(*_cells(left), *_cells(right)) for left, right in zip_longest(found.attributes, found.neighbours)]
     show_table(("share", "attribute", "share ", "neighbour"), rows, title=found.title, right=("share", "share "))
     echo("by part: " + ", ".join(f"{name} {share:.3f}" for name, share in found.shares.items()))
-
-
-def as_id(ids: object, text: str) -> object:
-    """An id as the model has it: a number where ids are numbers and the text is one."""
-    import numpy as np
-
-    numbers = isinstance(ids, np.ndarray) and ids.dtype.kind == "i"
-    return int(text) if numbers and text.removeprefix("-").isdecimal() else text
 
 
 def _cells(one: tuple[object, float] | None) -> tuple[str, str]:

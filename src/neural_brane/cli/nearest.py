@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from neural_brane.cli import evaluate_options as o
+from neural_brane.cli.asked import AttributeFile, GraphSource, as_id, read_graph
 from neural_brane.cli.console import echo, show_table
+from neural_brane.cli.progress import counting
+from neural_brane.cli.tables import Tables, takes_tables
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from neural_brane.graph import AttributedGraph
 
 SHOWN = 6  # attributes of a node
 
 
+@takes_tables
 def nearest(
     vectors: o.File,
-    nodes: Annotated[list[str], Argument(metavar="ID…", help="Ids of the nodes whose neighbours are wanted.")],
+    wanted: Annotated[list[str], Argument(metavar="ID…", help="Ids of the nodes whose neighbours are wanted.")],
     k: Annotated[int, Option("-k", help="How many of the nearest.")] = 10,
-    graph: Annotated[
-        str | None, Option(help="A dataset's name or a graph file: shows labels and attributes beside the nodes.")
-    ] = None,
-    attributes: Annotated[Path | None, Option(help="Attribute file of that graph.")] = None,
+    graph: GraphSource = None,
+    attributes: AttributeFile = None,
     labels: Annotated[
         str | None, Option(help="Labels alone: a dataset's name, a graph, or a file of 'node<TAB>label' lines.")
     ] = None,
@@ -38,6 +38,8 @@ def nearest(
     center: Annotated[bool, Option("--center", help="Subtract the mean of all vectors first.")] = False,
     ids: o.Ids = None,
     as_json: o.AsJson = False,
+    *,
+    tables: Tables,
 ) -> None:
     """List the nodes whose vectors point most nearly the same way, by cosine.
 
@@ -47,6 +49,7 @@ def nearest(
     \b
     brane nearest vectors.npz 100157 102879 -k 5
     brane nearest vectors.npz 100157 --graph citeseer
+    brane nearest vectors.npz ann --graph edges.csv --nodes people.csv
     brane nearest gensim.txt ann --labels classes.txt --json
     brane nearest vectors.npz ann --index vectors.faiss
     """
@@ -56,26 +59,18 @@ def nearest(
         raise ParameterError("--index holds vectors as they are; leave out --center, or search without --index")
     if graph is not None and labels is not None:
         raise ParameterError("--graph has labels of its own; leave out --labels")
-    if attributes is not None and graph is None:
-        raise ParameterError("--attributes belongs to a graph; give --graph too")
+    told_by = read_graph(graph, attributes, tables)
     if index is None:
         embedding = Embedding.load(vectors, ids)
-        asked = as_asked(nodes, embedding.ids)
+        asked = [as_id(embedding.ids, node) for node in wanted]
         answers = embedding.nearest(asked, k, center=center)
     else:
         found = open_index(index, vectors, ids)
-        asked = as_asked(nodes, found.ids)
+        asked = [as_id(found.ids, node) for node in wanted]
         answers = found.nearest(asked, k)
-    known = Known(read_graph(graph, attributes), labels)
+    known = Known(told_by, labels)
     show = show_json if as_json else show_tables
     show(asked, answers, known)
-
-
-def as_asked(nodes: list[str], ids: np.ndarray) -> list[Any]:
-    """The ids as the vectors have them: where those are integers, what is typed is read as integers."""
-    if ids.dtype.kind != "i":
-        return list(nodes)
-    return [int(node) if node.removeprefix("-").isdecimal() else node for node in nodes]
 
 
 def open_index(path: Path, vectors: Path, ids: Path | None) -> Any:
@@ -92,17 +87,11 @@ def open_index(path: Path, vectors: Path, ids: Path | None) -> Any:
     check_index_target(path)
     embedding = Embedding.load(vectors, ids)
     echo(f"building an index over {len(embedding):,} nodes", err=True)
-    built = embedding.index()
+    with counting("building the index") as report:
+        built = embedding.index(progress=report)
     built.save(path)
     echo(f"wrote {path}: it finds {built.recall:.1%} of the ten nearest", err=True)
     return built
-
-
-def read_graph(source: str | None, attributes: Path | None) -> AttributedGraph | None:
-    """The graph that tells of the nodes, if one is given."""
-    from neural_brane import datasets
-
-    return None if source is None else datasets.read(source, attributes=attributes)
 
 
 class Known:

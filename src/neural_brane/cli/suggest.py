@@ -7,8 +7,8 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from neural_brane.cli.asked import AsJson, Model, as_id
 from neural_brane.cli.console import echo, show_table
-from neural_brane.cli.explain import AsJson, Model, as_id
 
 
 def suggest(
@@ -19,8 +19,8 @@ def suggest(
 ) -> None:
     """Suggest links that a node does not have yet, with what it shares with each.
 
-    The score adds the method's own score of a pair, the similarity of the vectors and what common neighbours tell,
-    each in deviations from the mean over all nodes.
+    The score adds what the vectors tell (the method's own score of a pair, or their similarity) and what common
+    neighbours tell, each in deviations from the mean. How much each counts is found by links that are there.
 
     \b
     brane embed citeseer -o vectors.npz --save-model m.brane

@@ -101,6 +101,8 @@ def read(source: str | Path, /, **options: Unpack[ReadOptions]) -> AttributedGra
             f"'{name}' is neither a file nor a dataset{_nearest(name)}; "
             f"give the path of a graph file, or one of {_names()}"
         )
+    if Path(source).suffix == ".brane":
+        raise DatasetError(f"{name}: is a model, not a graph; give the graph that it was fitted to")
     return read_graph(source, **options)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import prepare
 from neural_brane.evaluate.repeats import Repeats
+from neural_brane.groups.partition import run_k_means
 from neural_brane.progress import Meter, Reporter
 
 
@@ -103,16 +103,8 @@ def purity(target: np.ndarray, found: np.ndarray) -> float:
 
 def _partition(table: np.ndarray, clusters: int, seed: int) -> np.ndarray:
     """The cluster of every row, by one run of k-means."""
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
     if len(table) < clusters:
         raise EmbeddingError(f"{len(table)} vectors cannot make {clusters} clusters; label more nodes")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConvergenceWarning)
-        try:
-            return KMeans(clusters, n_init=1, random_state=seed).fit_predict(table)
-        except ConvergenceWarning:
-            raise EmbeddingError(
-                f"fewer distinct vectors than the {clusters} classes: no clusters to find; did training collapse?"
-            ) from None
+    return run_k_means(
+        table, clusters, seed, starts=1, mend="one for each class cannot be found: did training collapse?"
+    )

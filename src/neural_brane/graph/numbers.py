@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neural_brane.errors import GraphError
+from neural_brane.errors import GraphError, KindError
 from neural_brane.graph.missing import as_array
 
 KINDS = "biuf"  # booleans, integers and floats
@@ -20,7 +20,8 @@ def as_real(values: Any, what: str, expected: str) -> np.ndarray:
         # None becomes NaN, which `to_single` refuses with its place.
         array = array.astype(np.float64) if array.dtype.kind in "OU" else array
     except (TypeError, ValueError) as error:
-        raise GraphError(f"{what} cannot be read as numbers ({error}); give {expected}") from error
+        kind = KindError if isinstance(error, TypeError) else GraphError
+        raise kind(f"{what} cannot be read as numbers ({error}); give {expected}") from error
     if array.dtype.kind not in KINDS:
         raise GraphError(f"{what}: found {array.dtype}, not real numbers; give {expected}")
     return array.astype(plain_type(array.dtype), copy=False)
@@ -51,5 +52,5 @@ def to_single(data: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
             raise GraphError(
                 f"{where(at)} is {data[at]}, beyond single precision; divide all by a large number to give finite ones"
             )
-        raise GraphError(f"{where(at)} is {data[at]}; give finite numbers")
+        raise GraphError(f"{where(at)} is {'NaN' if np.isnan(data[at]) else data[at]}; give finite numbers")
     return single

@@ -13,6 +13,8 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import locate
 from neural_brane.groups.naming import Name, name_clusters
 from neural_brane.groups.partition import choose_k, partition
+from neural_brane.progress import Reporter
+from neural_brane.search.exact import unit_rows
 
 NAMES, CENTRAL = 5, 3  # attributes and nodes told of a cluster
 
@@ -72,7 +74,13 @@ class Clusters:
 
 
 def find_clusters(
-    vectors: np.ndarray, ids: np.ndarray, k: int | None = None, *, graph: AttributedGraph | None = None, seed: int = 0
+    vectors: np.ndarray,
+    ids: np.ndarray,
+    k: int | None = None,
+    *,
+    graph: AttributedGraph | None = None,
+    seed: int = 0,
+    progress: Reporter | None = None,
 ) -> Clusters:
     """Divide nodes by k-means on their vectors, each brought to length one.
 
@@ -80,8 +88,8 @@ def find_clusters(
     The attributes of `graph`, matched by id, name the clusters.
     """
     _check(vectors, k, seed)
-    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
-    chosen = choose_k(unit, seed) if k is None else int(k)
+    unit = unit_rows(vectors)
+    chosen = choose_k(unit, seed, progress) if k is None else int(k)
     found = partition(unit, chosen, seed)
     names: list[list[Name]] = [[] for _ in range(chosen)]
     if graph is not None:

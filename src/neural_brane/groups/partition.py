@@ -7,6 +7,7 @@ from scipy import sparse
 
 from neural_brane.blas import one_blas_thread
 from neural_brane.errors import EmbeddingError
+from neural_brane.progress import Meter, Reporter
 
 MOST = 20  # clusters that are tried
 SAMPLE = 2_000  # nodes that the number is chosen by
@@ -15,24 +16,29 @@ PRICE = 0.01  # modularity that one more cluster must add
 STARTS = 3  # of k-means, the best of which counts
 
 
-def partition(unit: np.ndarray, k: int, seed: int) -> np.ndarray:
-    """The cluster of every row, by the best of some runs of k-means; the largest cluster is 0."""
+def run_k_means(table: np.ndarray, k: int, seed: int, *, starts: int, mend: str) -> np.ndarray:
+    """The cluster of every row, by the best of some runs of k-means; `mend` says what to do if k is too many."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings(), one_blas_thread():  # the last bits would follow the number of threads
         warnings.simplefilter("error", ConvergenceWarning)
         try:
-            found = KMeans(k, n_init=STARTS, random_state=seed).fit_predict(unit)
+            return KMeans(k, n_init=starts, random_state=seed).fit_predict(table)
         except ConvergenceWarning:
-            raise EmbeddingError(f"fewer distinct vectors than k={k} clusters; give a smaller k") from None
+            raise EmbeddingError(f"fewer distinct vectors than {k} clusters; {mend}") from None
+
+
+def partition(unit: np.ndarray, k: int, seed: int) -> np.ndarray:
+    """The cluster of every row; the largest cluster is 0."""
+    found = run_k_means(unit, k, seed, starts=STARTS, mend="give a smaller k")
     order = np.argsort(-np.bincount(found, minlength=k), kind="stable")
     ranks = np.empty(k, np.int64)
     ranks[order] = np.arange(k)
     return ranks[found]
 
 
-def choose_k(unit: np.ndarray, seed: int) -> int:
+def choose_k(unit: np.ndarray, seed: int, progress: Reporter | None = None) -> int:
     """The number of clusters up to which one more adds to how well they hold together.
 
     In a sample of nodes each is joined to its nearest by cosine. k-means divides the sample into 2, 3, … clusters, and
@@ -46,7 +52,11 @@ def choose_k(unit: np.ndarray, seed: int) -> int:
         return min(distinct, len(unit))
     graph = join_nearest(sample)
     tried = range(2, min(MOST, distinct - 1) + 1)
-    reached = np.array([modularity(graph, partition(sample, k, seed)) for k in tried])
+    meter = Meter(progress, len(tried), "numbers of clusters tried")
+    reached = np.empty(len(tried))
+    for at, k in enumerate(tried):
+        reached[at] = modularity(graph, partition(sample, k, seed))
+        meter.advance()
     return tried[int(np.argmax(reached - PRICE * np.array(tried)))]
 
 

@@ -76,6 +76,8 @@ def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: Se
 
 def _read_array(path: Path, archive: Npz, key: str) -> np.ndarray:
     """Read one array that a graph must have."""
+    if key not in archive and "vectors" in archive:
+        raise GraphError(f"{path}: holds vectors, not a graph; give the graph that they were learned from")
     if key not in archive:
         raise GraphError(f"{path}: there is no array '{key}', only {', '.join(archive.names)}; a graph needs {KEYS}")
     return archive[key]

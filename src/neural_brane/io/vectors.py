@@ -187,10 +187,17 @@ def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTa
     path = Path(path)
     form = find_format(path)
     read = read_projector if (path / CONFIG).is_file() else form.read if form is not None else None
+    if path.suffix == ".brane":
+        raise EmbeddingError(
+            f"{path}: is a model, not vectors; give the file that 'brane embed … -o FILE' wrote, or save "
+            "load_model(…).embedding_"
+        )
     if read is None:
         raise EmbeddingError(f"{path}: cannot tell its format; name a file ending in {NAMES}")
     if not (path.is_dir() if read is read_projector else path.is_file()):
         raise EmbeddingError(f"{path}: no such file; make one with 'brane embed SOURCE -o {path}'")
+    if path.is_file() and path.stat().st_size == 0:
+        raise EmbeddingError(f"{path}: is empty; write the vectors again")
     if ids is not None and path.suffix != ".npy":
         raise EmbeddingError(f"{path}: holds its own ids; leave out {ids}, which goes with an .npy file")
     try:

@@ -4,7 +4,7 @@ On the CPU all of it gives the same bits on any number of threads: every number 
 and BLAS runs on one thread (`neural_brane.blas`).
 """
 
-from neural_brane.linalg.eigenvectors import REPORTS, Operator, leading_eigenvectors
+from neural_brane.linalg.eigenvectors import REPORTS, Operator, leading_eigenvectors, whiten
 from neural_brane.linalg.tables import OnCPU, OnTorch, Tables, tables_on
 from neural_brane.linalg.threads import by_slabs, map_threads
 from neural_brane.linalg.weights import (
@@ -35,5 +35,6 @@ __all__ = [
     "transition",
     "unit_rows",
     "weigh",
+    "whiten",
     "without_self_loops",
 ]

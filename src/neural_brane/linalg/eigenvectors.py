@@ -43,7 +43,7 @@ def leading_eigenvectors(
         basis = tables.table(np.random.default_rng(seed).standard_normal((operator.size, width), np.float32))
         for _ in range(ITERATIONS):
             basis = tables.by_slabs(operator.image, basis, reuse=True)
-            basis = tables.rotate(basis, _whiten(tables.gram(basis)))
+            basis = tables.rotate(basis, whiten(tables.gram(basis)))
             report()
         values, rotation = _along_axes(basis, operator, tables)
         kept = min(int(np.count_nonzero(values > NEGLIGIBLE * values[0])), rank)
@@ -57,12 +57,12 @@ def leading_eigenvectors(
 
 def _along_axes(basis: Table, operator: Operator, tables: Tables) -> tuple[np.ndarray, np.ndarray]:
     """The eigenvalues of MMᵀ within a basis, the largest first, and what turns the basis to their axes."""
-    whitened = _whiten(tables.gram(basis))  # the basis is orthonormal only as far as single precision goes
+    whitened = whiten(tables.gram(basis))  # the basis is orthonormal only as far as single precision goes
     values, axes = np.linalg.eigh(whitened.T @ operator.gram(basis) @ whitened)
     return values[::-1], (whitened @ axes)[:, ::-1]
 
 
-def _whiten(gram: np.ndarray) -> np.ndarray:
+def whiten(gram: np.ndarray) -> np.ndarray:
     """What makes columns with these inner products orthonormal; those that depend on others become zero.
 
     Columns are scaled to length one first, so that short ones count as much as long ones. Where all are independent,

@@ -55,10 +55,11 @@ class Explained:
     def suggest(self, node: Any, k: int = 10, *, exclude: Iterable[Any] = (), by: str = "all") -> list[Suggestion]:
         """The k nodes that a node is likeliest to be linked to, and is not, with reasons, best first.
 
-        Never the node itself, its neighbours or a node of `exclude`. The score adds three numbers, each brought to mean
-        0 and deviation 1 over all nodes: the method's own score of the pair where it has learned one, half the
-        similarity of the vectors, and what common neighbours tell (Σ 1 / degree). `by` asks for one of them alone:
-        "score", "similarity" or "neighbours".
+        Never the node itself, its neighbours or a node of `exclude`. The score adds two numbers, each brought to mean 0
+        and deviation 1 over the nodes that could be linked: one by vectors (the method's own score of the pair where
+        it has learned one, or the similarity of the vectors: whichever ranks links of this graph better) and what
+        common neighbours tell (Σ 1 / degree), which weighs by how well it ranks links of this graph. `by` asks for one
+        alone: "score", "similarity" or "neighbours". The first question looks at 256 links to find these weights.
 
         The reasons are the attributes and neighbours that add most to the cosine, as `explain(node, other)` has them;
         of a method that cannot explain, the rarest attributes and neighbours that both have.
@@ -73,7 +74,14 @@ class Explained:
         embedding, graph = fitted.embedding, fitted.graph
         row = embedding.row(node)
         rows, scores = rank_links(
-            embedding, graph, row, k, by=by, similarity=fitted.method.similarity, exclude=map(embedding.row, exclude)
+            embedding,
+            graph,
+            row,
+            k,
+            by=by,
+            similarity=fitted.method.similarity,
+            weights=lambda: fitted.link_weights,
+            exclude=map(embedding.row, exclude),
         )
         others = rows.tolist()
         if fitted.reasons is not None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
+from neural_brane.blas import one_blas_thread
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.newcomers import Newcomers
@@ -20,6 +21,7 @@ from neural_brane.linalg import (
     tables_on,
     tell_apart,
     weigh,
+    whiten,
 )
 from neural_brane.linalg.hops import Hops
 from neural_brane.linalg.tables import Table, Tables
@@ -35,16 +37,23 @@ from neural_brane.reasons.spectral import SpectralReasons
 
 
 class Decomposition(NamedTuple):
-    """The left singular vectors of M times its singular values, and the squares of these."""
+    """The rows of M along some directions: U = MV, and the squared lengths of U's columns.
 
-    vectors: np.ndarray  # (nodes, dim) float32
-    values: np.ndarray  # (dim,) float64, the largest first
+    Where they were just found, the directions are the singular ones, the values the squared singular values, and the
+    columns orthogonal. An update turns them together, so that nodes stay where they were; then columns are orthogonal
+    no longer.
+    """
 
-    def shares(self) -> np.ndarray:
-        """U / √values, of which Mᵀ makes the directions V; zero beyond the rank."""
-        return np.divide(
-            self.vectors, self.values.astype(np.float32), out=np.zeros_like(self.vectors), where=self.values > 0
-        )
+    vectors: np.ndarray  # (nodes, dim) float32: U, perhaps at another scale
+    values: np.ndarray  # (dim,) float64, the largest first where they were just found
+
+    def shares(self, tables: Tables) -> Table:
+        """U (UᵀU)⁻¹ at the scale of the vectors, of which Mᵀ makes the directions V; nothing beyond the rank."""
+        with one_blas_thread():
+            table = tables.table(self.vectors.copy())  # that the result is written over
+            gram = tables.gram(table)
+            apart, scale = whiten(gram), np.trace(gram) / (self.values.sum() or 1.0)
+            return tables.rotate(table, scale * apart @ apart.T)
 
     @classmethod
     def empty(cls, nodes: int) -> Self:
@@ -209,13 +218,12 @@ def place_newcomers(
 ) -> np.ndarray:
     """Project the rows that new nodes would have in M on the directions that were found: (new nodes, dim) float32.
 
-    The directions are V = MᵀU / √values. The vectors and the graph give them, so they need not be kept.
+    The directions are V = MᵀU (UᵀU)⁻¹. The vectors and the graph give them, so they need not be kept.
     """
     tables = tables_on(device, threads)
     hops = hops_of(new.known, weights, link_weight=link_weight)
     known, rows = HopProduct(hops, tables), NewRows(hops, new, tables, link_weight=link_weight)
-    shares = found.shares()
-    placed = tables.by_slabs(lambda table: known.beside(rows, table), tables.table(shares))
+    placed = tables.by_slabs(lambda table: known.beside(rows, table), found.shares(tables))
     return np.ascontiguousarray(tables.array(placed))
 
 
@@ -226,7 +234,8 @@ def spectral_reasons(found: Decomposition, hops: Hops, *, threads: int | None = 
         4 * len(hops.weights) * sum(sizes) * found.vectors.shape[1], "explaining this model",
         "explain a model of fewer dimensions or hops",
     )  # fmt: skip
-    return SpectralReasons(hops, HopProduct(hops, tables_on("cpu", threads)).directions(found.shares()))
+    tables = tables_on("cpu", threads)
+    return SpectralReasons(hops, HopProduct(hops, tables).directions(found.shares(tables)))
 
 
 class Spectral(InductiveEmbedder):

@@ -17,10 +17,11 @@ from neural_brane.graph.sizes import Sizes
 from neural_brane.methods._memory import Moments, check_room
 from neural_brane.methods._reasons import Explained
 from neural_brane.methods.devices import resolve
-from neural_brane.methods.features import as_given, graph_for
+from neural_brane.methods.features import as_given, as_matrix, graph_for
 from neural_brane.methods.fitted import Fitted, summarise
 from neural_brane.methods.keeping import keeping
 from neural_brane.methods.notices import tell_ignored_amounts
+from neural_brane.methods.output import Output
 from neural_brane.methods.parameters import Parametrised, shared
 from neural_brane.methods.updating import Start, find_start, own_seed
 from neural_brane.progress import Reporter
@@ -29,7 +30,7 @@ from neural_brane.writers import write_model
 Source = Any  # whatever `neural_brane.graph.convert.as_graph` takes
 
 
-class Embedder(Explained, Parametrised, ABC):
+class Embedder(Explained, Output, Parametrised, ABC):
     """A method. Its parameters are stored as given and checked in `fit`.
 
     `fit` puts all that it has learned in place at once, as its last act: one that is refused, fails or is interrupted
@@ -93,7 +94,10 @@ class Embedder(Explained, Parametrised, ABC):
         return self.fit(graph, init=self)
 
     def fit_transform(self, graph: Source, y: None = None) -> Embedding:
-        """Learn from a graph and return its vectors; from features alone, a plain matrix (nodes, dim)."""
+        """Learn from a graph and return its vectors; from features alone, a plain matrix (nodes, dim) or what
+        `set_output` has chosen.
+        """
+        graph = as_matrix(self, graph)
         return as_given(self, graph, self.fit(graph).embedding_)
 
     @property

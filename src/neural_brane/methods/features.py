@@ -1,5 +1,6 @@
 """A matrix of features in place of a graph: its rows are nodes without links, its columns their attributes."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,17 +10,46 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.alike import as_graph_like
-from neural_brane.graph.convert import as_graph
-from neural_brane.graph.pandas_index import is_adjacency, is_frame
+from neural_brane.graph.convert import TABLES, as_graph
+from neural_brane.graph.pandas_index import is_adjacency, is_frame, package_of
+from neural_brane.methods.output import in_form
+
+
+def as_matrix(method: Any, source: Any) -> Any:
+    """An array where one was given in another form, to a method that takes features; all else as it is.
+
+    That is what NumPy makes an array of, as a tensor, and a list of rows. To a method that reads links a list could
+    be one of edges, so none is taken.
+    """
+    if not _takes_features(method):
+        return source
+    rows = isinstance(source, list) and "links" not in method.uses and bool(source) and all(map(_is_row, source))
+    if rows or (hasattr(source, "__array__") and package_of(source) not in (*TABLES, "numpy")):
+        try:
+            source = np.asarray(source)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise GraphError(f"X cannot be read as a matrix ({error}); give rows of one length") from error
+    if isinstance(source, np.ndarray) and source.ndim != 2:
+        raise GraphError(
+            f"X has shape {source.shape}, and features are a matrix with a row per node. Reshape your data: "
+            "X.reshape(1, -1) if it is one node, X.reshape(-1, 1) if it is one attribute"
+        )
+    return source
 
 
 def graph_for(method: Any, source: Any) -> AttributedGraph:
     """What a method learns from: of features alone a graph without links, of all else what `as_graph` makes of it."""
-    return _without_links(source, None) if is_features(method, source) else as_graph(source)
+    source = as_matrix(method, source)
+    if not is_features(method, source):
+        return as_graph(source)
+    if source.shape[0] == 1:
+        raise GraphError("X has 1 sample, and from one node alone nothing can be learned; give at least two rows")
+    return _without_links(source, _names(source))
 
 
 def newcomers_for(method: Any, source: Any, known: AttributedGraph) -> AttributedGraph:
     """What a method makes vectors for: rows of features are new nodes, whichever rows it has learned from."""
+    source = as_matrix(method, source)
     if not is_features(method, source, known):
         return as_graph_like(source, known)
     expected = known.attributes.shape[1]
@@ -28,13 +58,16 @@ def newcomers_for(method: Any, source: Any, known: AttributedGraph) -> Attribute
             f"X has {source.shape[1]} features, but {type(method).__name__} is expecting {expected} features as input; "
             "give the columns that were learned from"
         )
-    names = None if is_frame(source) else known.attribute_names
+    names = _names_like(method, _names(source), known.attribute_names)
     return _without_links(source, names, ids=[f"row {row}" for row in range(source.shape[0])])
 
 
 def as_given(method: Any, source: Any, embedding: Embedding, known: AttributedGraph | None = None) -> Any:
-    """The vectors in the form that what was given asks for: a plain matrix for features, an embedding for a graph."""
-    return embedding.vectors if is_features(method, source, known) else embedding
+    """The vectors in the form that what was given asks for: an embedding for a graph; for features a plain matrix, or
+    what `set_output` has chosen.
+    """
+    source = as_matrix(method, source)
+    return in_form(method, source, embedding.vectors) if is_features(method, source, known) else embedding
 
 
 def is_features(method: Any, source: Any, known: AttributedGraph | None = None) -> bool:
@@ -44,20 +77,66 @@ def is_features(method: Any, source: Any, known: AttributedGraph | None = None) 
     adjacency, as is a DataFrame whose index and columns name the same nodes. Methods that need links take no features.
     Where the known graph comes from a table of nodes, a DataFrame is another such table.
     """
-    if method.needs_links or "attributes" not in method.uses:
+    if not _takes_features(method):
         return False
-    if known is not None and known.encoder is not None and is_frame(source):
-        return False
-    if is_frame(source):
-        return "links" not in method.uses or not is_adjacency(source)
+    if _is_table(source):
+        encoded = known is not None and known.encoder is not None
+        return not encoded and ("links" not in method.uses or not (is_frame(source) and is_adjacency(source)))
     if not (sparse.issparse(source) or isinstance(source, np.ndarray)) or source.ndim != 2:
         return False
     return "links" not in method.uses or source.shape[0] != source.shape[1]
 
 
+def _takes_features(method: Any) -> bool:
+    return not method.needs_links and "attributes" in method.uses
+
+
+def _is_table(source: Any) -> bool:
+    """Tell whether a value is a DataFrame, of pandas or of polars."""
+    return is_frame(source) or (
+        package_of(source) == "polars" and hasattr(source, "columns") and hasattr(source, "to_numpy")
+    )
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim == 1)
+
+
+def _names(source: Any) -> list[Any] | None:
+    """The names of the columns; None where they have none."""
+    return list(source.columns) if _is_table(source) else None
+
+
+def _names_like(method: Any, names: list[Any] | None, learned: np.ndarray) -> Any:
+    """The names under which columns are looked up among those learned from; columns without go by their order.
+
+    The words are those of scikit-learn.
+    """
+    title, named = type(method).__name__, learned.dtype.kind == "U"
+    if names is None and named:
+        warnings.warn(
+            f"X does not have valid feature names, but {title} was fitted with feature names; its columns are taken in "
+            "the order of those",
+            stacklevel=4,
+        )
+    if names is None:
+        return learned
+    if not named and all(isinstance(name, str) for name in names):
+        warnings.warn(f"X has feature names, but {title} was fitted without feature names", stacklevel=4)
+        return learned
+    known = learned.tolist()
+    unseen, lacking = ([name for name in a if name not in set(b)] for a, b in ((names, known), (known, names)))
+    if unseen or lacking:
+        raise GraphError(
+            f"The feature names should match those that were passed during fit: unseen then {unseen[:3]}, missing now "
+            f"{lacking[:3]}; give the columns that were learned from, in any order"
+        )
+    return names
+
+
 def _without_links(source: Any, names: Any, ids: Any = None) -> AttributedGraph:
-    if is_frame(source):
-        source, names = source.to_numpy(), list(source.columns)
+    if _is_table(source):
+        source = source.sparse.to_coo() if hasattr(source, "sparse") else source.to_numpy()
     if source.dtype.kind == "c":
         raise GraphError(f"X holds {source.dtype}. Complex data not supported: give real numbers")
     if source.shape[1] == 0:

@@ -12,6 +12,7 @@ from neural_brane.embedding import Embedding, Layer
 from neural_brane.graph import AttributedGraph
 from neural_brane.methods.notices import tell_zero_vectors
 from neural_brane.reasons import Reasons
+from neural_brane.reasons.likelihood import LinkWeights, weigh_links
 
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
@@ -43,6 +44,11 @@ class Fitted:
         return self.method._reasons(self)
 
     @cached_property
+    def link_weights(self) -> LinkWeights:
+        """What ranks links in this graph, found once."""
+        return weigh_links(self.embedding, self.graph, self.method.similarity)
+
+    @cached_property
     def data(self) -> dict[str, Any]:
         """What a file of vectors says of the graph they belong to."""
         return summarise(self.graph)
@@ -56,6 +62,14 @@ class Fitted:
     def n_features_in(self) -> int:
         """The number of attributes learned from."""
         return int(self.graph.attributes.shape[1])
+
+    @property
+    def feature_names_in(self) -> np.ndarray:
+        """The names of the attributes learned from, where these have names and are not numbered."""
+        names = self.graph.attribute_names
+        if names.dtype.kind != "U" or len(names) == 0:
+            raise AttributeError(f"the attributes of graph '{self.graph.name}' have no names")
+        return names.astype(object)
 
     @property
     def seed(self) -> int | None:

@@ -8,7 +8,7 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import ParameterError
 from neural_brane.graph.newcomers import Newcomers, find_newcomers
 from neural_brane.methods.base import Embedder, Source
-from neural_brane.methods.features import as_given, newcomers_for
+from neural_brane.methods.features import as_given, as_matrix, newcomers_for
 from neural_brane.methods.fitted import Fitted, summarise
 
 
@@ -29,11 +29,12 @@ class InductiveEmbedder(Embedder):
         A node whose id is known has the vector that was learned for it. A newcomer's vector is made of its attributes
         and of its links to known nodes and other newcomers, or of what there is of these: `made_from` of the result
         says of which. The rows of a matrix of features alone are newcomers without links, and their vectors come as a
-        plain matrix.
+        plain matrix, or as `set_output` has chosen.
         """
         fitted = self._require_fitted()
         fitted.method._check_transforms(fitted)
-        given, graph = graph, newcomers_for(self, graph, fitted.graph)
+        given = as_matrix(self, graph)
+        graph = newcomers_for(self, given, fitted.graph)
         new = find_newcomers(fitted.graph, graph)
         vectors = fitted.embedding.vectors[new.places]
         made_from = np.full(len(graph), "known", dtype="<U20")

@@ -77,6 +77,7 @@ def load_model(path: str | Path, *, verify: bool = True) -> Embedder:
     """
     path = Path(path)
     try:
+        _check_kind(path)
         about, arrays = tensors.read(path, MODEL, mapped=True, verify=verify)
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file; give one that model.save wrote") from None
@@ -88,6 +89,19 @@ def load_model(path: str | Path, *, verify: bool = True) -> Embedder:
         raise
     except (KeyError, ValueError, TypeError, AttributeError, IndexError, StopIteration, BraneError) as error:
         raise MODEL.damaged(path, f"or of another version: {type(error).__name__}: {error}") from None
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse a file that is nothing like a model, by its name and its first bytes."""
+    with path.open("rb") as file:
+        begin = file.read(8 + len(tensors.PREFIX))
+    if not begin:
+        raise ModelError(f"{path}: is empty; fit the method again and save it")
+    if path.suffix != SUFFIX and not begin.endswith(tensors.PREFIX):
+        raise ModelError(
+            f"{path}: is not a model; 'brane embed SOURCE -o VECTORS --save-model FILE{SUFFIX}' "
+            "writes one, and 'brane info' tells what a file is"
+        )
 
 
 def describe(model: Embedder, fitted: Fitted) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

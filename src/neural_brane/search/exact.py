@@ -252,3 +252,10 @@ def _joined(parts: list[Best], k: int) -> Best:
     if not parts:
         return _nothing(0, k)
     return Best(np.concatenate([part.rows for part in parts]), np.concatenate([part.cosines for part in parts]))
+
+
+def unit_rows(vectors: np.ndarray) -> np.ndarray:
+    """Vectors at length 1, as float32 in one piece; zeros stay zeros."""
+    double = np.asarray(vectors, np.float64)
+    lengths = np.sqrt(np.einsum("ij,ij->i", double, double))[:, None]
+    return np.divide(double, lengths, out=np.zeros_like(double), where=lengths != 0).astype(np.float32)

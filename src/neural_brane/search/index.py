@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from neural_brane.errors import DependencyError, ParameterError
-from neural_brane.search.exact import nearest_rows
+from neural_brane.progress import Meter, Reporter
+from neural_brane.search.exact import nearest_rows, unit_rows
 from neural_brane.search.questions import as_answers, check_count, understand
 
 BLOCK_ROWS = 65_536  # added at a time
@@ -99,6 +100,7 @@ def build_index(
     lists: int | None = None,
     seed: int = 0,
     threads: int | None = None,
+    progress: Reporter | None = None,
 ) -> Index:
     """Build an index over vectors, by default of about twice as many lists as the root of their number.
 
@@ -114,6 +116,8 @@ def build_index(
         Of k-means and of the sample; the same seed and number of threads give the same index.
     threads
         Cores to use, all of them by default.
+    progress
+        A function that is told how far it is.
     """
     faiss = import_faiss()
     if not 0 < recall <= 1:
@@ -129,9 +133,12 @@ def build_index(
     made.cp.seed, made.cp.min_points_per_centroid = int(random.integers(1 << 30)), 1
     seen = np.sort(random.permutation(len(vectors))[: PER_CENTRE * count])
     with _threads(threads):
+        meter = Meter(progress, len(seen) + len(vectors), "vectors")
         made.train(unit_rows(vectors[seen]))
+        meter.advance(len(seen))
         for start in range(0, len(vectors), BLOCK_ROWS):
             made.add(unit_rows(vectors[start : start + BLOCK_ROWS]))
+            meter.advance(len(vectors[start : start + BLOCK_ROWS]))
     index = Index(made, ids, provenance, 1.0, threads)
     sample = np.sort(random.permutation(len(vectors))[:SAMPLE])
     exact = nearest_rows(vectors, vectors[sample], NEAREST, threads=threads).rows
@@ -174,10 +181,3 @@ def _threads(threads: int | None) -> Iterator[None]:
         yield
     finally:
         faiss.omp_set_num_threads(before)
-
-
-def unit_rows(vectors: np.ndarray) -> np.ndarray:
-    """Vectors at length 1, as float32 in one piece; zeros stay zeros."""
-    double = np.asarray(vectors, np.float64)
-    lengths = np.sqrt(np.einsum("ij,ij->i", double, double))[:, None]
-    return np.divide(double, lengths, out=np.zeros_like(double), where=lengths != 0).astype(np.float32)

@@ -28,7 +28,8 @@ from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import as_ids
 from neural_brane.io.atomic import atomic, check_target
 from neural_brane.io.npz import read_array
-from neural_brane.search.index import Index, import_faiss, unit_rows
+from neural_brane.search.exact import unit_rows
+from neural_brane.search.index import Index, import_faiss
 
 SUFFIX = ".faiss"
 MARK = b"brane index 1\n\0\0"

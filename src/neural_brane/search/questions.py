@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import as_ids, locate
+from neural_brane.graph.unknown import about_unknown
 
-CLOSE = 50_000  # ids at most that are compared with one that is unknown
 Answer = list[tuple[Any, float]]  # ids with their cosine, best first
 
 
@@ -66,14 +65,7 @@ def find_rows(ids: np.ndarray, wanted: Any) -> np.ndarray:
 
 def unknown(ids: np.ndarray, node: Any) -> EmbeddingError:
     """The error that says which ids there are, and which of them look like the one that was given."""
-    kind = "integers" if ids.dtype.kind == "i" else "strings"
-    known = ", ".join(map(repr, ids[:3].tolist()))
-    message = f"no node {node!r} here; ids are {kind}, such as {known}"
-    close: list[str] = []
-    if isinstance(node, str) and kind == "strings" and node:
-        begin = np.char.startswith(ids, node[0])
-        close = get_close_matches(node, ids[begin][:CLOSE].tolist())
-    return EmbeddingError(f"{message}; did you mean {' or '.join(map(repr, close))}?" if close else message)
+    return EmbeddingError(about_unknown(ids, node))
 
 
 def check_count(k: Any) -> int:

@@ -1,11 +1,13 @@
 """Neural-Brane on a graph that has grown: each of its parts, in all its recipes."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from neural_brane import AttributedGraph, NeuralBrane, synthetic
+from neural_brane import AttributedGraph, NeuralBrane, load, synthetic
 from neural_brane.graph.changes import find_changes
 from neural_brane.linalg import unit_rows
 from neural_brane.methods.neural_brane.updating import carry_model
@@ -28,12 +30,93 @@ def graph():
     return synthetic(600, classes=3, seed=1)
 
 
+def mean_cosine(first, second):
+    return (unit_rows(first) * unit_rows(second)).sum(axis=1).mean()
+
+
+def nearest(vectors, count=10):
+    """The rows that are nearest to each, as a truth for every pair."""
+    cosines = unit_rows(vectors) @ unit_rows(vectors).T
+    np.fill_diagonal(cosines, -1)
+    near = np.zeros(cosines.shape, bool)
+    np.put_along_axis(near, np.argsort(-cosines, axis=1)[:, :count], True, axis=1)
+    return near
+
+
+def agreement(first, second):
+    """The share of the ten nearest nodes that two tables of vectors have in common."""
+    return (nearest(first) & nearest(second)).sum() / (10 * len(first))
+
+
+@pytest.fixture(scope="module", params=["stdlib", "synthetic"])
+def grown(request):
+    """A graph that grows by a fiftieth of its nodes, five times, beside what an update makes of each stage.
+
+    The whole graph, its nodes in the order in which they come, the updated model, and the mean cosines with before.
+    """
+    whole = load("stdlib") if request.param == "stdlib" else synthetic(600, classes=3, seed=1)
+    whole = whole.subgraph(np.random.default_rng(0).permutation(whole.ids))
+    counts = [round(share * len(whole)) for share in (0.9, 0.92, 0.94, 0.96, 0.98, 1)]
+    model = NeuralBrane(seed=0, epochs=4).fit(whole.subgraph(np.arange(len(whole)) < counts[0]))
+    cosines, transformed = [], None
+    for known, count in pairwise(counts):
+        before = model.embedding_.vectors
+        if count == len(whole):
+            transformed = model.transform(whole).vectors
+        after = model.update(whole.subgraph(np.arange(len(whole)) < count)).embedding_.vectors
+        cosines.append(mean_cosine(before, after[:known]))
+    return whole, model, cosines, transformed
+
+
+def test_known_nodes_stay_through_many_updates(grown):
+    assert min(grown[2]) > 0.98
+
+
+def test_after_many_updates_the_nearest_are_those_of_a_fresh_fit(grown):
+    whole, model, _, _ = grown
+    fresh, other = (NeuralBrane(seed=seed, epochs=4).fit(whole).embedding_.vectors for seed in (0, 1))
+    assert agreement(model.embedding_.vectors, fresh) > agreement(other, fresh) - 0.05
+
+
+def test_after_many_updates_new_nodes_are_placed_where_an_update_brings_them(grown):
+    whole, model, _, transformed = grown
+    new = np.arange(len(whole)) >= round(0.98 * len(whole))
+    assert mean_cosine(transformed[new], model.embedding_.vectors[new]) > 0.9
+
+
+def test_after_many_updates_reasons_add_up_to_the_vectors(grown):
+    whole, model, _, _ = grown
+    vectors = model.embedding_.vectors
+    for row in (0, len(whole) - 1):
+        total = sum(model.reasons_.of(row, vectors[[row]]).parts.values())
+        assert total == pytest.approx((vectors[row] ** 2).sum(), rel=0.05)
+
+
+def test_a_graph_that_has_not_changed_leaves_vectors_where_they_are(graph):
+    model = NeuralBrane(dim=24, epochs=4, seed=0).fit(graph)
+    before = model.embedding_.vectors
+    part = model.model_
+    after = model.update(graph).embedding_.vectors
+    assert (unit_rows(before) * unit_rows(after)).sum(axis=1).min() > 0.99
+    for old, new in zip(part, model.model_, strict=True):
+        np.testing.assert_array_equal(new, old)
+
+
+def test_nodes_that_vanish_leave_the_others_where_they_are(graph):
+    model = NeuralBrane(dim=24, epochs=4, seed=0).fit(graph)
+    before = model.embedding_.vectors
+    after = model.update(graph.subgraph(SEEN)).embedding_
+    assert after.ids.tolist() == graph.ids[SEEN].tolist()
+    assert mean_cosine(before[SEEN], after.vectors) > 0.98
+    assert model.model_.neighbour_table.shape[0] == 560
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_new_nodes_are_told_apart_and_known_ones_stay(way, graph):
     model = NeuralBrane(dim=24, epochs=4, seed=0, **WAYS[way]).fit(graph.subgraph(SEEN))
     before = model.embedding_.vectors
     after = model.update(graph).embedding_.vectors
-    assert (unit_rows(before) * unit_rows(after[SEEN])).sum(axis=1).mean() > 0.95
+    assert mean_cosine(before, after[SEEN]) > 0.95
     regression = LogisticRegression(max_iter=1000).fit(after[SEEN], graph.labels[SEEN])
     assert regression.score(after[~SEEN], graph.labels[~SEEN]) > 0.8
 

@@ -22,7 +22,7 @@ from neural_brane.sampling.triplet_tables import can_rank
 if TYPE_CHECKING:
     from neural_brane.methods.neural_brane.model import Learned
 
-TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 150, 10  # of nodes that are new, and of all that are new or have changed
+TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 100, 5  # of nodes that are new, and of all that are new or have changed
 ROWS = 2  # the seed of new rows, beside that of the update
 
 

@@ -1,0 +1,84 @@
+"""How many clusters `embedding.clusters()` finds, beside the number of classes or of planted groups.
+
+    python benchmarks/clusters.py [--graphs citeseer …] [--groups 2 4 10 30] [--seeds 3] [--large 100000]
+
+Neural-Brane learns from each graph with its defaults; run k has seed k, in training and in clustering. `nmi` compares
+the clusters with the labels. The planted graphs are those of explain.py, 100 nodes a group. `large` is a table of that
+many random vectors around 20 centres in 150 dimensions: the seconds that clustering takes, and the memory that it adds
+to the most that the process has held before. Writes results/clusters.json.
+"""
+
+import argparse
+import json
+import resource
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from explain import planted
+from sklearn.metrics import normalized_mutual_info_score
+
+from neural_brane import AttributedGraph, Embedding, NeuralBrane, load
+from neural_brane.io.atomic import atomic
+from neural_brane.machine import describe_machine
+
+PATH = Path(__file__).parent / "results" / "clusters.json"
+GRAPHS = ("citeseer", "cora", "caltech36", "stdlib", "reed98")
+SIZE, CENTRES, DIM = 100, 20, 150
+
+
+def count(graph: AttributedGraph, seed: int) -> tuple[int, float]:
+    """The number of clusters found, and how much they agree with the labels."""
+    found = NeuralBrane(seed=seed).fit_transform(graph).clusters(seed=seed)
+    known = graph.labels != ""
+    return found.k, round(float(normalized_mutual_info_score(graph.labels[known], found.assignments[known])), 3)
+
+
+def record(name: str, graphs: list[AttributedGraph]) -> dict[str, Any]:
+    """The runs on a graph, or on graphs of a kind, run k with seed k."""
+    runs = [count(graph, seed) for seed, graph in enumerate(graphs)]
+    classes = len(set(graphs[0].labels.tolist()) - {""})
+    row = {"graph": name, "classes": classes, "found": [k for k, _ in runs], "nmi": [nmi for _, nmi in runs]}
+    print(row, flush=True)
+    return row
+
+
+def measure(nodes: int) -> dict[str, float]:
+    """The seconds and the memory in MB that clustering of many vectors takes."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(CENTRES, DIM)).astype(np.float32)[rng.integers(CENTRES, size=nodes)]
+    vectors += rng.normal(scale=0.5, size=vectors.shape).astype(np.float32)
+    embedding = Embedding(vectors, np.arange(nodes))
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    found = embedding.clusters(seed=0)
+    seconds = time.perf_counter() - start
+    added = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return {"nodes": nodes, "found": found.k, "seconds": round(seconds, 1), "added_mb": round(added)}
+
+
+def main() -> None:
+    """Run, print, write the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graphs", nargs="*", default=list(GRAPHS))
+    parser.add_argument("--groups", nargs="*", type=int, default=[2, 4, 10, 30])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--large", type=int, default=100_000)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # nodes without links
+    large = measure(options.large)  # first, as memory is that beyond what was held before
+    print(large, flush=True)
+    seeds = range(options.seeds)
+    rows = [record(name, [load(name) for _ in seeds]) for name in options.graphs]
+    rows += [
+        record(f"{groups} planted", [planted(groups, SIZE, seed=seed).graph for seed in seeds])
+        for groups in options.groups
+    ]
+    with atomic(PATH) as draft:
+        about = {"machine": describe_machine(), "options": vars(options), "large": large, "results": rows}
+        draft.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
