@@ -55,7 +55,7 @@ def test_names_that_attack_are_shown_as_text(view, serve, open_page, tmp_path, k
     for attack in ATTACKS:
         page.fill("#search-text", attack.split("\n")[0][:60].strip())
         page.press("#search-text", "Enter")
-        text = re.sub("[\x00-\x1f]", "\u241b", attack)
+        text = re.sub("[\x00-\x1f\u202a-\u202e]", "\u241b", attack)
         expected = text if len(text) <= 300 else f"{text[:300]}…"
         page.wait_for_function("text => document.getElementById('node-id')?.textContent === text", arg=expected)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), attack

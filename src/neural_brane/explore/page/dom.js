@@ -19,9 +19,10 @@ export function fill(parent, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-// A name from the data: control characters are shown as a mark, and writing from right to left stays in its place.
+// A name from the data: what would steer the text, as control characters and reversals do, is shown as a mark, and
+// writing from right to left stays in its place.
 export function name(text, className = "name") {
-  const shown = String(text).replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, "\u241b");
+  const shown = String(text).replace(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, "\u241b");
   const short = shown.length > 300 ? `${shown.slice(0, 300)}…` : shown;
   return el("bdi", { class: className, title: shown.length > 16 ? shown.slice(0, 1000) : null }, short || "(empty)");
 }
