@@ -143,6 +143,18 @@ def test_colour_filter_and_what_is_hidden_is_not_drawn(opened, stdlib_view):
     assert page.screenshot(clip=box) == drawn
 
 
+def test_colours_that_change_quickly_end_as_the_last_one(opened, stdlib_view):
+    page = opened.page
+    x, y = opened.place(stdlib_view, opened.lonely(stdlib_view))
+    box = {"x": x - 2, "y": y - 2, "width": 4, "height": 4}
+    drawn = page.screenshot(clip=box)
+    for name in ("degree", "label") * 5:
+        page.select_option("#colour", name)
+    page.wait_for_selector("#legend h2:has-text('label')")
+    page.wait_for_timeout(1000)
+    assert page.screenshot(clip=box) == drawn
+
+
 def test_an_attribute_is_found_coloured_and_selected(opened, stdlib_view):
     page, view = opened.page, stdlib_view
     page.keyboard.press("/")

@@ -78,8 +78,11 @@ async function changeLayout(layout) {
 
 // ---- colours
 
+let coloured = 0; // how often a colour was asked for
 async function colourBy(wanted, hidden = []) {
+  const turn = ++coloured;
   const found = groupsOf(await api.column(wanted));
+  if (turn !== coloured) return; // another was chosen meanwhile
   state.colour = wanted;
   state.hidden = new Set(hidden.filter((group) => group < found.names.length));
   column = found;
@@ -87,6 +90,7 @@ async function colourBy(wanted, hidden = []) {
   legend();
   for (const map of maps) await map.colour(column, colours);
   if (maps.length) await showFiltered();
+  if (turn !== coloured) return;
   const choices = [...about.columns];
   if (!choices.some((choice) => choice.name === wanted)) choices.push({ name: wanted, title: wanted.replace(/^attribute:/, "") });
   fill(byId("colour"), choices.map((choice) => el("option", { value: choice.name, selected: choice.name === wanted }, choice.title.slice(0, 60))));

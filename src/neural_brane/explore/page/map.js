@@ -23,6 +23,7 @@ export class NodeMap {
     this.edges = { hovered: [], chosen: [] };
     this.marked = [];
     this.start = null;
+    this.last = Promise.resolve(); // what the renderer does now
   }
 
   async open(points, groups, colours) {
@@ -94,7 +95,17 @@ export class NodeMap {
     await this.redraw({});
   }
 
-  async redraw(options) {
+  // One after another: the renderer leaves out what is asked of it while it draws.
+  inTurn(action) {
+    this.last = this.last.then(action, action);
+    return this.last;
+  }
+
+  redraw(options) {
+    return this.inTurn(() => this.draw(options));
+  }
+
+  async draw(options) {
     const drawing = { x: this.x, y: this.y, z: this.groups };
     const index = this.index ? { spatialIndex: this.index } : {};
     await this.plot.draw(drawing, { zDataType: "categorical", preventFilterReset: true, ...index, ...options });
@@ -128,9 +139,9 @@ export class NodeMap {
     else this.plot.deselect({ preventEvent: true });
   }
 
-  async filter(rows) {
-    if (rows) await this.plot.filter(Array.from(rows), { preventEvent: true });
-    else await this.plot.unfilter({ preventEvent: true });
+  filter(rows) {
+    const quiet = { preventEvent: true };
+    return this.inTurn(() => (rows ? this.plot.filter(Array.from(rows), quiet) : this.plot.unfilter(quiet)));
   }
 
   setEdges(kind, pairs) {
