@@ -73,7 +73,7 @@ def test_the_installed_demo_runs_without_torch(installed, tmp_path):
     assert str(installed.parent) in where
     result = run(installed / "brane", "demo", "--output", tmp_path / "out", folder=tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"stdlib.npz", "stdlib.png"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"stdlib.npz", "stdlib.png", "map.html"}
 
 
 def test_the_installed_package_reproduces_the_paper_without_torch(installed, tmp_path):

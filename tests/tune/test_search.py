@@ -28,9 +28,9 @@ def trained(monkeypatch):
     """The parameters of every training that is computed from now on."""
     seen, compute = [], computing.compute
 
-    def note(training, graph, threads):
+    def note(training, graph, **options):
         seen.append(training.parameters)
-        return compute(training, graph, threads)
+        return compute(training, graph, **options)
 
     monkeypatch.setattr(computing, "compute", note)
     return seen
@@ -64,10 +64,10 @@ def test_every_candidate_is_trained_three_times_and_the_mean_decides(graph, trai
 def test_a_run_that_fails_fails_its_candidate(graph, monkeypatch):
     compute = computing.compute
 
-    def fail(training, graph, threads):
+    def fail(training, graph, **options):
         if training.parameters == {"dim": 8} and training.seed == 1:
             raise ParameterError("no luck")
-        return compute(training, graph, threads)
+        return compute(training, graph, **options)
 
     monkeypatch.setattr(computing, "compute", fail)
     results = tune("attributes", graph, GRID, runs=2)
@@ -111,10 +111,10 @@ def test_a_class_with_one_tuning_node_is_left_out(graph):
 def test_a_stopped_search_goes_on_and_ends_the_same(graph, found, tmp_path, monkeypatch, trained):
     note = computing.compute
 
-    def stop(training, graph, threads):
+    def stop(training, graph, **options):
         if training.parameters == {"dim": 8}:
             raise KeyboardInterrupt
-        return note(training, graph, threads)
+        return note(training, graph, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(computing, "compute", stop)
