@@ -23,8 +23,11 @@ _SIGNATURES = (
     (b"BZh", "bzip2"),
     (b"\xfd7zXZ\0", "xz"),
 )
-_GML = re.compile(r"(\s*(#.*|(Creator|Version|comment)\b.*)?\n)*\s*(graph|Creator|Version)\s*(\[|\"|$)", re.IGNORECASE)
-_MARKUP = re.compile(r"\s*(<!--.*?-->\s*)*<(\?xml|!doctype|[a-z])", re.IGNORECASE | re.DOTALL)
+# Blanks within a line never cross its end, and a comment never holds another's end: there is one way to match, at most.
+_GML = re.compile(
+    r"([^\S\n]*(#.*|(Creator|Version|comment)\b.*)?\n)*[^\S\n]*(graph|Creator|Version)\s*(\[|\"|$)", re.IGNORECASE
+)
+_MARKUP = re.compile(r"\s*(<!--((?!-->).)*-->\s*)*<(\?xml|!doctype|[a-z])", re.IGNORECASE | re.DOTALL)
 
 # How to go on with a file that is no table and no edge list.
 ADVICE = {
