@@ -195,8 +195,8 @@ def test_very_many_damaged_files_end_in_sound_data_or_in_our_errors(tmp_path):
     [
         ("labels.txt", b"\xef\xbb\xbf\xe2\x80\xa8", "the label file is empty"),
         ("graph.txt", b"\n, ", "the graph file is empty"),
-        ("graph.txt", b"# p" + b"\n" * 60_000 + b"5\n", "the graph has no edges"),  # blank lines, told from GML in no time
-        ("graph.txt", b"<!-- -->" * 5_000 + b"\n", "graph.txt:1"),  # the same, of comments without a tag
+        ("graph.txt", b"# p" + b"\n" * 60_000 + b"5\n", "the graph has no edges"),  # told from GML in no time
+        ("graph.txt", b"<!-- -->" * 5_000 + b"\n", "graph.txt:1"),  # and from XML
         ("vectors.npy", b"\x93NUMPY\x01\0\x06\0{'a':(", "vectors.npy"),
         ("vectors.csv", b"id,d0\nann,1\nbob,nan\n", "vector 2 holds NaN or infinity"),
         ("cut.parquet", b"PAR1 and no more", "its end is missing"),
