@@ -2,7 +2,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 
 import numpy as np
@@ -118,7 +117,6 @@ def test_it_serves_until_ctrl_c(files):
         assert address.startswith("http://127.0.0.1:")
         with urllib.request.urlopen(f"{address}api/about", timeout=20) as answer:  # noqa: S310
             assert b'"nodes": 12' in answer.read()
-        time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         assert "the page is closed" in process.communicate(timeout=30)[0]
         assert process.returncode == 0

@@ -14,7 +14,7 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.classify import MAX_ITERATIONS, Score
 from neural_brane.evaluate.labelled import vectors_of
-from neural_brane.evaluate.repeats import Repeats
+from neural_brane.evaluate.repeats import Repeats, score_at
 from neural_brane.evaluate.splits import Splits, splits_of
 from neural_brane.graph.multilabels import MultiLabels
 from neural_brane.progress import Meter, Reporter
@@ -37,10 +37,7 @@ class MultilabelClassification:
 
     def at(self, train: float) -> Score:
         """The score at one training share."""
-        for score in self.scores:
-            if score.train == train:
-                return score
-        raise EmbeddingError(f"no score at train={train}; there are {[score.train for score in self.scores]}")
+        return score_at(self.scores, train)
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""

@@ -12,7 +12,7 @@ from neural_brane.blas import one_blas_thread
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
 from neural_brane.evaluate.labelled import vectors_of
-from neural_brane.evaluate.repeats import Repeats
+from neural_brane.evaluate.repeats import Repeats, score_at
 from neural_brane.evaluate.splits import Splits, splits_of
 from neural_brane.progress import Meter, Reporter
 
@@ -49,10 +49,7 @@ class Regression:
 
     def at(self, train: float) -> NumberScore:
         """The score at one training share."""
-        for score in self.scores:
-            if score.train == train:
-                return score
-        raise EmbeddingError(f"no score at train={train}; there are {[score.train for score in self.scores]}")
+        return score_at(self.scores, train)
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
+
+from neural_brane.errors import EmbeddingError
+
+
+class HasShare(Protocol):
+    """A score that knows the share of the nodes that was trained on."""
+
+    @property
+    def train(self) -> float:
+        """That share."""
+
+
+AtShare = TypeVar("AtShare", bound=HasShare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +46,11 @@ class Repeats:
     def as_dict(self, each: str) -> dict[str, Any]:
         """Mean, deviation and, under the name of what was repeated, the values themselves: for JSON."""
         return {"mean": self.mean, "sd": self.sd, each: list(self.values)}
+
+
+def score_at(scores: Sequence[AtShare], train: float) -> AtShare:
+    """The score at one training share."""
+    for score in scores:
+        if score.train == train:
+            return score
+    raise EmbeddingError(f"no score at train={train}; there are {[score.train for score in scores]}")
