@@ -117,7 +117,7 @@ def test_ids_that_were_checked_before_the_work_are_not_checked_again(tmp_path):
         ("v.txt", "a 1 2\n", r"v\.txt:1: the first line must be 'nodes dim'"),
         ("v.txt", "2 2\na 1 2\n", "announces 2 nodes, 1 follow; is it cut off"),
         ("v.txt", "1 2\na 1 2 3\n", r"v\.txt:2: 3 numbers after id 'a', 2 were expected"),
-        ("v.txt", "1 2\na 1 two\n", r"v\.txt:2: could not convert string to float: 'two'"),
+        ("v.txt", "1 2\na 1 two\n", r"v\.txt:2: 'two' is not a number; a line of vectors is an id, then its numbers$"),
         ("v.tsv", "id d0\n", r"v\.tsv:1: a line must be an id and its numbers, separated by tabs"),
         ("v.tsv", "id\td0\na\t1\nb\t1\t2\n", r"v\.tsv:3: 2 numbers after id 'b', 1 were expected"),
         ("v.npz", "not a zip", r"v\.npz: this is not an \.npz file"),

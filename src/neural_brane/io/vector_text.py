@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
+from neural_brane.graph.edge_columns import PAIRS
 from neural_brane.io.claims import read_bytes
 from neural_brane.io.vector_table import Content, VectorTable, as_frames, column_names, parse_ids
 
@@ -103,6 +104,9 @@ def _read_table(path: Path, lines: Iterator[tuple[int, list[str]]], separators: 
     number, first = next(lines, (1, []))
     if len(first) < 2:
         raise EmbeddingError(f"{path}:{number}: a line must be an id and its numbers, separated by {separators}")
+    source, target = first[:2]
+    if len(first) <= 3 and (source.strip().lower(), target.strip().lower()) in PAIRS:
+        raise EmbeddingError(f"{path}:{number}: '{source}' and '{target}' are the ends of edges{_seems_graph(path)}")
     has_header = first[0] in ("", "id") or not _are_numbers(first[1:])
     return parse_rows(path, lines if has_header else chain([(number, first)], lines), len(first) - 1)
 
@@ -112,7 +116,9 @@ def _read_header(path: Path, first: str) -> tuple[int, int]:
     try:
         nodes, dim = map(int, first.split())
     except ValueError:
-        raise EmbeddingError(f"{path}:1: the first line must be 'nodes dim', as in '3312 150'") from None
+        words = first.split()[1:2]
+        seems = "" if not words or "\ufffd" in first or _are_numbers(words) else _seems_graph(path)
+        raise EmbeddingError(f"{path}:1: the first line must be 'nodes dim', as in '3312 150'{seems}") from None
     if nodes < 0 or dim < 1:
         raise EmbeddingError(f"{path}:1: announces {nodes} nodes of width {dim}; at least one number each is needed")
     return nodes, dim
@@ -136,15 +142,25 @@ def parse_rows(path: Path, rows: Iterable[tuple[int, list[str]]], dim: int) -> V
     values = array("f")
     for line, (node, *numbers) in rows:
         if len(numbers) != dim:
+            seems = _seems_graph(path) if len(numbers) in (1, 2) and dim > 2 else ""  # a pair and its weight
             raise EmbeddingError(
-                f"{path}:{line}: {len(numbers)} numbers after id '{node}', {dim} were expected on every line"
+                f"{path}:{line}: {len(numbers)} numbers after id '{node}', {dim} were expected on every line{seems}"
             )
         try:
             values.extend(map(float, numbers))
-        except ValueError as error:
-            raise EmbeddingError(f"{path}:{line}: {error}; a line is an id, then {dim} numbers") from None
+        except ValueError:
+            at = next(at for at, word in enumerate(numbers) if not _are_numbers([word]))
+            raise EmbeddingError(
+                f"{path}:{line}: '{numbers[at]}' is not a number; a line of vectors is an id, then its numbers"
+                + ("" if at else _seems_graph(path))
+            ) from None
         ids.append(node)
     return VectorTable(np.frombuffer(values, dtype=np.float32).reshape(len(ids), dim), parse_ids(ids), {})
+
+
+def _seems_graph(path: Path) -> str:
+    """The end of an error about a file with words, or few numbers, in the places of a vector's numbers."""
+    return f"; this seems to be a graph, not vectors: make them with 'brane embed {path.name} -o vectors.npz'"
 
 
 def _are_numbers(words: list[str]) -> bool:
