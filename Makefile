@@ -1,9 +1,12 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 AUDIT  := $(VENV)-audit
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# TorchRec asks for FBGEMM's build for NVIDIA, so both come without what they ask for; the extra 'cluster' has the rest.
+# There are no wheels for other systems: tests that need them are skipped there and say so.
+TORCHREC := torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo quick test check audit docs dist bench clean
@@ -55,9 +58,11 @@ $(VENV)/.core: pyproject.toml
 	$(PIP) --editable .
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.core
+$(VENV)/.dev: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) --editable '.[dev]'
-	touch $@
+	case "$$(uname -sm)" in "Linux x86_64"|"Linux aarch64") $(PIP) --no-deps $(TORCHREC);; esac
+	touch $(VENV)/.core $@
 
 $(AUDIT)/bin/pip-audit:
 	$(PYTHON) -m venv $(AUDIT)

@@ -29,13 +29,24 @@ SLOW = (
     "reproduce/test_run.py", "trainings/test_compute.py", "tune/test_search.py",
 )  # fmt: skip
 
+# What takes longest begins first: at the end, all processes then have work.
+LONGEST = (
+    "test_wheel.py", "faults/test_readers.py", "faults/test_kill.py", "kernels/gpu/test_trainer.py", "golden/",
+    "docs/test_blocks.py", "docs/test_examples.py", "cli/test_demo.py",
+)  # fmt: skip
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that `make quick` leaves out."""
+    """Mark the tests that `make quick` leaves out, and put first what takes long."""
     here = Path(__file__).parent
+    ranks = {}
     for item in items:
-        if item.path.is_relative_to(here) and str(item.path.relative_to(here)).startswith(SLOW):
+        name = str(item.path.relative_to(here)) if item.path.is_relative_to(here) else ""
+        if name.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
+        longer = [place for place, start in enumerate(LONGEST) if name.startswith(start)]
+        ranks[item] = longer[0] if longer else len(LONGEST) + (not name.startswith(SLOW))
+    items.sort(key=ranks.__getitem__)
 
 
 @pytest.fixture(autouse=True, scope="session")

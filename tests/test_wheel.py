@@ -58,10 +58,11 @@ def installed(distributions, tmp_path_factory):
     reached = run(sys.executable, "-m", "pip", "download", "--no-deps", "--dest", folder, "typer", folder=folder)
     if reached.returncode:
         pytest.skip(f"no package index is reached: {reached.stderr.splitlines()[-1:]}")
-    venv.create(folder / "venv", with_pip=True)
+    venv.create(folder / "venv")
     commands = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
     (wheel,) = distributions.glob("*.whl")
-    result = run(commands / "python", "-m", "pip", "install", "--quiet", wheel, folder=folder)
+    install = ["-m", "pip", "--python", commands / "python", "install", "--quiet", "--no-compile", wheel]
+    result = run(sys.executable, *install, folder=folder)
     assert result.returncode == 0, result.stderr
     return commands
 

@@ -1,5 +1,6 @@
 """The site: it is built without a warning, and what is generated from the code is that of the code today."""
 
+import os
 import re
 import subprocess
 import sys
@@ -18,7 +19,10 @@ DOCS = ROOT / "docs"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The folder of the site, built with warnings as errors."""
+    """The folder of the site, built with warnings as errors; the one named by NEURAL_BRANE_SITE, where it is set."""
+    if built := os.environ.get("NEURAL_BRANE_SITE"):
+        assert Path(built, "index.html").is_file(), f"{built}: there is no site here; run make docs"
+        return Path(built)
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(DOCS), str(folder)]
     result = subprocess.run(command, capture_output=True, text=True)
