@@ -1,0 +1,1 @@
+"""Training past one machine: the same model on TorchRec's sharded tables, under torchrun."""
