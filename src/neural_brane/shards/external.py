@@ -25,7 +25,16 @@ from neural_brane.progress import Meter, Reporter
 from neural_brane.shards.entries import AttributeEntries, EdgeEntries, Entries
 from neural_brane.shards.folder import Shards, open_shards
 from neural_brane.shards.ids import Ids
-from neural_brane.shards.manifest import IDS, MANIFEST, NAMES, Manifest, describe_files, part_files, part_folder
+from neural_brane.shards.manifest import (
+    IDS,
+    MANIFEST,
+    NAMES,
+    Manifest,
+    describe_files,
+    is_shards,
+    part_files,
+    part_folder,
+)
 from neural_brane.shards.order import in_order
 from neural_brane.shards.parts import even_bounds
 from neural_brane.shards.reading import read_attributes, read_edges
@@ -61,7 +70,7 @@ class Plan:
             raise ShardError(f"memory is {self.memory:,} bytes; give at least {LEAST:,}, such as 1GB")
         if folder.exists() and not folder.is_dir():
             raise ShardError(f"{folder}: is a file; name a folder that is empty or does not exist")
-        if (folder / MANIFEST).exists():
+        if is_shards(folder):
             raise ShardError(f"{folder}: holds a graph in parts already; choose another folder, or remove this one")
         if folder.is_dir() and not (folder / FOLDER).exists() and any(folder.iterdir()):
             raise ShardError(f"{folder}: is not empty; name a folder that is empty or does not exist")

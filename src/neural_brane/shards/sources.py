@@ -16,7 +16,7 @@ from neural_brane.io.graph_files import exchange_suffix
 from neural_brane.io.text_blocks import HEAD
 from neural_brane.shards.bags import Bags, bag_lines, bag_table
 from neural_brane.shards.lines import EdgeLines
-from neural_brane.shards.manifest import MANIFEST
+from neural_brane.shards.manifest import is_shards
 from neural_brane.shards.pairs import Pairs, parquet_pairs, text_pairs
 
 Kind = Literal["lines", "table", "parquet"]
@@ -64,7 +64,7 @@ def find_edges(source: str | Path, options: dict[str, Any]) -> EdgeSource | None
 
 
 def _find_folder(folder: Path, options: dict[str, Any]) -> EdgeSource:
-    if (folder / MANIFEST).exists():
+    if is_shards(folder):
         raise ShardError(f"{folder}: is a graph in parts already; give the files that it was made of")
     for suffix in TABLES:
         if files := sorted(path for path in folder.iterdir() if table_suffix(path) == suffix and path.is_file()):

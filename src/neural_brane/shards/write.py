@@ -19,6 +19,7 @@ from neural_brane.shards.manifest import (
     NAMES,
     Manifest,
     describe_files,
+    is_shards,
     part_files,
     part_folder,
 )
@@ -53,7 +54,7 @@ def check_vacant(folder: Path) -> None:
     """Refuse a folder that holds something, or cannot be written to."""
     if folder.exists() and not folder.is_dir():
         raise ShardError(f"{folder}: is a file; name a folder that is empty or does not exist")
-    if (folder / MANIFEST).exists():
+    if is_shards(folder):
         raise ShardError(f"{folder}: holds a graph in parts already; choose another folder, or remove this one")
     if folder.is_dir() and any(folder.iterdir()):
         raise ShardError(f"{folder}: is not empty; name a folder that is empty or does not exist")
