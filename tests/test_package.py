@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "compiling": {"errors"},
     "graph": {"errors", "forks", "writers"},
     "io": {"errors", "forks", "graph", "memory"},
+    "shards": {"errors", "graph", "io", "memory", "progress"},
     "search": {"blas", "errors", "graph", "io", "progress"},
     "groups": {"blas", "errors", "graph", "progress", "search"},
     "layer": {"blas", "errors", "graph"},
@@ -67,7 +68,7 @@ MAY_IMPORT = {
         "sampling",
     },
     "models": {"__version__", "embedding", "errors", "graph", "io", "kernels", "methods"},
-    "contents": {"errors", "io"},
+    "contents": {"errors", "io", "shards"},
     "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling"},
     "explore": {
         "blas",
