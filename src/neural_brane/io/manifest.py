@@ -51,9 +51,8 @@ def read_manifest(folder: Path, form: str, version: int, error: type[BraneError]
             "make it again"
         )
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        claimed = content.pop(CHECKSUM)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        content = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, RecursionError):
         raise error(f"{path}: is damaged or cut off; {AGAIN}") from None
     if content.get("format") != form:
         raise error(f"{path}: is of format {content.get('format')!r}, and {form!r} was expected")
@@ -62,9 +61,9 @@ def read_manifest(folder: Path, form: str, version: int, error: type[BraneError]
             f"{path}: is of version {content.get('version')!r}, and this version of neural-brane reads {version}; "
             "read it with the one that wrote it"
         )
-    if claimed != _own_checksum(content):
+    if content.pop(CHECKSUM, None) != _own_checksum(content):
         raise error(f"{path}: is damaged or changed: it is not what its checksum says; {AGAIN}")
-    return dict(content)
+    return content
 
 
 def _own_checksum(content: Mapping[str, Any]) -> int:

@@ -25,6 +25,8 @@ from neural_brane.memory import require_memory
 if TYPE_CHECKING:
     import polars
 
+    from neural_brane.io.vector_parts import StoredColumn
+
 MARK = b"neural-brane sha256 1:"  # what stands before the digest; 1 is the version of this format
 ROW_GROUP = 16_384  # rows that are written, and can be read, together
 RECORD = len(MARK) + 2 * hashlib.sha256().digest_size  # bytes of the mark and the digest
@@ -48,7 +50,7 @@ def write_columns(content: Content, path: Path) -> None:
     write_frames(path, schema, as_frames(content), content.provenance)
 
 
-def _id_type(ids: np.ndarray) -> dict[str, Any]:
+def _id_type(ids: np.ndarray | StoredColumn) -> dict[str, Any]:
     import polars
 
     return {"id": polars.Int64 if ids.dtype.kind == "i" else polars.String}

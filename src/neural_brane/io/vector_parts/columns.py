@@ -86,6 +86,11 @@ class StoredColumn(_Parts):
         super().__init__(parts, bounds)
         self.dtype = dtype  # of strings, the length is a guess
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all of them in memory, about."""
+        return len(self) * self.dtype.itemsize
+
     def __getitem__(self, asked: Any) -> np.ndarray:
         wanted = self._wanted(asked)
         if isinstance(wanted, slice):

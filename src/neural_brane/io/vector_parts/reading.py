@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +101,15 @@ class VectorParts:
         for at in range(0, self.nodes, rows):
             yield self.ids[at : at + rows], self.vectors[at : at + rows]
 
-    def check(self) -> None:
-        """Compare the CRC-32 of every file with the manifest; one that is damaged is refused by name."""
+    def check(self, tell: Callable[[int], object] | None = None) -> None:
+        """Compare the CRC-32 of every file with the manifest; one that is damaged is refused by name.
+
+        tell: a function that is called with the number of bytes after each file.
+        """
         for name, record in self.files.items():
             check_checksum(self.folder, name, record, PartError)
+            if tell is not None:
+                tell(record["bytes"])
 
     def _open(self, name: str, rows: int) -> StoredParquet:
         return StoredParquet(self.folder, name, self.files[name], rows)

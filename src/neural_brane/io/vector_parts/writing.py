@@ -72,6 +72,7 @@ class PartWriter:
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
+        check_replaceable(self.folder)
         (self.folder / MANIFEST).unlink(missing_ok=True)
         names = [*part_files(self.part, self.kind), record_file(self.part)]
         with ExitStack() as stack:
@@ -169,6 +170,21 @@ class PartWriter:
     @property
     def _name(self) -> str:
         return str(self.folder / part_files(self.part, self.kind)[0])
+
+
+def check_replaceable(folder: Path) -> None:
+    """Refuse a folder whose manifest is of something else, such as a graph in parts: it would be lost."""
+    path = folder / MANIFEST
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))["format"]
+    except FileNotFoundError:
+        return
+    except (ValueError, LookupError, TypeError):
+        found = None
+    if found != FORMAT:
+        raise PartError(
+            f"{folder}: has a {MANIFEST} that is not of vectors, or is damaged; choose another folder, or remove it"
+        )
 
 
 def finish(
