@@ -14,13 +14,11 @@ nothing about the memory that it takes to read them.
 """
 
 from neural_brane.io.vector_parts.columns import StoredColumn, StoredRows
-from neural_brane.io.vector_parts.format import Kind
 from neural_brane.io.vector_parts.reading import VectorParts, is_parts, open_parts
 from neural_brane.io.vector_parts.whole import finite_blocks, read_whole, write_parts
 from neural_brane.io.vector_parts.writing import PartWriter, finish
 
 __all__ = [
-    "Kind",
     "PartWriter",
     "StoredColumn",
     "StoredRows",
