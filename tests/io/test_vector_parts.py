@@ -89,11 +89,14 @@ def test_what_vectors_were_made_from_is_kept(tmp_path, kind):
 
 def test_a_new_set_of_parts_replaces_an_older_one(tmp_path):
     write(tmp_path, np.arange(13), numbers(), kind="parquet", layer=(np.eye(3), np.zeros(3)))
-    (tmp_path / "notes.txt").write_text("mine")
+    mine = ["layer.txt", "notes.txt", "part-00007.npy"]
+    for name in mine:
+        (tmp_path / name).write_text("mine")
+    write_part(tmp_path, 13, (np.arange(13), numbers()))  # and is stopped before the manifest
     write(tmp_path, np.arange(13), numbers(), [13])
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "manifest.json", "notes.txt", "part-00000.ids.parquet", "part-00000.npy",
-    ]  # fmt: skip
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [*mine, "manifest.json", "part-00000.ids.parquet", "part-00000.npy"]
+    )
     np.testing.assert_array_equal(open_parts(tmp_path).vectors[:], numbers())
 
 
