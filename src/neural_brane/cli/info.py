@@ -24,6 +24,7 @@ def info(
     \b
     brane info m.brane
     brane info vectors.npz --json
+    brane info folder              vectors in parts
     """
     from neural_brane.contents import look_into
 
