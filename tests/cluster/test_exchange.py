@@ -1,0 +1,71 @@
+"""Pieces and questions among one, two and four ranks, against what they must be."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from neural_brane.cluster.ranges import node_range, owners
+
+COUNT = 11
+
+
+@pytest.fixture(scope="module")
+def found(run_ranks, tmp_path_factory):
+    """What every rank of every group got."""
+    output = tmp_path_factory.mktemp("ranks")
+    run_ranks("exchange_program.py", output)
+    return {ranks: [dict(np.load(output / f"{ranks}-{rank}.npz")) for rank in range(ranks)] for ranks in (1, 2, 4)}
+
+
+def asked(rank):
+    return np.random.default_rng(rank).integers(0, COUNT, 0 if rank == 2 else 9)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_pieces_arrive_in_the_order_of_the_ranks(found, ranks):
+    for rank, got in enumerate(found[ranks]):
+        expected = [[sender, rank] for sender in range(ranks) for _ in range(sender + rank)]
+        np.testing.assert_array_equal(got["sent"], np.array(expected).reshape(-1, 2))
+        np.testing.assert_array_equal(got["tensor"], got["sent"])
+        assert got["flags"].dtype == bool
+        np.testing.assert_array_equal(got["flags"], got["sent"][:, 1] % 2 == 0)
+        np.testing.assert_array_equal(got["gathered"], np.repeat(np.arange(ranks), np.arange(ranks))[:, None] * [1, 1])
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_sums_have_one_order(found, ranks):
+    total = np.zeros((2, 3))
+    for rank in range(ranks):
+        total += np.array([[1.0, 1e17, -1e17], [rank, 0.5, 2.0]]) * (rank + 1)
+    for got in found[ranks]:
+        np.testing.assert_array_equal(got["total"], total)
+        np.testing.assert_array_equal(got["largest"], [ranks - 1, 0])
+        np.testing.assert_array_equal(got["first"], [5.0])
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_owners_answer_every_question_in_its_place(found, ranks):
+    for rank, got in enumerate(found[ranks]):
+        numbers = asked(rank)
+        np.testing.assert_array_equal(got["rows"], numbers[:, None] * np.array([1.0, 10.0]))
+        np.testing.assert_array_equal(got["tensor_rows"], got["rows"])
+        np.testing.assert_array_equal(got["lengths"], numbers % 3)
+        np.testing.assert_array_equal(got["values"], np.repeat(numbers, numbers % 3))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_what_goes_back_reaches_the_owner_beside_the_question(found, ranks):
+    for rank, got in enumerate(found[ranks]):
+        np.testing.assert_array_equal(got["returned"] // 100, got["wanted"])
+        np.testing.assert_array_equal(owners(got["wanted"], COUNT, ranks), np.full(len(got["wanted"]), rank))
+        senders = [sender for sender in range(ranks) for owner in owners(asked(sender), COUNT, ranks) if owner == rank]
+        np.testing.assert_array_equal(got["returned"] % 100, senders)
+
+
+@pytest.mark.parametrize(("count", "ranks"), [(0, 3), (3, 4), (8, 4), (9, 4), (10, 1), (5, 3)])
+def test_ranges_cover_all_numbers_once(count, ranks):
+    ranges = [node_range(count, rank, ranks) for rank in range(ranks)]
+    assert [number for own in ranges for number in own] == list(range(count))
+    whose = [rank for rank, own in enumerate(ranges) for _ in own]
+    np.testing.assert_array_equal(owners(np.arange(count), count, ranks), whose)
