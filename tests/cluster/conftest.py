@@ -1,20 +1,34 @@
-"""Programs of several ranks."""
+"""A program of several ranks, run once for all tests of this folder."""
 
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-collect_ignore_glob = ["*_program.py"]  # they run as processes of their own
+collect_ignore = ["program.py"]  # it runs as processes of its own
 
 
-@pytest.fixture(scope="session")
-def run_ranks() -> Callable[..., None]:
-    """run_ranks(program, output) of ranks.py, which programs import as well."""
-    spec = importlib.util.spec_from_file_location("ranks", Path(__file__).parent / "ranks.py")
+def load(name: str) -> ModuleType:
+    """A module beside this one, which the program imports as well."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.run_ranks
+    return module
+
+
+@pytest.fixture(scope="session")
+def cases() -> ModuleType:
+    """The graphs and settings that ranks were given."""
+    return load("cases")
+
+
+@pytest.fixture(scope="session")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what ranks found: WHAT-RANKS-RANK.npz."""
+    pytest.importorskip("torch", reason="ranks need torch: pip install 'neural-brane[torch]'")
+    output = tmp_path_factory.mktemp("ranks")
+    load("ranks").run_ranks("program.py", output)
+    return output

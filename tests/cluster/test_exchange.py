@@ -7,24 +7,15 @@ pytest.importorskip("torch")
 
 from neural_brane.cluster.ranges import node_range, owners
 
-COUNT = 11
 
-
-@pytest.fixture(scope="module")
-def found(run_ranks, tmp_path_factory):
-    """What every rank of every group got."""
-    output = tmp_path_factory.mktemp("ranks")
-    run_ranks("exchange_program.py", output)
-    return {ranks: [dict(np.load(output / f"{ranks}-{rank}.npz")) for rank in range(ranks)] for ranks in (1, 2, 4)}
-
-
-def asked(rank):
-    return np.random.default_rng(rank).integers(0, COUNT, 0 if rank == 2 else 9)
+def of_ranks(found, name, ranks):
+    """What every rank of a group got."""
+    return [dict(np.load(found / f"{name}-{ranks}-{rank}.npz")) for rank in range(ranks)]
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_pieces_arrive_in_the_order_of_the_ranks(found, ranks):
-    for rank, got in enumerate(found[ranks]):
+    for rank, got in enumerate(of_ranks(found, "pieces", ranks)):
         expected = [[sender, rank] for sender in range(ranks) for _ in range(sender + rank)]
         np.testing.assert_array_equal(got["sent"], np.array(expected).reshape(-1, 2))
         np.testing.assert_array_equal(got["tensor"], got["sent"])
@@ -38,16 +29,16 @@ def test_sums_have_one_order(found, ranks):
     total = np.zeros((2, 3))
     for rank in range(ranks):
         total += np.array([[1.0, 1e17, -1e17], [rank, 0.5, 2.0]]) * (rank + 1)
-    for got in found[ranks]:
+    for got in of_ranks(found, "pieces", ranks):
         np.testing.assert_array_equal(got["total"], total)
         np.testing.assert_array_equal(got["largest"], [ranks - 1, 0])
         np.testing.assert_array_equal(got["first"], [5.0])
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_owners_answer_every_question_in_its_place(found, ranks):
-    for rank, got in enumerate(found[ranks]):
-        numbers = asked(rank)
+def test_owners_answer_every_question_in_its_place(found, cases, ranks):
+    for rank, got in enumerate(of_ranks(found, "questions", ranks)):
+        numbers = cases.asked(rank)
         np.testing.assert_array_equal(got["rows"], numbers[:, None] * np.array([1.0, 10.0]))
         np.testing.assert_array_equal(got["tensor_rows"], got["rows"])
         np.testing.assert_array_equal(got["lengths"], numbers % 3)
@@ -55,12 +46,26 @@ def test_owners_answer_every_question_in_its_place(found, ranks):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_what_goes_back_reaches_the_owner_beside_the_question(found, ranks):
-    for rank, got in enumerate(found[ranks]):
+def test_what_goes_back_reaches_the_owner_beside_the_question(found, cases, ranks):
+    for rank, got in enumerate(of_ranks(found, "questions", ranks)):
         np.testing.assert_array_equal(got["returned"] // 100, got["wanted"])
-        np.testing.assert_array_equal(owners(got["wanted"], COUNT, ranks), np.full(len(got["wanted"]), rank))
-        senders = [sender for sender in range(ranks) for owner in owners(asked(sender), COUNT, ranks) if owner == rank]
+        np.testing.assert_array_equal(owners(got["wanted"], cases.COUNT, ranks), np.full(len(got["wanted"]), rank))
+        senders = [
+            sender
+            for sender in range(ranks)
+            for owner in owners(cases.asked(sender), cases.COUNT, ranks)
+            if owner == rank
+        ]
         np.testing.assert_array_equal(got["returned"] % 100, senders)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_owners_add_up_what_all_ranks_send(found, cases, ranks):
+    total = np.zeros(cases.COUNT)
+    for rank in range(ranks):
+        once = np.unique(cases.asked(rank))
+        total[once] += 10.0**rank * (once + 1)
+    np.testing.assert_array_equal(np.concatenate([got["added"] for got in of_ranks(found, "questions", ranks)]), total)
 
 
 @pytest.mark.parametrize(("count", "ranks"), [(0, 3), (3, 4), (8, 4), (9, 4), (10, 1), (5, 3)])

@@ -111,17 +111,22 @@ class Requests:
 
     def __init__(self, exchange: Exchange, numbers: np.ndarray, count: int):
         self.exchange, self.own = exchange, node_range(count, exchange.rank, exchange.ranks)
+        self.asked = len(numbers)
         owner = owners(numbers, count, exchange.ranks)
         self.give = np.bincount(owner, minlength=exchange.ranks)  # questions to each rank
         in_order = bool((owner[1:] >= owner[:-1]).all())
         self.order = None if in_order else np.argsort(owner, kind="stable")
         self.take = exchange.sizes(self.give)  # questions from each rank
-        asked = numbers if self.order is None else numbers[self.order]
-        self.wanted = exchange.send(asked, self.give, self.take) - self.own.start  # own rows that are asked for
+        sent = numbers if self.order is None else numbers[self.order]
+        self.wanted = exchange.send(sent, self.give, self.take) - self.own.start  # own rows that are asked for
 
     def answers(self, answers: Array) -> Array:
         """What the owners say of each number, a row for each; answers: a row for each of `wanted`."""
         return self._restore(self.exchange.send(answers, self.take, self.give))
+
+    def rows_of(self, table: Array) -> Array:
+        """The rows of a table that were asked for; each rank gives its own rows of it."""
+        return self.answers(table[_places(self.wanted, table)])
 
     def bags(self, lengths: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Answers of several values each: how many belong to each number, and all of them, one number after another.
@@ -145,6 +150,16 @@ class Requests:
         if self.order is not None:
             values = values[_places(self.order, values)]
         return self.exchange.send(values, self.give, self.take)
+
+    def add(self, values: Array, total: Array) -> None:
+        """Add a row for each number asked to the owners' rows, in the order of the askers; no rank asks for one twice.
+
+        total: own rows, which what arrives is added to in place.
+        """
+        arrived, at = self.back(values), 0
+        for rows in self.take.tolist():
+            total[_places(self.wanted[at : at + rows], total)] += arrived[at : at + rows]
+            at += rows
 
     def _restore(self, answers: Array) -> Array:
         """Answers in the order of the questions."""
