@@ -52,7 +52,7 @@ def each_group(main: Callable[[object, int, Path], None]) -> None:
     from neural_brane.cluster.exchange import Exchange
 
     store, output, rank = sys.argv[1:]
-    limit = timedelta(seconds=60)
+    limit = timedelta(seconds=PATIENCE)
     distributed.init_process_group(
         "gloo", store=distributed.FileStore(store, RANKS), rank=int(rank), world_size=RANKS, timeout=limit
     )

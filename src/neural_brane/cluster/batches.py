@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neural_brane.cluster.draws import number_distinct
 from neural_brane.cluster.rows import GraphRows
 from neural_brane.cluster.triplets import Triplets
-from neural_brane.compiling import njit
 from neural_brane.kernels.model import Bags
 
 
@@ -102,22 +102,5 @@ class Numbering:
         if len(self._keys) < 1 << bits:
             self._keys, self._places = np.empty(1 << bits, np.int32), np.empty(1 << bits, np.int32)
         distinct = np.empty(len(numbers), np.int64)
-        count = _number(numbers, self._keys[: 1 << bits], self._places, distinct, 64 - bits)
+        count = number_distinct(numbers, self._keys[: 1 << bits], self._places, distinct, 64 - bits)
         return distinct[:count].copy()
-
-
-@njit(nogil=True)
-def _number(numbers, keys, places, distinct, shift):
-    """Open addressing: a number looks from its own place on for itself or for an empty place, −1."""
-    keys[:] = -1
-    count = 0
-    for k in range(len(numbers)):
-        number = numbers[k]
-        at = np.int64((np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
-        while keys[at] != number and keys[at] >= 0:
-            at = (at + 1) & (len(keys) - 1)
-        if keys[at] < 0:
-            keys[at], places[at], distinct[count] = number, count, number
-            count += 1
-        numbers[k] = places[at]
-    return count

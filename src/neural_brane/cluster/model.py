@@ -15,7 +15,7 @@ FILLED_ROWS = 1 << 16  # whose first values are drawn at a time
 
 
 class ShardedModel:
-    """P and P′ by rows over the ranks, and W and b.
+    """P and P' by rows over the ranks, and W and b.
 
     The tables hold P / scale: L2 on the parameters shrinks every row at every step, and one common factor does that
     without touching the rows.

@@ -8,11 +8,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from neural_brane.cluster.draws import copy_rows, draw_neighbours, find_links
 from neural_brane.cluster.exchange import Exchange, Requests
 from neural_brane.cluster.ranges import node_range
-from neural_brane.compiling import njit
 from neural_brane.kernels.model import Bags
-from neural_brane.sampling.draws import is_neighbour
 from neural_brane.shards import MemoryShards, Rows, Shards
 
 AnyShards = Shards | MemoryShards
@@ -74,14 +73,14 @@ class MappedRows:
         for piece, at in self._deal(u):
             rows = piece.adjacency
             weights = rows.data if weighted and rows.data is not None else np.empty(0, np.float32)
-            drawn[at] = _draw_neighbours(rows.indptr, rows.indices, weights, u[at] - piece.first, chance[at])
+            drawn[at] = draw_neighbours(rows.indptr, rows.indices, weights, u[at] - piece.first, chance[at])
         return drawn
 
     def linked(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Whether each v is a neighbour of its u."""
         found = np.empty(len(u), np.bool_)
         for piece, at in self._deal(u):
-            found[at] = _find_links(piece.adjacency, u[at] - piece.first, v[at])
+            found[at] = find_links(piece.adjacency, u[at] - piece.first, v[at])
         return found
 
     def bags(self, side: str, nodes: np.ndarray) -> Bags:
@@ -95,7 +94,7 @@ class MappedRows:
         indices = np.empty(indptr[-1], np.int32)
         for piece, at in pieces:
             kept = getattr(piece, side)
-            _copy_rows(kept.indptr, kept.indices, nodes[at] - piece.first, indptr[:-1][at], indices)
+            copy_rows(kept.indptr, kept.indices, nodes[at] - piece.first, indptr[:-1][at], indices)
         return Bags(indptr, indices)
 
     def degrees(self, first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
@@ -198,43 +197,5 @@ class RangedRows:
 
 def _plain(rows: Rows) -> Rows:
     """The same rows as plain arrays over the mapped memory, which Numba takes."""
-    return Rows(*(None if array is None else np.asarray(array) for array in rows))
-
-
-@njit(nogil=True)
-def _draw_neighbours(indptr, indices, weights, rows, chances):
-    """As `sampling.draws.draw_neighbour`, whose running sums of weights are made here, row by row."""
-    drawn = np.empty(len(rows), np.int32)
-    for k in range(len(rows)):
-        start, stop = indptr[rows[k]], indptr[rows[k] + 1]
-        if len(weights) == 0:
-            drawn[k] = indices[start + np.int64(chances[k] * (stop - start))]
-            continue
-        total = 0.0
-        for at in range(start, stop):
-            total += np.float64(weights[at])
-        target, total, place = chances[k] * total, 0.0, stop - 1
-        for at in range(start, stop):
-            total += np.float64(weights[at])
-            if total > target:
-                place = at
-                break
-        drawn[k] = indices[place]
-    return drawn
-
-
-@njit(nogil=True)
-def _find_links(rows, nodes, others):
-    found = np.empty(len(nodes), np.bool_)
-    for k in range(len(nodes)):
-        found[k] = is_neighbour(rows, nodes[k], others[k])
-    return found
-
-
-@njit(nogil=True)
-def _copy_rows(indptr, indices, rows, starts, out):
-    """Write each row's numbers to out, from its start on."""
-    for k in range(len(rows)):
-        first, to = indptr[rows[k]], starts[k]
-        for at in range(indptr[rows[k] + 1] - first):
-            out[to + at] = indices[first + at]
+    data = None if rows.data is None else np.asarray(rows.data)
+    return Rows(np.asarray(rows.indptr), np.asarray(rows.indices), data)

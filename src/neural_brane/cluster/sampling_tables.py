@@ -1,11 +1,13 @@
 """What triplets are drawn from: arrays with a number for every node, made once per host and shared by its ranks.
 
-They are written to files of a scratch folder and mapped by all ranks of the host, then the files' names are removed: the
+They are written to files of a scratch folder and mapped by all ranks of the host; then the files' names are removed. The
 memory goes back when the last rank ends, however it ends.
 """
 
 import os
+import socket
 import tempfile
+from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +30,12 @@ class SamplingTables(NamedTuple):
 
 
 def sampling_tables(
-    rows: GraphRows, exchange: Exchange, *, negative_power: float, allow_self_negative: bool, scratch: Path | None = None
+    rows: GraphRows,
+    exchange: Exchange,
+    *,
+    negative_power: float,
+    allow_self_negative: bool,
+    scratch: Path | None = None,
 ) -> SamplingTables:
     """The tables of a graph, the same as `sampling.triplet_tables` makes. All ranks call it at once.
 
@@ -36,7 +43,7 @@ def sampling_tables(
     """
     name = exchange.from_first(np.frombuffer(os.urandom(8), np.uint8))
     home = Path(scratch or tempfile.gettempdir()) / f"neural-brane-sampling-{name.tobytes().hex()}"
-    is_first = int(os.environ.get("LOCAL_RANK", 0)) == 0
+    is_first = _is_first_of_host(exchange)
     files = {field: home / f"{field}.npy" for field in ("anchors", "weights", "keep", "other")}
     if is_first:
         home.mkdir(parents=True)
@@ -99,6 +106,12 @@ def _make(degree: np.ndarray, loops: np.ndarray, negative_power: float, allow_se
     excluded = degree if allow_self_negative else degree + ~loops
     anchors = np.flatnonzero((degree > 0) & (excluded < candidates)).astype(np.int32)
     return SamplingTables(anchors, weights, alias_table(weights) if len(anchors) else AliasTable(*[np.empty(0)] * 2))
+
+
+def _is_first_of_host(exchange: Exchange) -> bool:
+    """Whether no rank before this one runs on the same host."""
+    host = np.frombuffer(blake2b(socket.gethostname().encode(), digest_size=8).digest(), np.int64)
+    return int(np.flatnonzero(exchange.gather(host) == host[0])[0]) == exchange.rank
 
 
 def _wait(exchange: Exchange) -> None:

@@ -6,6 +6,8 @@ is the difference that a row has to take.
 
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,13 @@ class ShardedTable:
     def __init__(self, name: str, rows: int, width: int, exchange: Exchange, device: torch.device):
         self.name, self.rows, self.width, self.device, self.exchange = name, rows, width, device, exchange
         self.own = node_range(rows, exchange.rank, exchange.ranks)
-        self._module = _shard(name, rows, width, exchange, device) if rows and width else None
+        self._module: Any = None
+        if rows and width:
+            with _quiet():
+                from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
+
+                self._module = _shard(name, rows, width, exchange, device)
+            self._asked = KeyedJaggedTensor
 
     @property
     def local(self) -> torch.Tensor:
@@ -41,11 +49,9 @@ class ShardedTable:
         """The rows of distinct ids (k,) int64, in their order. All ranks ask at once; each may ask for none."""
         if self._module is None:
             return torch.empty((len(ids), self.width), device=self.device)
-        from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
-
         # A bag for each id: FBGEMM works bag by bag. The length is told, so that nobody waits for the GPU to count.
         lengths = torch.ones(len(ids), dtype=torch.int64, device=self.device)
-        asked = KeyedJaggedTensor(keys=[FEATURE], values=ids, lengths=lengths, length_per_key=[len(ids)])
+        asked = self._asked(keys=[FEATURE], values=ids, lengths=lengths, length_per_key=[len(ids)])
         found: torch.Tensor = self._module(asked)[FEATURE].values()
         return found
 
@@ -58,7 +64,8 @@ class ShardedTable:
         """The table as distributed checkpoints keep it: under one name, in the pieces of the ranks."""
         if self._module is None:
             return {}
-        return {f"{self.name}.weight": self._module.state_dict()[f"embeddings.{self.name}.weight"]}
+        with _quiet():
+            return {f"{self.name}.weight": self._module.state_dict()[f"embeddings.{self.name}.weight"]}
 
     def whole(self) -> np.ndarray:
         """All rows, on every rank: for graphs that every rank holds anyway."""
@@ -70,10 +77,7 @@ class ShardedTable:
 
 def _shard(name: str, rows: int, width: int, exchange: Exchange, device: torch.device) -> Any:
     """TorchRec's module of a table, cut by rows, whose memory is first asked for in pieces, on their ranks."""
-    logging.getLogger("torch.fx._symbolic_trace").setLevel(logging.ERROR)  # it warns of what TorchRec asks it
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of packages of theirs that are not there
-        import torchrec
+    import torchrec
     from torch.distributed.optim import _apply_optimizer_in_backward
     from torchrec.distributed.comm_ops import set_gradient_division
     from torchrec.distributed.embedding import EmbeddingCollectionSharder
@@ -88,4 +92,14 @@ def _shard(name: str, rows: int, width: int, exchange: Exchange, device: torch.d
     plan = construct_module_sharding_plan(
         module, {name: row_wise()}, sharder=sharder, local_size=ranks, world_size=ranks, device_type=device.type
     )
-    return sharder.shard(module, plan, ShardingEnv.from_process_group(exchange.group or distributed.group.WORLD), device)
+    group = ShardingEnv.from_process_group(exchange.group or distributed.group.WORLD)
+    return sharder.shard(module, plan, group, device)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep TorchRec and what it calls from warning of their own ways."""
+    logging.getLogger("torch.fx._symbolic_trace").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
