@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,12 @@ class Metrics:
         try:
             yield
         finally:
-            self._seconds[name] = self._seconds.get(name, 0.0) + self._clock() - begun
+            self.add_seconds({name: self._clock() - begun})
+
+    def add_seconds(self, seconds: Mapping[str, float]) -> None:
+        """Count seconds by phase that were measured elsewhere."""
+        for name, value in seconds.items():
+            self._seconds[name] = self._seconds.get(name, 0.0) + value
 
     def advance(self, step: int, *, epoch: int, loss: float, mean: float | None = None, tell: bool = False) -> None:
         """Count one step as done.
