@@ -66,6 +66,7 @@ MAY_IMPORT = {
         "methods",
         "progress",
         "sampling",
+        "shards",
     },
     "models": {"__version__", "embedding", "errors", "graph", "io", "kernels", "methods"},
     "contents": {"errors", "io"},

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +23,7 @@ from neural_brane.checkpoint.identity import require_same
 from neural_brane.cluster.storage import Reader, Writer, in_blocks, sharded
 from neural_brane.errors import CheckpointError
 from neural_brane.io.atomic import atomic
+from neural_brane.shards.manifest import checksum
 
 KEEP = 2
 EVERY = 100  # steps between two checkpoints
@@ -210,11 +210,7 @@ def _damage(path: Path, files: list[tuple[str, dict[str, Any]]]) -> list[str]:
 
 def _sum(path: Path) -> dict[str, int]:
     """The size and the checksum of a file."""
-    total = size = 0
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            total, size = zlib.crc32(block, total), size + len(block)
-    return {"bytes": size, "crc32": total}
+    return {"bytes": path.stat().st_size, "crc32": checksum(path)}
 
 
 def _first(error: CheckpointException) -> str:
