@@ -54,6 +54,7 @@ MAY_IMPORT = {
     },
     "evaluate": {"blas", "embedding", "errors", "graph", "groups", "io.atomic", "io.npz", "progress", "search"},
     "cluster": {
+        "__version__",
         "blas",
         "checkpoint",
         "embedding",
@@ -66,6 +67,7 @@ MAY_IMPORT = {
         "methods",
         "progress",
         "sampling",
+        "shards",
     },
     "models": {"__version__", "embedding", "errors", "graph", "io", "kernels", "methods"},
     "contents": {"errors", "io", "shards"},

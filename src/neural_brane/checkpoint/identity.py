@@ -19,15 +19,25 @@ COMPUTING = ("checkpoint", "kernels", "linalg", "methods", "sampling")  # the pa
 LIBRARIES = ("numpy", "scipy", "numba", "torch")  # on which the last bits of a step depend
 
 
-def identify(method: str, parameters: Mapping[str, Any], seed: int, graph: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run is, as JSON keeps it; `graph` tells its name, its size and its digest."""
+def identify(
+    method: str,
+    parameters: Mapping[str, Any],
+    seed: int,
+    graph: Mapping[str, Any],
+    *,
+    computing: tuple[str, ...] = COMPUTING,
+) -> dict[str, Any]:
+    """What a run is, as JSON keeps it; `graph` tells its name, its size and its digest.
+
+    computing: the packages of this one that decide what a step does.
+    """
     about = {
         "method": method,
         "graph": graph,
         "parameters": parameters,
         "seed": seed,
         "version": __version__,
-        "code": code_digest(),
+        "code": code_digest(computing),
         "libraries": _libraries(),
     }
     plain: dict[str, Any] = json.loads(json.dumps(about))
@@ -61,11 +71,11 @@ def require_same(path: Path, was: Mapping[str, Any], now: Mapping[str, Any], fre
 
 
 @cache
-def code_digest() -> str:
+def code_digest(computing: tuple[str, ...] = COMPUTING) -> str:
     """Sixteen hexadecimal digits of the source that decides what a step computes: any change to it shows."""
     root = Path(__file__).parents[1]
     digest = hashlib.sha256()
-    for path in sorted(path for name in COMPUTING for path in (root / name).rglob("*.py")):
+    for path in sorted(path for name in computing for path in (root / name).rglob("*.py")):
         digest.update(f"{path.relative_to(root).as_posix()}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -1,0 +1,182 @@
+"""How ranks come together: join the job that a launcher has started, or start one on this machine.
+
+A job that loses a rank is started again by torchrun, and PyTorch then meets the addresses of the dead in the store that
+its agents share; gloo fails or waits for ever. Agents that we start make a new store each time. Under an agent that
+somebody else has started, rank 0 opens one of its own, and tells the others through the agent's where it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from neural_brane.errors import BraneError, ParameterError
+
+NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what every launcher sets
+RESTARTS = 10  # of all ranks, after which a job on this machine gives up
+PATIENCE = timedelta(minutes=10)  # how long a rank waits for another inside a step
+MEETING = 60.0  # seconds to find the store of rank 0
+AGENT = "NEURAL_BRANE_AGENT"  # the process that starts the ranks of a job, where it is ours
+FINAL = signal.SIGUSR1  # tells it that starting them again would not help
+ADVICE = (
+    "torchrun was started with a store that restarts share: a killed rank is replaced, a lost host is not; start it "
+    "with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment and --rdzv-backend c10d"
+)
+
+
+class RankError(BraneError):
+    """A rank of a job was killed too often."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """This process's place in a job."""
+
+    rank: int
+    ranks: int
+    local_rank: int  # among the ranks of this host
+    local_ranks: int
+    device: str  # cpu, or the GPU of this rank
+    threads: int  # of this rank on the CPU
+    store: Any  # that all ranks of this start share
+    group: Any  # of all ranks, on the CPU
+
+    @property
+    def hosts(self) -> int:
+        """On how many machines the job runs, if all have as many ranks."""
+        return max(self.ranks // self.local_ranks, 1)
+
+
+def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether this process is a rank of a job that torchrun or another launcher has started.
+
+    >>> is_launched({"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"})
+    True
+    """
+    return all(environment.get(name) for name in NEEDED)
+
+
+@contextmanager
+def join(device: str = "cpu") -> Iterator[Job]:
+    """Meet the other ranks of the job: by gloo on the CPU, by NCCL on GPUs, one for each rank of a host."""
+    import torch
+    import torch.distributed as dist
+
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    local_rank, local_ranks = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    threads = max(len(os.sched_getaffinity(0)) // local_ranks, 1)
+    torch.set_num_threads(threads)
+    backend = "gloo"
+    if device != "cpu":
+        device, backend = f"cuda:{local_rank}", "cpu:gloo,cuda:nccl"
+        torch.cuda.set_device(local_rank)
+    logging.getLogger("torch.distributed").setLevel(logging.ERROR)  # a killed rank is told by the one that goes on
+    store = _meet(rank, ranks)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=ranks, timeout=PATIENCE)
+    group = dist.new_group(backend="gloo") if device != "cpu" else dist.group.WORLD
+    yield Job(rank, ranks, local_rank, local_ranks, device, threads, store, group)
+    dist.barrier(group)  # where the block fails, the process ends, and others must not wait for it here
+    dist.destroy_process_group()
+
+
+def _meet(rank: int, ranks: int) -> Any:
+    """The store by which the ranks of this start find each other."""
+    from torch.distributed import TCPStore
+
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
+        return TCPStore(host, port, ranks, rank == 0, timeout=PATIENCE, multi_tenant=True)
+    agents = TCPStore(host, port, is_master=False, timeout=PATIENCE)
+    key = "neural-brane/store of rank 0"
+    if rank == 0:
+        own = _address_towards(host, port)
+        store = TCPStore(own, 0, ranks, True, timeout=PATIENCE, wait_for_workers=False)
+        agents.set(key, f"{own} {store.port}")
+        return store
+    return _find_store(agents, key, ranks)
+
+
+def _find_store(agents: Any, key: str, ranks: int) -> Any:
+    """The store of rank 0. Until rank 0 has told where it is, that of an earlier start stands there, which is gone."""
+    from torch.distributed import DistNetworkError, TCPStore
+
+    end = time.monotonic() + MEETING
+    while True:
+        agents.wait([key])
+        host, port = agents.get(key).decode().split()
+        try:
+            with socket.create_connection((host, int(port)), timeout=5):
+                pass
+            return TCPStore(host, int(port), ranks, False, timeout=PATIENCE, wait_for_workers=False)
+        except (OSError, DistNetworkError):
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+
+
+def _address_towards(host: str, port: int) -> str:
+    """The address of this machine by which it reaches another, and so by which it can be reached."""
+    with socket.create_connection((host, port), timeout=MEETING) as connection:
+        address: str = connection.getsockname()[0]
+        return address
+
+
+def advice(environment: Mapping[str, str] = os.environ) -> str | None:
+    """What to change in how torchrun was started for a job to outlive a host; None where nothing is wrong."""
+    return ADVICE if environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else None
+
+
+def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> int:
+    """Start `brane` with these arguments on so many ranks of this machine; returns the exit code when all have ended.
+
+    Where a rank is killed, all are started again, at most `restarts` times.
+    """
+    if ranks < 1:
+        raise ParameterError(f"--ranks {ranks} makes no sense; give 1 or more")
+    from torch.distributed.elastic.multiprocessing import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    logging.getLogger("torch.distributed").setLevel(logging.ERROR)
+    os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(len(os.sched_getaffinity(0)) // ranks, 1)))
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=ranks,
+        run_id=f"brane-{os.getpid()}",
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        max_restarts=restarts,
+        signals_to_handle=f"SIGTERM,SIGINT,SIGHUP,SIGQUIT,{FINAL.name}",
+    )
+    os.environ[AGENT] = str(os.getpid())
+    try:
+        elastic_launch(config, sys.executable)("-m", "neural_brane", *arguments)
+    except ChildFailedError as error:
+        rank, failure = min(error.failures.items(), key=lambda one: one[1].timestamp)
+        raise RankError(
+            f"rank {rank} was ended by {_cause(failure.exitcode)}, and all {ranks} ranks were started {restarts} times "
+            "again; the same command goes on from the last checkpoint, if there is one"
+        ) from None
+    except SignalException as stop:
+        return 2 if stop.sigval == FINAL else 128 + stop.sigval
+    return 0
+
+
+def _cause(code: int) -> str:
+    """What ended a process.
+
+    >>> _cause(-9), _cause(1)
+    ('SIGKILL', 'exit code 1')
+    """
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
