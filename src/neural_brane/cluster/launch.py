@@ -78,7 +78,10 @@ def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
 
 @contextmanager
 def join(device: str = "cpu") -> Iterator[Job]:
-    """Meet the other ranks of the job: by gloo on the CPU, by NCCL on GPUs, one for each rank of a host."""
+    """Meet the other ranks of the job: by gloo on the CPU, by NCCL on GPUs, one for each rank of a host.
+
+    Where a launcher such as Ray Train has made the process group already, it is used and stays.
+    """
     import torch
     import torch.distributed as dist
 
@@ -91,13 +94,18 @@ def join(device: str = "cpu") -> Iterator[Job]:
         device, backend = f"cuda:{local_rank}", "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(local_rank)
     _silence()
-    store = _meet(rank, ranks)
-    dist.init_process_group(backend, store=store, rank=rank, world_size=ranks, timeout=PATIENCE)
+    made = dist.is_initialized()
+    if made:
+        store = dist.distributed_c10d._get_default_store()
+    else:
+        store = _meet(rank, ranks)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=ranks, timeout=PATIENCE)
     group = dist.new_group(backend="gloo") if device != "cpu" else dist.group.WORLD
     yield Job(rank, ranks, local_rank, local_ranks, device, threads, store, group)
     dist.barrier(group)  # where the block fails, the process ends, and others must not wait for it here
-    _leave(store, rank, ranks)
-    dist.destroy_process_group()
+    if not made:
+        _leave(store, rank, ranks)
+        dist.destroy_process_group()
 
 
 def _leave(store: Any, rank: int, ranks: int) -> None:
