@@ -54,6 +54,7 @@ MAY_IMPORT = {
     },
     "evaluate": {"blas", "embedding", "errors", "graph", "groups", "io.atomic", "io.npz", "progress", "search"},
     "cluster": {
+        "__version__",
         "blas",
         "checkpoint",
         "embedding",

@@ -14,6 +14,7 @@ from neural_brane.io import tensors
 from neural_brane.io.claims import npz_headers
 from neural_brane.io.npz import open_npz
 from neural_brane.io.trial import why_unreadable
+from neural_brane.io.vector_parts import is_parts, open_parts
 
 HEAD = 4096  # bytes that tell what a file is
 SPLITS = ("ids", "orders")
@@ -56,11 +57,23 @@ def look_into(path: str | Path) -> Contents:
     """
     path = Path(path)
     if path.is_dir():
-        raise BraneError(f"{path}: is a folder; name a file in it")
+        return _look_into_folder(path)
     with path.open("rb") as file:
         head = file.read(HEAD)
     kind, facts = _tell(path, head)
     return Contents(path, kind, path.stat().st_size, {name: one for name, one in facts.items() if one is not None})
+
+
+def _look_into_folder(path: Path) -> Contents:
+    """What a folder of vectors in parts holds, from its manifest."""
+    if not is_parts(path):
+        raise BraneError(f"{path}: is a folder without a manifest; name a file in it")
+    parts = open_parts(path)
+    size = sum(about["bytes"] for about in parts.files.values())
+    facts = {"nodes": parts.nodes, "dim": parts.dim, "parts": len(parts.bounds) - 1, "format": parts.kind}
+    facts |= {"scores pairs": True} if parts.layer is not None else {}
+    told = {name: one for name, one in _of_provenance(parts.provenance).items() if one is not None}
+    return Contents(path, "vectors in parts", size, facts | told)
 
 
 def _tell(path: Path, head: bytes) -> tuple[str, Facts]:

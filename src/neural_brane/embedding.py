@@ -18,8 +18,9 @@ from neural_brane.io.vectors import VectorFile, read_vectors
 from neural_brane.layer import Layer, find_pairs, inner_products
 from neural_brane.progress import Reporter
 from neural_brane.search import frames, shown
-from neural_brane.search.exact import compare, mean_vector, nearest_rows
-from neural_brane.search.questions import as_answers, check_count, find_rows, understand, unknown
+from neural_brane.search.asking import nearest_nodes, similarities
+from neural_brane.search.exact import mean_vector
+from neural_brane.search.questions import find_rows, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,11 +143,7 @@ class Embedding:
         >>> e.similarity([10, 30], [20, 30], matrix=True).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
         """
-        asked = [understand(target, self.ids, self.dim) for target in (one, other)]
-        mean = mean_vector(self.vectors) if center else np.zeros(self.dim, np.float32)
-        tables = [question.queries(self.vectors) - mean for question in asked]
-        cosines = compare(*tables, matrix=matrix)
-        return float(cosines.item()) if asked[0].single and asked[1].single and not matrix else cosines
+        return similarities(self.vectors, self.ids, one, other, matrix=matrix, center=center)
 
     def nearest(self, target: Any, k: int = 10, *, center: bool = False) -> Any:
         """The `k` nodes whose vectors point most nearly the same way, with their cosine, best first.
@@ -163,11 +160,7 @@ class Embedding:
         >>> e.nearest([10, 30], k=1)
         [[(20, 1.0)], [(10, 0.0)]]
         """
-        wanted = check_count(k)
-        question = understand(target, self.ids, self.dim)
-        mean = mean_vector(self.vectors) if center else None
-        found = nearest_rows(self.vectors, question.queries(self.vectors), wanted, question.rows, center=mean)
-        return as_answers(self.ids, found.rows, found.cosines, question.single)
+        return nearest_nodes(self.vectors, self.ids, target, k, center=center)
 
     def index(self, **options: Any) -> Index:
         """An index that finds nearly all of the nearest nodes without looking at every vector; needs faiss.

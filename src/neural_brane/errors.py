@@ -8,6 +8,7 @@ Every message says what was given, what was expected and how to mend it::
     ├── DatasetError         a named dataset is unknown, absent or damaged (also a ValueError)
     ├── ShardError           a graph in parts is damaged, unfinished or cannot be made (also a ValueError)
     ├── EmbeddingError       vectors, or their match with labels, cannot be used (also a ValueError)
+    │   └── PartError        a part of a folder of vectors is missing, damaged or of another version
     ├── ParameterError       a parameter has a value that makes no sense (also a ValueError)
     │   ├── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError, and
     │   │                    where it is raised the NotFittedError of scikit-learn)
@@ -80,6 +81,10 @@ class ShardError(BraneError, ValueError):
 
 class EmbeddingError(BraneError, ValueError):
     """Vectors, or their match with labels, cannot be used as given."""
+
+
+class PartError(EmbeddingError):
+    """A folder of vectors in parts cannot be used: a part is missing, cut off, damaged, or of another version."""
 
 
 class ParameterError(BraneError, ValueError):

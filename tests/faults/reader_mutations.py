@@ -30,6 +30,7 @@ from reader_checks import attempt_graph, attempt_labels, attempt_vectors
 from neural_brane import AttributedGraph
 from neural_brane.io import VectorFile, write_graph
 from neural_brane.io.tensors import write_plain
+from neural_brane.io.vector_parts import write_parts
 
 TYPED = ("edges.parquet", "edges.arrow", "packed.arrow", "stream.arrow", "foreign.parquet", "nodes.parquet")
 TYPED += ("lists.parquet", "foreign.h5ad")
@@ -80,6 +81,11 @@ def write_files(folder: Path) -> dict[str, Callable[[Path], str]]:
     for target in (VectorFile(folder / "shown.projector"), VectorFile(folder / "pair.npy")):
         target.write(np.arange(8), [table], dim=3)
         readers |= {str(file.relative_to(folder)): partial(read_set, name=target.path.name) for file in target.files}
+    for kind in ("npy", "parquet"):
+        write_parts(folder / kind, names, table, parts=2, kind=kind, layer=(np.eye(3), np.zeros(3)))
+        readers |= {
+            f"{kind}/{file.name}": lambda path: attempt_vectors(path.parent) for file in (folder / kind).iterdir()
+        }
     others = write_foreign(folder, names, table)
     return readers | dict.fromkeys(("vectors.npy", "vectors.bin", "foreign.parquet", *others), attempt_vectors)
 

@@ -89,6 +89,8 @@ Learn one vector per node of a graph, from its links and its attributes.
   .npy            one array; its ids, one on each line, in NAME.ids.txt
   .pgvector       a file that PostgreSQL's COPY reads, for pgvector
   .projector      a folder for TensorBoard's projector
+  folder          parts with a manifest: 'brane convert --parts N' splits
+                  vectors into one, and 'brane convert FOLDER' merges it
                   All of them are read too.
 """
 

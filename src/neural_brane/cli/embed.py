@@ -233,7 +233,11 @@ def train(model: Embedder, graph: AttributedGraph) -> Any:
 
 def size(*paths: Path) -> str:
     """The size of files for people."""
-    number = float(sum(path.stat().st_size for path in paths))
+    return spell_size(sum(path.stat().st_size for path in paths))
+
+
+def spell_size(number: float) -> str:
+    """A number of bytes for people."""
     for unit in ("bytes", "kB", "MB"):
         if number < 1000:
             return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"

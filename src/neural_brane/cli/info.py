@@ -24,6 +24,7 @@ def info(
     \b
     brane info m.brane
     brane info vectors.npz --json
+    brane info folder              vectors in parts
     """
     from neural_brane.contents import look_into
 
@@ -37,13 +38,13 @@ def info(
 
 def show(found: Any) -> None:
     """Print what is in a file, one fact per line."""
-    from neural_brane.cli.embed import size
+    from neural_brane.cli.embed import spell_size
 
     facts = dict(found.facts)
     extent = ""
     if "nodes" in facts and "dim" in facts:
         extent = f", {facts.pop('nodes'):,} x {facts.pop('dim')}"
-    echo(f"{found.path}: {found.kind}{extent} ({size(found.path)})")
+    echo(f"{found.path}: {found.kind}{extent} ({spell_size(found.size)})")
     for name, value in facts.items():
         echo(f"  {name:<12} {spelled(name, value)}")
 

@@ -44,7 +44,8 @@ def nearest(
     """List the nodes whose vectors point most nearly the same way, by cosine.
 
     All vectors are compared, which takes a moment even for a million. --index keeps an index by faiss
-    (pip install 'neural-brane[search]') that finds nearly all of the same nodes by looking at few of them.
+    (pip install 'neural-brane[search]') that finds nearly all of the same nodes by looking at few of them. A folder
+    of parts is read block by block and not merged.
 
     \b
     brane nearest vectors.npz 100157 102879 -k 5
@@ -52,16 +53,15 @@ def nearest(
     brane nearest vectors.npz ann --graph edges.csv --nodes people.csv
     brane nearest gensim.txt ann --labels classes.txt --json
     brane nearest vectors.npz ann --index vectors.faiss
+    brane nearest folder ann
     """
-    from neural_brane.embedding import Embedding
-
     if index is not None and center:
         raise ParameterError("--index holds vectors as they are; leave out --center, or search without --index")
     if graph is not None and labels is not None:
         raise ParameterError("--graph has labels of its own; leave out --labels")
     told_by = read_graph(graph, attributes, tables)
     if index is None:
-        embedding = Embedding.load(vectors, ids)
+        embedding = open_vectors(vectors, ids)
         asked = [as_id(embedding.ids, node) for node in wanted]
         answers = embedding.nearest(asked, k, center=center)
     else:
@@ -73,19 +73,30 @@ def nearest(
     show(asked, answers, known)
 
 
+def open_vectors(path: Path, ids: Path | None, *, check: bool = True) -> Any:
+    """The vectors of a file, read, or those of a folder of parts, which stay there.
+
+    check: compare a folder with its checksums, which reads all of it; files always are.
+    """
+    from neural_brane.embedding import Embedding
+    from neural_brane.io.vector_parts import is_parts
+    from neural_brane.search import EmbeddingParts
+
+    return EmbeddingParts(path, check=check) if is_parts(path) and ids is None else Embedding.load(path, ids)
+
+
 def open_index(path: Path, vectors: Path, ids: Path | None) -> Any:
     """The index in a file, which is built first where there is none."""
-    from neural_brane.embedding import Embedding
     from neural_brane.search import load_index
     from neural_brane.search.index_file import check_belongs, check_index_target
 
     if path.exists():
         found = load_index(path)
-        embedding = Embedding.load(vectors, ids)
+        embedding = open_vectors(vectors, ids, check=False)
         check_belongs(path, found, embedding.vectors, embedding.ids)
         return found
     check_index_target(path)
-    embedding = Embedding.load(vectors, ids)
+    embedding = open_vectors(vectors, ids)
     echo(f"building an index over {len(embedding):,} nodes", err=True)
     with counting("building the index") as report:
         built = embedding.index(progress=report)

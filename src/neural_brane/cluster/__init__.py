@@ -1,1 +1,1 @@
-"""Training past one machine: the same model on TorchRec's sharded tables, under torchrun."""
+"""Training past one machine: ranks under torchrun that each own a range of nodes and of attributes."""

@@ -17,6 +17,7 @@ from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.explore.layout import directions, fit_square
 from neural_brane.explore.nodes import Nodes
 from neural_brane.graph.ids import locate
+from neural_brane.io.vector_parts import finite_blocks
 from neural_brane.search.exact import Exact
 
 if TYPE_CHECKING:
@@ -186,11 +187,8 @@ def open_vectors(path: Path) -> Embedding:
         found = Embedding.load(path)
     if not len(found) or not found.dim:
         raise EmbeddingError(f"{path}: holds no vectors; there is nothing to look at")
-    for at in range(0, len(found), BLOCK_ROWS):
-        finite = np.isfinite(found.vectors[at : at + BLOCK_ROWS]).all(axis=1)
-        if not finite.all():
-            row = at + int(np.argmin(finite)) + 1
-            raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity; give finite numbers, or remove it")
+    for _ in finite_blocks(path, found.vectors):
+        pass
     return found
 
 

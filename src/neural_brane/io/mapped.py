@@ -10,10 +10,11 @@ from typing import IO
 
 import numpy as np
 
-from neural_brane.errors import EmbeddingError
+from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.graph.ids import as_ids
 from neural_brane.io import npz
 from neural_brane.io.vector_arrays import read_members
+from neural_brane.io.vector_parts import is_parts
 from neural_brane.io.vector_table import VectorTable
 
 LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member of a zip archive; its name and extra field follow
@@ -27,6 +28,10 @@ def map_vectors(path: str | Path, *, check: bool = True) -> VectorTable:
     milliseconds, and a damaged file may go unnoticed.
     """
     path = Path(path)
+    if is_parts(path):
+        raise PartError(
+            f"{path}: is a folder of parts; neural_brane.search.EmbeddingParts searches it without reading all"
+        )
     if path.suffix != ".npz":
         raise EmbeddingError(f"{path}: only .npz files can be mapped; write one with Embedding.load(…).save('v.npz')")
     if not path.is_file():

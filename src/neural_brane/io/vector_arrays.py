@@ -17,13 +17,13 @@ def write_npz(content: Content, path: Path) -> None:
     """Write arrays `vectors`, `ids` and `provenance`, the first of them block by block, and what else there is."""
     arrays: dict[str, np.ndarray | npz.Rows] = {
         "vectors": npz.Rows(content.blocks, (len(content.ids), content.dim)),
-        "ids": content.ids,
+        "ids": np.asarray(content.ids),
         "provenance": np.array(content.provenance),
     }
     if content.layer is not None:
         arrays |= dict(zip(LAYER, content.layer, strict=True))
     if content.made_from is not None:
-        arrays["made_from"] = content.made_from
+        arrays["made_from"] = np.asarray(content.made_from)
     npz.write_npz(path, arrays)
 
 

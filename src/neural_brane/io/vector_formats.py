@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from neural_brane.io.vector_arrays import ids_beside, read_npy, read_npz, write_npy, write_npz
 from neural_brane.io.vector_h5ad import import_h5py, read_h5ad, write_h5ad
@@ -25,6 +24,11 @@ from neural_brane.io.vector_text import (
     write_word2vec,
     write_word2vec_binary,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from neural_brane.io.vector_parts import StoredColumn
 
 PROVENANCE, LAYER, MADE_FROM = "the provenance", "the layer that scores pairs", "what each vector was made from"
 ALL = frozenset((PROVENANCE, LAYER, MADE_FROM))
@@ -51,7 +55,7 @@ class VectorFormat:
     id_bytes: int = 0  # that an id takes besides its characters
     files: Callable[[Path], list[Path]] = _alone  # the last is what readers look for
     folder: bool = False
-    usage: Callable[[Path, np.ndarray, int], str] | None = None  # what to do with the file, for people
+    usage: Callable[[Path, Any, int], str] | None = None  # what to do with the file, for people
     require: Callable[[], object] | None = None  # raises where an optional package is missing
 
 
@@ -67,7 +71,7 @@ def _is_field(node: str) -> bool:
     return bool(node) and _lacks("\t", "\n", "\r")(node)
 
 
-def _show_projector(path: Path, ids: np.ndarray, dim: int) -> str:
+def _show_projector(path: Path, ids: np.ndarray | StoredColumn, dim: int) -> str:
     return f"look at it with: tensorboard --logdir '{path}'"
 
 

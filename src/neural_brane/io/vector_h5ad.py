@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from neural_brane.io.claims import DAMAGE, check_file
 from neural_brane.io.trial import why_unreadable
 from neural_brane.io.vector_table import LAYER, Content, VectorTable, column_names, parse_ids, parse_provenance
 from neural_brane.memory import require_memory
+
+if TYPE_CHECKING:
+    from neural_brane.io.vector_parts import StoredColumn
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 USER_BLOCK = 512  # bytes
@@ -80,7 +83,7 @@ def _write_all_but_numbers(content: Content, path: Path) -> int:
         _mark(file["X"], "array", "0.2.0")
         for name in GROUPS:
             _mark(file.create_group(name), "dict", "0.1.0")
-        made_from = {} if content.made_from is None else {"made_from": content.made_from}
+        made_from: dict[str, Any] = {} if content.made_from is None else {"made_from": content.made_from}
         _write_frame(file, "obs", content.ids, made_from)
         _write_frame(file, "var", np.array(column_names(content.dim)), {})
         _write_ours(file["uns"], content)
@@ -93,7 +96,9 @@ def _mark(item: Any, kind: str, version: str) -> Any:
     return item
 
 
-def _write_frame(file: Any, name: str, index: np.ndarray, columns: dict[str, np.ndarray]) -> None:
+def _write_frame(
+    file: Any, name: str, index: np.ndarray | StoredColumn, columns: dict[str, np.ndarray | StoredColumn]
+) -> None:
     group = _mark(file.create_group(name), "dataframe", "0.2.0")
     group.attrs["_index"] = "_index"
     group.attrs.create("column-order", list(columns) or np.empty(0), dtype=import_h5py().string_dtype())

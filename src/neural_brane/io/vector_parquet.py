@@ -25,7 +25,10 @@ from neural_brane.memory import require_memory
 if TYPE_CHECKING:
     import polars
 
+    from neural_brane.io.vector_parts import StoredColumn
+
 MARK = b"neural-brane sha256 1:"  # what stands before the digest; 1 is the version of this format
+ROW_GROUP = 16_384  # rows that are written, and can be read, together
 RECORD = len(MARK) + 2 * hashlib.sha256().digest_size  # bytes of the mark and the digest
 
 
@@ -36,7 +39,7 @@ def write_parquet(content: Content, path: Path) -> None:
     schema = _id_type(content.ids) | {"vector": polars.Array(polars.Float32, content.dim)}
     if content.made_from is not None:
         schema["made_from"] = polars.String
-    _write(content, path, schema, _vector_frames(content))
+    write_frames(path, schema, _vector_frames(content), content.provenance)
 
 
 def write_columns(content: Content, path: Path) -> None:
@@ -44,10 +47,10 @@ def write_columns(content: Content, path: Path) -> None:
     import polars
 
     schema = _id_type(content.ids) | dict.fromkeys(column_names(content.dim), polars.Float32)
-    _write(content, path, schema, as_frames(content))
+    write_frames(path, schema, as_frames(content), content.provenance)
 
 
-def _id_type(ids: np.ndarray) -> dict[str, Any]:
+def _id_type(ids: np.ndarray | StoredColumn) -> dict[str, Any]:
     import polars
 
     return {"id": polars.Int64 if ids.dtype.kind == "i" else polars.String}
@@ -67,8 +70,8 @@ def _vector_frames(content: Content) -> Iterator[polars.DataFrame]:
         yield frame
 
 
-def _write(content: Content, path: Path, schema: dict[str, Any], frames: Iterator[polars.DataFrame]) -> None:
-    """Write the frames through Polars' streaming engine, so that the whole table is never in memory."""
+def write_frames(path: Path, schema: dict[str, Any], frames: Iterator[polars.DataFrame], provenance: str) -> None:
+    """Write frames through Polars' streaming engine, so that the whole table is never in memory; then the checksum."""
     from polars.io.plugins import register_io_source
 
     failure: list[Exception] = []
@@ -84,7 +87,7 @@ def _write(content: Content, path: Path, schema: dict[str, Any], frames: Iterato
     with open(path, "wb") as file:
         try:
             register_io_source(source, schema=schema).sink_parquet(
-                file, compression="uncompressed", row_group_size=16_384, metadata={"provenance": content.provenance}
+                file, compression="uncompressed", row_group_size=ROW_GROUP, metadata={"provenance": provenance}
             )
         except Exception as error:
             if failure:
@@ -159,7 +162,7 @@ def read_parquet(path: Path) -> VectorTable:
     ids = _complete(path, table.drop_in_place("id"))
     made_from = None
     if nested := [series for series in table if series.dtype.is_nested()]:
-        vectors = _read_lists(path, nested)
+        vectors = vectors_of(path, nested)
         if "made_from" in table.columns and table["made_from"].dtype == polars.String:
             made_from = _complete(path, table["made_from"]).to_numpy().astype(str)
     else:
@@ -186,7 +189,7 @@ def _read_columns(path: Path, table: polars.DataFrame) -> np.ndarray:
     return vectors
 
 
-def _read_lists(path: Path, nested: list[polars.Series]) -> np.ndarray:
+def vectors_of(path: Path, nested: list[polars.Series]) -> np.ndarray:
     """Vectors that stand in one column: `vector`, or the only one of arrays or lists."""
     import polars
 

@@ -32,11 +32,12 @@ VECTORS, IDS, MADE_FROM = "embeddings", "ids", "made_from"
 
 def write_safetensors(content: Content, path: Path) -> None:
     """Write the header, the vectors block by block and the other arrays, then the checksum into the header."""
-    others = {IDS: content.ids if content.ids.dtype.kind == "i" else _as_bytes(content.ids)}
+    ids = np.asarray(content.ids)
+    others = {IDS: ids if ids.dtype.kind == "i" else _as_bytes(ids)}
     if content.layer is not None:
         others = dict(zip(LAYER, content.layer, strict=True)) | others
     if content.made_from is not None:
-        others[MADE_FROM] = _as_bytes(content.made_from)
+        others[MADE_FROM] = _as_bytes(np.asarray(content.made_from))
     shape = np.broadcast_to(np.float32(0), (len(content.ids), content.dim))  # of a table that need not exist
     about = {"provenance": json.loads(content.provenance)}
     checksum = hashlib.sha256()

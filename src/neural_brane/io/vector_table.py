@@ -14,6 +14,8 @@ from neural_brane.errors import EmbeddingError
 if TYPE_CHECKING:
     import polars
 
+    from neural_brane.io.vector_parts import StoredColumn
+
 LAYER = ("layer_weight", "layer_bias")  # the arrays of what scores pairs of vectors, in formats that keep it
 
 
@@ -28,14 +30,17 @@ class VectorTable(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What goes into a file of vectors; the vectors come block by block, so that they need never exist as a whole."""
+    """What goes into a file of vectors; the vectors come block by block, so that they need never exist as a whole.
 
-    ids: np.ndarray  # (nodes,) integers or strings
+    Ids, and `made_from`, may lie in a folder of parts: slices of them are read, and `np.asarray` reads all.
+    """
+
+    ids: np.ndarray | StoredColumn  # (nodes,) integers or strings
     blocks: Iterable[np.ndarray]  # rows (k, dim), contiguous float32, in the order of the ids
     dim: int
     provenance: str  # JSON text of an object
     layer: tuple[np.ndarray, np.ndarray] | None = None
-    made_from: np.ndarray | None = None
+    made_from: np.ndarray | StoredColumn | None = None
 
     def with_ids(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Each block with the ids of its rows."""

@@ -15,6 +15,7 @@ suffix                       what a line, a member or a file is                 
 ``.npy``                     one array; its ids are the lines of ``NAME.ids.txt`` beside it   no          no
 ``.pgvector``                PostgreSQL's COPY: ``id<TAB>[v1,v2,…]``                          no          no
 ``.projector``               a folder for TensorBoard's projector: two tables and a config    yes         no
+a folder                     parts with a manifest, see `neural_brane.io.vector_parts`        yes         yes
 ===========================  ===============================================================  ==========  =========
 
 Vectors are written block by block, so the whole table need never exist in memory. Text holds the shortest
@@ -37,9 +38,11 @@ from neural_brane.graph.ids import as_ids
 from neural_brane.io.atomic import atomic_together, check_space, check_target, check_writable
 from neural_brane.io.vector_arrays import read_npy
 from neural_brane.io.vector_formats import FORMATS, LAYER, MADE_FROM, NAMES, PROVENANCE, VectorFormat, find_format
+from neural_brane.io.vector_parts import StoredColumn, read_whole
 from neural_brane.io.vector_projector import CONFIG, read_projector
 from neural_brane.io.vector_table import Content, VectorTable
 
+CHECKED_IDS = 1 << 17  # ids that are checked at a time
 Blocks = Iterable[np.ndarray] | Callable[[], Iterable[np.ndarray]]
 
 
@@ -63,14 +66,14 @@ class VectorFile:
             self._format.require()
         for file in self.files:
             check_writable(file, EmbeddingError)
-        self._checked: np.ndarray | None = None  # the ids that were found to fit
+        self._checked: np.ndarray | StoredColumn | None = None  # the ids that were found to fit
 
     @property
     def files(self) -> list[Path]:
         """All files that will be written."""
         return self._format.files(self.path)
 
-    def usage(self, ids: np.ndarray, dim: int) -> str:
+    def usage(self, ids: np.ndarray | StoredColumn, dim: int) -> str:
         """What people can do with the file, where its format has a program of its own; else nothing."""
         return self._format.usage(self.path, ids, dim) if self._format.usage else ""
 
@@ -78,27 +81,29 @@ class VectorFile:
         self,
         provenance: dict[str, Any] | None,
         layer: tuple[np.ndarray, np.ndarray] | None = None,
-        made_from: np.ndarray | None = None,
+        made_from: np.ndarray | StoredColumn | None = None,
     ) -> list[str]:
         """What of this the format has no place for, in words."""
         given = {PROVENANCE: bool(provenance), LAYER: layer is not None, MADE_FROM: made_from is not None}
         return [what for what, there in given.items() if there and what not in self._format.keeps]
 
-    def check_ids(self, ids: np.ndarray) -> None:
+    def check_ids(self, ids: np.ndarray | StoredColumn) -> None:
         """Refuse ids that the format cannot hold; those that were checked before are not checked again."""
         if ids is self._checked:
             return
         holds = self._format.holds
         if holds is None or ids.dtype.kind != "U":
             return
-        for node in ids.tolist():
-            if not holds(node):
-                raise EmbeddingError(
-                    f"{self.path}: {self._format.limit} cannot hold id {node!r}; write .csv, .npz or .parquet instead"
-                )
+        for at in range(0, len(ids), CHECKED_IDS):
+            for node in ids[at : at + CHECKED_IDS].tolist():
+                if not holds(node):
+                    raise EmbeddingError(
+                        f"{self.path}: {self._format.limit} cannot hold id {node!r}; write .csv, .npz or .parquet "
+                        "instead"
+                    )
         self._checked = ids
 
-    def check_size(self, ids: np.ndarray, dim: int) -> None:
+    def check_size(self, ids: np.ndarray | StoredColumn, dim: int) -> None:
         """Refuse vectors of `dim` numbers that the disk has no room for."""
         check_space(self.path, expected_size(self._format, ids, dim), EmbeddingError)
 
@@ -110,7 +115,7 @@ class VectorFile:
         dim: int,
         provenance: dict[str, Any] | None = None,
         layer: tuple[np.ndarray, np.ndarray] | None = None,
-        made_from: np.ndarray | None = None,
+        made_from: np.ndarray | StoredColumn | None = None,
     ) -> None:
         """Write vectors, given as blocks of rows (k, dim) in the order of `ids`.
 
@@ -119,7 +124,7 @@ class VectorFile:
         again: a list of them, or a function that gives them. layer: the weight and bias of what scores pairs of the
         vectors. made_from: a word per node. `lost` tells which of these a format cannot keep.
         """
-        ids = as_ids(ids, error=EmbeddingError)
+        ids = ids if isinstance(ids, StoredColumn) else as_ids(ids, error=EmbeddingError)
         self.check_ids(ids)
         known = json.dumps(provenance or {})
 
@@ -151,7 +156,7 @@ def _write(path: Path, content: Content) -> None:
         raise
 
 
-def expected_size(form: VectorFormat, ids: np.ndarray, dim: int) -> int:
+def expected_size(form: VectorFormat, ids: np.ndarray | StoredColumn, dim: int) -> int:
     """The bytes that a file of vectors will have, about: text takes some twelve for each number."""
     return int(len(ids) * (dim * form.number_bytes + ids.dtype.itemsize + form.id_bytes)) + 4096
 
@@ -182,11 +187,14 @@ def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTa
     """Read a file of vectors; ids become integers if all of them are, else they stay strings.
 
     `ids` is a file with one id per line, in the order of the rows, for an .npy file; without it they are read from
-    the file NAME.ids.txt beside it, or else are the rows' numbers, from 0. Other formats hold their own.
+    the file NAME.ids.txt beside it, or else are the rows' numbers, from 0. Other formats hold their own, as does a
+    folder of parts.
     """
     path = Path(path)
     form = find_format(path)
-    read = read_projector if (path / CONFIG).is_file() else form.read if form is not None else None
+    read = form.read if form is not None else None
+    if path.is_dir() and read is not read_projector:
+        read = read_projector if (path / CONFIG).is_file() else read_whole
     if path.suffix == ".brane":
         raise EmbeddingError(
             f"{path}: is a model, not vectors; give the file that 'brane embed … -o FILE' wrote, or save "
@@ -194,7 +202,7 @@ def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTa
         )
     if read is None:
         raise EmbeddingError(f"{path}: cannot tell its format; name a file ending in {NAMES}")
-    if not (path.is_dir() if read is read_projector else path.is_file()):
+    if not (path.is_dir() if read in (read_projector, read_whole) else path.is_file()):
         raise EmbeddingError(f"{path}: no such file; make one with 'brane embed SOURCE -o {path}'")
     if path.is_file() and path.stat().st_size == 0:
         raise EmbeddingError(f"{path}: is empty; write the vectors again")

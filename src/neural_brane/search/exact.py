@@ -15,6 +15,7 @@ import numpy as np
 
 from neural_brane.blas import one_blas_thread
 from neural_brane.errors import ParameterError
+from neural_brane.io.vector_parts import StoredRows
 
 BLOCK_ROWS = 8192  # compared at a time: they fit the cache
 BLOCK_QUERIES = 128  # asked at a time
@@ -30,7 +31,7 @@ class Best(NamedTuple):
 
 
 def nearest_rows(
-    vectors: np.ndarray,
+    vectors: np.ndarray | StoredRows,
     queries: np.ndarray,
     k: int,
     exclude: np.ndarray | None = None,
@@ -46,7 +47,8 @@ def nearest_rows(
     Parameters
     ----------
     vectors
-        (nodes, dim) array; one that is memory-mapped is read block by block and never copied as a whole.
+        (nodes, dim) array; one that is memory-mapped is read block by block and never copied as a whole, as are the
+        `vectors` of a folder of parts.
     queries
         (queries, dim) array.
     k
@@ -82,8 +84,11 @@ class Exact:
     [[1, 0]]
     """
 
-    def __init__(self, vectors: np.ndarray, *, center: np.ndarray | None = None, threads: int | None = None):
-        self.vectors = np.asarray(vectors)  # of a memory-mapped array a view
+    def __init__(
+        self, vectors: np.ndarray | StoredRows, *, center: np.ndarray | None = None, threads: int | None = None
+    ):
+        # Of a memory-mapped array a view; parts stay what they are.
+        self.vectors = vectors if isinstance(vectors, StoredRows) else np.asarray(vectors)
         self.center = None if center is None else np.asarray(center, dtype=np.float32)
         self.threads = threads
         self._inverse: np.ndarray | None = None  # one over the lengths, float32
@@ -188,7 +193,7 @@ def compare(one: np.ndarray, other: np.ndarray, *, matrix: bool) -> np.ndarray:
     return _cosines(one, pairs % max(len(one), 1), other, pairs % max(len(other), 1))
 
 
-def mean_vector(vectors: np.ndarray) -> np.ndarray:
+def mean_vector(vectors: np.ndarray | StoredRows) -> np.ndarray:
     """The mean of all rows, block by block in float64; given as float32."""
     total = np.zeros(vectors.shape[1])
     for start in range(0, len(vectors), BLOCK_ROWS):

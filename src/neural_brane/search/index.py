@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from neural_brane.errors import DependencyError, ParameterError
+from neural_brane.io.vector_parts import StoredRows
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import nearest_rows, unit_rows
 from neural_brane.search.questions import as_answers, check_count, understand
@@ -92,7 +93,7 @@ class Index:
 
 
 def build_index(
-    vectors: np.ndarray,
+    vectors: np.ndarray | StoredRows,
     ids: np.ndarray,
     provenance: dict[str, Any],
     *,

@@ -28,6 +28,7 @@ from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import as_ids
 from neural_brane.io.atomic import atomic, check_target
 from neural_brane.io.npz import read_array
+from neural_brane.io.vector_parts import StoredColumn, StoredRows
 from neural_brane.search.exact import unit_rows
 from neural_brane.search.index import Index, import_faiss
 
@@ -35,6 +36,7 @@ SUFFIX = ".faiss"
 MARK = b"brane index 1\n\0\0"
 FOOTER = struct.Struct("<3Q32s32s32s")
 CHECK_BYTES = 8
+CHECKED_IDS = 1 << 17  # compared at a time
 CHUNK = 1 << 20
 
 
@@ -50,10 +52,14 @@ def check_index_target(path: str | Path) -> Path:
     return check_target(path, (SUFFIX,), SUFFIX, EmbeddingError)
 
 
-def check_belongs(path: str | Path, index: Index, vectors: np.ndarray, ids: np.ndarray) -> None:
+def check_belongs(
+    path: str | Path, index: Index, vectors: np.ndarray | StoredRows, ids: np.ndarray | StoredColumn
+) -> None:
     """Refuse an index of other nodes, or of other vectors: the first, the middle and the last are compared."""
     rows = np.unique([0, len(ids) // 2, len(ids) - 1]) if len(ids) else np.empty(0, np.int64)
-    if not np.array_equal(index.ids, ids) or index.dim != vectors.shape[1]:
+    spans = [slice(at, at + CHECKED_IDS) for at in range(0, len(ids), CHECKED_IDS)]
+    same = len(ids) == len(index) and all(np.array_equal(index.ids[span], ids[span]) for span in spans)
+    if not same or index.dim != vectors.shape[1]:
         raise EmbeddingError(f"{path}: is an index of other nodes than these vectors have; build it again")
     if not np.allclose(index.vectors_of(rows), unit_rows(vectors[rows]), atol=1e-5):
         raise EmbeddingError(f"{path}: is an index of other vectors of these nodes; build it again")

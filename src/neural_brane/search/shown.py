@@ -10,14 +10,14 @@ import numpy as np
 FEW = 5  # nodes, and numbers of a vector, that a notebook shows
 
 
-def as_text(ids: np.ndarray, dim: int, provenance: dict[str, Any]) -> str:
-    """The vectors in one line.
+def as_text(ids: np.ndarray, dim: int, provenance: dict[str, Any], *, nodes: int | None = None) -> str:
+    """The vectors in one line; `nodes` says how many there are where only the first ids are given.
 
     >>> as_text(np.arange(4), 2, {"method": "line", "data": {"name": "cora"}})
     'Embedding(line of cora: 4 × 2; ids 0, 1, 2, …)'
     """
     known = ", ".join(map(repr, ids[:3].tolist())) + (", …" if len(ids) > 3 else "")
-    return f"Embedding({_title(len(ids), dim, provenance)}; ids {known})"
+    return f"Embedding({_title(len(ids) if nodes is None else nodes, dim, provenance)}; ids {known})"
 
 
 def as_html(ids: np.ndarray, vectors: np.ndarray, provenance: dict[str, Any]) -> str:
