@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-collect_ignore = ["program.py", "engine_program.py"]  # they run as processes of their own
+collect_ignore = ["program.py", "engine_program.py", "checkpoint_program.py"]  # they run as processes of their own
 
 
 def load(name: str) -> ModuleType:
@@ -17,6 +17,12 @@ def load(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def ranks_module() -> ModuleType:
+    """How programs of several ranks are run."""
+    return load("ranks")
 
 
 @pytest.fixture(scope="session")
