@@ -26,6 +26,12 @@ def ranks_module() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def jobs() -> ModuleType:
+    """How whole jobs are started, watched and killed."""
+    return load("jobs")
+
+
+@pytest.fixture(scope="session")
 def cases() -> ModuleType:
     """The graphs and settings that ranks were given."""
     return load("cases")
@@ -49,13 +55,19 @@ def engine_cases() -> ModuleType:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of what ranks have trained: RANKS.npz."""
-    require_torchrec()
+    skip_without_torchrec()
     output = tmp_path_factory.mktemp("trained")
     load("ranks").run_ranks("engine_program.py", output)
     return output
 
 
+@pytest.fixture(scope="session")
 def require_torchrec() -> None:
+    """Skip tests that need TorchRec where it is not installed."""
+    skip_without_torchrec()
+
+
+def skip_without_torchrec() -> None:
     """Skip what needs TorchRec where it is not installed."""
     for package in ("torchrec", "fbgemm_gpu"):
         if importlib.util.find_spec(package) is None:
