@@ -49,6 +49,7 @@ __all__ += _methods.__all__  # every registered method is public
 
 
 _writers.register_graph_writer(lambda: import_module("neural_brane.io").write_graph)
+_writers.register_ranks(lambda: import_module("neural_brane.cluster.fitting").learn_graph)
 _writers.register_model_writer(lambda: import_module("neural_brane.models").save_model)
 
 

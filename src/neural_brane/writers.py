@@ -1,4 +1,4 @@
-"""Who writes graphs and models to files. The writers stand below what they write, so they are told here."""
+"""Who writes graphs and models to files, and who trains by ranks: these stand below their callers, so they register."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 _find_graph_writer: Callable[[], Callable[..., None]] | None = None
 _find_model_writer: Callable[[], Callable[..., None]] | None = None
+_find_ranks: Callable[[], Callable[..., Any]] | None = None
 
 
 def register_graph_writer(find: Callable[[], Callable[..., None]]) -> None:
@@ -33,3 +34,16 @@ def write_model(model: Any, path: Any) -> None:
     if _find_model_writer is None:
         raise RuntimeError("no writer of models is registered; import neural_brane first")
     _find_model_writer()(model, path)
+
+
+def register_ranks(find: Callable[[], Callable[..., Any]]) -> None:
+    """Say how the function is found by which ranks learn together; it is looked for when they first do."""
+    global _find_ranks
+    _find_ranks = find
+
+
+def learn_by_ranks(graph: Any, settings: dict[str, Any], seed: int) -> Any:
+    """The spectral part, and the learned part or None, of a graph that every rank has; all ranks call it at once."""
+    if _find_ranks is None:
+        raise RuntimeError("nobody is registered who trains by ranks; import neural_brane first")
+    return _find_ranks()(graph, settings, seed)

@@ -1,6 +1,9 @@
 """Programs of several ranks, each run once for all tests of this folder."""
 
 import importlib.util
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -55,19 +58,30 @@ def engine_cases() -> ModuleType:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of what ranks have trained: RANKS.npz."""
-    skip_without_torchrec()
+    require_torchrec()
     output = tmp_path_factory.mktemp("trained")
-    load("ranks").run_ranks("engine_program.py", output)
+    for ranks in (1, 2, 4):
+        run_torchrun(ranks, "engine_program.py", str(output))
     return output
 
 
 @pytest.fixture(scope="session")
-def require_torchrec() -> None:
+def with_torchrec() -> None:
     """Skip tests that need TorchRec where it is not installed."""
-    skip_without_torchrec()
+    require_torchrec()
 
 
-def skip_without_torchrec() -> None:
+def run_torchrun(ranks: int, program: str, *arguments: str) -> None:
+    """Run a program of this folder on so many ranks."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
+    command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", str(Path(__file__).parent / program)]
+    settings = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    settings["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    done = subprocess.run([*command, *arguments], env=settings, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-5000:]
+
+
+def require_torchrec() -> None:
     """Skip what needs TorchRec where it is not installed."""
     for package in ("torchrec", "fbgemm_gpu"):
         if importlib.util.find_spec(package) is None:

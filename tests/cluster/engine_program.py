@@ -1,11 +1,12 @@
 """What every rank trains for test_equal.py: each case, 20 steps; the first rank writes the model that came out."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import torch
 from engine_cases import CASES, SEED, STEPS, graph, settings_of
-from ranks import each_group
+from torch import distributed
 
 from neural_brane.cluster.batches import BatchMaker, prefetch
 from neural_brane.cluster.exchange import Exchange
@@ -36,8 +37,10 @@ def train(name, rows, exchange):
         return model, [float(step(ahead(number))) for number in range(STEPS)]
 
 
-def train_all(exchange: Exchange, ranks: int, output: Path) -> None:
-    shards, found = parts_of(graph(), 3), {}
+def main(output: Path) -> None:
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo")
+    exchange, shards, found = Exchange(), parts_of(graph(), 3), {}
     for form, rows in (("local", LocalRows(shards)), ("ranged", RangedRows(shards, exchange))):
         for name in CASES if form == "local" else ("max", "large"):
             model, losses = train(name, rows, exchange)
@@ -45,8 +48,9 @@ def train_all(exchange: Exchange, ranks: int, output: Path) -> None:
                 found[f"{form}/{name}/{field}"] = array
             found[f"{form}/{name}/losses"] = np.array(losses)
     if exchange.rank == 0:
-        np.savez(output / f"{ranks}.npz", **found)
+        np.savez(output / f"{exchange.ranks}.npz", **found)
+    distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    each_group(train_all)
+    main(Path(sys.argv[1]))

@@ -19,7 +19,7 @@ ALONE = ("--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--max-rest
 
 
 @pytest.fixture(scope="module")
-def graph(tmp_path_factory, require_torchrec):
+def graph(tmp_path_factory, with_torchrec):
     folder = tmp_path_factory.mktemp("graph") / "stdlib"
     write_shards(load("stdlib"), folder, 2)
     return folder

@@ -69,7 +69,7 @@ def _start(job: Job, shared: Shared, parameters: dict[str, Any]) -> None:
 def _train(job: Job, shared: Shared, parameters: dict[str, Any]) -> None:
     """Train as a rank."""
     from neural_brane.cli.progress import reporting
-    from neural_brane.cluster import embed_shards  # type: ignore[attr-defined]
+    from neural_brane.cluster import embed_shards
     from neural_brane.cluster.launch import advice, join
     from neural_brane.methods.devices import resolve
 

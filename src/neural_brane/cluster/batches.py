@@ -44,13 +44,15 @@ class BatchMaker:
         """This rank's share of batch number `step`."""
         triplets = self.triplets.draw(step * self.batch + self.first, self.count)
         nodes = self._number(triplets.reshape(-1))
-        return self.bags_of(nodes)._replace(triplets=triplets)
+        return bags_of_nodes(self.rows, nodes, self._number)._replace(triplets=triplets)
 
-    def bags_of(self, nodes: np.ndarray) -> Batch:
-        """The bags of some distinct nodes; the batch has no triplets."""
-        bags = self.rows.attribute_bags(nodes), self.rows.adjacency_bags(nodes)
-        attributes, neighbours = (self._number(bag.indices) for bag in bags)
-        return Batch(np.empty((0, 3), np.int32), bags, attributes, neighbours)
+
+def bags_of_nodes(rows: GraphRows, nodes: np.ndarray, number: "Numbering | None" = None) -> Batch:
+    """The bags of some distinct nodes; the batch has no triplets."""
+    number = number or Numbering()
+    bags = rows.attribute_bags(nodes), rows.adjacency_bags(nodes)
+    attributes, neighbours = (number(bag.indices) for bag in bags)
+    return Batch(np.empty((0, 3), np.int32), bags, attributes, neighbours)
 
 
 class Prefetch:

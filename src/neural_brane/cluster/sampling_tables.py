@@ -1,7 +1,7 @@
 """What triplets are drawn from: arrays with a number for every node, made once per host and shared by its ranks.
 
-They are written to files of a scratch folder and mapped by all ranks of the host; then the files are unlinked. The
-memory goes back when the last rank ends, however it ends.
+They are written to files of a scratch folder and mapped by all ranks of the host; then the files' names are removed.
+The memory goes back when the last rank ends, however it ends.
 """
 
 import os

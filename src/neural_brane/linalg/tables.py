@@ -244,8 +244,8 @@ class OnTorch(Tables):
 
 
 def tables_on(device: str, threads: int | None = 1) -> Tables:
-    """The tables of a device, "cpu" or "cuda"; `threads` is for the CPU."""
-    if device == "cpu":
+    """The tables of a device, "cpu" or "cuda"; `threads` is for the CPU, where "cluster" leaves what it has made."""
+    if device in ("cpu", "cluster"):
         return OnCPU(threads)
     from neural_brane.kernels.gpu.device import DEVICE  # the GPU, but for tests that interpret its kernels
 

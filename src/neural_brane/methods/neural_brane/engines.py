@@ -38,7 +38,7 @@ class Engine(Protocol):
 
 def require_room(settings: dict[str, Any], graph: AttributedGraph) -> None:
     """Refuse a GPU whose memory is too small, before anything is made."""
-    if settings["device"] == "cpu":
+    if settings["device"] != "cuda":
         return
     from neural_brane.kernels import gpu
 
@@ -53,8 +53,11 @@ def require_room(settings: dict[str, Any], graph: AttributedGraph) -> None:
 def open_engine(
     device: str, model: Model, bags: BothBags, settings: Settings, *, threads: int | None, deterministic: bool
 ) -> Engine:
-    """An engine on `device`. `threads` is for the CPU, `deterministic` for the GPU."""
-    if device == "cpu":
+    """An engine on `device`. `threads` is for the CPU, `deterministic` for the GPU.
+
+    A model that ranks have trained is whole again, and runs on the CPU.
+    """
+    if device != "cuda":
         return _OnCPU(model, bags, settings, threads)
     return _OnGPU(model, bags, settings, deterministic)
 

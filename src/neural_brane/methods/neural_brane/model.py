@@ -13,13 +13,13 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.newcomers import Newcomers
 from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels.model import POOLING
-from neural_brane.linalg import tell_apart
 from neural_brane.methods._memory import Moments
 from neural_brane.methods._spectral import Decomposition
 from neural_brane.methods.base import require
 from neural_brane.methods.fitted import Fitted
 from neural_brane.methods.inductive import InductiveEmbedder
 from neural_brane.methods.neural_brane.checks import check_parameters
+from neural_brane.methods.neural_brane.facts import Facts, GraphFacts
 from neural_brane.methods.neural_brane.layer import make_layer
 from neural_brane.methods.neural_brane.moments import moments
 from neural_brane.methods.neural_brane.newcomers import place
@@ -37,7 +37,7 @@ from neural_brane.methods.neural_brane.schedule import schedule
 from neural_brane.methods.neural_brane.updating import update
 from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
 from neural_brane.methods.updating import Start
-from neural_brane.sampling.triplet_tables import can_rank
+from neural_brane.writers import learn_by_ranks
 
 
 class Learned(NamedTuple):
@@ -170,7 +170,12 @@ class NeuralBrane(InductiveEmbedder):
         default=300,
         least=0,
     )
-    device: str = shared("device", default="cpu")
+    device: str = choice(
+        "Where to train: cpu, cuda (an NVIDIA GPU), auto, the GPU where there is one, or cluster, the ranks that "
+        "torchrun has started.",
+        default="cpu",
+        options=("cpu", "cuda", "auto", "cluster"),
+    )
     deterministic: bool = flag(
         "On the GPU, add gradients up in one order, so that a seed gives the same bits again; slower. The CPU always "
         "does.",
@@ -184,41 +189,49 @@ class NeuralBrane(InductiveEmbedder):
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
         """The same for one graph: its size decides what the recipe leaves open."""
-        return self._resolve(graph)
+        return self.settings_by(GraphFacts(graph))
 
-    def _resolve(self, graph: AttributedGraph | None) -> dict[str, Any]:
+    def settings_by(self, facts: Facts) -> dict[str, Any]:
+        """The same for a graph of which some facts are known."""
+        return self._resolve(facts)
+
+    def _resolve(self, facts: Facts | None) -> dict[str, Any]:
         values = super().parameters_in_force()
         given = {name: value for name, value in values.items() if value is not None}
-        spectral_dim = self._spectral_dim(given, graph)
+        spectral_dim = self._spectral_dim(given, facts)
         learned = given["dim"] - spectral_dim
         share = ATTRIBUTE_SHARE[given["recipe"]]
-        if graph is not None and given["recipe"] == "default" and not tell_apart(graph.attributes):
+        if facts is not None and given["recipe"] == "default" and not facts.tell_apart:
             share = 0.0
         shape = {"attribute_dim": int(share * learned), "hidden": max(learned, 1)}
         values |= shape | RECIPES[given["recipe"]] | given | {"spectral_dim": spectral_dim}
-        if graph is not None:
-            values |= schedule(len(graph), {name: value for name, value in values.items() if value is not None})
+        if facts is not None:
+            values |= schedule(facts.nodes, {name: value for name, value in values.items() if value is not None})
         check_parameters(values, learned)
         return values
 
-    def _spectral_dim(self, given: dict[str, Any], graph: AttributedGraph | None) -> int:
+    def _spectral_dim(self, given: dict[str, Any], facts: Facts | None) -> int:
         dim, share = given["dim"], SPECTRAL_SHARE[given["recipe"]]
         spectral_dim: int = given.get("spectral_dim", max(int(share * dim), 1) if share else 0)
         require(spectral_dim <= dim, "spectral_dim", spectral_dim, f"0 to dim={dim}")
-        if graph is None or not 0 < spectral_dim < dim:
+        if facts is None or not 0 < spectral_dim < dim:
             return spectral_dim
-        if not can_rank(graph.adjacency):
+        if not facts.can_rank:
             return dim
-        return spectral_dim if "spectral_dim" in given else min(spectral_dim, max(len(graph) // 2, 1))
+        return spectral_dim if "spectral_dim" in given else min(spectral_dim, max(facts.nodes // 2, 1))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         settings = self.get_params(deep=False)
         width, nodes = settings["spectral_dim"], len(graph)
         spectral = Decomposition.empty(nodes)
-        if width:
-            made = partial(spectral_part, graph, settings, seed)
-            spectral = Decomposition(*self._stages.all_once("spectral part", made))
-        part = learn(graph, settings, seed, self._stages.stage("learned part")) if width < self.dim else None
+        if self.device == "cluster":
+            spectral, part = learn_by_ranks(graph, settings, seed)
+            settings["device"] = "cpu"  # what is left is done by every rank
+        else:
+            if width:
+                made = partial(spectral_part, graph, settings, seed)
+                spectral = Decomposition(*self._stages.all_once("spectral part", made))
+            part = learn(graph, settings, seed, self._stages.stage("learned part")) if width < self.dim else None
         joint = join(spectral.vectors, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         values = spectral.values
         del spectral  # its vectors are a part of the joint ones now

@@ -23,54 +23,32 @@ def start_numbers() -> dict[str, Any]:
     return {"losses": [], "sum": 0.0}
 
 
-class Training:
-    """One run of stochastic gradient descent; `numbers` gets its losses."""
+class Epochs:
+    """The losses of a run by epochs, and whether it goes on; `numbers` keeps them."""
 
-    def __init__(self, settings: dict[str, Any], engine: Engine, numbers: dict[str, Any], progress: Reporter | None):
-        self.settings, self.engine, self.numbers, self.progress = settings, engine, numbers, progress
+    def __init__(self, settings: dict[str, Any], numbers: dict[str, Any]):
+        self.settings, self.numbers = settings, numbers
         self.losses: list[float] = numbers["losses"]
-        batch, batches = settings["batch_size"], settings["batches_per_epoch"]
-        self.chunk = max(1, min(batches, engine.chunk_triplets // batch))  # batches that are one step of a stage
-        self.chunks = -(-batches // self.chunk)  # in an epoch
 
-    def run(self, graph: AttributedGraph, seed: int, stage: Stage, *, among: np.ndarray | None = None) -> None:
-        """Train to the last epoch, or until the loss is flat. among: whether each node may be ranked for, or all."""
-        s = self.settings
-        self._require_no_earlier_end()
-        options = {name: s[name] for name in ("negative_power", "allow_self_negative")}
-        sampler = self.engine.sampler(graph.adjacency, seed=seed, among=among, **options)
-        per_epoch = s["batches_per_epoch"] * s["batch_size"]
-        meter = Meter(self.progress, s["epochs"] * per_epoch, "triplets", epochs=s["epochs"], nodes=len(graph))
-        epoch, chunk = divmod(stage.position, self.chunks)
-        meter.resume(epoch * per_epoch + chunk * self.chunk * s["batch_size"])
-        total = s["epochs"] * self.chunks
-        for step in stage.steps(
-            total, lambda: self.engine.model()._asdict(), self.numbers, per_epoch=self.chunks, until=self._is_flat
-        ):
-            epoch, chunk = divmod(step, self.chunks)
-            self._train_chunk(epoch, chunk, sampler, meter)
-        require_finite(self.engine.model()._asdict(), f"epoch {len(self.losses)}", **self._remedies())
+    def count(self, done: int, losses: np.ndarray) -> float:
+        """Count the losses of the latest steps, `done` of this epoch with them; returns the mean of the epoch so far.
 
-    def _train_chunk(self, epoch: int, chunk: int, sampler: Any, meter: Meter) -> None:
-        """Train some batches; those that end an epoch put its mean loss among the losses."""
-        batch, batches = self.settings["batch_size"], self.settings["batches_per_epoch"]
-        done = chunk * self.chunk
-        count = min(self.chunk, batches - done)
-        first = (epoch * batches + done) * batch
-        losses = self.engine.train(sampler.draw(first, count * batch).reshape(count, batch, 3))
+        Those that end an epoch put its mean loss among the losses. No epoch ends before the last of them.
+        """
         if not np.isfinite(losses).all():
-            diverged(f"in epoch {epoch + 1}: the loss is no longer a number", **self._remedies())
+            diverged(f"in epoch {len(self.losses) + 1}: the loss is no longer a number", **self.remedies())
         total = float(self.numbers["sum"] + losses.sum())
-        ended = done + count == batches
+        ended = done == self.settings["batches_per_epoch"]
         self.numbers["sum"] = 0.0 if ended else total
         if ended:
-            self.losses.append(total / batches)
-        meter.advance(count * batch, epoch=epoch + 1, loss=total / (done + count))
+            self.losses.append(total / done)
+        return total / done
 
-    def _is_flat(self) -> bool:
+    def is_flat(self) -> bool:
+        """Whether the run ends here, before its last epoch."""
         return self.settings["tolerance"] is not None and is_flat(self.losses, self.settings["tolerance"])
 
-    def _require_no_earlier_end(self) -> None:
+    def require_no_earlier_end(self) -> None:
         """Refuse to go on with a run that would have ended before where it was left, had it had this tolerance."""
         tolerance, losses = self.settings["tolerance"], self.losses
         left = len(losses) if self.numbers["sum"] else len(losses) - 1
@@ -81,7 +59,7 @@ class Training:
                     f"after {epochs}; give a smaller tolerance to go on, or name another file"
                 )
 
-    def _remedies(self) -> dict[str, Any]:
+    def remedies(self) -> dict[str, Any]:
         """What to change where training diverges, of the settings in force."""
         s = self.settings
         if s["loss"] == "sum":
@@ -98,6 +76,44 @@ class Training:
                 UntrainedWarning,
                 stacklevel=2,
             )
+
+
+class Training(Epochs):
+    """One run of stochastic gradient descent; `numbers` gets its losses."""
+
+    def __init__(self, settings: dict[str, Any], engine: Engine, numbers: dict[str, Any], progress: Reporter | None):
+        super().__init__(settings, numbers)
+        self.engine, self.progress = engine, progress
+        batch, batches = settings["batch_size"], settings["batches_per_epoch"]
+        self.chunk = max(1, min(batches, engine.chunk_triplets // batch))  # batches that are one step of a stage
+        self.chunks = -(-batches // self.chunk)  # in an epoch
+
+    def run(self, graph: AttributedGraph, seed: int, stage: Stage, *, among: np.ndarray | None = None) -> None:
+        """Train to the last epoch, or until the loss is flat. among: whether each node may be ranked for, or all."""
+        s = self.settings
+        self.require_no_earlier_end()
+        options = {name: s[name] for name in ("negative_power", "allow_self_negative")}
+        sampler = self.engine.sampler(graph.adjacency, seed=seed, among=among, **options)
+        per_epoch = s["batches_per_epoch"] * s["batch_size"]
+        meter = Meter(self.progress, s["epochs"] * per_epoch, "triplets", epochs=s["epochs"], nodes=len(graph))
+        epoch, chunk = divmod(stage.position, self.chunks)
+        meter.resume(epoch * per_epoch + chunk * self.chunk * s["batch_size"])
+        total = s["epochs"] * self.chunks
+        for step in stage.steps(
+            total, lambda: self.engine.model()._asdict(), self.numbers, per_epoch=self.chunks, until=self.is_flat
+        ):
+            epoch, chunk = divmod(step, self.chunks)
+            self._train_chunk(epoch, chunk, sampler, meter)
+        require_finite(self.engine.model()._asdict(), f"epoch {len(self.losses)}", **self.remedies())
+
+    def _train_chunk(self, epoch: int, chunk: int, sampler: Any, meter: Meter) -> None:
+        """Train some batches of an epoch."""
+        batch, batches = self.settings["batch_size"], self.settings["batches_per_epoch"]
+        done = chunk * self.chunk
+        count = min(self.chunk, batches - done)
+        first = (epoch * batches + done) * batch
+        losses = self.engine.train(sampler.draw(first, count * batch).reshape(count, batch, 3))
+        meter.advance(count * batch, epoch=epoch + 1, loss=self.count(done + count, losses))
 
 
 def is_flat(losses: list[float], tolerance: float) -> bool:
