@@ -34,7 +34,7 @@ Arrow = tuple[str, str]
 def parts(source: Path) -> dict[str, Path]:
     """The packages and single files directly under the source, by name; each with the file that describes it."""
     folders = {path.parent.name: path for path in source.glob("*/__init__.py")}
-    files = {path.stem: path for path in source.glob("*.py") if path.stem != "__init__"}
+    files = {path.stem: path for path in source.glob("*.py") if not path.stem.startswith("__")}
     return dict(sorted((folders | files).items()))
 
 

@@ -130,6 +130,7 @@ MAY_IMPORT = {
 }
 MAY_IMPORT["__init__"] = set(MAY_IMPORT)  # the public names
 MAY_IMPORT["cli"] = set(MAY_IMPORT)  # and nobody imports cli
+MAY_IMPORT["__main__"] = {"cli"}  # but what starts it
 
 
 def imported(source: str, module: str) -> set[str]:

@@ -169,7 +169,7 @@ def test_other_code_is_refused_and_other_libraries_are_told(make, monkeypatch):
     monkeypatch.setattr(identity, "_libraries", lambda: {"numpy": "9.9", "scipy": "none"})
     with pytest.warns(UserWarning, match=r"goes on with other libraries .*numpy .* → 9\.9.*last bits"):
         count(make(), 2)
-    monkeypatch.setattr(identity, "code_digest", lambda: "feedbeef")
+    monkeypatch.setattr(identity, "code_digest", lambda computing: "feedbeef")
     with pytest.raises(CheckpointError, match=r"was written by version .*, and this is version .*code feedbeef"):
         count(make(), 2)
 

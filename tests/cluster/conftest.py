@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-collect_ignore = ["program.py", "engine_program.py"]  # they run as processes of their own
+collect_ignore = ["program.py", "engine_program.py", "checkpoint_program.py"]  # they run as processes of their own
 
 
 def load(name: str) -> ModuleType:
@@ -20,6 +20,18 @@ def load(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def ranks_module() -> ModuleType:
+    """How programs of several ranks are run."""
+    return load("ranks")
+
+
+@pytest.fixture(scope="session")
+def jobs() -> ModuleType:
+    """How whole jobs are started, watched and killed."""
+    return load("jobs")
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +63,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for ranks in (1, 2, 4):
         run_torchrun(ranks, "engine_program.py", str(output))
     return output
+
+
+@pytest.fixture(scope="session")
+def with_torchrec() -> None:
+    """Skip tests that need TorchRec where it is not installed."""
+    require_torchrec()
 
 
 def run_torchrun(ranks: int, program: str, *arguments: str) -> None:

@@ -45,6 +45,12 @@ def embed(
     checkpoint: o.Checkpoint = None,
     dry_run: o.DryRun = False,
     log: o.Log = None,
+    cluster: o.Cluster = False,
+    ranks: o.Ranks = None,
+    checkpoint_every: o.CheckpointEvery = 100,
+    metrics: o.Metrics = None,
+    parts_format: o.PartsFormat = "npy",
+    by_range: o.ByRange = False,
 ) -> None:
     """Learn one vector per node of SOURCE and write them to a file.
 
@@ -60,6 +66,7 @@ def embed(
     brane embed edges.csv --nodes people.csv --label team -o vectors.parquet
     brane embed edges.csv --nodes people.csv --save-model m.brane
     brane embed --nodes new_people.csv --model m.brane -o new.npz
+    brane embed shards --cluster --ranks 2 --checkpoint kept -o vectors.parts
     """
     from neural_brane.cli.log import log_to
 
@@ -67,6 +74,16 @@ def embed(
     typed = [f"{name}={value}" for name, value in short.items() if value is not None]
     reading = {"attributes": attributes, "labels": labels, "duplicates": duplicates, "self_loops": self_loops}
     job = Job(source, output, save_model, tables, reading, log)
+    shared = Shared(ranks, checkpoint_every, metrics, parts_format, by_range)
+    if cluster:
+        from neural_brane.cli.embed_cluster import embed_on_cluster
+
+        unfit = {"--model": model, "--save-model": save_model, "--tuned": tuned, "--dry-run": dry_run}
+        shared.refuse({**unfit, f"--method {method}": method != "neural-brane"})
+        embed_on_cluster(job, shared, [*typed, *(settings or ())])
+        return
+    if shared != Shared():
+        raise ParameterError("--ranks, --checkpoint-every, --metrics, --parts-format and --by-range need --cluster")
     job.check_files(model)
     if model is not None:
         from neural_brane.cli.embed_new import embed_new
@@ -151,6 +168,22 @@ class Job:
         echo(f"{' '.join(done)} in {time.perf_counter() - self.start:.1f} s")
         if usage:
             echo(usage)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """How a training is shared among ranks, as given on the command line."""
+
+    ranks: int | None = None
+    checkpoint_every: int = 100
+    metrics: Path | None = None
+    parts_format: str = "npy"
+    by_range: bool = False
+
+    def refuse(self, options: dict[str, Any]) -> None:
+        """Refuse options that a cluster does not know, of those by name that were given."""
+        if given := [name for name, value in options.items() if value]:
+            raise ParameterError(f"{given[0]} does not go with --cluster, which trains Neural-Brane; leave one out")
 
 
 def tuned_values(method: str, source: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typer import Argument, Option
 from neural_brane.methods.kinds import Choice
 from neural_brane.methods.parameters import SHARED
 
+CLUSTER = "Past one machine (with --cluster)"
 READING, TRAINING = "Reading the graph", "Training (--NAME VALUE is short for --set NAME=VALUE)"
 
 
@@ -84,3 +85,47 @@ Seed = Annotated[str | None, parameter("seed")]
 Threads = Annotated[str | None, parameter("threads")]
 Device = Annotated[str | None, parameter("device")]
 Checkpoint = Annotated[str | None, parameter("checkpoint")]
+
+Cluster = Annotated[
+    bool,
+    Option(
+        "--cluster",
+        help="Train on ranks that share the tables: those that torchrun has started, or --ranks of this machine. "
+        "OUTPUT is then a folder of parts, or a file.",
+        rich_help_panel=CLUSTER,
+    ),
+]
+Ranks = Annotated[
+    int | None,
+    Option("--ranks", metavar="<whole>", help="Start so many ranks on this machine.", rich_help_panel=CLUSTER),
+]
+CheckpointEvery = Annotated[
+    int,
+    Option(
+        "--checkpoint-every",
+        metavar="<whole>",
+        help="Steps between two checkpoints in the folder --checkpoint.",
+        rich_help_panel=CLUSTER,
+    ),
+]
+Metrics = Annotated[
+    Path | None,
+    Option(
+        "--metrics",
+        metavar="<path>",
+        help="File of JSON lines (.jsonl), or folder that also gets files for TensorBoard.",
+        rich_help_panel=CLUSTER,
+    ),
+]
+PartsFormat = Annotated[
+    Literal["npy", "parquet"],
+    Option("--parts-format", help="What the parts of OUTPUT are, if it is a folder.", rich_help_panel=CLUSTER),
+]
+ByRange = Annotated[
+    bool,
+    Option(
+        "--by-range",
+        help="Each rank reads only the nodes it owns and asks others for the rest, for graphs larger than a host.",
+        rich_help_panel=CLUSTER,
+    ),
+]

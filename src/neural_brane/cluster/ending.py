@@ -11,13 +11,15 @@ import re
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any
 
 from neural_brane.cluster.launch import AGENT, FINAL
 
 # What gloo, NCCL and PyTorch's store say where another rank is gone.
 GONE = re.compile(r"gloo|NCCL|Connection (closed|reset|refused|was)|Broken pipe|Socket|failed to recv", re.IGNORECASE)
-KEY = "neural-brane/error"
+KEY, SAID = "neural-brane/error", "neural-brane/error was said"
+PATIENCE = timedelta(seconds=10)
 
 
 def is_consequence(error: BaseException) -> bool:
@@ -36,6 +38,18 @@ def is_first(store: Any, rank: int) -> bool:
     with suppress(RuntimeError):  # the store is gone with rank 0, which has said it
         return bool(store.compare_set(KEY, "", str(rank)) == str(rank).encode())
     return False
+
+
+def has_said(store: Any) -> None:
+    """Tell the others that the first has said it, and that they may end the job."""
+    with suppress(RuntimeError):
+        store.set(SAID, "1")
+
+
+def wait_until_said(store: Any) -> None:
+    """Let the first say it: a launcher that is told to end the job ends all ranks at once."""
+    with suppress(RuntimeError):
+        store.wait([SAID], PATIENCE)
 
 
 def forgo_restarts(environment: Mapping[str, str] = os.environ) -> None:

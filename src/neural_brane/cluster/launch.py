@@ -55,6 +55,17 @@ class Job:
         """On how many machines the job runs, if all have as many ranks."""
         return max(self.ranks // self.local_ranks, 1)
 
+    def wait_for_all(self) -> None:
+        """Go on when all ranks have come here."""
+        import torch.distributed as dist
+
+        dist.barrier(self.group)
+
+
+def count(ranks: int) -> str:
+    """A number of ranks in words."""
+    return "1 rank" if ranks == 1 else f"{ranks} ranks"
+
 
 def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
     """Whether this process is a rank of a job that torchrun or another launcher has started.
@@ -67,7 +78,10 @@ def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
 
 @contextmanager
 def join(device: str = "cpu") -> Iterator[Job]:
-    """Meet the other ranks of the job: by gloo on the CPU, by NCCL on GPUs, one for each rank of a host."""
+    """Meet the other ranks of the job: by gloo on the CPU, by NCCL on GPUs, one for each rank of a host.
+
+    Where a launcher such as Ray Train has made the process group already, it is used and stays.
+    """
     import torch
     import torch.distributed as dist
 
@@ -79,13 +93,28 @@ def join(device: str = "cpu") -> Iterator[Job]:
     if device != "cpu":
         device, backend = f"cuda:{local_rank}", "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(local_rank)
-    logging.getLogger("torch.distributed").setLevel(logging.ERROR)  # a killed rank is told by the one that goes on
-    store = _meet(rank, ranks)
-    dist.init_process_group(backend, store=store, rank=rank, world_size=ranks, timeout=PATIENCE)
+    _silence()
+    made = dist.is_initialized()
+    if made:
+        store = dist.distributed_c10d._get_default_store()
+    else:
+        store = _meet(rank, ranks)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=ranks, timeout=PATIENCE)
     group = dist.new_group(backend="gloo") if device != "cpu" else dist.group.WORLD
     yield Job(rank, ranks, local_rank, local_ranks, device, threads, store, group)
     dist.barrier(group)  # where the block fails, the process ends, and others must not wait for it here
-    dist.destroy_process_group()
+    if not made:
+        _leave(store, rank, ranks)
+        dist.destroy_process_group()
+
+
+def _leave(store: Any, rank: int, ranks: int) -> None:
+    """Rank 0, which has the store, leaves last."""
+    key, end = "neural-brane/left", time.monotonic() + MEETING
+    if rank:
+        store.add(key, 1)
+    while rank == 0 and store.add(key, 0) < ranks - 1 and time.monotonic() < end:
+        time.sleep(0.01)
 
 
 def _meet(rank: int, ranks: int) -> Any:
@@ -146,7 +175,7 @@ def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> 
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-    logging.getLogger("torch.distributed").setLevel(logging.ERROR)
+    _silence()
     os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", str(max(len(os.sched_getaffinity(0)) // ranks, 1)))
     config = LaunchConfig(
@@ -171,6 +200,13 @@ def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> 
     except SignalException as stop:
         return 2 if stop.sigval == FINAL else 128 + stop.sigval
     return 0
+
+
+def _silence() -> None:
+    """Keep PyTorch from logging: that a rank was killed is told by the job when it goes on, or where it ends."""
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.startswith("torch.distributed") and isinstance(logger, logging.Logger):
+            logger.setLevel(logging.CRITICAL)
 
 
 def _cause(code: int) -> str:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from neural_brane.cluster.launch import count
 from neural_brane.errors import ParameterError
 from neural_brane.progress import Meter, Reporter
 
@@ -67,7 +68,7 @@ class Metrics:
         if was is None:
             return None
         self._write({"event": "resumed", "step": step, "ranks": self.ranks, "was": was, "restarts": self.restarts})
-        return f"resumed at step {step:,} on {_count(self.ranks)}" + (f" (was {was})" if was != self.ranks else "")
+        return f"resumed at step {step:,} on {count(self.ranks)}" + (f" (was {was})" if was != self.ranks else "")
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -182,7 +183,3 @@ def _open_board(target: Path, step: int) -> Any:
 def _restarts(target: Path) -> int:
     """How often the run has gone on so far."""
     return sum(line.get("event") == "resumed" for line in read_lines(target))
-
-
-def _count(ranks: int) -> str:
-    return "1 rank" if ranks == 1 else f"{ranks} ranks"

@@ -1,0 +1,37 @@
+"""One job on the machines of a Ray cluster.
+
+python deploy/ray_train.py GRAPH VECTORS RANKS [--gpu]
+
+Ray Train starts the ranks and starts them again where one is lost; they go on from the checkpoint. GRAPH (made by brane
+shard) and VECTORS are in a folder that all machines see.
+"""
+
+import sys
+
+from ray.train import FailureConfig, RunConfig, ScalingConfig
+from ray.train.torch import TorchConfig, TorchTrainer
+
+
+def train(job: dict) -> None:
+    """What each rank does: Ray has made the process group."""
+    from neural_brane.cluster import embed_shards
+
+    embed_shards(
+        job["graph"],
+        job["vectors"],
+        checkpoint=f"{job['vectors']}.kept",
+        metrics=f"{job['vectors']}.metrics",
+        device="cuda" if job["gpu"] else "cpu",
+        seed=0,
+    )
+
+
+if __name__ == "__main__":
+    graph, vectors, ranks, *gpu = sys.argv[1:]
+    TorchTrainer(
+        train,
+        train_loop_config={"graph": graph, "vectors": vectors, "gpu": bool(gpu)},
+        torch_config=TorchConfig(backend="cpu:gloo,cuda:nccl" if gpu else "gloo"),
+        scaling_config=ScalingConfig(num_workers=int(ranks), use_gpu=bool(gpu)),
+        run_config=RunConfig(name="neural-brane", failure_config=FailureConfig(max_failures=10)),
+    ).fit()

@@ -1,0 +1,81 @@
+"""Ranks and hosts are killed, and the job goes on to the loss that it reaches undisturbed."""
+
+import os
+import signal
+import socket
+
+import pytest
+
+from neural_brane import load
+from neural_brane.shards import write_shards
+
+pytestmark = pytest.mark.slow
+
+KILLS = 5
+EVERY = 20  # steps between two checkpoints
+WORDS = ["--checkpoint-every", str(EVERY), "--seed", "0", "--dim", "32", "--epochs", "20"]
+WORDS += [word for one in ("batch_size=256", "batches_per_epoch=100", "tolerance=none") for word in ("--set", one)]
+ALONE = ("--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--max-restarts", "10")
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory, with_torchrec):
+    folder = tmp_path_factory.mktemp("graph") / "stdlib"
+    write_shards(load("stdlib"), folder, 2)
+    return folder
+
+
+@pytest.fixture
+def job(tmp_path, graph, jobs):
+    with jobs.Running(tmp_path, graph, WORDS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory, graph, jobs):
+    """The loss that a job reaches which nobody disturbs."""
+    with jobs.Running(tmp_path_factory.mktemp("undisturbed"), graph, WORDS) as running:
+        running.start(*ALONE, "--nproc-per-node", "2")
+        loss = running.finish()
+        assert not running.resumed()
+        return loss
+
+
+def test_a_rank_that_is_killed_is_replaced(job, jobs, undisturbed):
+    agent = job.start(*ALONE, "--nproc-per-node", "2")
+    for kills in range(KILLS):
+        job.wait_for_progress(kills, ranks=2)
+        os.kill(jobs.workers(agent)[kills % 2], signal.SIGKILL)
+        job.wait(lambda so_far=kills + 1: len(job.resumed()) == so_far)
+    assert job.finish() == pytest.approx(undisturbed, rel=0.01)
+    steps = [line["step"] for line in job.resumed()]
+    assert len(steps) == KILLS
+    assert steps == sorted(steps)
+    assert steps[0] >= EVERY
+    for step in steps:
+        assert f"resumed at step {step:,} on 2 ranks\n" in job.log()
+
+
+def test_a_host_that_is_killed_is_done_without_until_it_joins_again(job, jobs, undisturbed):
+    with socket.create_server(("localhost", 0)) as taken:
+        port = taken.getsockname()[1]
+    meeting = ("--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", "--rdzv-conf", jobs.QUICK)
+    host = (*meeting, "--rdzv-id", "hosts", "--nnodes", "1:2", "--nproc-per-node", "1", "--max-restarts", "30")
+    job.start(*host)
+    other = job.start(*host)
+    times = 0
+    for _ in range(KILLS):
+        job.wait_for_progress(times, ranks=2)
+        jobs.kill_host(other)
+        job.wait(lambda so_far=times: len(job.resumed()) > so_far)
+        job.wait_for_progress(len(job.resumed()), ranks=1)
+        times = len(job.resumed())
+        other = job.start(*host)
+        job.wait(lambda so_far=times: len(job.resumed()) > so_far)
+        times = len(job.resumed())
+    assert job.finish() == pytest.approx(undisturbed, rel=0.01)
+    moves = [(line["was"], line["ranks"]) for line in job.resumed()]
+    assert moves.count((2, 1)) == KILLS
+    assert moves.count((1, 2)) == KILLS
+    assert "on 1 rank (was 2)\n" in job.log()
+    assert "on 2 ranks (was 1)\n" in job.log()
