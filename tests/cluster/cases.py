@@ -60,6 +60,12 @@ def uneven(nodes: int, attributes: int, *, loops: bool = True, amounts: bool = T
     return AttributedGraph.from_sparse(sparse.csr_array(adjacency.maximum(adjacency.T)), entries.tocsr())
 
 
+@cache
+def large_graph() -> AttributedGraph:
+    """A graph beside whose tables all that does not grow with it is small."""
+    return synthetic(10_000, attributes=300, seed=4)
+
+
 def alike(amount: float) -> AttributedGraph:
     """A graph whose nodes all have one attribute; the last has it in this amount."""
     graph = uneven(40, 0)

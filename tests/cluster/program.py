@@ -1,18 +1,23 @@
 """What each rank finds, of groups of one, two and four; started by ranks.py."""
 
+import tracemalloc
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from cases import COUNT, JOINING, asked, make_cases, two_parts
+from cases import COUNT, JOINING, SETTINGS, asked, large_graph, make_cases, two_parts
 from ranks import each_group
 
 from neural_brane.cluster.exchange import Exchange, Requests
 from neural_brane.cluster.joining import join_own
+from neural_brane.cluster.products import OnRanks
 from neural_brane.cluster.ranges import node_range
 from neural_brane.cluster.spectral import OwnGraph, spectral_part
 from neural_brane.errors import GraphError
+from neural_brane.linalg import OnTorch, leading_eigenvectors
+from neural_brane.linalg.hops import arrange_hops
+from neural_brane.methods._spectral import HopProduct
 from neural_brane.shards import parts_of
 
 
@@ -72,6 +77,28 @@ def decompose(exchange: Exchange) -> dict[str, np.ndarray]:
     return found
 
 
+def use_tensors(exchange: Exchange) -> dict[str, np.ndarray]:
+    """What a GPU's tables give, on the CPU."""
+    case = make_cases()["many rounds"]
+    graph = OwnGraph(parts_of(case.graph, case.parts), exchange, case.most_rows)
+    tables = OnRanks(OnTorch("cpu"), exchange)
+    product = HopProduct(arrange_hops(graph, (1.0, 1.0, 1.0), link_weight=0.3), tables)
+    values, vectors = leading_eigenvectors(product, 12, tables=tables, seed=7)
+    return {"vectors": vectors, "values": values}
+
+
+def hold_little(exchange: Exchange) -> dict[str, np.ndarray]:
+    """The most bytes of arrays that the rank held at once for a large graph."""
+    if exchange.ranks == 2:
+        return {}
+    shards = parts_of(large_graph())
+    tracemalloc.start()
+    spectral_part(shards, exchange, SETTINGS | {"spectral_dim": 112, "hop_weights": (1.0, 1.0)}, 0, most_rows=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return {"peak": np.array(peak)}
+
+
 def refuse(exchange: Exchange) -> dict[str, np.ndarray]:
     case = make_cases()["one amount"]
     try:
@@ -88,6 +115,8 @@ PROGRAMS = {
     "questions": ask_owners,
     "joined": join_parts,
     "spectral": decompose,
+    "tensors": use_tensors,
+    "held": hold_little,
     "refused": refuse,
 }
 

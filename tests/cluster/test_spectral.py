@@ -68,6 +68,18 @@ def test_one_rank_gives_the_bits_of_one_process(found, one_process):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_tables_of_tensors_give_the_same(found, one_process, ranks):
+    vectors, values = one_process["many rounds"]
+    got = [np.load(found / f"tensors-{ranks}-{rank}.npz") for rank in range(ranks)]
+    together = np.concatenate([one["vectors"] for one in got])
+    np.testing.assert_allclose(got[0]["values"], values, rtol=1e-4)
+    columns = separated(values)
+    errors = np.linalg.norm(together - vectors, axis=0) / np.linalg.norm(vectors, axis=0)
+    assert len(columns) >= 2
+    assert errors[columns].max() < 1e-4
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_every_rank_knows_what_is_true_of_the_whole_graph(found, cases, ranks):
     for name, case in cases.make_cases().items():
         for one in vectors_of(found, name, ranks):
@@ -85,3 +97,11 @@ def test_all_ranks_refuse_a_graph_that_tells_nothing(found, ranks):
     for rank in range(ranks):
         message = str(np.load(found / f"refused-{ranks}-{rank}.npz")["message"])
         assert "no attribute that tells its nodes apart" in message
+
+
+def test_a_rank_holds_its_share_of_every_table(found):
+    alone = np.load(found / "held-1-0.npz")["peak"]
+    whole = 4 * 10_000 * 128  # the bytes of one table
+    assert alone > 2 * whole  # so the tables are what is measured
+    for rank in range(4):
+        assert np.load(found / f"held-4-{rank}.npz")["peak"] < 0.4 * alone
