@@ -25,6 +25,7 @@ def test_every_error_is_drawn_in_the_tree_and_caught_by_the_base(name):
         ("GraphError", ValueError),
         ("KindError", TypeError),
         ("DatasetError", ValueError),
+        ("ShardError", ValueError),
         ("EmbeddingError", ValueError),
         ("ParameterError", ValueError),
         ("NotFittedError", AttributeError),

@@ -25,6 +25,7 @@ MAY_IMPORT = {
     "compiling": {"errors"},
     "graph": {"errors", "forks", "writers"},
     "io": {"errors", "forks", "graph", "memory"},
+    "shards": {"errors", "graph", "io", "memory", "progress"},
     "search": {"blas", "errors", "graph", "io", "progress"},
     "groups": {"blas", "errors", "graph", "progress", "search"},
     "layer": {"blas", "errors", "graph"},

@@ -6,6 +6,7 @@ Every message says what was given, what was expected and how to mend it::
     ├── GraphError           a graph, its attributes or its labels cannot be used (also a ValueError)
     │   └── KindError        something stands where a number belongs that can be none (also a TypeError)
     ├── DatasetError         a named dataset is unknown, absent or damaged (also a ValueError)
+    ├── ShardError           a graph in parts is damaged, unfinished or cannot be made (also a ValueError)
     ├── EmbeddingError       vectors, or their match with labels, cannot be used (also a ValueError)
     ├── ParameterError       a parameter has a value that makes no sense (also a ValueError)
     │   ├── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError, and
@@ -71,6 +72,10 @@ class KindError(GraphError, TypeError):
 
 class DatasetError(BraneError, ValueError):
     """A named dataset is unknown, absent or damaged."""
+
+
+class ShardError(BraneError, ValueError):
+    """A folder of a graph in parts cannot be opened, read or written as given."""
 
 
 class EmbeddingError(BraneError, ValueError):
