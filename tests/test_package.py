@@ -55,7 +55,7 @@ MAY_IMPORT = {
     "evaluate": {"blas", "embedding", "errors", "graph", "groups", "io.atomic", "io.npz", "progress", "search"},
     "models": {"__version__", "embedding", "errors", "graph", "io", "kernels", "methods"},
     "contents": {"errors", "io"},
-    "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling"},
+    "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling", "shards"},
     "explore": {
         "blas",
         "embedding",

@@ -1,6 +1,7 @@
 """What one of several ranks takes: its memory by part, and what it sends in a step."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 from neural_brane import estimate, load, synthetic
 from neural_brane.cli.app import app
 from neural_brane.errors import ParameterError
+from neural_brane.estimation import look_at
 from neural_brane.estimation.ranks import PROGRAM_BYTES, shard_bytes
 from neural_brane.estimation.traffic import (
     BatchRows,
@@ -21,6 +23,7 @@ from neural_brane.estimation.traffic import (
 )
 from neural_brane.graph.sizes import Sizes
 from neural_brane.sampling.triplets import TripletSampler
+from neural_brane.shards import write_shards
 
 MILLION = Sizes(nodes=1_000_000, edges=10_000_000, attributes=100_000, attribute_entries=20_000_000)
 
@@ -85,12 +88,19 @@ def test_memory_of_a_rank_falls_with_their_number():
     assert four.seconds is None
 
 
-def test_parts_are_those_of_files_written_in_parts():
+def test_a_folder_of_parts_tells_its_sizes_unread(tmp_path):
+    def refuse():
+        raise AssertionError("the graph was read")
+
     graph = load("stdlib")
-    sizes = Sizes.of(graph)
-    assert (sizes.weighted, sizes.amounts) == (True, False)
-    kept = 16 * len(graph) + 8 * graph.adjacency.nnz + 4 * graph.attributes.nnz
-    assert shard_bytes(sizes) == pytest.approx(kept, rel=0.01)
+    write_shards(graph, tmp_path / "parts", 3)
+    found, known = look_at(tmp_path / "parts", refuse).sizes, Sizes.of(graph)
+    assert (known.weighted, known.amounts) == (True, False)
+    assert replace(found, text_bytes=0) == replace(known, text_bytes=0)
+    mapped = sum(path.stat().st_size for path in (tmp_path / "parts").glob("part-*/*.npy"))
+    assert shard_bytes(found) == pytest.approx(mapped, rel=0.01)
+    told = CliRunner().invoke(app, ["estimate", str(tmp_path / "parts"), "--ranks", "2", "--json"])
+    assert json.loads(told.stdout)["memory"]["graph"] == -(-shard_bytes(known) // 2)
 
 
 def test_rows_are_counted_where_the_graph_is_there():

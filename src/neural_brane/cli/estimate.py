@@ -42,8 +42,8 @@ def estimate(
 ) -> None:
     """Tell how much memory and time 'brane embed' would take for SOURCE, without training.
 
-    The sizes of synthetic:NODES and of .npz files are known without loading them; other files are read. Exit code 1
-    says that the training would not fit into memory.
+    The sizes of synthetic:NODES, of .npz files and of folders made by 'brane shard' are known without loading them;
+    other files are read. Exit code 1 says that the training would not fit into memory.
 
     With --ranks the memory is that of one process of a training past one machine, and instead of a time the bytes are
     told that it sends in a step.

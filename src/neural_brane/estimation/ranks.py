@@ -19,7 +19,7 @@ from neural_brane.estimation.traffic import (
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.sizes import Sizes
 from neural_brane.linalg.threads import SLAB_COLUMNS
-from neural_brane.methods._memory import DOUBLE, SINGLE, Moments, spectral_width
+from neural_brane.methods._memory import ALIAS, DOUBLE, SINGLE, Moments, spectral_width
 from neural_brane.sampling.triplets import TripletSampler
 
 PROGRAM_BYTES = 480_000_000  # of Python, PyTorch, TorchRec and compiled kernels; two fifths are files that ranks share
@@ -27,9 +27,10 @@ BLOCK_NODES = 65_536  # whose vectors are made at a time
 # Of the rows of a batch: as they come, in the step's order, after the step, their gradients as they go; and of those
 # that others ask for, the rows as they go and the gradients as they come.
 COPIES = 6
-INDEXED = 28  # bytes for each entry of a batch's bags, while numbers of rows become places among those that arrive
+NUMBERING = 40  # bytes for each entry of the larger bags, whose rows become places among those that arrive
 BATCHES = 2  # one is prepared while the other is trained
 SAMPLING = 20  # bytes a node, once for a host: who may be u, the alias table, and the weights it is made from
+MAKING = ALIAS + 8 + 9  # bytes a node of the host's first rank, which makes these: weights, degrees and self-loops
 
 
 class Ranks(NamedTuple):
@@ -96,9 +97,10 @@ def _moments(sizes: Sizes, settings: dict[str, Any], ranks: int, batch: BatchRow
     if width < settings["dim"]:
         attribute_row, neighbour_row = row_bytes(settings)
         spectral["tables"] = _share(sizes.attributes, ranks) * attribute_row + rows * neighbour_row
+        found["sampling tables"] = spectral | {"made by a host's first rank": MAKING * sizes.nodes}
         found["training"] = spectral | _batches(batch, settings)
     block = expected_rows(sizes, 0, nodes=min(BLOCK_NODES, rows))
-    arriving = {"rows and bags of a block": round(_arrived(block, settings) + INDEXED * _entries(block))}
+    arriving = {"rows and bags of a block": round(_arrived(block, settings) + _bags(block))}
     found["vectors"] = spectral | {"vectors": SINGLE * rows * settings["dim"]} | arriving
     return found
 
@@ -127,7 +129,7 @@ def _batches(batch: BatchRows, settings: dict[str, Any]) -> dict[str, int]:
     """Of a rank's batches: bags as they are renumbered, rows as they travel, and the scratch of a step."""
     learned = settings["dim"] - settings["spectral_dim"]
     return {
-        "bags of batches": round(BATCHES * (INDEXED * _entries(batch) + 16 * batch.nodes + 24 * batch.triplets)),
+        "bags of batches": round(BATCHES * (_bags(batch) + 24 * batch.triplets)),
         "rows and gradients": round(COPIES * _arrived(batch, settings)),
         "scratch of a step": round(SINGLE * batch.nodes * 2 * (learned + settings["hidden"])),
     }
@@ -138,5 +140,7 @@ def _arrived(batch: BatchRows, settings: dict[str, Any]) -> float:
     return batch.attribute_rows * attribute_row + batch.neighbour_rows * neighbour_row
 
 
-def _entries(batch: BatchRows) -> float:
-    return batch.attribute_entries + batch.neighbour_entries
+def _bags(batch: BatchRows) -> float:
+    """Both kinds of bags, the numbers of their distinct rows, and the table that finds a row's place."""
+    entries = batch.attribute_entries, batch.neighbour_entries
+    return SINGLE * sum(entries) + 16 * batch.nodes + 8 * sum(batch[-2:]) + NUMBERING * max(entries)

@@ -126,8 +126,8 @@ def traffic_of(rows: BatchRows, settings: dict[str, Any], ranks: int) -> Traffic
     arrived = rows.attribute_rows * attribute_row + rows.neighbour_rows * neighbour_row
     learned = settings["dim"] - settings["spectral_dim"]
     layer = settings["hidden"] * (learned + 1) if learned else 0
-    drawn = rows.triplets * (2 * ID + ENTRY + 2 * ID + ANSWER)  # a neighbour of u; whether u and j are linked
-    bags = rows.nodes * 3 * ID + ENTRY * (rows.attribute_entries + rows.neighbour_entries)
+    drawn = rows.triplets * (3 * ID + 2 * ENTRY + ANSWER)  # a neighbour of u; whether u and j are linked
+    bags = rows.nodes * 4 * ID + ENTRY * (rows.attribute_entries + rows.neighbour_entries)  # with their lengths
     return Traffic(
         ids=away * ID * asked,
         rows=away * arrived,
