@@ -44,9 +44,19 @@ class Ranks(NamedTuple):
     traffic: Traffic
 
 
-def ranks_of(source: AttributedGraph | Sizes, sizes: Sizes, settings: dict[str, Any], ranks: int) -> Ranks:
-    """What each of so many ranks takes, with the parameters in force for the graph."""
-    batch, counted = _batch_rows(source, sizes, settings, ranks)
+def ranks_of(
+    source: AttributedGraph | Sizes,
+    sizes: Sizes,
+    settings: dict[str, Any],
+    ranks: int,
+    *,
+    batch: BatchRows | None = None,
+) -> Ranks:
+    """What each of so many ranks takes, with the parameters in force for the graph.
+
+    batch: what a rank's share of a batch names, where it is known; else it is found here.
+    """
+    batch, counted = (batch, True) if batch is not None else _batch_rows(source, sizes, settings, ranks)
     copy = shard_bytes(sizes)
     return Ranks(
         moments=_moments(sizes, settings, ranks, batch),
