@@ -151,22 +151,32 @@ def quality() -> dict:
     return {"graph": repr(graph), "machine": describe_machine(), "rows": rows}
 
 
+def plan() -> dict[str, Any]:
+    """All figures but those of a training."""
+    rows, balance = count()
+    sent, held = traffic(), memory()
+    needed = networks(sent)
+    return {
+        "rows": rows,
+        "balance": balance,
+        "growth": grow(),
+        "memory": held,
+        "traffic": sent,
+        "speeds": speeds(),
+        "networks": needed,
+        "hours": hours(sent, needed),
+        "hosts": hosts(sent, held, needed),
+    }
+
+
 def main() -> None:
     """Compute the plan, print it and keep it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quality", action="store_true")
+    found = {"quality": quality()} if parser.parse_args().quality else plan()
     path = RESULTS / "plan.json"
     kept = json.loads(path.read_text()) if path.is_file() else {}
-    if parser.parse_args().quality:
-        kept["quality"] = quality()
-    else:
-        rows, balance = count()
-        sent, held = traffic(), memory()
-        needed = networks(sent)
-        kept = {"rows": rows, "balance": balance, "growth": grow(), "memory": held, "traffic": sent,
-                "speeds": speeds(), "networks": needed, "hours": hours(sent, needed),
-                "hosts": hosts(sent, held, needed), "quality": kept.get("quality")}  # fmt: skip
-    kept = rounded(kept)
+    kept = rounded(kept | found)
     text = tell(kept)
     for output, content in ((path, lines(kept)), (path.with_suffix(".txt"), text)):
         with atomic(output) as draft:

@@ -26,15 +26,17 @@ HOSTS = {
 
 
 def spectral_bytes(shape: Shape, settings: dict[str, Any], ranks: int) -> float:
-    """What a rank sends over all products: a product fetches each row that it needs once, in float32."""
+    """What a rank sends over all products, in float32: each row that a product needs once, or each sum that it makes.
+
+    A product with attributes fetches the rows of a rank's distinct attributes; its transpose sends sums for as many.
+    """
     if not settings["spectral_dim"]:
         return 0.0
     hops, links = len(settings["hop_weights"]), (shape.degrees * shape.nodes).sum()
     entries = (shape.bags * shape.nodes).sum()
     neighbours = named(shape.degrees, shape.nodes, links / ranks)
     words = named(shape.frequencies, shape.attributes, entries / ranks)
-    owners = named(shape.bags, shape.nodes, entries / ranks)  # nodes that have a rank's attributes
-    fetched = (2 * (hops - 1) + 2 * hops) * neighbours + hops * (words + owners)
+    fetched = (2 * (hops - 1) + 2 * hops) * neighbours + 2 * hops * words
     width = spectral_width(int(shape.nodes.sum()), settings["spectral_dim"])
     return (ITERATIONS + 0.5) * fetched * 4 * width * (ranks - 1) / ranks
 
@@ -93,22 +95,21 @@ def hours(sent: list[dict], needed: list[dict]) -> list[dict]:
 
 
 def hosts(sent: list[dict], held: list[dict], needed: list[dict]) -> list[dict]:
-    """The fewest hosts of each kind whose memory holds every rank, and their hours."""
-    rates, found = _rates(needed), []
+    """The fewest hosts of each kind whose memory holds every rank, and their hours; `hosts` is None where none do."""
+    rates = _rates(needed)
+    found: dict[tuple, dict] = {}
     for kind, host in HOSTS.items():
-        done = set()
         for one, memory in zip(sent, held, strict=True):
-            case = one["nodes"], one["shape"], one["model"]
+            case = {key: one[key] for key in ("nodes", "shape", "model")} | {"host": kind, "hosts": None}
+            earlier = found.setdefault(tuple(case.values()), case)
             # Sampling tables are made in a host's own memory, not in that of its GPUs.
             most = max(count for moment, count in memory["at_most"].items() if moment != "sampling tables")
-            if case in done or most > host["bytes"] or one["ranks"] < host["ranks"]:
+            if earlier["hosts"] or most > host["bytes"]:
                 continue
-            done.add(case)
             rate = host["times"] * rates[_key(one, host["machine"])]
-            found.append({key: one[key] for key in ("nodes", "shape", "model", "ranks")}
-                         | {"host": kind, "hosts": one["ranks"] // host["ranks"], "bytes": most}
-                         | _hours(one, rate, host["gbit"]))  # fmt: skip
-    return found
+            earlier |= {"hosts": one["ranks"] // host["ranks"], "ranks": one["ranks"], "bytes": most}
+            earlier |= _hours(one, rate, host["gbit"])
+    return list(found.values())
 
 
 def _hours(one: dict, rate: float, gbit: float) -> dict:

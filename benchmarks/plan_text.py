@@ -148,13 +148,14 @@ def _hours(rows: list[dict]) -> str:
 
 
 def _hosts(rows: list[dict]) -> str:
-    lines = [
-        (f"{row['nodes']:,}", row["shape"], row["model"], row["host"], f"{row['hosts']:,}", f"{row['ranks']:,}",
-         show_size(row["bytes"]), _hour(row))
-        for row in rows
-    ]  # fmt: skip
+    lines = []
+    for row in rows:
+        cells = ("none of them", "", "", "")
+        if row["hosts"]:
+            cells = (f"{row['hosts']:,}", f"{row['ranks']:,}", show_size(row["bytes"]), _hour(row))
+        lines.append((f"{row['nodes']:,}", row["shape"], row["model"], row["host"], *cells))
     return table(
-        "The fewest hosts, of 8 to 256 ranks, whose memory holds every rank, and hours as above.",
+        f"The fewest hosts, of 8 to 256 ranks with {MANY:,} triplets each, whose memory suffices; hours as above.",
         ("nodes", "shape", "model", "hosts that are assumed", "hosts", "ranks", "a rank at most", "hours"),
         lines,
     )

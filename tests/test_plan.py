@@ -49,7 +49,7 @@ def test_without_sharing_a_triplet_names_the_mean_bags_of_its_nodes(script):
     assert most[1] == pytest.approx(by_hand, rel=1e-3)
 
 
-@pytest.mark.parametrize("triplets", [64, 2_000])
+@pytest.mark.parametrize("triplets", [256, 2_000])
 def test_degrees_foretell_what_is_counted(script, triplets):
     rows = script("plan_rows")
     for graph in (synthetic(20_000, classes=1), rows.power_law_graph(20_000)):

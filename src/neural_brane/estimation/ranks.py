@@ -28,6 +28,8 @@ BLOCK_NODES = 65_536  # whose vectors are made at a time
 # that others ask for, the rows as they go and the gradients as they come.
 COPIES = 6
 NUMBERING = 40  # bytes for each entry of the larger bags, whose rows become places among those that arrive
+MOST_ROWS = 65_536  # of other ranks that a product holds at once, or as many as a rank owns where that is more
+ASKED = 32  # bytes for each row that products fetch: its number, who asks for it, and its scale in four matrices
 BATCHES = 2  # one is prepared while the other is trained
 SAMPLING = 20  # bytes a node, once for a host: who may be u, the alias table, and the weights it is made from
 MAKING = ALIAS + 8 + 9  # bytes a node of the host's first rank, which makes these: weights, degrees and self-loops
@@ -116,23 +118,23 @@ def _moments(sizes: Sizes, settings: dict[str, Any], ranks: int, batch: BatchRow
 
 
 def _spectral(sizes: Sizes, settings: dict[str, Any], ranks: int) -> dict[str, int]:
-    """The basis and both matrices of attributes for a rank's rows, and slabs: its own, and of rows that it fetches."""
-    rows, columns = _share(sizes.nodes, ranks), _share(sizes.attributes, ranks)
+    """The basis and matrices of a rank's rows, slabs of its own and of others' rows, and the list of the latter."""
+    rows = _share(sizes.nodes, ranks)
     width, hops = spectral_width(sizes.nodes, settings["spectral_dim"]), len(settings["hop_weights"])
     slab = SINGLE * SLAB_COLUMNS
+    asked = [
+        (ranks - 1) / ranks * distinct(count, entries / ranks)
+        for count, entries in ((sizes.nodes, sizes.links), (sizes.attributes, sizes.attribute_entries))
+    ]
+    rounds = [1 if ranks == 1 else min(max(count / max(rows, MOST_ROWS), 1), ranks - 1) for count in asked]
+    entries = _share(16 * sizes.links + 24 * sizes.attribute_entries, ranks)  # the latter also by their columns
     return {
         "basis": 2 * SINGLE * rows * width + 3 * DOUBLE * width * width,
-        "matrices": 16 * _share(sizes.attribute_entries, ranks) + 16 * columns + 80 * rows,
+        "matrices": round(entries + 8 * rows * sum(rounds) + 16 * rows),
         "slabs": slab * rows * (hops + 4),
-        "fetched rows": round(2 * slab * _most_fetched(sizes, ranks)),
+        "fetched rows": round(slab * (rows + 3 * min(max(asked), max(rows, MOST_ROWS)))),
+        "numbers of fetched rows": round(ASKED * sum(asked)),
     }
-
-
-def _most_fetched(sizes: Sizes, ranks: int) -> float:
-    """The rows that a rank's part of a product needs: distinct neighbours of its nodes, or their attributes."""
-    of_links = distinct(sizes.nodes, sizes.links / ranks)
-    of_entries = distinct(sizes.nodes, sizes.attribute_entries / ranks)
-    return max(of_links, of_entries, distinct(sizes.attributes, sizes.attribute_entries / ranks))
 
 
 def _batches(batch: BatchRows, settings: dict[str, Any]) -> dict[str, int]:
