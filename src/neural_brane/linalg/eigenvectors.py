@@ -40,7 +40,7 @@ def leading_eigenvectors(
     width = -(-min(operator.size, rank + OVERSAMPLING) // SLAB_COLUMNS) * SLAB_COLUMNS  # part of a slab is no cheaper
     report = report or (lambda: None)
     with one_blas_thread():
-        basis = tables.table(np.random.default_rng(seed).standard_normal((operator.size, width), np.float32))
+        basis = tables.normal(operator.size, width, seed)
         for _ in range(ITERATIONS):
             basis = tables.by_slabs(operator.image, basis, reuse=True)
             basis = tables.rotate(basis, whiten(tables.gram(basis)))
@@ -51,7 +51,8 @@ def leading_eigenvectors(
         scaled[:, :kept] = rotation[:, :kept] * np.sqrt(values[:kept])
         vectors = tables.array(tables.rotate(basis, scaled))
     report()
-    vectors *= np.where(-vectors.min(axis=0) > vectors.max(axis=0), np.float32(-1), np.float32(1))  # one of two signs
+    least, most = tables.extremes(vectors)
+    vectors *= np.where(-least > most, np.float32(-1), np.float32(1))  # one of two signs
     return np.append(values[:kept], np.zeros(rank - kept)), vectors
 
 

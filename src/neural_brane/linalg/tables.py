@@ -1,10 +1,11 @@
 """Dense float32 tables, and what is done with them on the CPU and, by PyTorch, on a GPU.
 
-`OnCPU` and `OnTorch` have the same functions, so that whoever uses them is written once. A table has a row per node or
-attribute. Sums over its rows are float64.
+Both are `Tables`, so that whoever uses them is written once. A table has a row per node or attribute. Sums over its
+rows are float64.
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from copy import copy
 from itertools import pairwise
@@ -96,14 +97,58 @@ class TorchRows:
 
     def __matmul__(self, table: Any) -> Any:
         product = self.matrix @ table
-        return product if self.diagonal is None else product.add_(self.diagonal * table)
+        return product if self.diagonal is None else product.add_(self.diagonal * table[: len(self.diagonal)])
 
     def gram(self, table: Any) -> np.ndarray:
         """The inner products of the product's columns, float64."""
         return self.tables.gram(self @ table)
 
 
-class OnCPU:
+class Tables(ABC):
+    """Dense float32 tables of one kind, and sparse matrices to multiply them with."""
+
+    @abstractmethod
+    def matrix(self, matrix: sparse.csr_array) -> Any:
+        """A sparse matrix that `@` multiplies with tables."""
+
+    def both_ways(self, matrix: sparse.csr_array) -> tuple[Any, Any]:
+        """A sparse matrix and its transpose, so that every product goes through a matrix's rows."""
+        return self.matrix(matrix), self.matrix(matrix.T.tocsr())
+
+    @abstractmethod
+    def table(self, values: np.ndarray) -> Table:
+        """A NumPy array as a table."""
+
+    def normal(self, rows: int, columns: int, seed: int) -> Table:
+        """A table of independent numbers from the standard normal distribution."""
+        return self.table(np.random.default_rng(seed).standard_normal((rows, columns), np.float32))
+
+    @abstractmethod
+    def zeros(self, rows: int, columns: int) -> Table:
+        """A table of zeros."""
+
+    @abstractmethod
+    def array(self, table: Table) -> np.ndarray:
+        """A table as a NumPy array."""
+
+    @abstractmethod
+    def by_slabs(self, product: Callable[[Table], Table], table: Table, *, reuse: bool = False) -> Table:
+        """product(table), for a product that treats each column on its own; reuse: it may be written over the table."""
+
+    @abstractmethod
+    def gram(self, table: Table) -> np.ndarray:
+        """The inner products of a table's columns, a float64 NumPy array."""
+
+    @abstractmethod
+    def rotate(self, table: Table, rotation: np.ndarray) -> Table:
+        """A table times a small dense matrix; one that keeps the width may be written over the table."""
+
+    def extremes(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest number of each column of a table that is a NumPy array by now."""
+        return values.min(axis=0), values.max(axis=0)
+
+
+class OnCPU(Tables):
     """Tables that are NumPy arrays: the same bits on any number of threads, on all cores when None."""
 
     def __init__(self, threads: int | None = 1):
@@ -150,7 +195,7 @@ class OnCPU:
         return rotated
 
 
-class OnTorch:
+class OnTorch(Tables):
     """Tables that are PyTorch tensors on a device; the last bits of a GPU are not promised."""
 
     def __init__(self, device: str):
@@ -196,9 +241,6 @@ class OnTorch:
     def rotate(self, table: Table, rotation: np.ndarray) -> Table:
         """A table times a small dense matrix."""
         return table @ self.table(rotation)
-
-
-Tables = OnCPU | OnTorch
 
 
 def tables_on(device: str, threads: int | None = 1) -> Tables:

@@ -7,7 +7,11 @@ from scipy import sparse
 def inverse_frequency(attributes: sparse.csr_array) -> np.ndarray:
     """The weight ln((1 + nodes) / (1 + nodes that have it)) + 1 of each attribute."""
     nodes, width = attributes.shape
-    holders = np.bincount(attributes.indices, minlength=width)
+    return rarity(np.bincount(attributes.indices, minlength=width), nodes)
+
+
+def rarity(holders: np.ndarray, nodes: int) -> np.ndarray:
+    """The weight of attributes that so many of the nodes have."""
     return np.log((1 + nodes) / (1 + holders)) + 1
 
 
@@ -29,21 +33,26 @@ def weigh(attributes: sparse.csr_array, weights: np.ndarray) -> sparse.csr_array
     return _divide_rows(matrix, np.sqrt(matrix.power(2).sum(axis=1)))
 
 
-def link_scales(adjacency: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
-    """The scales of rows and columns that make A what `weigh` makes of it, with the neighbours as attributes."""
-    weights = inverse_frequency(adjacency)
+def link_scales(adjacency: sparse.csr_array, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The scales of rows and columns that make A what `weigh` makes of it, with the neighbours as attributes.
+
+    weights: of the columns, where the matrix has some rows of A only; else they follow from A.
+    """
+    weights = inverse_frequency(adjacency) if weights is None else weights
     parts = (np.square(adjacency.data, dtype=np.float64), adjacency.indices, adjacency.indptr)
     lengths = np.sqrt(sparse.csr_array(parts, shape=adjacency.shape) @ np.square(weights))
     return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0), weights
 
 
-def average_scales(adjacency: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
+def average_scales(adjacency: sparse.csr_array, weight: float | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The scale of rows D⁻¹ and the diagonal wD⁻¹ of Â = D⁻¹(A + wI), w the mean weight of an edge.
 
     Â averages over a node and its neighbours: its rows sum to one. A node without neighbours is its own average.
+    weight: w, where the matrix has some rows of A only; else it follows from A.
     """
-    weight = adjacency.data.mean(dtype=np.float64) if adjacency.nnz else 1.0
-    degrees = adjacency @ np.ones(adjacency.shape[0]) + weight
+    if weight is None:
+        weight = adjacency.data.mean(dtype=np.float64) if adjacency.nnz else 1.0
+    degrees = adjacency @ np.ones(adjacency.shape[1]) + weight
     return 1 / degrees, weight / degrees
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.blas import one_blas_thread
-from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.newcomers import Newcomers
 from neural_brane.graph.sizes import Sizes
@@ -23,7 +22,7 @@ from neural_brane.linalg import (
     weigh,
     whiten,
 )
-from neural_brane.linalg.hops import Hops
+from neural_brane.linalg.hops import Hops, arrange_hops
 from neural_brane.linalg.tables import Table, Tables
 from neural_brane.memory import require_memory
 from neural_brane.methods._memory import Moments, spectral_moments, spectral_width
@@ -61,31 +60,29 @@ class Decomposition(NamedTuple):
         return cls(np.empty((nodes, 0), np.float32), np.empty(0))
 
 
-def hops_of(graph: AttributedGraph, weights: Sequence[float], *, link_weight: float = 0.0) -> Hops:
-    """The matrix of a graph; an attribute's weight is its rarity.
+class WholeGraph:
+    """A graph as what the matrix M is made of."""
 
-    With a `link_weight` the node's links are attributes as well: X has a column for every node, with that weight.
-    Where neither these nor a known attribute tells nodes apart, links take their place: X is the identity, and w₀
-    counts no longer.
-    """
-    weights = np.trim_zeros(weights, "b")
-    attributes, adjacency = graph.attributes, graph.adjacency
-    linked = adjacency.nnz > np.count_nonzero(adjacency.diagonal())  # self-loops join nobody
-    bags = _weighed(attributes, attributes) if tell_apart(attributes) else None
-    averages = average_scales(adjacency) if len(weights) > 1 else None
-    links = None
-    if link_weight and linked:
-        rows, columns = link_scales(adjacency)
-        links = link_weight * rows, columns
-    if bags is None and links is None:
-        if averages is None or not linked:
-            raise GraphError(
-                f"graph '{graph.name}' has no attribute that tells its nodes apart, and "
-                f"{'links are not used' if linked else 'no links either'}; give nodes attributes, or choose a method "
-                "that uses the links there are"
-            )
-        weights = (0.0, *weights[1:])
-    return Hops(bags, weights, adjacency if links or averages else None, links, averages)
+    def __init__(self, graph: AttributedGraph):
+        self.name, self.attributes, self.adjacency = graph.name, graph.attributes, graph.adjacency
+        self.linked = self.adjacency.nnz > np.count_nonzero(self.adjacency.diagonal())  # self-loops join nobody
+
+    def bags(self) -> sparse.csr_array | None:
+        """The attributes, weighed by their rarity; None where none of them tells nodes apart."""
+        return _weighed(self.attributes, self.attributes) if tell_apart(self.attributes) else None
+
+    def averages(self) -> tuple[np.ndarray, np.ndarray]:
+        """The scale of A's rows, and the diagonal, that make A an average over neighbours."""
+        return average_scales(self.adjacency)
+
+    def links(self) -> tuple[np.ndarray, np.ndarray]:
+        """The scales of A's rows and columns that make links what `bags` makes of attributes."""
+        return link_scales(self.adjacency)
+
+
+def hops_of(graph: AttributedGraph, weights: Sequence[float], *, link_weight: float = 0.0) -> Hops:
+    """The matrix of a graph: see `arrange_hops`."""
+    return arrange_hops(WholeGraph(graph), weights, link_weight=link_weight)
 
 
 def decompose(
@@ -109,9 +106,9 @@ class HopProduct:
     def __init__(self, hops: Hops, tables: Tables):
         self.tables, self.weights = tables, hops.weights
         self.size = next(matrix.shape[0] for matrix in (hops.attributes, hops.adjacency) if matrix is not None)
-        self.columns = []  # the parts of X and their transposes, so that every product goes through a matrix's rows
+        self.columns = []  # the parts of X, each with its transpose
         if hops.attributes is not None:
-            self.columns.append((tables.matrix(hops.attributes), tables.matrix(hops.attributes.T.tocsr())))
+            self.columns.append(tables.both_ways(hops.attributes))
         if hops.adjacency is None:
             return
         adjacency = tables.matrix(hops.adjacency)  # symmetric: its transpose swaps the scales of rows and columns

@@ -21,7 +21,7 @@ POOL, SCORE, PROPAGATE, UPDATE = 0, 1, 2, 3  # the passes of a step
 AHEAD = 4  # triplets, or slots, whose hidden vectors are prefetched
 
 
-@njit(error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True, nogil=True)
 def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vectors, slots, scratch, losses, threads):
     """Take one step per batch of triplets (steps, batch, 3); writes losses (steps,). The tables hold P / scale."""
     decay = np.float32(1 - 2 * settings.table_rate * settings.parameter_l2)

@@ -20,7 +20,7 @@ COMPUTE, UPDATE = 0, 1  # the passes of a step
 TWIN_ROWS = 32  # rows: for a longer bag, an earlier slot of the same node is looked for
 
 
-@njit(error_model="numpy", parallel=True)
+@njit(error_model="numpy", parallel=True, nogil=True)
 def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vectors, loss_share, losses, threads):
     """Take one step per batch of triplets (steps, batch, 3); writes losses (steps,).
 

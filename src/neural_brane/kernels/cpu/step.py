@@ -76,6 +76,17 @@ class Trainer:
         self._model.weight[:] = self._space.layer.weight[:, : self._model.weight.shape[1]]
         return losses
 
+    def turn_to(self, model: Model, attribute_bags: Bags, neighbour_bags: Bags) -> None:
+        """Train another model from now on, in the same memory.
+
+        Its rows and bags may be more or fewer; its widths are the same, and triplets name no node beyond the number of
+        nodes, or of slots if those are fewer, that the trainer was made for.
+        """
+        self._model, self._bags = model, (attribute_bags, neighbour_bags)
+        hidden, dim = model.weight.shape
+        layer = self._space.layer
+        layer.weight[:, :dim], layer.weight_transposed[:, :hidden] = model.weight, model.weight.T
+
 
 def train(
     model: Model,

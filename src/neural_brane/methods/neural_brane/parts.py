@@ -1,6 +1,6 @@
 """The two parts of a vector, and how they become one: [spectral ‖ learned]."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,16 +85,29 @@ class Joint(NamedTuple):
     lengths: np.ndarray  # (nodes, 1) of the vectors before all got one length
 
 
-def join(spectral: np.ndarray, learned: Iterator[np.ndarray], settings: dict[str, Any]) -> Joint:
-    """Both parts side by side, the learned one centred and `learned_weight` as long; then every vector at `length`."""
+def over_rows(values: np.ndarray) -> np.ndarray:
+    """The mean over an array's first axis, float64."""
+    return values.mean(axis=0, dtype=np.float64)
+
+
+def join(
+    spectral: np.ndarray,
+    learned: Iterator[np.ndarray],
+    settings: dict[str, Any],
+    mean: Callable[[np.ndarray], np.ndarray] = over_rows,
+) -> Joint:
+    """Both parts side by side, the learned one centred and `learned_weight` as long; then every vector at `length`.
+
+    mean: over all nodes, where the rows are those of some of them.
+    """
     nodes, width = spectral.shape
     own = stack(learned, nodes, settings["dim"] - width)
     centre, scale = np.zeros(own.shape[1], np.float32), np.float32(1)
     if settings["centre"]:
-        centre = own.mean(axis=0, dtype=np.float64).astype(np.float32)
+        centre = mean(own).astype(np.float32)
         own -= centre
     if width:
-        scale = np.float32(settings["learned_weight"] * _length(spectral) / (_length(own) or 1.0))
+        scale = np.float32(settings["learned_weight"] * _length(spectral, mean) / (_length(own, mean) or 1.0))
         own *= scale
     vectors = np.hstack([spectral, own]) if width else own
     return Joint(vectors, centre, scale, set_length(vectors, settings["length"]))
@@ -109,9 +122,9 @@ def set_length(vectors: np.ndarray, length: float) -> np.ndarray:
     return lengths
 
 
-def _length(part: np.ndarray) -> float:
+def _length(part: np.ndarray, mean: Callable[[np.ndarray], np.ndarray]) -> float:
     """The root mean square length of a table's rows."""
-    return float(np.sqrt(np.einsum("ij,ij->i", part, part).mean(dtype=np.float64)))
+    return float(np.sqrt(mean(np.einsum("ij,ij->i", part, part))))
 
 
 def kernel_settings(s: dict[str, Any]) -> Settings:

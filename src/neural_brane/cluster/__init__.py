@@ -1,0 +1,1 @@
+"""Training past one machine: ranks under torchrun that each own a range of nodes and of attributes."""

@@ -1,0 +1,106 @@
+"""A rank's share of a batch, prepared ahead: triplets and bags, renumbered to the distinct rows that they need."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from neural_brane.cluster.draws import number_distinct
+from neural_brane.cluster.rows import GraphRows
+from neural_brane.cluster.triplets import Triplets
+from neural_brane.kernels.model import Bags
+
+
+class Batch(NamedTuple):
+    """Triplets and bags in numbers of this batch's own rows, and which rows of the tables those are."""
+
+    triplets: np.ndarray  # (count, 3) int32: positions among the batch's distinct nodes
+    bags: tuple[Bags, Bags]  # of attributes and of neighbours, for each distinct node
+    attributes: np.ndarray  # (k,) int64: the rows of P that the bags of attributes hold
+    neighbours: np.ndarray  # (k,) int64: the rows of P'
+
+
+def share_of(batch: int, rank: int, ranks: int) -> tuple[int, int]:
+    """The first triplet of a batch that a rank takes, and how many it takes.
+
+    >>> [share_of(10, rank, 4) for rank in range(4)]
+    [(0, 2), (2, 3), (5, 2), (7, 3)]
+    """
+    first = batch * rank // ranks
+    return first, batch * (rank + 1) // ranks - first
+
+
+class BatchMaker:
+    """Makes a rank's share of any batch."""
+
+    def __init__(self, rows: GraphRows, triplets: Triplets, batch: int, rank: int, ranks: int):
+        self.rows, self.triplets, self.batch = rows, triplets, batch
+        self.first, self.count = share_of(batch, rank, ranks)
+        self._number = Numbering()
+
+    def __call__(self, step: int) -> Batch:
+        """This rank's share of batch number `step`."""
+        triplets = self.triplets.draw(step * self.batch + self.first, self.count)
+        nodes = self._number(triplets.reshape(-1))
+        return self.bags_of(nodes)._replace(triplets=triplets)
+
+    def bags_of(self, nodes: np.ndarray) -> Batch:
+        """The bags of some distinct nodes; the batch has no triplets."""
+        bags = self.rows.attribute_bags(nodes), self.rows.adjacency_bags(nodes)
+        attributes, neighbours = (self._number(bag.indices) for bag in bags)
+        return Batch(np.empty((0, 3), np.int32), bags, attributes, neighbours)
+
+
+class Prefetch:
+    """Prepares the next batch in a thread while this one is trained on."""
+
+    def __init__(self, make: BatchMaker, steps: int):
+        self._make, self._steps = make, steps
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="neural-brane-batches")
+        self._next: tuple[int, Future[Batch]] | None = None
+
+    def __call__(self, step: int) -> Batch:
+        """Batch number `step`; the one after it is begun."""
+        ahead, self._next = self._next, None
+        found = ahead[1] if ahead and ahead[0] == step else self._pool.submit(self._make, step)
+        batch = found.result()
+        if step + 1 < self._steps:
+            self._next = step + 1, self._pool.submit(self._make, step + 1)
+        return batch
+
+    def close(self) -> None:
+        """Wait for what has begun: other ranks may be waiting for this one's answers."""
+        self._pool.shutdown(wait=True)
+
+
+@contextmanager
+def prefetch(make: BatchMaker, steps: int) -> Iterator[Prefetch]:
+    """A Prefetch of the first `steps` batches, for as long as the block lasts."""
+    ahead = Prefetch(make, steps)
+    try:
+        yield ahead
+    finally:
+        ahead.close()
+
+
+class Numbering:
+    """Numbers the distinct entries of arrays by first appearance, with a hash table whose memory is kept."""
+
+    def __init__(self) -> None:
+        self._keys, self._places = np.empty(0, np.int32), np.empty(0, np.int32)
+
+    def __call__(self, numbers: np.ndarray) -> np.ndarray:
+        """Replace the entries (k,) int32 ≥ 0 by their places among the distinct ones, which are returned as int64.
+
+        >>> numbers = np.array([7, 3, 7], np.int32)
+        >>> Numbering()(numbers), numbers
+        (array([7, 3]), array([0, 1, 0], dtype=int32))
+        """
+        bits = max(int(2 * len(numbers) - 1).bit_length(), 4) if len(numbers) else 4
+        if len(self._keys) < 1 << bits:
+            self._keys, self._places = np.empty(1 << bits, np.int32), np.empty(1 << bits, np.int32)
+        distinct = np.empty(len(numbers), np.int64)
+        count = number_distinct(numbers, self._keys[: 1 << bits], self._places, distinct, 64 - bits)
+        return distinct[:count].copy()

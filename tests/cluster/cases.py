@@ -1,0 +1,91 @@
+"""Graphs, settings and questions that several ranks are given, for the program and for the tests that follow it."""
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane import AttributedGraph, load, synthetic
+
+COUNT = 11  # of rows that ranks ask about
+SETTINGS = {
+    "hop_weights": (1.0, 1.0, 1.0),
+    "link_weight": 0.3,
+    "spectral_dim": 12,
+    "threads": 1,
+    "device": "cpu",
+    "progress": None,
+}
+JOINING = {"dim": 5, "centre": True, "learned_weight": 0.35, "length": 2.0}
+
+
+class Case(NamedTuple):
+    """A graph in so many parts, and what is different from the settings."""
+
+    graph: AttributedGraph
+    settings: Mapping[str, Any] = MappingProxyType({})
+    parts: int = 3
+    most_rows: int = 65_536
+
+    def all_settings(self) -> dict[str, Any]:
+        return SETTINGS | dict(self.settings)
+
+
+def asked(rank: int) -> np.ndarray:
+    """Rows that a rank asks about: some twice, none in order; rank 2 asks nothing."""
+    return np.random.default_rng(rank).integers(0, COUNT, 0 if rank == 2 else 9)
+
+
+def two_parts() -> tuple[np.ndarray, np.ndarray]:
+    """A spectral and a learned part of COUNT nodes; one node has neither."""
+    generator = np.random.default_rng(3)
+    spectral, learned = generator.standard_normal((COUNT, 3)), generator.standard_normal((COUNT, 2)) + 4
+    spectral[6] = 0
+    return spectral.astype(np.float32), learned.astype(np.float32)
+
+
+def uneven(nodes: int, attributes: int, *, loops: bool = True, amounts: bool = True) -> AttributedGraph:
+    """A random graph with weights: few nodes have most edges, and some have none at all."""
+    generator = np.random.default_rng(nodes)
+    ends = (nodes * generator.random((2, 4 * nodes)) ** 2).astype(int)
+    ends = ends[:, (ends[0] != ends[1]) | loops]
+    weights = generator.uniform(0.5, 3, ends.shape[1])
+    adjacency = sparse.coo_array((weights, tuple(ends)), shape=(nodes, nodes)).tocsr()
+    entries = sparse.random_array((nodes, attributes), density=min(5 / max(attributes, 1), 1), rng=generator)
+    entries.data = entries.data * 3 + 1 if amounts else np.ones_like(entries.data)
+    return AttributedGraph.from_sparse(sparse.csr_array(adjacency.maximum(adjacency.T)), entries.tocsr())
+
+
+def alike(amount: float) -> AttributedGraph:
+    """A graph whose nodes all have one attribute; the last has it in this amount."""
+    graph = uneven(40, 0)
+    amounts = np.ones((40, 1))
+    amounts[-1] = amount
+    return AttributedGraph.from_sparse(graph.adjacency, sparse.csr_array(amounts))
+
+
+@cache
+def make_cases() -> dict[str, Case]:
+    """Every case by its name."""
+    graph = uneven(300, 70)
+    cases = {
+        "links and attributes": Case(graph),
+        "many rounds": Case(graph, most_rows=8),
+        "links alone": Case(uneven(300, 0)),
+        "links as identity": Case(uneven(300, 0), {"link_weight": 0.0}),
+        "attributes alone": Case(graph, {"link_weight": 0.0, "hop_weights": (1.0,)}),
+        "averages without links": Case(graph, {"link_weight": 0.0, "hop_weights": (0.5, 0.0, 2.0)}),
+        "no amounts, no loops": Case(uneven(200, 300, loops=False, amounts=False), parts=1),
+        "one amount": Case(alike(1.0), {"spectral_dim": 4}),
+        "two amounts": Case(alike(2.0), {"spectral_dim": 4}),
+        "three nodes": Case(uneven(3, 5), {"spectral_dim": 2}),
+        "planted classes": Case(synthetic(500, classes=4, seed=2), parts=4),
+        "stdlib": Case(load("stdlib"), {"spectral_dim": 112}, parts=2),
+    }
+    if os.environ.get("NEURAL_BRANE_DATA"):
+        cases["citeseer"] = Case(load("citeseer"), {"spectral_dim": 112}, parts=5)
+    return cases

@@ -1,0 +1,52 @@
+"""What every rank trains for test_equal.py: each case, 20 steps; the first rank writes the model that came out."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from engine_cases import CASES, SEED, STEPS, graph, settings_of
+from ranks import each_group
+
+from neural_brane.cluster.batches import BatchMaker, prefetch
+from neural_brane.cluster.exchange import Exchange
+from neural_brane.cluster.model import ShardedModel
+from neural_brane.cluster.rows import LocalRows, RangedRows
+from neural_brane.cluster.sampling_tables import sampling_tables
+from neural_brane.cluster.step import CPUStep
+from neural_brane.cluster.triplets import Triplets
+from neural_brane.methods.neural_brane.parts import kernel_settings
+from neural_brane.shards import parts_of
+
+
+def train(name, rows, exchange):
+    """The model after STEPS steps, and the losses."""
+    settings = settings_of(name)
+    tables = sampling_tables(
+        rows, exchange,
+        negative_power=settings["negative_power"], allow_self_negative=settings["allow_self_negative"],
+    )  # fmt: skip
+    triplets = Triplets(rows, tables, allow_self_negative=settings["allow_self_negative"], seed=SEED)
+    make = BatchMaker(rows, triplets, settings["batch_size"], exchange.rank, exchange.ranks)
+    model = ShardedModel(rows.attributes, rows.nodes, settings, exchange, torch.device("cpu"))
+    model.start(settings, SEED)
+    step = CPUStep(model, kernel_settings(settings), settings["batch_size"], make.count)
+    if isinstance(rows, RangedRows):  # it asks by the group that the step uses too, so nothing is prepared ahead
+        return model, [float(step(make(number))) for number in range(STEPS)]
+    with prefetch(make, STEPS) as ahead:
+        return model, [float(step(ahead(number))) for number in range(STEPS)]
+
+
+def train_all(exchange: Exchange, ranks: int, output: Path) -> None:
+    shards, found = parts_of(graph(), 3), {}
+    for form, rows in (("local", LocalRows(shards)), ("ranged", RangedRows(shards, exchange))):
+        for name in CASES if form == "local" else ("max", "large"):
+            model, losses = train(name, rows, exchange)
+            for field, array in model.whole()._asdict().items():
+                found[f"{form}/{name}/{field}"] = array
+            found[f"{form}/{name}/losses"] = np.array(losses)
+    if exchange.rank == 0:
+        np.savez(output / f"{ranks}.npz", **found)
+
+
+if __name__ == "__main__":
+    each_group(train_all)
