@@ -71,7 +71,7 @@ MAY_IMPORT = {
     },
     "models": {"__version__", "embedding", "errors", "graph", "io", "kernels", "methods"},
     "contents": {"errors", "io", "shards"},
-    "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling"},
+    "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling", "shards"},
     "explore": {
         "blas",
         "embedding",

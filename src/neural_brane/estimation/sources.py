@@ -16,6 +16,8 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.sizes import Sizes
 from neural_brane.io.claims import npz_headers
 from neural_brane.io.npz import Npz, open_npz
+from neural_brane.shards import open_shards
+from neural_brane.shards.manifest import MANIFEST
 
 TRIAL = 20_000  # nodes that are made to learn how fast that is here
 DEGREE = ATTRIBUTES_PER_NODE = 20  # of synthetic graphs, unless others are asked for
@@ -32,7 +34,7 @@ class Source:
 
 
 def look_at(source: str | Path, read: Callable[[], AttributedGraph]) -> Source:
-    """The sizes of `synthetic:NODES` and of .npz files as they are announced; of anything else after `read()`."""
+    """The sizes of `synthetic:NODES`, .npz files and folders of parts as announced; of anything else after `read()`."""
     name = str(source)
     if name.startswith(SYNTHETIC):
         return _synthetic(synthetic_nodes(name))
@@ -40,6 +42,8 @@ def look_at(source: str | Path, read: Callable[[], AttributedGraph]) -> Source:
         found = _archive(Path(source))
         if found is not None:
             return found
+    if (Path(source) / MANIFEST).is_file():
+        return Source(_in_parts(Path(source)))
     start = time.perf_counter()
     graph = read()
     return Source(Sizes.of(graph), reading_seconds=time.perf_counter() - start, graph=graph)
@@ -57,6 +61,19 @@ def _synthetic(nodes: int) -> Source:
     few = min(max(nodes, 2), TRIAL)
     seconds = timed(lambda: synthetic(few)) * nodes / few
     return Source(sizes, ENTRY_BYTES * (nodes * DEGREE + entries) - sizes.graph_bytes, seconds)
+
+
+def _in_parts(folder: Path) -> Sizes:
+    """The sizes that a folder of parts has in its manifest."""
+    shards = open_shards(folder)
+    return Sizes(
+        nodes=shards.nodes,
+        edges=shards.edges,
+        attributes=shards.attributes,
+        attribute_entries=shards.entries,
+        weighted=shards.weighted,
+        amounts=shards.amounts,
+    )
 
 
 def _archive(path: Path) -> Source | None:

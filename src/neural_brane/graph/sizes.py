@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from neural_brane.graph.attributed import AttributedGraph
 
 ENTRY_BYTES = 8  # a column's number and a float32
@@ -25,19 +27,20 @@ class Sizes:
     attributes: int = 0
     attribute_entries: int = 0
     weighted: bool = False  # whether edges have different weights
+    amounts: bool = False  # whether nodes have different amounts of their attributes
     text_bytes: int = 0  # of labels, and of ids and names beyond ID_BYTES each
 
     @classmethod
     def of(cls, graph: AttributedGraph) -> Sizes:
         """The sizes of a graph that is there."""
         texts = [graph.ids, graph.attribute_names, *([] if graph.labels is None else [graph.labels])]
-        weights = graph.adjacency.data
         return cls(
             nodes=len(graph),
             edges=graph.edges,
             attributes=graph.attributes.shape[1],
             attribute_entries=graph.attributes.nnz,
-            weighted=len(weights) > 0 and bool(weights.min() != weights.max()),
+            weighted=_differ(graph.adjacency.data),
+            amounts=_differ(graph.attributes.data),
             text_bytes=max(sum(text.nbytes for text in texts) - ID_BYTES * sum(graph.attributes.shape), 0),
         )
 
@@ -51,3 +54,7 @@ class Sizes:
         """The memory that the graph itself takes."""
         entries = ENTRY_BYTES * (self.links + self.attribute_entries)
         return entries + 8 * self.nodes + ID_BYTES * (self.nodes + self.attributes) + self.text_bytes
+
+
+def _differ(values: np.ndarray) -> bool:
+    return len(values) > 0 and bool(values.min() != values.max())
