@@ -1,6 +1,6 @@
-"""The cluster's path with one rank on an NVIDIA GPU (NCCL) against the plain path, in one run, with where its time goes.
+"""The cluster's path with one rank on an NVIDIA GPU (NCCL) against the plain path, in one run, and where its time goes.
 
-    python benchmarks/cluster.py [--nodes 1000000] [--batch 65536] [--steps 100] [--output FILE]
+    python benchmarks/cluster.py [--nodes 1000000] [--batch 65536] [--steps 60] [--output FILE]
 
 It needs torch, triton, torchrec and fbgemm-gpu. Both train the default's learned part from the same triplets.
 """

@@ -23,6 +23,7 @@ BLOCK = 32  # entries of a bag that a program takes at a time
 class DeviceBatch(NamedTuple):
     """Triplets in numbers of the graph, and for each table which rows they need."""
 
+    step: int  # its number
     triplets: torch.Tensor  # (1, count, 3) int32
     owners: torch.Tensor  # (nodes,) int32: one slot of each node that the batch meets; other entries mean nothing
     ids: tuple[torch.Tensor, torch.Tensor]  # distinct rows of P and of P', int64, in order
@@ -37,7 +38,7 @@ class DeviceBatches:
         *, steps: int, seed: int, **options: Any,
     ):  # fmt: skip
         self.bags = place(bags_of(attributes)), place(bags_of(adjacency))
-        self.local = tuple(Bags(bag.indptr, bag.indices.clone()) for bag in self.bags)  # as kernels read them
+        self.local = [Bags(bag.indptr, bag.indices.clone()) for bag in self.bags]  # as kernels read them
         self._sampler = TripletSampler(adjacency, placed=self.bags[1], device=DEVICE, seed=seed, **options)
         self._rows = attributes.shape[1], adjacency.shape[0]
         self._first, self.count = share_of(batch, rank, ranks)
@@ -82,11 +83,11 @@ class DeviceBatches:
                 _mark[len(nodes),](nodes, owners, bag, marks, BLOCK=BLOCK)
             places.append(torch.cumsum(marks, 0, dtype=torch.int32) - 1)
             ids.append(torch.nonzero(marks)[:, 0])
-        return DeviceBatch(triplets[None], owners, (ids[0], ids[1]), (places[0], places[1]))
+        return DeviceBatch(step, triplets[None], owners, (ids[0], ids[1]), (places[0], places[1]))
 
 
 def whole_matrices(shards: Any) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """The attributes and the adjacency of a graph in parts, for GPUs that hold all of it beside a share of the tables."""
+    """The attributes and the adjacency of a graph in parts, for GPUs that hold them beside a share of the tables."""
     parts = [shards.part(number) for number in range(len(shards))]
     attributes = sparse.vstack([part.attributes.matrix(shards.attributes) for part in parts], format="csr")
     adjacency = sparse.vstack([part.adjacency.matrix(shards.nodes) for part in parts], format="csr")

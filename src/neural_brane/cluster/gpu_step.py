@@ -1,8 +1,11 @@
 """One step on a rank's GPU: our Triton kernels train the rows that arrive, and the owners get back the difference."""
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 
-from neural_brane.cluster.device import DeviceBatch, DeviceBatches
+from neural_brane.cluster.device import DeviceBatch, DeviceBatches, whole_matrices
 from neural_brane.cluster.model import ShardedModel
 from neural_brane.cluster.step import Phase, StepExchange, no_phase
 from neural_brane.kernels.gpu import DEVICE, Limits, Trainer
@@ -57,7 +60,27 @@ class GPUStep:
         ]
         small = Model(tables[0], tables[1], model.weight.clone(), model.bias.clone())
         limits = Limits(nodes_per_slot=0.0)  # one vector per node would read rows that are not here
-        self._trainer = Trainer(
-            small, *self.batches.local, self._rates, self.batches.count, steps=1, limits=limits
-        )  # fmt: skip
+        first, second = self.batches.local
+        count = self.batches.count
+        self._trainer = Trainer(small, first, second, self._rates, count, steps=1, limits=limits)
         return self._trainer
+
+
+def prepare_gpu(
+    shards: Any, model: ShardedModel, kernel: Settings, settings: dict[str, Any], seed: int, phase: Phase
+) -> tuple[DeviceBatches, Callable[[DeviceBatch], torch.Tensor], int]:
+    """The batches and the step of a training on GPUs, and how many losses are looked at together."""
+    options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}
+    batch, exchange = settings["batch_size"], model.exchange
+    batches = DeviceBatches(
+        *whole_matrices(shards), batch, exchange.rank, exchange.ranks,
+        steps=settings["epochs"] * settings["batches_per_epoch"], seed=seed, **options,
+    )  # fmt: skip
+    step = GPUStep(model, kernel, batch, batches, phase)
+
+    def step_and_prepare(made: DeviceBatch) -> torch.Tensor:
+        loss = step(made)
+        batches.prepare(made.step + 1)
+        return loss
+
+    return batches, step_and_prepare, step.together
