@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from neural_brane import __version__
 from neural_brane.cluster.checkpoints import EVERY, Checkpoints
@@ -48,11 +49,9 @@ def embed_shards(
     parameters: of `NeuralBrane`; a seed that is not given is drawn, or 0 where there is a checkpoint.
     """
     shards, host = open_shards(folder), Exchange(job.group)
-    if job.device != "cpu":
-        raise ParameterError(
-            f"ranks train on GPUs by benchmarks/cluster.py alone so far; device is {job.device}, give cpu"
-        )
-    ranks = Ranks(host, host, by_range)
+    if job.device != "cpu" and by_range:
+        raise ParameterError("a GPU holds the whole graph beside its share of the tables; leave --by-range out")
+    ranks = Ranks(host, host if job.device == "cpu" else _by_gpus(job), by_range)
     settings, seed = _settings(shards, host, parameters, checkpoint is not None)
     settings |= {"progress": progress, "threads": settings["threads"] or job.threads}
     kept = _checkpoints(checkpoint, checkpoint_every, shards, settings, seed, job)
@@ -68,6 +67,13 @@ def embed_shards(
     if host.rank == 0:
         finish(output, parts=host.ranks, provenance=_provenance(shards, settings, seed, losses))
     host.largest(np.zeros(1, np.int64))
+
+
+def _by_gpus(job: Job) -> Exchange:
+    """The ranks' exchange by their GPUs."""
+    exchange = Exchange()
+    exchange.device = torch.device(job.device)  # the group has gloo too, by which it would be taken for the CPU's
+    return exchange
 
 
 def _settings(

@@ -106,9 +106,6 @@ def train(
         raise ParameterError(f"batch_size={batch} is less than one triplet for each of {ranks.host.ranks} ranks")
     rows = ranks.rows(shards)
     options = {name: own[name] for name in ("negative_power", "allow_self_negative")}
-    tables = sampling_tables(rows, ranks.host, **options)
-    triplets = Triplets(rows, tables, allow_self_negative=own["allow_self_negative"], seed=seed)
-    make = BatchMaker(rows, triplets, batch, ranks.host.rank, ranks.host.ranks)
     model = ShardedModel(shards.attributes, shards.nodes, own, ranks.device, ranks.device.device)
     counter = Metrics(
         metrics, batch=batch, steps=own["epochs"] * own["batches_per_epoch"], epochs=own["epochs"], nodes=shards.nodes,
@@ -118,8 +115,18 @@ def train(
     with ExitStack() as stack:
         stack.callback(counter.close)
         first = training.begin(seed)
-        step = CPUStep(model, kernel, batch, make.count, counter.phase)
-        training.run(first, stack.enter_context(prefetch(make, training.total)), step, step.together)
+        if model.device.type == "cuda":
+            from neural_brane.cluster.gpu_step import prepare_gpu
+
+            training.run(first, *prepare_gpu(shards, model, kernel, own, seed, counter.phase))
+        else:
+            triplets = Triplets(
+                rows, sampling_tables(rows, ranks.host, **options),
+                allow_self_negative=own["allow_self_negative"], seed=seed,
+            )  # fmt: skip
+            make = BatchMaker(rows, triplets, batch, ranks.host.rank, ranks.host.ranks)
+            step = CPUStep(model, kernel, batch, make.count, counter.phase)
+            training.run(first, stack.enter_context(prefetch(make, training.total)), step, step.together)
     if ranks.host.rank == 0:
         training.warn_if_untrained()
     return Trained(model, rows, kernel, training.losses)

@@ -71,6 +71,13 @@ class Layer(ABC):
         self.arrays = LayerArrays(weight, Split.of(split), bias, weight_shares, bias_shares, *rates)
         self.descent = Descent(weight.numel(), shape.hidden, settings.train_bias, shares, BLOCK, TOGETHER)
 
+    def load(self) -> None:
+        """Copy W and b from the model."""
+        model, weight = self.context.model, self.arrays.weight
+        weight[: len(model.weight), self.context.shape.columns()] = model.weight
+        self.arrays.bias[: len(model.bias)] = model.bias
+        _split(weight, self.arrays.split.data)
+
     def pool(self, step: int, spans: Spans, hubs: HubMaxima | None, scale: float) -> None:
         """Launch the pooling of a step's vectors, times scale."""
         pool[self.vectors, self.work.strips()](
@@ -102,9 +109,14 @@ def _place(context: Context) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     weight[: len(model.weight), shape.columns()] = model.weight
     bias[: len(model.bias)] = model.bias
     split = context.allocate(2, *weight.shape, dtype=HALF)
-    split[0] = weight.to(HALF)
-    split[1] = (weight - split[0].float()).to(HALF)
+    _split(weight, split)
     return weight, split, bias
+
+
+def _split(weight: torch.Tensor, planes: torch.Tensor) -> None:
+    """Write W to two planes: the nearest, and the nearest to the remainder."""
+    planes[0] = weight.to(HALF)
+    planes[1] = (weight - planes[0].float()).to(HALF)
 
 
 @triton.jit

@@ -50,6 +50,10 @@ class Trainer:
 
     def __call__(self, triplets: torch.Tensor) -> np.ndarray:
         """Take one step per batch; returns (steps,) float64, the mean of −ln σ before each."""
+        return self.launch(triplets).cpu().numpy()
+
+    def launch(self, triplets: torch.Tensor) -> torch.Tensor:
+        """Launch one step per batch; returns the losses in the GPU's memory, without waiting for them."""
         losses = torch.empty(len(triplets), dtype=torch.float64, device=DEVICE)
         for first in range(0, len(triplets), self.group):
             part = triplets[first : first + self.group]
@@ -66,11 +70,15 @@ class Trainer:
             torch.sum(self.layer.losses[: len(part)], 1, dtype=torch.float64, out=losses[first : first + len(part)])
         self.model.weight.copy_(self.layer.arrays.weight[: len(self.model.weight), self.columns])
         self.model.bias.copy_(self.layer.arrays.bias[: len(self.model.bias)])
-        return (losses / self.batch).cpu().numpy()
+        return losses / self.batch
+
+    def reload(self) -> None:
+        """Take W and b from the model again, after somebody else has changed them there."""
+        self.layer.load()
 
     def _capture(self) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may watch their own streams
             self._steps(self.group)
         return graph
 

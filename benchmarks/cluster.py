@@ -1,0 +1,171 @@
+"""The cluster's path with one rank on an NVIDIA GPU (NCCL) against the plain path, in one run, and where its time goes.
+
+    python benchmarks/cluster.py [--nodes 1000000] [--batch 65536] [--steps 60] [--output FILE]
+
+It needs torch, triton, torchrec and fbgemm-gpu. Both train the default's learned part from the same triplets.
+"""
+
+import argparse
+import json
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import distributed
+
+from neural_brane import AttributedGraph, NeuralBrane, synthetic
+from neural_brane.cluster.device import DeviceBatches
+from neural_brane.cluster.exchange import Exchange
+from neural_brane.cluster.gpu_step import GPUStep
+from neural_brane.cluster.model import ShardedModel
+from neural_brane.io.atomic import atomic
+from neural_brane.kernels import gpu
+from neural_brane.kernels.model import bags_of
+from neural_brane.machine import describe_machine
+from neural_brane.methods.neural_brane.initial import initial_model
+from neural_brane.methods.neural_brane.parts import kernel_settings
+from neural_brane.sampling.triplets_gpu import TripletSampler
+
+SEED = 0
+
+
+def clock(task: Callable[[], object]) -> float:
+    """Seconds until all that a task has launched on the GPU has ended."""
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    task()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+class Phases:
+    """Milliseconds of the GPU and of the host by phase: events are recorded, and looked at when all is done."""
+
+    def __init__(self) -> None:
+        self.events: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = defaultdict(list)
+        self.host: dict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """Count what the block launches as a phase's."""
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start = time.perf_counter()
+        begin.record()
+        yield
+        end.record()
+        self.host[name] += time.perf_counter() - start
+        self.events[name].append((begin, end))
+
+    def means(self) -> dict[str, dict[str, float]]:
+        """Milliseconds a step, between a phase's first launch and its last on the GPU, and of the host."""
+        torch.cuda.synchronize()
+        return {
+            name: {
+                "gpu_ms": float(np.mean([begin.elapsed_time(end) for begin, end in pairs])),
+                "host_ms": 1000 * self.host[name] / len(pairs),
+            }
+            for name, pairs in self.events.items()
+        }
+
+
+def plain(graph: AttributedGraph, settings: dict, steps: int) -> dict:
+    """Seconds of the plain path: its triplets are drawn on the GPU, its launches captured."""
+    batch = settings["batch_size"]
+    bags = gpu.place(bags_of(graph.attributes)), gpu.place(bags_of(graph.adjacency))
+    sampler = TripletSampler(graph.adjacency, placed=bags[1], device=gpu.DEVICE, seed=SEED, **options(settings))
+    model = gpu.place(initial_model(graph, settings, SEED))
+    trainer = gpu.Trainer(model, *bags, kernel_settings(settings), batch, steps=steps)
+
+    def train(first: int, count: int) -> np.ndarray:
+        return trainer(sampler.draw(first * batch, count * batch).view(count, batch, 3))
+
+    losses = train(0, steps)
+    train(steps, steps)  # its launches are captured now
+    seconds = clock(lambda: train(2 * steps, steps))
+    return {"triplets_per_second": steps * batch / seconds, "ms": 1000 * seconds / steps, "losses": losses}
+
+
+def by_ranks(graph: AttributedGraph, settings: dict, steps: int) -> dict:
+    """Seconds of the cluster's path; its breakdown comes from other steps, since to measure takes time too."""
+    batch, exchange = settings["batch_size"], Exchange()
+    batches = DeviceBatches(
+        graph.attributes, graph.adjacency, batch, exchange.rank, exchange.ranks,
+        steps=3 * steps, seed=SEED, **options(settings),
+    )  # fmt: skip
+    device = torch.device(gpu.DEVICE)
+    model = ShardedModel(graph.attributes.shape[1], len(graph), settings, exchange, device)
+    model.start(settings, SEED)
+    step = GPUStep(model, kernel_settings(settings), batch, batches)
+    losses: list[torch.Tensor] = []
+
+    def train(first: int, phases: Phases | None = None) -> None:
+        for number in range(first, first + steps):
+            if phases is None:
+                losses.append(step(batches(number)))
+                batches.prepare(number + 1)
+                continue
+            with phases("renumber"):
+                made = batches(number)
+            losses.append(step(made))
+            with phases("draw and dedup, ahead"):
+                batches.prepare(number + 1)
+
+    train(0)
+    seconds = clock(lambda: train(steps))
+    step.phase = phases = Phases()
+    train(2 * steps, phases)
+    found = torch.stack(losses[:steps]).cpu().numpy()
+    rows = [len(ids) for ids in batches(0).ids]
+    return {
+        "triplets_per_second": steps * batch / seconds,
+        "ms": 1000 * seconds / steps,
+        "phases": phases.means(),
+        "rows": rows,
+        "losses": found,
+    }
+
+
+def options(settings: dict) -> dict:
+    """What decides which triplets are drawn."""
+    return {name: settings[name] for name in ("negative_power", "allow_self_negative")}
+
+
+def main() -> None:
+    """Measure both and print, or write, what was found."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--batch", type=int, default=65_536)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--dim", type=int, default=150)
+    parser.add_argument("--output", type=Path)
+    given = parser.parse_args()
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "29511"}.items():
+        os.environ.setdefault(name, value)
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+    distributed.init_process_group("nccl")
+    graph = synthetic(given.nodes)
+    settings = NeuralBrane(dim=given.dim, batch_size=given.batch).parameters_for(graph)
+    settings |= {"dim": settings["dim"] - settings["spectral_dim"]}
+    one = plain(graph, settings, given.steps)
+    ours = by_ranks(graph, settings, given.steps)
+    apart = float(abs(one.pop("losses")[:20] - ours.pop("losses")[:20]).max())
+    found = {
+        "machine": describe_machine(), "torch": torch.__version__, "nodes": given.nodes, "batch": given.batch,
+        "learned_dim": settings["dim"], "attribute_dim": settings["attribute_dim"], "plain": one, "cluster": ours,
+        "share": ours["triplets_per_second"] / one["triplets_per_second"], "losses_differ_by": apart,
+    }  # fmt: skip
+    text = json.dumps(found, indent=1, default=str)
+    if given.output:
+        with atomic(given.output) as draft:
+            draft.write_text(text + "\n")
+    print(text)
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
