@@ -1,6 +1,8 @@
 """Vectors as a folder of parts: what is written is read, and damage is refused by name."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -87,12 +89,33 @@ def test_what_vectors_were_made_from_is_kept(tmp_path, kind):
 
 def test_a_new_set_of_parts_replaces_an_older_one(tmp_path):
     write(tmp_path, np.arange(13), numbers(), kind="parquet", layer=(np.eye(3), np.zeros(3)))
-    (tmp_path / "notes.txt").write_text("mine")
+    mine = ["layer.txt", "notes.txt", "part-00007.npy"]
+    for name in mine:
+        (tmp_path / name).write_text("mine")
+    write_part(tmp_path, 13, (np.arange(13), numbers()))  # and is stopped before the manifest
     write(tmp_path, np.arange(13), numbers(), [13])
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "manifest.json", "notes.txt", "part-00000.ids.parquet", "part-00000.npy",
-    ]  # fmt: skip
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [*mine, "manifest.json", "part-00000.ids.parquet", "part-00000.npy"]
+    )
     np.testing.assert_array_equal(open_parts(tmp_path).vectors[:], numbers())
+
+
+def test_many_write_their_parts_at_the_same_time(tmp_path):
+    def write_own(part):
+        with PartWriter(tmp_path, part, part * 10, 10, 3, KINDS[0]) as out:
+            together.wait()  # all are open
+            for at in range(part * 10, part * 10 + 10):
+                out.write([at], vectors[at : at + 1])
+
+    vectors, together = numbers(80), Barrier(8)
+    write(tmp_path, np.arange(13), numbers())  # which they replace
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write_own, range(8)))
+    finish(tmp_path, 8)
+    found = open_parts(tmp_path)
+    found.check()
+    np.testing.assert_array_equal(found.vectors[:], vectors)
+    assert len(list(tmp_path.iterdir())) == 17
 
 
 def test_a_part_that_fails_leaves_nothing_and_takes_the_manifest_along(tmp_path):
@@ -224,8 +247,8 @@ def test_rows_are_asked_for_by_numbers_that_are_there(tmp_path):
 
 
 def test_an_id_of_two_vectors_is_refused_where_it_is_looked_for(tmp_path):
-    found = open_parts(write(tmp_path, np.arange(13) % 12, numbers()))
-    for block in (4, 100):
-        assert found.ids.find(np.array([11, 3]), block=block).tolist() == [11, 3]
+    for rows in ([13], ROWS):
+        found = open_parts(write(tmp_path, np.arange(13) % 12, numbers(), rows))
+        assert found.ids.find(np.array([11, 3])).tolist() == [11, 3]
         with pytest.raises(PartError, match="id 0 stands for several"):
-            found.ids.find(np.array([5, 0]), block=block)
+            found.ids.find(np.array([5, 0]))

@@ -1,5 +1,7 @@
 """Search in a folder of parts: the answers of the merged vectors, and never all of them in memory."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.io.vector_parts import write_parts
 from neural_brane.io.vector_parts.format import KINDS
+from neural_brane.io.vector_parts.stored import Stored
 from neural_brane.search import EmbeddingParts, Exact, nearest_rows
 from neural_brane.search.exact import BLOCK_ROWS
 from neural_brane.search.index_file import check_belongs
@@ -61,14 +64,14 @@ def test_a_search_reads_each_block_once_and_never_many_rows_at_a_time(merged, fo
     parts = EmbeddingParts(folder, check=False)
     read = []
 
-    def counting(stored):
-        def rows(begin, end):
+    class Counting(NamedTuple):
+        stored: Stored
+
+        def read(self, begin, end):
             read.append(end - begin)
-            return stored(begin, end)
+            return self.stored.read(begin, end)
 
-        return rows
-
-    parts.vectors._parts = [counting(one) for one in parts.vectors._parts]
+    parts.vectors._parts = [Counting(one) for one in parts.vectors._parts]
     search = Exact(parts.vectors, threads=1)
     search.nearest(merged.vectors[:3], 10)
     assert sum(read) == NODES
@@ -106,6 +109,12 @@ def test_integers_are_ids_and_more_parts_than_nodes_are_well(tmp_path):
     write_parts(tmp_path, np.array([30, -10, 20]), vectors, parts=9)
     parts, merged = EmbeddingParts(tmp_path), Embedding(vectors, [30, -10, 20])
     assert parts.nearest([-10, 30]) == merged.nearest([-10, 30])
+
+
+def test_parts_are_saved_as_the_merged_vectors_are(merged, folder, tmp_path):
+    EmbeddingParts(folder, check=False).save(tmp_path / "one.npz")
+    merged.save(tmp_path / "two.npz")
+    assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
 
 
 def test_damage_is_found_at_opening_unless_it_is_not_asked_for(merged, tmp_path):

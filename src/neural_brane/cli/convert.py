@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,8 +13,6 @@ from neural_brane.cli.progress import counting
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from neural_brane.progress import Meter
 
 
@@ -100,23 +97,13 @@ def open_source(path: Path, ids: Path | None) -> Any:
 def merge(source: Path, found: Any, output: Path) -> None:
     """Write vectors, block by block, to the file that the output names."""
     from neural_brane.io import VectorFile
-    from neural_brane.io.vector_parts import finite_blocks
+    from neural_brane.io.merging import write_blocks
 
     file = VectorFile(output)
-    file.check_ids(found.ids)
-    file.check_size(found.ids, found.dim)
-    known: dict[str, Any] = {"provenance": found.provenance, "layer": found.layer, "made_from": found.made_from}
     with counting("writing") as report:
-
-        def blocks() -> Iterator[np.ndarray]:
-            meter = start_meter(report, len(found), "vectors")
-            for block in finite_blocks(source, found.vectors):
-                yield block
-                meter.advance(len(block))
-
-        file.write(found.ids, blocks, dim=found.dim, **known)
+        write_blocks(file, source, found, tell=start_meter(report, len(found), "vectors").advance)
     echo(f"wrote {len(found):,} x {found.dim} vectors to {output}")
-    if lost := file.lost(**known):
+    if lost := file.lost(found.provenance, found.layer, found.made_from):
         echo(f"not kept, for want of a place in this format: {', '.join(lost)}; .npz keeps everything", err=True)
     if usage := file.usage(found.ids, found.dim):
         echo(usage)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from neural_brane.io.merging import merge_parts
 from neural_brane.io.vector_parts import open_parts
 from neural_brane.search import shown
 from neural_brane.search.asking import nearest_nodes, similarities
@@ -78,6 +79,10 @@ class EmbeddingParts:
     def nearest(self, target: Any, k: int = 10, *, center: bool = False) -> Any:
         """The `k` nodes whose vectors point most nearly the same way, as `Embedding.nearest` gives them."""
         return nearest_nodes(self.vectors, self.ids, target, k, center=center)
+
+    def save(self, path: str | Path) -> None:
+        """Merge the parts into one file, in the format that its suffix says, block by block as `brane convert` does."""
+        merge_parts(self.parts.folder, path)
 
     def index(self, **options: Any) -> Index:
         """An index by faiss, as `Embedding.index` builds it: k-means sees a sample, and rows are added in blocks.

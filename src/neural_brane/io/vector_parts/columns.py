@@ -10,9 +10,7 @@ import numpy as np
 from neural_brane.errors import PartError
 from neural_brane.graph.ids import locate, repeated
 from neural_brane.io.vector_parquet import ROW_GROUP
-from neural_brane.io.vector_parts.stored import Stored
-
-FOUND_ROWS = 8 * ROW_GROUP  # ids that are compared at a time
+from neural_brane.io.vector_parts.stored import ParquetColumn, Stored
 
 
 class _Parts:
@@ -31,7 +29,7 @@ class _Parts:
         while begin < end:
             first, stop = int(self._bounds[part]), min(int(self._bounds[part + 1]), end)
             if stop > begin:
-                found.append(self._parts[part](begin - first, stop - first))
+                found.append(self._parts[part].read(begin - first, stop - first))
                 begin = stop
             part += 1
         return found
@@ -82,7 +80,9 @@ class StoredRows(_Parts):
 class StoredColumn(_Parts):
     """The ids of all parts, or other words, as an array that is read where it is asked for."""
 
-    def __init__(self, parts: Sequence[Stored], bounds: np.ndarray, dtype: np.dtype):
+    _parts: Sequence[ParquetColumn]
+
+    def __init__(self, parts: Sequence[ParquetColumn], bounds: np.ndarray, dtype: np.dtype):
         super().__init__(parts, bounds)
         self.dtype = dtype  # of strings, the length is a guess
 
@@ -105,20 +105,20 @@ class StoredColumn(_Parts):
         whole = self[:]
         return whole if dtype is None else whole.astype(dtype)
 
-    def find(self, wanted: np.ndarray, *, block: int = FOUND_ROWS) -> np.ndarray:
-        """The row of each wanted id, -1 where it is not here; `block` ids are read at a time.
+    def find(self, wanted: np.ndarray) -> np.ndarray:
+        """The row of each wanted value, -1 where it is not here; one part after another is searched on the disk.
 
-        `wanted` are distinct. One of them that stands for several vectors is refused.
+        `wanted` are distinct, integers or strings as these are. One that stands in several rows is refused.
         """
         rows = np.full(len(wanted), -1, np.int64)
-        for at in range(0, len(self), block):
-            ids = self[at : at + block]
-            places = locate(wanted, ids)
-            here = np.flatnonzero(places >= 0)
-            found = places[here]
-            if (twice := repeated(np.concatenate([found, np.flatnonzero(rows >= 0)]))) is not None:
+        if wanted.dtype.kind != self.dtype.kind:
+            return rows
+        for part, first in zip(self._parts, self._bounds.tolist(), strict=False):
+            values, places = part.find(wanted)
+            which = locate(wanted, values)
+            if (twice := repeated(np.concatenate([which, np.flatnonzero(rows >= 0)]))) is not None:
                 raise PartError(f"id {wanted[twice].item()!r} stands for several vectors; give each node one vector")
-            rows[found] = here + at
+            rows[which] = places + first
         return rows
 
     def _as_array(self, pieces: list[np.ndarray]) -> np.ndarray:

@@ -8,7 +8,8 @@ FORMAT, VERSION = "neural-brane vectors", 1
 Kind = Literal["npy", "parquet"]
 KINDS = get_args(Kind)
 LAYER_FILE = "layer.npz"
-OURS = r"part-\d{5,}\.(npy|ids\.parquet|parquet|json)|layer\.npz"  # files that a new set of parts replaces
+REPLACED = "manifest.old.json"  # the manifest of an older set, until the new one is complete
+RECORDS = "part-*.json"
 INTEGER, STRING = "integer", "string"  # what ids are
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from neural_brane.io import npz
 from neural_brane.io.manifest import AGAIN, MANIFEST, check_checksum, check_sizes, read_manifest
 from neural_brane.io.vector_parts.columns import StoredColumn, StoredRows
 from neural_brane.io.vector_parts.format import FORMAT, INTEGER, KINDS, LAYER_FILE, STRING, VERSION, part_files
-from neural_brane.io.vector_parts.stored import Stored, StoredParquet, map_table
+from neural_brane.io.vector_parts.stored import ParquetColumn, Stored, StoredParquet, map_table
 from neural_brane.io.vector_table import LAYER
 
 BLOCK_ROWS = 8192  # rows that are read at a time
@@ -77,7 +77,7 @@ class VectorParts:
         self.ids = StoredColumn(self._columns("id"), self.bounds, kind)
         made_from = StoredColumn(self._columns("made_from"), self.bounds, np.dtype("U32"))
         self.made_from = made_from if content["made_from"] else None
-        vectors: list[Stored] = self._columns("vector")
+        vectors: Sequence[Stored] = self._columns("vector")
         if self.kind == "npy":
             vectors = [map_table(folder / files[0], rows, self.dim) for files, rows in zip(names, counts, strict=True)]
         self.vectors = StoredRows(vectors, self.bounds, self.dim)
@@ -114,8 +114,8 @@ class VectorParts:
     def _open(self, name: str, rows: int) -> StoredParquet:
         return StoredParquet(self.folder, name, self.files[name], rows)
 
-    def _columns(self, column: str) -> list[Stored]:
-        return [table.column(column) for table in self._tables]
+    def _columns(self, name: str) -> list[ParquetColumn]:
+        return [ParquetColumn(table, name) for table in self._tables]
 
     def _mean_length(self) -> int:
         """About as many characters as an id has, for those who judge how large a file will be."""

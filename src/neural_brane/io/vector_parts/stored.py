@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,13 +18,28 @@ from neural_brane.io.vector_parquet import vectors_of
 if TYPE_CHECKING:
     import polars
 
-Stored = Callable[[int, int], np.ndarray]  # the rows from one number up to another, of one part
+
+class Stored(Protocol):
+    """Rows of one part."""
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """The rows from one number up to another."""
 
 
-def map_table(path: Path, rows: int, dim: int) -> Stored:
-    """The rows of a memory-mapped .npy file, once its header is what the manifest says."""
+class MappedTable(NamedTuple):
+    """The rows of a memory-mapped table."""
+
+    table: np.ndarray
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """The rows from one number up to another, which the disk gives when they are looked at."""
+        return self.table[begin:end]
+
+
+def map_table(path: Path, rows: int, dim: int) -> MappedTable:
+    """The rows of an .npy file, once its header is what the manifest says."""
     if not rows:
-        return lambda begin, end: np.empty((0, dim), np.float32)
+        return MappedTable(np.empty((0, dim), np.float32))
     try:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except DAMAGE as failure:
@@ -35,8 +49,7 @@ def map_table(path: Path, rows: int, dim: int) -> Stored:
             f"{path}: holds {table.dtype} of shape {table.shape}, and the manifest says rows of float32, "
             f"({rows}, {dim}); {AGAIN}"
         )
-    plain = table.view(np.ndarray)  # slices of a memmap are made more slowly
-    return lambda begin, end: plain[begin:end]
+    return MappedTable(table.view(np.ndarray))  # slices of a memmap are made more slowly
 
 
 class StoredParquet:
@@ -47,12 +60,8 @@ class StoredParquet:
         self._record: Mapping[str, int] | None = record  # None once it is checked
         self._lock = Lock()
 
-    def column(self, name: str) -> Stored:
-        """The rows of a column."""
-        return partial(self._read, name)
-
-    def scan(self) -> polars.LazyFrame:
-        """The file, for a query of Polars."""
+    def scan(self, *, numbered: str | None = None) -> polars.LazyFrame:
+        """The file, for a query of Polars; `numbered` names a column of row numbers."""
         import polars
 
         check_polars()
@@ -60,16 +69,38 @@ class StoredParquet:
             if self._record is not None:
                 check_checksum(self.folder, self.name, self._record, PartError)
             self._record = None
-        return polars.scan_parquet(self.folder / self.name)
+        return polars.scan_parquet(self.folder / self.name, row_index_name=numbered)
 
-    def _read(self, name: str, begin: int, end: int) -> np.ndarray:
+
+class ParquetColumn(NamedTuple):
+    """A column of a part's Parquet file."""
+
+    table: StoredParquet
+    name: str
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """The rows from one number up to another."""
+        series = self._collect(self.table.scan().select(self.name).slice(begin, end - begin))[self.name]
+        path = self.table.folder / self.table.name
+        if len(series) != end - begin or series.null_count():
+            raise PartError(f"{path}: column '{self.name}' lacks rows that the manifest lists; {AGAIN}")
+        return vectors_of(path, [series]) if series.dtype.is_nested() else series.to_numpy()
+
+    def find(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the wanted values that stand in the column, and their rows; the column is never read as a whole."""
         import polars
 
-        path = self.folder / self.name
+        if not self.table.rows:
+            return wanted[:0], np.empty(0, np.int64)
+        query = self.table.scan(numbered="row").select("row", self.name)
+        found = self._collect(query.filter(polars.col(self.name).is_in(polars.Series(wanted).implode())))
+        return found[self.name].to_numpy().astype(wanted.dtype), found["row"].to_numpy().astype(np.int64)
+
+    def _collect(self, query: polars.LazyFrame) -> polars.DataFrame:
+        import polars
+
         try:
-            series = self.scan().select(name).slice(begin, end - begin).collect()[name]
+            return query.collect()
         except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as failure:
-            raise PartError(f"{path}: cannot be read ({str(failure).partition(chr(10))[0]}); {AGAIN}") from None
-        if len(series) != end - begin or series.null_count():
-            raise PartError(f"{path}: column '{name}' lacks rows that the manifest lists; {AGAIN}")
-        return vectors_of(path, [series]) if series.dtype.is_nested() else series.to_numpy()
+            path, reason = self.table.folder / self.table.name, str(failure).partition("\n")[0]
+            raise PartError(f"{path}: cannot be read ({reason}); {AGAIN}") from None

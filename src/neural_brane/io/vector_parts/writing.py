@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -24,7 +24,8 @@ from neural_brane.io.vector_parts.format import (
     INTEGER,
     KINDS,
     LAYER_FILE,
-    OURS,
+    RECORDS,
+    REPLACED,
     STRING,
     VERSION,
     Kind,
@@ -43,7 +44,7 @@ class PartWriter:
     """The vectors of nodes `first` … `first + rows - 1`, written block by block in that order.
 
     Use it in a `with` statement: the part's files appear when it ends, and not at all if it fails. A manifest that was
-    in the folder is removed first, since its parts are being replaced. Vectors are never in memory as a whole; the
+    in the folder is put aside first, since its parts are being replaced. Vectors are never in memory as a whole; the
     ids of the part are.
 
     >>> import tempfile
@@ -73,7 +74,8 @@ class PartWriter:
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
         check_replaceable(self.folder)
-        (self.folder / MANIFEST).unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # another writer may have been first
+            os.replace(self.folder / MANIFEST, self.folder / REPLACED)
         names = [*part_files(self.part, self.kind), record_file(self.part)]
         with ExitStack() as stack:
             self._drafts = stack.enter_context(atomic_together([self.folder / name for name in names]))
@@ -210,9 +212,18 @@ def finish(
             npz.write_npz(draft, dict(zip(LAYER, map(np.asarray, layer), strict=True)))
         files |= describe_files(folder, [LAYER_FILE])
     write_manifest(folder, content | {"files": files, "provenance": provenance or {}})
-    for path in folder.iterdir():
-        if path.name not in files and re.fullmatch(OURS, path.name):
-            path.unlink()
+    for name in _older_files(folder) - files.keys():
+        (folder / name).unlink(missing_ok=True)
+
+
+def _older_files(folder: Path) -> set[str]:
+    """Files that this and earlier sets have written: what manifests and records list, and these themselves."""
+    found = set()
+    for path in [folder / REPLACED, *folder.glob(RECORDS)]:
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            listed = json.loads(path.read_text(encoding="utf-8"))["files"]
+            found |= {path.name, *(name for name in listed if Path(name).name == name)}
+    return found
 
 
 def _read_record(folder: Path, part: int, parts: int) -> dict[str, Any]:
