@@ -70,7 +70,7 @@ MAY_IMPORT = {
         "shards",
     },
     "models": {"__version__", "embedding", "errors", "graph", "io", "kernels", "methods"},
-    "contents": {"errors", "io"},
+    "contents": {"errors", "io", "shards"},
     "estimation": {"datasets", "errors", "graph", "io", "kernels", "linalg", "memory", "methods", "sampling"},
     "explore": {
         "blas",

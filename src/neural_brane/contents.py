@@ -15,6 +15,7 @@ from neural_brane.io.claims import npz_headers
 from neural_brane.io.npz import open_npz
 from neural_brane.io.trial import why_unreadable
 from neural_brane.io.vector_parts import is_parts, open_parts
+from neural_brane.shards.manifest import is_shards, read_manifest
 
 HEAD = 4096  # bytes that tell what a file is
 SPLITS = ("ids", "orders")
@@ -56,12 +57,22 @@ def look_into(path: str | Path) -> Contents:
     ('model', 'attributes', 554, 4)
     """
     path = Path(path)
+    if is_shards(path):
+        return _look_into_shards(path)
     if path.is_dir():
         return _look_into_folder(path)
     with path.open("rb") as file:
         head = file.read(HEAD)
     kind, facts = _tell(path, head)
     return Contents(path, kind, path.stat().st_size, {name: one for name, one in facts.items() if one is not None})
+
+
+def _look_into_shards(path: Path) -> Contents:
+    """What a graph in parts says of itself in its manifest."""
+    found = read_manifest(path)
+    facts = {name: getattr(found, name) for name in ("name", "nodes", "edges", "attributes", "entries", "parts")}
+    data = {"weights": found.weighted, "amounts": found.amounts, "ids": found.ids}
+    return Contents(path, "graph in parts", found.size, facts | data | {"first nodes": found.bounds[:-1]})
 
 
 def _look_into_folder(path: Path) -> Contents:

@@ -5,6 +5,7 @@ and the process's own (`ulimit`).
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +43,20 @@ def show_size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:,.1f} {UNITS[-1]}"
+
+
+def parse_size(text: str) -> int | None:
+    """A number of bytes, written as in 2.5GB or 300 MB; None where the text is none.
+
+    >>> parse_size("2.5GB"), parse_size("300 MB"), parse_size("much")
+    (2500000000, 300000000, None)
+    """
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kMGTP]?B|bytes)?", text.strip(), re.IGNORECASE)
+    if found is None:
+        return None
+    unit = (found[2] or "bytes").lower()
+    power = 0 if unit in ("b", "bytes") else [one.lower() for one in UNITS].index(unit)
+    return int(float(found[1]) * 1000**power)
 
 
 def used() -> int:

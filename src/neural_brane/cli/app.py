@@ -24,6 +24,7 @@ from neural_brane.cli.log import LOG, end_log
 from neural_brane.cli.methods import methods
 from neural_brane.cli.nearest import nearest
 from neural_brane.cli.reproduce import reproduce
+from neural_brane.cli.shard import shard
 from neural_brane.cli.split_edges import split_edges
 from neural_brane.cli.stopping import TYPED, leave, requests_as_errors
 from neural_brane.cli.suggest import suggest
@@ -51,6 +52,7 @@ Learn one vector per node of a graph, from its links and its attributes.
   brane explain model.brane 17 204             what makes two nodes alike
   brane suggest model.brane 17                 links it is likely to have
   brane cluster vectors.npz --graph citeseer   groups, and what names them
+  brane shard edges.parquet -o parts --parts 8 a graph larger than memory
   brane methods                                other ways to learn the vectors
   brane compare graph.txt --labels classes.txt which of them is best for it
   brane reproduce                              the paper's experiments, again
@@ -167,6 +169,7 @@ app.command()(explain)
 app.command()(suggest)
 app.command()(cluster)
 app.command()(split_edges)
+app.command()(shard)
 app.command()(datasets)
 app.command()(methods)
 app.command()(tune)

@@ -39,9 +39,10 @@ class Names(NamedTuple):
 
 def names_of(texts: pl.Series) -> Names:
     """The strings of a series, as bytes."""
-    ends = np.cumsum(texts.str.len_bytes().to_numpy(), dtype=np.int64)
+    sizes = texts.str.len_bytes().to_numpy().astype(np.int64)
+    ends = np.cumsum(sizes)
     data = texts.str.join("").item().encode() if len(texts) else b""
-    return Names(np.frombuffer(data + PADDING, np.uint8), np.concatenate([[0], ends[:-1]]), ends)
+    return Names(np.frombuffer(data + PADDING, np.uint8), ends - sizes, ends)
 
 
 class Table(NamedTuple):
@@ -128,6 +129,16 @@ class Numbering:
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of all names that were added, and the distinct names: they are numbered as they appear."""
+        codes, text, place = self.finish_bytes()
+        return codes, spell(text, place)
+
+    @property
+    def distinct(self) -> int:
+        """How many distinct names were added."""
+        return int(self._table.sizes.sum())
+
+    def finish_bytes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `finish`, with the distinct names as UTF-8: name k is text[place[k, 0] : place[k, 1]]."""
         self._keys, self._sorted, self._order = np.empty((0, 2), KEY), np.empty((0, 2), KEY), np.empty(0, np.int32)
         self._pool.shutdown()
         sizes, table = self._table.sizes, self._table
@@ -136,13 +147,12 @@ class Numbering:
         order = used[np.argsort(table.first[used])]
         rank = np.full(int(order.max(initial=-1)) + 1, -1, np.int32)
         rank[order] = np.arange(len(order))
-        words = table.text, table.place[order]
+        text, place = table.text, table.place[order]
         del table, self._table
-        ids = spell(*words)
         codes, self._codes = self._codes, np.empty(0, np.int32)
         codes.resize(self._seen, refcheck=False)
         renumber(codes, rank)
-        return codes, ids
+        return codes, text, place
 
 
 @njit(nogil=True, cache=True)

@@ -33,9 +33,14 @@ class Rows:
 
 def read_rows(path: Path) -> Rows:
     """Read an attribute file and check every word; `to_matrix` checks that its nodes are in the graph."""
+    return parse_rows(path, read_text(path, "attribute file"))
+
+
+def parse_rows(path: Path, data: bytes, first_line: int = 1) -> Rows:
+    """The rows of some lines of an attribute file, without comments; `first_line` is the number of the first."""
     import polars as pl
 
-    words = read_words(read_text(path, "attribute file"))
+    words = read_words(data).with_columns(pl.col("line") + (first_line - 1))
     # The first word is a node, and a colon in it is part of its name.
     nodes = words.filter("first").select("line", node=pl.concat_str("name", "value", separator=":", ignore_nulls=True))
     row = np.cumsum(words["first"].to_numpy()) - 1

@@ -34,12 +34,16 @@ def check_count(claimed: int, shown: int, what: str, mend: str, error: type[Bran
         raise error(f"{what} announces {claimed:,}, and only {shown:,} follow; {mend}")
 
 
-def check_file(path: Path, error: type[BraneError], *, pipe: bool = False) -> None:
-    """Refuse a device, a socket or, unless it will do, a pipe where a file is needed, and a file larger than memory."""
+def check_file(path: Path, error: type[BraneError], *, pipe: bool = False, whole: bool = True) -> None:
+    """Refuse a device, a socket or, unless it will do, a pipe where a file is needed.
+
+    A file larger than memory is refused too, if it shall be read as a `whole`.
+    """
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or (pipe and stat.S_ISFIFO(mode))):
         raise error(f"{path}: this is {_kind(mode)}, not a file; save what it gives to a file, and give that")
-    require_memory(path.stat().st_size, f"{path}: reading it", "use a smaller file, or a machine with more memory")
+    if whole:
+        require_memory(path.stat().st_size, f"{path}: reading it", "use a smaller file, or a machine with more memory")
 
 
 def read_bytes(path: Path, error: type[BraneError]) -> bytes:

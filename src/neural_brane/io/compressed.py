@@ -20,6 +20,7 @@ from neural_brane.memory import available
 STANDARD_INPUT = "-"
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 SMALL = 1 << 28  # what any file may unpack to; above it, the limit follows from the memory and the file's size
+UNBOUNDED = 1 << 62
 RATIO = 200  # text that people keep shrinks to a tenth; what shrinks to less than that was made to fill memory
 
 
@@ -30,13 +31,15 @@ class Unpacked:
 
     `path` may be "-", standard input. `what` names the file in messages, as in "node table". Reading more than
     `limit` bytes is refused: by default half of the memory that is free and, of a compressed file, 200 times its size.
+    A file that is `streamed`, of which little is in memory at any time, may be of any size.
     """
 
-    def __init__(self, path: str | Path, what: str, *, limit: int | None = None) -> None:
+    def __init__(self, path: str | Path, what: str, *, limit: int | None = None, streamed: bool = False) -> None:
         check_polars()  # which splits it into columns
         self.path = Path(path)
         self.what = what
         self.from_input = str(path) == STANDARD_INPUT
+        self._streamed = streamed
         self._done = 0
         self._head = b""
         self._closing: list[Callable[[], Any]] = []
@@ -49,7 +52,8 @@ class Unpacked:
             raise GraphError(f"{path}: cannot be read ({error.strerror}); make the {what} readable") from error
         self.packing = "gzip" if first.startswith(GZIP) else "zstd" if first == ZSTD else ""
         self.size = _size(self._packed)
-        self._limit = _limit(self.size, bool(self.packing)) if limit is None else limit
+        usual = UNBOUNDED if streamed else _limit(self.size, bool(self.packing))
+        self._limit = usual if limit is None else limit
         self._plain = _unpack(self._packed, self.packing, self.path)
 
     def __enter__(self) -> Self:
@@ -110,7 +114,7 @@ class Unpacked:
             return stream
         if self.path.is_dir():
             raise GraphError(f"{self.path}: this is a folder; give the {self.what} in it")
-        check_file(self.path, GraphError, pipe=True)
+        check_file(self.path, GraphError, pipe=True, whole=not self._streamed)
         file = open(self.path, "rb")  # noqa: SIM115
         self._closing.append(file.close)
         return file

@@ -31,8 +31,8 @@ def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) 
     chosen: EdgeColumns | None = None
     for block in reader.blocks():
         if chosen is None:
-            chosen = _choose(reader, block, dialect, columns)
-        names, place, read = _read_block(reader, block, dialect, chosen)
+            chosen = choose_block_columns(reader, block, dialect, columns)
+        names, place, read = read_block(reader, block, dialect, chosen)
         numbering.add(names)
         places.append((len(names.starts) // 2, place))
         if read is not None:
@@ -47,7 +47,9 @@ def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) 
     )
 
 
-def _choose(reader: TableReader, block: Block, dialect: Dialect, columns: dict[str, str | int | None]) -> EdgeColumns:
+def choose_block_columns(
+    reader: TableReader, block: Block, dialect: Dialect, columns: dict[str, str | int | None]
+) -> EdgeColumns:
     """Choose the columns by the first records."""
     sample = b"".join(line + b"\n" for line in block.data[: 1 << 20].split(b"\n", SAMPLE)[:-1])
     first = Block(sample, block.line, sample.count(b"\n")) if b'"' not in sample else block
@@ -55,7 +57,7 @@ def _choose(reader: TableReader, block: Block, dialect: Dialect, columns: dict[s
     return edge_columns(frame, where=str(reader.path), first_line=block.line, lines=lines, **columns)
 
 
-def _read_block(
+def read_block(
     reader: TableReader, block: Block, dialect: Dialect, chosen: EdgeColumns
 ) -> tuple[Names, Place, np.ndarray | None]:
     """Return the two ids of every record of a block, where the records stand, and their weights."""

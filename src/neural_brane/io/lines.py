@@ -37,13 +37,17 @@ def read_text(path: Path | Unpacked, kind: str) -> bytes:
         if content.kind not in ("text", "binary"):
             raise GraphError(f"{file.path}: the {kind} is a {content.kind} file; {content.advice}")
         data = b"".join(block.data for block in read_blocks(file, content.encoding))
-    if (odd := data.find(_UNIT.encode())) >= 0:
-        fail(file.path, data.count(b"\n", 0, odd) + 1, f"the file is binary; save the {kind} as UTF-8 text")
-    if b"#" in data:
-        data = re.sub(rb"(?m)^[ \t]*#.*$", b"", data)
+    data = without_comments(data, file.path, kind)
     if not data.strip(_BLANK):
         raise empty(file.path, kind)
     return data
+
+
+def without_comments(data: bytes, path: Path, kind: str, line: int = 1) -> bytes:
+    """Make comment lines blank; refuse what no text holds. `line` is the number of the first."""
+    if (odd := data.find(_UNIT.encode())) >= 0:
+        fail(path, data.count(b"\n", 0, odd) + line, f"the file is binary; save the {kind} as UTF-8 text")
+    return re.sub(rb"(?m)^[ \t]*#.*$", b"", data) if b"#" in data else data
 
 
 def empty(path: Path, kind: str) -> GraphError:

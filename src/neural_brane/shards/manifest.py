@@ -69,6 +69,15 @@ def read_manifest(folder: Path) -> Manifest:
     return _checked(record, path)
 
 
+def is_shards(folder: Path) -> bool:
+    """Whether a folder holds a graph in parts, by the first words of its manifest."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        return False
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return f'"{FORMAT}"' in file.read(200)
+
+
 def _checked(record: dict[str, Any], path: Path) -> Manifest:
     names = [field.name for field in fields(Manifest)]
     if lacking := [name for name in names if name not in record]:

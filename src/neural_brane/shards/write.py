@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from neural_brane.shards.manifest import (
     NAMES,
     Manifest,
     describe_files,
+    is_shards,
     part_files,
     part_folder,
 )
@@ -52,7 +54,7 @@ def check_vacant(folder: Path) -> None:
     """Refuse a folder that holds something, or cannot be written to."""
     if folder.exists() and not folder.is_dir():
         raise ShardError(f"{folder}: is a file; name a folder that is empty or does not exist")
-    if (folder / MANIFEST).exists():
+    if is_shards(folder):
         raise ShardError(f"{folder}: holds a graph in parts already; choose another folder, or remove this one")
     if folder.is_dir() and any(folder.iterdir()):
         raise ShardError(f"{folder}: is not empty; name a folder that is empty or does not exist")
@@ -74,12 +76,26 @@ def write_rows(home: Path, matrix: str, rows: Rows, data: str) -> None:
             np.save(draft, array)
 
 
-def write_names(path: Path, column: str, names: np.ndarray | pl.Series) -> None:
+def write_names(path: Path, column: str, names: np.ndarray) -> None:
     """Write ids or names as a Parquet file of one column."""
     import polars as pl
 
-    with atomic(path) as draft:
-        pl.DataFrame({column: pl.Series(names)}).write_parquet(draft)
+    kind = pl.Int64() if names.dtype.kind == "i" else pl.String()
+    write_series(path, column, kind, iter([pl.Series(names, dtype=kind)]))
+
+
+def write_series(path: Path, column: str, kind: pl.DataType, series: Iterator[pl.Series]) -> None:
+    """Write names that come some at a time as a Parquet file of one column, through Polars' streaming engine."""
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    def frames(*_: Any) -> Iterator[pl.DataFrame]:
+        for names in series:
+            yield pl.DataFrame({column: names.cast(kind)})
+
+    # An open file, not its name: given a name, Polars makes the file from a thread of its own, even after a failure.
+    with atomic(path) as draft, draft.open("wb") as file:
+        register_io_source(frames, schema={column: kind}).sink_parquet(file)
 
 
 def _manifest(shards: MemoryShards, files: dict[str, dict[str, int]]) -> Manifest:
