@@ -12,18 +12,20 @@ from ray.train import FailureConfig, RunConfig, ScalingConfig
 from ray.train.torch import TorchConfig, TorchTrainer
 
 
-def train(job: dict) -> None:
-    """What each rank does: Ray has made the process group."""
+def train(run: dict) -> None:
+    """What each rank does; Ray has made the process group."""
     from neural_brane.cluster import embed_shards
+    from neural_brane.cluster.launch import join
 
-    embed_shards(
-        job["graph"],
-        job["vectors"],
-        checkpoint=f"{job['vectors']}.kept",
-        metrics=f"{job['vectors']}.metrics",
-        device="cuda" if job["gpu"] else "cpu",
-        seed=0,
-    )
+    with join("cuda" if run["gpu"] else "cpu") as job:
+        embed_shards(
+            run["graph"],
+            run["vectors"],
+            job=job,
+            checkpoint=f"{run['vectors']}.kept",
+            metrics=f"{run['vectors']}.metrics",
+            seed=0,
+        )
 
 
 if __name__ == "__main__":

@@ -60,13 +60,12 @@ class Running:
             return 0
 
     def wait_for_progress(self, times: int, ranks: int) -> None:
-        """Wait until the job has gone on so many times, on so many ranks, and has saved and told a later step since."""
+        """Wait until the job has gone on so many times, last on so many ranks, and has saved a later step since."""
 
         def seen() -> bool:
-            lines, resumed = read_lines(self.metrics), self.resumed()
-            since = resumed[-1]["step"] if resumed else 0
-            steps = [line["step"] for line in lines if "event" not in line and line["ranks"] == ranks]
-            return len(resumed) >= times and lines[-1:] != resumed[-1:] and self.saved() > since and max(steps) > since
+            resumed = self.resumed()
+            on_those = not resumed or resumed[-1]["ranks"] == ranks
+            return len(resumed) >= times and on_those and self.saved() > (resumed[-1]["step"] if resumed else 0)
 
         self.wait(seen)
 
@@ -83,9 +82,9 @@ class Running:
         for agent in self.agents:
             if agent.poll() != -signal.SIGKILL:
                 assert agent.wait(PATIENCE) == 0, self.log()[-4000:]
-        return json.loads((self.kept / (self.kept / "LATEST").read_text() / "checkpoint.json").read_text())["numbers"][
-            "losses"
-        ][-1]
+        newest = self.kept / (self.kept / "LATEST").read_text() / "checkpoint.json"
+        loss: float = json.loads(newest.read_text())["numbers"]["losses"][-1]
+        return loss
 
 
 def workers(agent: subprocess.Popen) -> dict[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
@@ -34,6 +35,7 @@ def embed_on_cluster(job: Job, shared: Shared, settings: list[str]) -> None:
 
     if job.source is None or job.output is None:
         raise ParameterError("--cluster needs a SOURCE and an --output, a folder or a file")
+    _check_output(job.output)
     parameters = parse_settings(NeuralBrane, settings)
     NeuralBrane(**parameters).parameters_in_force()
     require_packages()
@@ -43,6 +45,20 @@ def embed_on_cluster(job: Job, shared: Shared, settings: list[str]) -> None:
     if shared.ranks is not None and AGENT not in os.environ:
         raise ParameterError(f"--ranks {shared.ranks}: torchrun has started the ranks of this job; leave it out")
     _train(job, shared, parameters)
+
+
+def _check_output(output: Path) -> None:
+    """Refuse an output that cannot be written, before the work."""
+    from neural_brane.errors import EmbeddingError
+    from neural_brane.io import VectorFile
+    from neural_brane.io.atomic import check_writable
+    from neural_brane.io.vector_parts.writing import check_replaceable
+
+    if output.suffix:
+        VectorFile(output)
+        return
+    check_writable(output / "manifest.json", EmbeddingError)
+    check_replaceable(output)
 
 
 def _start(job: Job, shared: Shared, parameters: dict[str, Any]) -> None:
@@ -73,7 +89,7 @@ def _train(job: Job, shared: Shared, parameters: dict[str, Any]) -> None:
     from neural_brane.cluster.launch import advice, join
     from neural_brane.methods.devices import resolve
 
-    kept = parameters.pop("checkpoint", None)
+    kept, parts = parameters.pop("checkpoint", None), _parts_of(Path(str(job.output)))
     with (
         join(resolve(parameters.pop("device", "cpu"))) as place,
         ending_together(place),
@@ -87,7 +103,7 @@ def _train(job: Job, shared: Shared, parameters: dict[str, Any]) -> None:
         with reporting(_title(folder, place.ranks)) if first else nullcontext(None) as report:
             embed_shards(
                 folder,
-                job.output,
+                parts,
                 job=place,
                 checkpoint=kept,
                 checkpoint_every=shared.checkpoint_every,
@@ -99,7 +115,22 @@ def _train(job: Job, shared: Shared, parameters: dict[str, Any]) -> None:
                 **parameters,
             )
         if first:
+            if parts != job.output:
+                _merge(parts, Path(str(job.output)))
             echo(f"wrote the vectors to {job.output} in {time.perf_counter() - job.start:.1f} s")
+
+
+def _parts_of(output: Path) -> Path:
+    """The folder that ranks write their vectors to: OUTPUT, or one beside it where that is a file."""
+    return output.with_name(f".{output.name}.parts") if output.suffix else output
+
+
+def _merge(parts: Path, output: Path) -> None:
+    """Write the vectors of a folder of parts as one file, and remove the parts."""
+    from neural_brane.io.merging import merge_parts
+
+    merge_parts(parts, output)
+    shutil.rmtree(parts, ignore_errors=True)
 
 
 def _title(folder: Path, ranks: int) -> str:

@@ -1,0 +1,101 @@
+"""Macro-F1 of two ranks beside one process, on the same seeds and splits.
+
+    python benchmarks/cluster_quality.py [--datasets citeseer debian-packages] [--seeds 3] [--ranks 2] [--epochs N]
+
+Each training is made by `brane embed`, with and without --cluster, and scored by ten random splits at 30, 50 and 70 %
+training nodes. Written to results/cluster_quality.json, and as a table to results/cluster_quality.txt. --epochs is for
+trying it out; then nothing is written. It ends with exit code 1 where a mean over the seeds differs by more than 0.01.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import fmean
+
+from neural_brane import Embedding, classify, load
+from neural_brane.io.atomic import atomic
+from neural_brane.machine import describe_machine
+
+RESULTS = Path(__file__).parent / "results"
+SHARES, SPLITS, MARGIN = (0.3, 0.5, 0.7), 10, 0.01
+
+
+def train(dataset: str, seed: int, ranks: int | None, epochs: int | None, output: Path) -> float:
+    """Write the vectors of a training by one process or by ranks; returns its seconds."""
+    command = [sys.executable, "-m", "neural_brane", "embed", dataset, "--seed", str(seed), "-o", str(output)]
+    command += [] if ranks is None else ["--cluster", "--ranks", str(ranks)]
+    command += [] if epochs is None else ["--epochs", str(epochs)]
+    begun = time.perf_counter()
+    subprocess.run(command, check=True)
+    return time.perf_counter() - begun
+
+
+def score(dataset: str, output: Path) -> dict[str, float]:
+    """Macro-F1 at each share of training nodes."""
+    graph = load(dataset)
+    vectors = Embedding.load(output)
+    if list(vectors.ids) != list(graph.ids):
+        raise SystemExit(f"{output}: the nodes are not in the graph's order")
+    found = classify(vectors.vectors, graph.labels, train=SHARES, splits=SPLITS, seed=0).as_dict()["scores"]
+    return {f"{100 * share:.0f} %": one["macro_f1"]["mean"] for share, one in zip(SHARES, found, strict=True)}
+
+
+def compare(dataset: str, options: argparse.Namespace, folder: Path) -> dict:
+    """Scores and seconds of both ways, by seed."""
+    found: dict = {"one process": [], f"{options.ranks} ranks": []}
+    for seed in range(options.seeds):
+        for name, ranks in zip(found, (None, options.ranks), strict=True):
+            output = folder / f"{dataset}-{seed}-{ranks or 1}.npz"
+            seconds = train(dataset, seed, ranks, options.epochs, output)
+            found[name].append({"seed": seed, "seconds": round(seconds, 1), "macro_f1": score(dataset, output)})
+    return found
+
+
+def largest_difference(found: dict) -> float:
+    """Of the means over the seeds, at any share."""
+    one, several = found.values()
+    shares = one[0]["macro_f1"]
+    means = [[fmean(run["macro_f1"][share] for run in runs) for share in shares] for runs in (one, several)]
+    return max(abs(first - second) for first, second in zip(*means, strict=True))
+
+
+def table(results: dict) -> str:
+    """A table in Markdown: the means over the seeds."""
+    lines = ["| dataset | trained by | 30 % | 50 % | 70 % | seconds |", "| --- | --- | --- | --- | --- | --- |"]
+    for dataset, found in results.items():
+        for name, runs in found.items():
+            scores = [fmean(run["macro_f1"][share] for run in runs) for share in runs[0]["macro_f1"]]
+            seconds = fmean(run["seconds"] for run in runs)
+            cells = [dataset, name, *(f"{value:.4f}" for value in scores), f"{seconds:.0f}"]
+            lines.append(f"| {' | '.join(cells)} |")
+    told = [f"{dataset}: largest difference {largest_difference(found):.4f}" for dataset, found in results.items()]
+    return "\n".join([*lines, "", *told, ""])
+
+
+def main() -> None:
+    """Train, score and tell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", nargs="+", default=["citeseer", "debian-packages"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--epochs", type=int)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        results = {dataset: compare(dataset, options, Path(folder)) for dataset in options.datasets}
+    print(table(results))
+    if options.epochs is None:
+        RESULTS.mkdir(exist_ok=True)
+        with atomic(RESULTS / "cluster_quality.json") as draft:
+            draft.write_text(json.dumps({"machine": describe_machine(), "results": results}, indent=1) + "\n")
+        with atomic(RESULTS / "cluster_quality.txt") as draft:
+            draft.write_text(table(results))
+    if any(largest_difference(found) > MARGIN for found in results.values()):
+        raise SystemExit(f"a mean differs by more than {MARGIN}")
+
+
+if __name__ == "__main__":
+    main()
