@@ -61,7 +61,7 @@ def installed(distributions, tmp_path_factory):
     venv.create(folder / "venv")
     commands = folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
     (wheel,) = distributions.glob("*.whl")
-    install = ["-m", "pip", "--python", commands / "python", "install", "--quiet", "--no-compile", wheel]
+    install = ["-m", "pip", "--python", commands / "python", "install", "--quiet", wheel]
     result = run(sys.executable, *install, folder=folder)
     assert result.returncode == 0, result.stderr
     return commands
