@@ -116,7 +116,9 @@ def _hours(one: dict, rate: float, gbit: float) -> dict:
     own = TRIPLETS_PER_NODE * one["nodes"] / one["ranks"]  # triplets of a rank
     computing = own / rate
     sending, spectral = (8 * count / (gbit * 1e9) for count in (own * one["by_range"], one["spectral_bytes"]))
+    lengths = 8 * own * one["per_triplet"]["lengths"] / (gbit * 1e9)
     return {"learned": max(computing, sending) / 3600, "network_is_the_bound": sending > computing,
+            "learned_without_lengths": max(computing, sending - lengths) / 3600,
             "spectral_traffic": spectral / 3600}  # fmt: skip
 
 

@@ -103,14 +103,14 @@ def _traffic(rows: list[dict]) -> str:
         if row["ranks"] != RANKS:
             continue
         each = row["per_triplet"]
-        cells = [show_size(each[name]) for name in ("ids", "rows", "gradients", "graph")]
+        cells = [show_size(each[name]) for name in ("ids", "lengths", "rows", "gradients", "graph")]
         lines.append((f"{row['nodes']:,}", row["shape"], row["model"], *cells, show_size(row["by_range"]),
                       show_size(row["by_range"] * MANY), show_size(row["spectral_bytes"])))  # fmt: skip
     return table(
         f"What one of {RANKS} ranks sends for each of its triplets, by kind; it gets as many. A step has {MANY:,} "
         "triplets a rank. W and b add at most 3 bytes a triplet.",
-        ("nodes", "shape", "model", "ids", "rows", "gradients", "graph by range", "in all", "in a step",
-         "all products of the spectral part"),
+        ("nodes", "shape", "model", "ids", "lengths of bags", "rows", "gradients", "graph by range", "in all",
+         "in a step", "all products of the spectral part"),
         lines,
     )  # fmt: skip
 
@@ -141,7 +141,8 @@ def _hours(rows: list[dict]) -> str:
         lines.append((f"{key[0]:,}", *map(str, key[1:]), *cells))
     return table(
         "Hours of 300 triplets a node with the default recipe and, after the +, of the spectral part's traffic, by the "
-        "Gbit/s of each rank, all of it used, the graph by range. With * computing is the bound.",
+        "Gbit/s of each rank, all of it used, the graph by range. With * computing is the bound; in brackets without "
+        "the lengths of bags.",
         (*keys, *(f"{gbit:,} Gbit/s" for gbit in networks)),
         lines,
     )
@@ -164,7 +165,11 @@ def _hosts(rows: list[dict]) -> str:
 def _hour(row: dict) -> str:
     star = "" if row["network_is_the_bound"] else "*"
     spectral = f" + {row['spectral_traffic']:.2g}" if row["spectral_traffic"] else ""
-    return f"{row['learned']:.2g}{star}{spectral}" if row["learned"] < 100 else f"{row['learned']:,.0f}{star}{spectral}"
+    return f"{_number(row['learned'])}{star} ({_number(row['learned_without_lengths'])}){spectral}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2g}" if value < 100 else f"{value:,.0f}"
 
 
 def _quality(kept: dict) -> str:

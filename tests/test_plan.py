@@ -80,9 +80,18 @@ def test_copies_of_a_graph_share_nothing_more(script):
 
 def test_hours_are_those_of_the_slower_of_network_and_computing(script):
     hours = script("plan_hours")
-    one = {"nodes": 12_000_000, "ranks": 10, "by_range": 1_000.0, "spectral_bytes": 4.5e12}
+    one = {
+        "nodes": 12_000_000,
+        "ranks": 10,
+        "by_range": 1_000.0,
+        "spectral_bytes": 4.5e12,
+        "per_triplet": {"lengths": 500.0},
+    }
     sending = hours._hours(one, rate=1e9, gbit=8)  # 3.6e8 triplets of 1 kB at 1 GB/s
-    assert sending == {"learned": pytest.approx(0.1), "network_is_the_bound": True, "spectral_traffic": 1.25}
+    assert sending == {
+        "learned": pytest.approx(0.1), "learned_without_lengths": pytest.approx(0.05), "network_is_the_bound": True,
+        "spectral_traffic": 1.25,
+    }  # fmt: skip
     computing = hours._hours(one, rate=1e5, gbit=8)
     assert (computing["learned"], computing["network_is_the_bound"]) == (pytest.approx(1.0), False)
 

@@ -69,6 +69,7 @@ def test_a_rank_sends_what_others_ask_for_and_gradients_of_what_it_got():
     sent = traffic_of(rows, settings, 4)
     assert sent.rows == sent.gradients == 0.75 * (40 * 128 + 80 * 64)
     assert sent.ids == 0.75 * 8 * 120
+    assert sent.lengths == 3 * 8 * 120  # a bag for each number, told to three other ranks
     assert sent.layer == 2 * 0.75 * 4 * 38 * 39
     assert sent.by_range - sent.with_copies == sent.graph > 0.75 * 4 * 300
     assert sum(traffic_of(rows, settings, 1)) == 0

@@ -124,6 +124,7 @@ def show_several(several: Several) -> None:
     show_table(("on a host, for all its ranks", "bytes"), shared, right=("bytes",))
     names = {
         "ids": "numbers of rows asked for",
+        "lengths": "lengths of bags, to all ranks",
         "rows": "rows that others ask for",
         "gradients": "gradients of rows",
         "layer": "the ReLU layer",

@@ -30,6 +30,7 @@ COPIES = 6
 NUMBERING = 40  # bytes for each entry of the larger bags, whose rows become places among those that arrive
 MOST_ROWS = 65_536  # of other ranks that a product holds at once, or as many as a rank owns where that is more
 ASKED = 32  # bytes for each row that products fetch: its number, who asks for it, and its scale in four matrices
+LENGTHS = 16  # bytes for each row and rank: every rank is told the length of every row's bag, as it goes and comes
 BATCHES = 2  # one is prepared while the other is trained
 SAMPLING = 20  # bytes a node, once for a host: who may be u, the alias table, and the weights it is made from
 MAKING = ALIAS + 8 + 9  # bytes a node of the host's first rank, which makes these: weights, degrees and self-loops
@@ -110,7 +111,7 @@ def _moments(sizes: Sizes, settings: dict[str, Any], ranks: int, batch: BatchRow
         attribute_row, neighbour_row = row_bytes(settings)
         spectral["tables"] = _share(sizes.attributes, ranks) * attribute_row + rows * neighbour_row
         found["sampling tables"] = spectral | {"made by a host's first rank": MAKING * sizes.nodes}
-        found["training"] = spectral | _batches(batch, settings)
+        found["training"] = spectral | _batches(batch, settings, ranks)
     block = expected_rows(sizes, 0, nodes=min(BLOCK_NODES, rows))
     arriving = {"rows and bags of a block": round(_arrived(block, settings) + _bags(block))}
     found["vectors"] = spectral | {"vectors": SINGLE * rows * settings["dim"]} | arriving
@@ -137,11 +138,12 @@ def _spectral(sizes: Sizes, settings: dict[str, Any], ranks: int) -> dict[str, i
     }
 
 
-def _batches(batch: BatchRows, settings: dict[str, Any]) -> dict[str, int]:
+def _batches(batch: BatchRows, settings: dict[str, Any], ranks: int) -> dict[str, int]:
     """Of a rank's batches: bags as they are renumbered, rows as they travel, and the scratch of a step."""
     learned = settings["dim"] - settings["spectral_dim"]
     return {
         "bags of batches": round(BATCHES * (_bags(batch) + 24 * batch.triplets)),
+        "lengths of TorchRec's bags": round(LENGTHS * ranks * (batch.attribute_rows + batch.neighbour_rows)),
         "rows and gradients": round(COPIES * _arrived(batch, settings)),
         "scratch of a step": round(SINGLE * batch.nodes * 2 * (learned + settings["hidden"])),
     }

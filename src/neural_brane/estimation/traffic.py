@@ -35,10 +35,13 @@ class Traffic(NamedTuple):
     """The bytes that a rank sends in a step, by what they are; on average it gets as many from the others.
 
     A rank sends the numbers of the rows that it asks for, the rows that others ask it for, and the gradients of the
-    rows that it got. The graph's bags travel where every rank keeps a range of nodes, and not where hosts have a copy.
+    rows that it got. Every number is a bag of its own to TorchRec, which tells all ranks the lengths of all bags: these
+    bytes grow with the ranks. The graph's bags travel where every rank keeps a range of nodes, and not where hosts have
+    a copy.
     """
 
     ids: float
+    lengths: float
     rows: float
     gradients: float
     layer: float
@@ -47,7 +50,7 @@ class Traffic(NamedTuple):
     @property
     def with_copies(self) -> float:
         """All of it where every host has a copy of the graph."""
-        return self.ids + self.rows + self.gradients + self.layer
+        return self.ids + self.lengths + self.rows + self.gradients + self.layer
 
     @property
     def by_range(self) -> float:
@@ -130,6 +133,7 @@ def traffic_of(rows: BatchRows, settings: dict[str, Any], ranks: int) -> Traffic
     bags = rows.nodes * 4 * ID + ENTRY * (rows.attribute_entries + rows.neighbour_entries)  # with their lengths
     return Traffic(
         ids=away * ID * asked,
+        lengths=(ranks - 1) * ID * asked,
         rows=away * arrived,
         gradients=away * arrived,
         layer=2 * away * SINGLE * layer,  # a sum over ranks, passed around a ring
