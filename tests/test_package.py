@@ -57,6 +57,7 @@ MAY_IMPORT = {
         "__version__",
         "blas",
         "checkpoint",
+        "compiling",
         "embedding",
         "errors",
         "graph",
