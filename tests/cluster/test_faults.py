@@ -62,10 +62,10 @@ def test_a_rank_that_is_killed_is_replaced(job, jobs, undisturbed):
 def test_a_host_that_is_killed_is_done_without_until_it_joins_again(job, jobs, undisturbed):
     with socket.create_server(("localhost", 0)) as taken:
         port = taken.getsockname()[1]
-    meeting = ("--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", "--rdzv-conf", jobs.QUICK)
-    host = (*meeting, "--rdzv-id", "hosts", "--nnodes", "1:2", "--nproc-per-node", "1", "--max-restarts", "30")
-    job.start(*host)
-    other = job.start(*host)
+    meeting = ("--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", "--rdzv-id", "hosts")
+    host = (*meeting, "--nnodes", "1:2", "--nproc-per-node", "1", "--max-restarts", "30", "--rdzv-conf")
+    job.start(*host, f"{jobs.QUICK},is_host=true")  # ranks meet there, so it must stay
+    other = job.start(*host, f"{jobs.QUICK},is_host=false")
     times = 0
     for _ in range(KILLS):
         job.wait_for_progress(times, ranks=2)
@@ -73,7 +73,7 @@ def test_a_host_that_is_killed_is_done_without_until_it_joins_again(job, jobs, u
         job.wait(lambda so_far=times: len(job.resumed()) > so_far)
         job.wait_for_progress(len(job.resumed()), ranks=1)
         times = len(job.resumed())
-        other = job.start(*host)
+        other = job.start(*host, f"{jobs.QUICK},is_host=false")
         job.wait(lambda so_far=times: len(job.resumed()) > so_far)
         times = len(job.resumed())
     assert job.finish() == pytest.approx(undisturbed, rel=0.01)
