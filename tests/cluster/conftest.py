@@ -9,7 +9,8 @@ from types import ModuleType
 
 import pytest
 
-collect_ignore = ["program.py", "engine_program.py", "checkpoint_program.py"]  # they run as processes of their own
+# They run as processes of their own.
+collect_ignore = ["program.py", "engine_program.py", "checkpoint_program.py", "oracle.py"]
 
 
 def load(name: str) -> ModuleType:
