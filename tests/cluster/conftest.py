@@ -9,7 +9,10 @@ from types import ModuleType
 
 import pytest
 
-collect_ignore = ["program.py", "engine_program.py", "checkpoint_program.py"]  # they run as processes of their own
+from neural_brane.shards import write_shards
+
+# They run as processes of their own.
+collect_ignore = ["program.py", "engine_program.py", "embed_program.py", "checkpoint_program.py", "oracle.py"]
 
 
 def load(name: str) -> ModuleType:
@@ -66,6 +69,23 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def embed_cases() -> ModuleType:
+    """What ranks have embedded."""
+    return load("embed_cases")
+
+
+@pytest.fixture(scope="session")
+def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what ranks have embedded: first two, then one that goes on with their work."""
+    require_torchrec()
+    output = tmp_path_factory.mktemp("embedded")
+    write_shards(load("embed_cases").graph(), output / "graph", 3)
+    for ranks in (2, 1):
+        run_torchrun(ranks, "embed_program.py", str(output / "graph"), str(output))
+    return output
+
+
+@pytest.fixture(scope="session")
 def with_torchrec() -> None:
     """Skip tests that need TorchRec where it is not installed."""
     require_torchrec()
@@ -76,7 +96,7 @@ def run_torchrun(ranks: int, program: str, *arguments: str) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
     command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", str(Path(__file__).parent / program)]
     settings = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    settings["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
+    settings |= {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "TRITON_INTERPRET": "1"}  # GPUs are left alone
     done = subprocess.run([*command, *arguments], env=settings, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-5000:]
 

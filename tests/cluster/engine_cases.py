@@ -15,6 +15,13 @@ CASES = {
     "no attributes": {"attribute_dim": 0, "batch_size": 96, "learning_rate": 4.0},
     "attributes alone": {"attribute_dim": 24, "batch_size": 96, "learning_rate": 2.0},
 }
+# The rate is moderate: at a high one, rounding decides which row wins a maximum, and from there on paths part.
+LONG_STEPS = 300
+LONG = {
+    "long max": {"pooling": "max", "batch_size": 32, "learning_rate": 1.0},
+    "long mean": {"pooling": "mean", "batch_size": 32, "learning_rate": 20.0},
+    "long paper": {"recipe": "paper", "batch_size": 32, "learning_rate": 1.0, "l2": 0.0005, "weight_std": 0.1},
+}
 
 
 def graph():
@@ -23,5 +30,5 @@ def graph():
 
 def settings_of(name):
     """The settings of a case, for the learned part alone."""
-    learned = {"spectral_dim": 0, "dim": 24, "table_std": 0.1, "length": 0.0, "centre": False} | CASES[name]
+    learned = {"spectral_dim": 0, "dim": 24, "table_std": 0.1, "length": 0.0, "centre": False} | (CASES | LONG)[name]
     return NeuralBrane(**learned).parameters_for(graph())

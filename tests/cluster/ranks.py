@@ -14,12 +14,12 @@ GROUPS = (1, 2, 4)
 PATIENCE = 300.0  # seconds: only where ranks wait for one another without end
 
 
-def run_ranks(program: str, output: Path, patience: float = PATIENCE) -> None:
-    """Run a program of this folder as RANKS processes that know one another; what they find is in `output`."""
+def run_ranks(program: str, output: Path, patience: float = PATIENCE, ranks: int = RANKS) -> None:
+    """Run a program of this folder as so many processes that know one another; what they find is in `output`."""
     with tempfile.TemporaryDirectory() as store:
         command = [sys.executable, "-W", "error", str(Path(__file__).parent / program), f"{store}/store", str(output)]
         settings = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-        logs = [(output / f"rank-{rank}.log").open("w+") for rank in range(RANKS)]
+        logs = [(output / f"rank-{rank}.log").open("w+") for rank in range(ranks)]
         processes = [
             subprocess.Popen([*command, str(rank)], env=settings, stdout=log, stderr=log)
             for rank, log in enumerate(logs)
