@@ -39,9 +39,9 @@ class TriDNR(SkipGramEmbedder):
     it is predicted (the paper's PV-DBOW does the same but for words that are far apart).
 
     Labels are learned from only where they are given, by `fit(graph, labels=known)`; without them two parties are left.
-    The paper's alpha weighs the logarithms of chances; here it is the share of pairs that are drawn from documents, which
-    comes to the same on average. The authors' program makes 20 walks and ten passes; with so many pairs of documents
-    the few labels, which have all words, outweigh the nodes, so five walks are the default.
+    The paper's alpha weighs the logarithms of chances; here it is the share of pairs that are drawn from documents,
+    which comes to the same on average. The authors' program makes 20 walks and ten passes. With so many pairs the few
+    labels, each of which has the words of many nodes, outweigh the nodes; so five walks and one pass are the default.
 
     Examples
     --------
