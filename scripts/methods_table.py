@@ -14,6 +14,8 @@ from statistics import mean
 
 from neural_brane import METHODS
 from neural_brane.io.atomic import atomic
+from neural_brane.methods.base import Embedder
+from neural_brane.methods.known import MARK
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "methods.md"
@@ -25,9 +27,14 @@ def about() -> str:
     """One row for each method: what it uses, whether it embeds new nodes, the extra it needs, and its paper."""
     lines = ["| name | uses | new nodes | needs | paper |", "| --- | --- | --- | --- | --- |"]
     for name, method in METHODS.items():
-        uses, new = " and ".join(method.uses), "yes" if method.inductive else "no"
-        lines.append(f"| `{name}` | {uses} | {new} | {method.extra or ''} | {method.paper} |")
+        new = "yes" if method.inductive else "no"
+        lines.append(f"| `{name}` | {uses(method)} | {new} | {method.extra or ''} | {method.paper} |")
     return "\n".join(lines)
+
+
+def uses(method: type[Embedder]) -> str:
+    """What a method learns from; one that learns from labels as well is marked."""
+    return " and ".join(method.uses) + (f", labels {MARK}" if method.uses_labels else "")
 
 
 def growth() -> str:
@@ -53,7 +60,7 @@ def measured() -> str:
     for name in sorted(means, key=lambda one: -means[one][0]):
         method = METHODS[name]
         scores = " | ".join(f"{score:.3f}".removeprefix("0") for score in means[name])
-        lines.append(f"| `{name}` | {' and '.join(method.uses)} | {'yes' if method.inductive else 'no'} | {scores} |")
+        lines.append(f"| `{name}` | {uses(method)} | {'yes' if method.inductive else 'no'} | {scores} |")
     return "\n".join(lines)
 
 

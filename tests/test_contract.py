@@ -120,6 +120,12 @@ def test_the_same_seed_gives_the_same_bits(name, small_graph):
     np.testing.assert_array_equal(first, again)
 
 
+def test_the_graphs_labels_are_never_learned_from(name, small_graph):
+    noise = np.random.default_rng(0).permutation(small_graph.labels)
+    labelled, relabelled = (make(name).fit_transform(graph) for graph in (small_graph, small_graph.relabelled(noise)))
+    np.testing.assert_array_equal(labelled.vectors, relabelled.vectors)
+
+
 def test_a_drawn_seed_is_kept_and_gives_the_same_again(name, small_graph):
     first = make(name, seed=None).fit_transform(small_graph)
     told = first.provenance["parameters"]

@@ -25,6 +25,8 @@ SHORT = {
     "nnmf": {"epochs": 9},
     "tadw": {"epochs": 5, "text_dim": 30},
     "aane": {"epochs": 5},
+    "lane": {"epochs": 5},
+    "tridnr": {"walks_per_node": 2, "epochs": 5},
     "graphsage": {"walks_per_node": 2, "epochs": 2, "batch_size": 300, "device": "cpu"},
     "graph2gauss": {"epochs": 6, "hidden": 16, "device": "cpu"},
 }

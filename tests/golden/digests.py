@@ -29,6 +29,7 @@ SHORT = {
     "pte": {"samples": 20_000},
     "deepwalk+nnmf": {"walks_per_node": 2, "nnmf_epochs": 20},
     "nnmf": {"epochs": 20},
+    "tridnr": {"walks_per_node": 2},
     "graphsage": {"walks_per_node": 1},
     "graph2gauss": {"epochs": 5, "hidden": 32},
 }

@@ -80,7 +80,8 @@ def compare(
               trainings of their own
 
     A method that fails comes last, with the reason. ≈ stands before a method that these runs do not tell
-    from the best. With -o a run that was stopped, even killed, goes on where it was. The last line is advice.
+    from the best, † behind one that learns from labels: it is trained once more for every split, with the labels of
+    its training part alone. With -o a run that was stopped, even killed, goes on where it was. The last line is advice.
 
     \b
     brane compare stdlib
@@ -155,14 +156,13 @@ def choose_labels(
 
 def show(result: Comparison) -> None:
     """Print the bars and the table of every task."""
-    from neural_brane.comparison.result import LEVEL
     from neural_brane.comparison.tasks import TASKS
 
     for name, standings in result.standings.items():
         show_bars(TASKS[name], standings)
         show_measures(TASKS[name], standings)
-    if any(one.level for standings in result.standings.values() for one in standings):
-        echo(LEVEL)
+    for remark in result.remarks:
+        echo(remark)
 
 
 def show_bars(task: Task, standings: Sequence[Standing]) -> None:
@@ -174,7 +174,7 @@ def show_bars(task: Task, standings: Sequence[Standing]) -> None:
 
     width = min(max(Console().width - BESIDE, NARROWEST), WIDEST)
     rows = [
-        ("", one.method, "failed", one.failure)
+        ("", one.name, "failed", one.failure)
         if one.failure
         else (f"{place}", one.heading, with_spread(one.score), _bar(task, one, width))
         for place, one in enumerate(standings, 1)
@@ -198,7 +198,7 @@ def show_measures(task: Task, standings: Sequence[Standing]) -> None:
     measured = [name for name in task.measures if any(name in one.measures for one in scored)]
     rows = [
         (
-            one.method,
+            one.name,
             *(three_digits(one.measures[name].mean) if name in one.measures else "-" for name in measured),
             short_time(one.seconds.mean),
             f"{one.peak_mb:,.0f}",

@@ -35,6 +35,7 @@ def embed(
     update: o.Update = False,
     attributes: o.Attributes = None,
     labels: o.Labels = None,
+    learn_labels: o.LearnLabels = False,
     duplicates: o.Duplicates = "max",
     self_loops: o.SelfLoops = "keep",
     dim: o.Dim = None,
@@ -59,11 +60,14 @@ def embed(
     --save-model keeps what was learned; --model embeds new nodes with it. They
     come with SOURCE, linked to known nodes, or with --nodes, a table, or both.
 
+    Labels are for evaluation: no method sees them without --learn-labels.
+
     \b
     brane embed citeseer -o vectors.npz
     brane embed citeseer --method node2vec --set walk_length=40 -o vectors.npz
     brane embed graph.txt --attributes words.txt --epochs 10 -o vectors.tsv
     brane embed edges.csv --nodes people.csv --label team -o vectors.parquet
+    brane embed g.txt --method lane --labels train.txt --learn-labels -o v.npz
     brane embed edges.csv --nodes people.csv --save-model m.brane
     brane embed --nodes new_people.csv --model m.brane -o new.npz
     brane embed shards --cluster --ranks 2 --checkpoint kept -o vectors.parts
@@ -88,7 +92,12 @@ def embed(
     if model is not None:
         from neural_brane.cli.embed_new import embed_new
 
-        flags = {"--tuned": tuned, "--dry-run": dry_run, f"--method {method}": method != "neural-brane"}
+        flags = {
+            "--tuned": tuned,
+            "--dry-run": dry_run,
+            "--learn-labels": learn_labels,
+            f"--method {method}": method != "neural-brane",
+        }
         unused = [*typed, *(settings or ()), *(name for name, given in flags.items() if given)]
         embed_new(job, model, update=update, unused=unused)
         return
@@ -97,11 +106,22 @@ def embed(
     if source is None:
         raise ParameterError("no SOURCE; give a dataset's name or a graph file, or --model and --nodes for new nodes")
     kind = find_method(method)
+    if learn_labels:
+        require_labels_used(kind)
     kept = tuned_values(method, source) if tuned else {}
     fresh = kind(**kept | parse_settings(kind, [*typed, *(settings or ())]))
     job.check_checkpoint(getattr(fresh, "checkpoint", None))
     log_to(log)
-    learn(job, fresh, source, dry_run=dry_run)
+    learn(job, fresh, source, dry_run=dry_run, learn_labels=learn_labels)
+
+
+def require_labels_used(kind: type[Embedder]) -> None:
+    """Refuse --learn-labels for a method that learns from none."""
+    from neural_brane.methods import METHODS
+
+    if not kind.uses_labels:
+        able = ", ".join(name for name, one in METHODS.items() if one.uses_labels)
+        raise ParameterError(f"--learn-labels: {kind.title} learns from no labels; leave it out, or choose from {able}")
 
 
 @dataclass(frozen=True)
@@ -193,8 +213,8 @@ def tuned_values(method: str, source: str) -> dict[str, Any]:
     return tuned_parameters(method, source)
 
 
-def learn(job: Job, model: Embedder, source: str, *, dry_run: bool) -> None:
-    """Train a method on the graph of SOURCE, and write the vectors, the model, or both."""
+def learn(job: Job, model: Embedder, source: str, *, dry_run: bool, learn_labels: bool = False) -> None:
+    """Train a method on SOURCE, with its labels only where asked to, and write the vectors, the model, or both."""
     from neural_brane.cli.estimate import answer
     from neural_brane.estimation import look_at
     from neural_brane.io import VectorFile
@@ -210,12 +230,13 @@ def learn(job: Job, model: Embedder, source: str, *, dry_run: bool) -> None:
     checked = type(model)(**model.parameters_in_force())
     check_room(checked, found.sizes, beside=0 if found.graph else found.sizes.graph_bytes)
     graph = found.graph or read_source()
+    known = labels_of(graph) if learn_labels else None
     file = None if job.output is None else VectorFile(job.output)
     if file is not None:
         file.check_ids(graph.ids)
         file.check_size(graph.ids, model.dim)
     with telling_what_is_kept(model):
-        train(model, graph)
+        train(model, graph, known)
         if job.save_model is not None:
             model.save(job.save_model)
         if file is not None:
@@ -223,12 +244,21 @@ def learn(job: Job, model: Embedder, source: str, *, dry_run: bool) -> None:
     job.report(graph.ids, model.dim)
 
 
-def train(model: Embedder, graph: AttributedGraph) -> Any:
-    """Fit a method and show its progress."""
+def labels_of(graph: AttributedGraph) -> np.ndarray:
+    """The labels to learn from; there must be some."""
+    if graph.labels is None or not len(graph.classes):
+        raise ParameterError(
+            f"--learn-labels: graph '{graph.name}' has no labels; give a file with --labels, or a column with --label"
+        )
+    return graph.labels
+
+
+def train(model: Embedder, graph: AttributedGraph, known: np.ndarray | None = None) -> Any:
+    """Fit a method, to known labels as well where there are any, and show its progress."""
     from neural_brane.cli.progress import reporting
 
     with reporting(f"{graph.name}: {len(graph):,} nodes, {graph.edges:,} edges") as report:
-        return model.set_params(progress=report).fit(graph)
+        return model.set_params(progress=report).fit(graph, labels=known)
 
 
 def size(*paths: Path) -> str:

@@ -124,6 +124,12 @@ def evaluate(
         echo(json.dumps(about | as_record(embedding, known, results), indent=2))
     else:
         show(results, known, f"{file}: {len(embedding):,} x {embedding.dim}", numbered=numbered)
+    if known is not None and (seen := embedding.provenance.get("labels")):
+        echo(
+            f"these vectors were learned from the labels of {seen:,} nodes too: scores on those nodes predict "
+            "nothing; give --labels without them, or have 'brane compare' learn from each split's training part alone",
+            err=True,
+        )
 
 
 def read_penalty(text: str) -> Any:

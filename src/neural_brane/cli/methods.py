@@ -19,7 +19,8 @@ def methods(
     """List the methods of 'brane embed --method' and what each of them uses, or print one in full.
 
     An inductive method gives a vector to a node it has not seen. One that updates goes on from what it has learned
-    when the graph has changed. Growth is how its time grows with the graph.
+    when the graph has changed. Growth is how its time grows with the graph. One marked with † also learns from labels
+    that it is given ('brane embed --learn-labels'), and does without.
 
     \b
     brane methods
@@ -32,7 +33,7 @@ def methods(
         show(find_method(name))
         return
     rows = [
-        (name, ", ".join(kind.uses), _yes(kind.inductive), _yes(kind.updates), f"{kind.growth}\n{kind.paper}")
+        (name, _uses(kind), _yes(kind.inductive), _yes(kind.updates), f"{kind.growth}\n{kind.paper}")
         for name, kind in METHODS.items()
     ]
     show_table(("name", "uses", "inductive", "updates", "growth and paper"), rows, fold=True)
@@ -45,7 +46,7 @@ def show(method: type[Embedder]) -> None:
     known = method.parameters()
     summary = (inspect.getdoc(method) or "").partition("\nParameters\n")[0].strip()
     echo(f"{method.title}: {summary}\n")
-    echo(f"uses       {', '.join(method.uses)}")
+    echo(f"uses       {_uses(method)}")
     echo(f"new nodes  {_yes(method.inductive)}")
     echo(f"updates    {'yes' if method.updates else f'no: {method.why_not}'}")
     echo(f"growth     {method.growth}")
@@ -74,6 +75,13 @@ def _show_tuned(method: str) -> None:
         show_table(("tuned for", "validation", "parameters (embed --tuned)"), kept, fold=True)
     else:
         echo(f"No tuned values are kept; 'brane tune {method} DATASET' searches for some.")
+
+
+def _uses(method: type[Embedder]) -> str:
+    """What a method learns from."""
+    from neural_brane.methods.known import MARK
+
+    return ", ".join([*method.uses, f"labels {MARK}"] if method.uses_labels else method.uses)
 
 
 def _yes(holds: bool) -> str:

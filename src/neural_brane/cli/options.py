@@ -68,6 +68,13 @@ Labels = Annotated[
     Path | None,
     Option(help="Label file: 'node<TAB>label' per line; checked, not learned from.", rich_help_panel=READING),
 ]
+LearnLabels = Annotated[
+    bool,
+    Option(
+        "--learn-labels",
+        help="Learn from the labels too (methods with †): give those to train on alone.",
+    ),
+]
 Duplicates = Annotated[
     Literal["max", "sum"],
     Option(help="An edge stated twice, in either direction: keep the heaviest or add up.", rich_help_panel=READING),

@@ -23,14 +23,14 @@ def advise(comparison: Comparison) -> str:
         return f"No method could be trained; the first says: {first.failure}."
     uses: dict[str, list[str]] = {}
     for task, first in best.items():
-        uses.setdefault(first.method, []).append(_use(task, first, comparison.standings[task]))
+        uses.setdefault(first.name, []).append(_use(task, first, comparison.standings[task]))
     choices = ", ".join(f"{method} for {listed(some)}" for method, some in uses.items())
     return f"Take {choices}{_quicker(comparison, next(iter(best)))}."
 
 
 def _use(task: str, best: Standing, standings: Sequence[Standing]) -> str:
     """What a method is best for, how good it is, and which others are level with it."""
-    level = [one.method for one in standings if one.level]
+    level = [one.name for one in standings if one.level]
     others = f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}" if level else ""
     return f"{TASKS[task].about} ({TASKS[task].measures[best.ranked_by]} {with_spread(best.score)}{others})"
 
@@ -43,7 +43,7 @@ def _quicker(comparison: Comparison, task: str) -> str:
     if fastest is None or fastest.seconds.mean > QUICKER * best.seconds.mean:
         return ""
     times = f"{short_time(fastest.seconds.mean)} s instead of {short_time(best.seconds.mean)} s"
-    return f"; {fastest.method} is within {NEAR} of the best for {TASKS[task].about} in {times}"
+    return f"; {fastest.name} is within {NEAR} of the best for {TASKS[task].about} in {times}"
 
 
 def listed(parts: Sequence[str]) -> str:

@@ -7,7 +7,15 @@ from html import escape
 from pathlib import Path
 
 from neural_brane import __version__
-from neural_brane.comparison.result import LEVEL, Comparison, Standing, short_time, three_digits, with_spread
+from neural_brane.comparison.result import (
+    LEARNS_LABELS,
+    LEVEL,
+    Comparison,
+    Standing,
+    short_time,
+    three_digits,
+    with_spread,
+)
 from neural_brane.comparison.tasks import TASKS, Task
 from neural_brane.html.page import Section, write_page
 from neural_brane.html.table import Head, number, settings, table, text
@@ -37,7 +45,7 @@ def _tiles(comparison: Comparison) -> list[tuple[str, str]]:
     tiles = []
     for name in comparison.standings:
         if (best := comparison.best(name)) is not None:
-            what = f"{TASKS[name].measures[best.ranked_by]} of {best.method}, best for {TASKS[name].about}"
+            what = f"{TASKS[name].measures[best.ranked_by]} of {best.name}, best for {TASKS[name].about}"
             tiles.append((three_digits(best.score.mean), escape(what)))
     graph = comparison.graph
     size = f"nodes, {graph['edges']:,} edges, {graph['attributes']:,} attributes, {graph['classes']:,} classes"
@@ -48,6 +56,7 @@ def _task(task: Task, standings: Sequence[Standing]) -> str:
     scored = [one for one in standings if not one.failure]
     caption = f"A bar begins at {task.least:g}. The whisker is one standard deviation over runs."
     caption += f" {LEVEL}" if any(one.level for one in scored) else ""
+    caption += f" {LEARNS_LABELS}" if any(one.learns_labels for one in scored) else ""
     figure = f"<figure>{bars(task, scored)}<figcaption>{escape(caption)}</figcaption></figure>" if scored else ""
     return f"<p>{escape(task.judged)}</p>{figure}<h3>All measures</h3>{_table(task, standings)}"
 
@@ -87,7 +96,7 @@ def _table(task: Task, standings: Sequence[Standing]) -> str:
 def _row(place: int, one: Standing, measured: Sequence[str], width: int) -> list[str]:
     if one.failure:
         blanks = [number(None, "")] * (width - 3)
-        return [number(None, ""), text(one.method), *blanks, text(one.failure, "long")]
+        return [number(None, ""), text(one.name), *blanks, text(one.failure, "long")]
     cells = [number(place, f"{place}"), text(one.heading)]
     for name in measured:
         values = one.measures.get(name)
@@ -96,6 +105,13 @@ def _row(place: int, one: Standing, measured: Sequence[str], width: int) -> list
         cells.append(number(values.mean if values else None, shown, best))
     cells += [number(one.seconds.mean, short_time(one.seconds.mean)), number(one.peak_mb, f"{one.peak_mb:,.0f}")]
     return [*cells, *[text("")] * (width - len(cells))]
+
+
+def _labels(comparison: Comparison) -> str:
+    """What labels were used for in training."""
+    if LEARNS_LABELS not in comparison.remarks:
+        return "Labels are never used in training."
+    return escape(f"{LEARNS_LABELS} No other method sees a label.")
 
 
 def _method(comparison: Comparison) -> str:
@@ -112,7 +128,7 @@ def _method(comparison: Comparison) -> str:
     return (
         f"<p>Computed by <code>brane compare</code>, version {__version__}. Runs of each method: {comparison.runs}; "
         "run k has seed k, and the same splits and held-out edges in every method. A score is the mean over runs, ± "
-        "their standard deviation. Labels are never used in training. Seconds are those of one training on one core "
+        f"their standard deviation. {_labels(comparison)} Seconds are those of one training on one core "
         "(or on a GPU, where the parameters say so), the mean over runs; MB is the most memory that the process of a "
         "training had resident, Python and its libraries included.</p>"
         f"<p>Graph {escape(graph['name'])}, digest <code>{graph['digest']}</code>.</p>"

@@ -14,6 +14,7 @@ from neural_brane.comparison.tasks import TASKS
 from neural_brane.errors import ParameterError
 from neural_brane.evaluate.repeats import Repeats
 from neural_brane.io.atomic import atomic
+from neural_brane.methods.known import MARK
 from neural_brane.trainings.training import Record
 
 CONFIDENCE = 0.95  # that a difference to the best beyond its interval is none of chance
@@ -22,6 +23,12 @@ PAGE, JSON = "compare.html", "compare.json"  # the files of a comparison
 LEVEL = (
     f"≈ stands before a method that these runs do not tell from the best: the {100 * CONFIDENCE:g} % interval of their "
     "difference (Student's t, paired over runs with the same splits) holds zero."
+)
+
+
+LEARNS_LABELS = (
+    f"{MARK} stands behind a method that learns from labels too: classes are predicted from vectors that were learned "
+    "anew for every split, with the labels of its training part alone, all else from vectors learned without labels."
 )
 
 
@@ -36,6 +43,7 @@ class Standing:
     seconds: Repeats = NONE  # of each training
     peak_mb: float = 0.0  # the most memory of a process that trained it
     failure: str = ""
+    learns_labels: bool = False  # whether classes were predicted from vectors that training labels had a part in
 
     @property
     def score(self) -> Repeats:
@@ -43,9 +51,14 @@ class Standing:
         return self.measures[self.ranked_by]
 
     @property
+    def name(self) -> str:
+        """The method's name, marked where it learns from labels."""
+        return f"{self.method} {MARK}" if self.learns_labels else self.method
+
+    @property
     def heading(self) -> str:
-        """The method's name, marked where it is level with the best."""
-        return f"≈ {self.method}" if self.level else self.method
+        """The same, marked where it is level with the best."""
+        return f"≈ {self.name}" if self.level else self.name
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
@@ -53,6 +66,7 @@ class Standing:
             return {"method": self.method, "failure": self.failure}
         return {
             "method": self.method,
+            "learns_from_labels": self.learns_labels,
             "ranked_by": self.ranked_by,
             "level_with_the_best": self.level,
             "measures": {name: values.as_dict("runs") for name, values in self.measures.items()},
@@ -87,6 +101,13 @@ class Comparison:
     parameters: dict[str, Record]
     machines: tuple[Record, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the signs beside methods mean, where there are any."""
+        shown = [one for standings in self.standings.values() for one in standings]
+        signs = {LEVEL: any(one.level for one in shown), LEARNS_LABELS: any(one.learns_labels for one in shown)}
+        return [text for text, found in signs.items() if found]
 
     def best(self, task: str) -> Standing | None:
         """The first of a task; None where every method failed."""

@@ -76,7 +76,8 @@ def compare(
 
     Every training has a process and a core of its own, so that its memory is measured and its failure harms no other;
     a script must therefore call this below `if __name__ == "__main__":`. The first runs of all methods come first: a
-    method that fails its first run is not tried again.
+    method that fails its first run is not tried again. A method that learns from labels is trained once more for every
+    split, with the labels of its training part alone, and scored on that split; other tasks see vectors without labels.
 
     Parameters
     ----------
@@ -241,12 +242,12 @@ def _summarise(order: Order, store: Store, failures: dict[Path, str]) -> Compari
 
 def _standing(series: Series, task: Task, store: Store, failures: dict[Path, str]) -> Standing:
     """A method in a task; one run that failed makes it fail, as methods are compared over the same runs."""
-    records = []
+    records, learns_labels = [], METHODS[series.method].uses_labels
     for number, training in enumerate(series.trainings):
         record = store.get(training)
         if record is None:
             which = f"run {number}: " if number else ""
-            return Standing(series.method, failure=which + failures[store.path(training)])
+            return Standing(series.method, failure=which + failures[store.path(training)], learns_labels=learns_labels)
         records.append(record)
     measures = {}
     for name in task.measures:
@@ -259,4 +260,5 @@ def _standing(series: Series, task: Task, store: Store, failures: dict[Path, str
         ranked_by=max((name for name in task.ranked_by if name in measures), key=lambda name: measures[name].mean),
         seconds=Repeats(tuple(record["seconds"] for record in records)),
         peak_mb=max(record["peak_mb"] for record in records),
+        learns_labels=learns_labels,
     )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from neural_brane.blas import one_blas_thread
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import prepare
+from neural_brane.evaluate.labelled import Classes
 from neural_brane.evaluate.repeats import Repeats, score_at
 from neural_brane.evaluate.splits import Splits, splits_of
 from neural_brane.progress import Meter, Reporter
@@ -19,6 +19,7 @@ from neural_brane.progress import Meter, Reporter
 MAX_ITERATIONS = 10_000  # a bound, not a setting: a fit stops when it has converged
 C_GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)  # what C="cv" chooses from
 FOLDS = 5
+Vectors = Embedding | np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Classification:
 
 
 def classify(
-    vectors: Embedding | np.ndarray,
+    vectors: Vectors | Callable[[np.ndarray], Vectors],
     labels: Any,
     *,
     train: Sequence[float] = (0.3, 0.5, 0.7),
@@ -88,7 +89,9 @@ def classify(
     Parameters
     ----------
     vectors
-        One row per node, neither scaled nor centred before the regression.
+        One row per node, neither scaled nor centred before the regression. For a method that learns from labels, a
+        function that learns: it is called once per split with the labels of that split's training part, "" for all
+        other nodes, and the vectors it returns are scored on that split alone.
     labels
         In the order of the vectors; nodes labelled "" are left out and counted.
     train
@@ -114,20 +117,28 @@ def classify(
     """
     if C != "cv" and (isinstance(C, str) or not 0 < C < np.inf):
         raise ParameterError(f"C={C!r} makes no sense; give a number above 0, or 'cv' to choose it")
-    table, target, classes, unlabelled = prepare(vectors, labels)
-    _check_counts(target, classes)
-    splits = splits_of(splits, len(table), seed, target, stratify=stratify, tuning=tuning)
+    classes = Classes.of(labels)
+    target = classes.target
+    table = None if callable(vectors) else classes.rows(vectors)
+    _check_counts(target, classes.names)
+    splits = splits_of(splits, len(target), seed, target, stratify=stratify, tuning=tuning)
+
+    def learned_for(part: np.ndarray) -> np.ndarray:
+        """The vectors that a split is scored by: the function sees the labels of its training part alone."""
+        return classes.rows(vectors(classes.only(part))) if callable(vectors) else cast(np.ndarray, table)
+
     fits = 1 + FOLDS * len(C_GRID) if C == "cv" else 1
     meter = Meter(progress, len(train) * len(splits) * fits, "regressions")
     scores = []
     # BLAS on one thread: the order of sums, and so the last bits, would follow the number of threads.
     with one_blas_thread():
         for share in train:
-            results = [_score(table, target, *parts, C, meter) for parts in splits.parts(share)]
+            results = [_score(learned_for(parts[0]), target, *parts, C, meter) for parts in splits.parts(share)]
             macro, micro, chosen = zip(*results, strict=True)
             scores.append(Score(share, Repeats(macro), Repeats(micro), chosen))
     origin = (len(splits), splits.seed, splits.stratify, splits.tuning)
-    return Classification(tuple(scores), len(table), unlabelled, classes, *origin, C)
+    unlabelled = int((~classes.kept).sum())
+    return Classification(tuple(scores), len(target), unlabelled, classes.names, *origin, C)
 
 
 def _score(

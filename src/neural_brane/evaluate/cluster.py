@@ -10,7 +10,7 @@ import numpy as np
 from neural_brane.blas import one_blas_thread
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import prepare
+from neural_brane.evaluate.labelled import Classes
 from neural_brane.evaluate.repeats import Repeats
 from neural_brane.groups.partition import run_k_means
 from neural_brane.progress import Meter, Reporter
@@ -71,13 +71,14 @@ def cluster(
         raise ParameterError(
             f"starts={starts}, seed={seed} make no sense; give at least one start, and a seed of 0 or more"
         )
-    table, target, classes, unlabelled = prepare(vectors, labels)
+    classes = Classes.of(labels)
+    table, target = classes.rows(vectors), classes.target
     meter = Meter(progress, starts, "starts")
     scores = []
     with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
         for start in range(starts):
             own_seed = int(np.random.SeedSequence((seed, start)).generate_state(1)[0])
-            found = _partition(table, len(classes), own_seed)
+            found = _partition(table, len(classes.names), own_seed)
             scores.append(
                 (
                     float(normalized_mutual_info_score(target, found)),
@@ -87,7 +88,7 @@ def cluster(
             )
             meter.advance()
     nmi, pure, ari = map(Repeats, zip(*scores, strict=True))
-    return Clustering(nmi, pure, ari, len(table), unlabelled, classes, seed)
+    return Clustering(nmi, pure, ari, len(table), int((~classes.kept).sum()), classes.names, seed)
 
 
 def purity(target: np.ndarray, found: np.ndarray) -> float:

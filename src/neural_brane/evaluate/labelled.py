@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -72,19 +72,43 @@ def find_rows(embedding: Embedding, ids: np.ndarray, what: str, *, allow_missing
     return rows
 
 
-def prepare(vectors: Embedding | np.ndarray, labels: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, ...], int]:
-    """The labelled rows in float64, their classes as numbers, the classes' names, and the number of rows left out."""
-    table = vectors.vectors if isinstance(vectors, Embedding) else np.asarray(vectors)
-    names = np.asarray(labels).astype(str)
-    if table.ndim != 2 or names.shape != table.shape[:1]:
-        raise EmbeddingError(f"vectors {table.shape} and labels {names.shape}: give one row and one label per node")
-    kept = names != ""
-    classes, target = np.unique(names[kept], return_inverse=True)
-    if len(classes) < 2:
-        raise EmbeddingError(f"{len(classes)} class(es) among the labels; at least two are needed to tell apart")
-    table = table[kept].astype(np.float64)
-    check_finite(table)
-    return table, target, tuple(classes.tolist()), int((~kept).sum())
+class Classes(NamedTuple):
+    """The classes of nodes, and which nodes have one."""
+
+    labels: np.ndarray  # (nodes,) str, "" for none
+    kept: np.ndarray  # (nodes,) bool: those that have one
+    target: np.ndarray  # (labelled,) their classes as numbers
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, labels: Any) -> Self:
+        """Two classes at least, of labels in the order of the nodes."""
+        labels = np.asarray(labels).astype(str)
+        if labels.ndim != 1:
+            raise EmbeddingError(f"labels of shape {labels.shape}: give one row and one label per node")
+        kept = labels != ""
+        names, target = np.unique(labels[kept], return_inverse=True)
+        if len(names) < 2:
+            raise EmbeddingError(f"{len(names)} class(es) among the labels; at least two are needed to tell apart")
+        return cls(labels, kept, target, tuple(names.tolist()))
+
+    def rows(self, vectors: Embedding | np.ndarray) -> np.ndarray:
+        """The vectors of the labelled nodes, in float64."""
+        table = vectors.vectors if isinstance(vectors, Embedding) else np.asarray(vectors)
+        if table.ndim != 2 or self.labels.shape != table.shape[:1]:
+            raise EmbeddingError(
+                f"vectors {table.shape} and labels {self.labels.shape}: give one row and one label per node"
+            )
+        table = table[self.kept].astype(np.float64)
+        check_finite(table)
+        return table
+
+    def only(self, part: np.ndarray) -> np.ndarray:
+        """The labels of some of the labelled nodes, by their rows; "" for all other nodes."""
+        shown = np.flatnonzero(self.kept)[part]
+        labels = np.zeros_like(self.labels)
+        labels[shown] = self.labels[shown]
+        return labels
 
 
 def vectors_of(vectors: Embedding | np.ndarray, nodes: int, what: str, kept: np.ndarray) -> np.ndarray:

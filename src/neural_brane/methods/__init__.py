@@ -30,6 +30,8 @@ REGISTERED = {
     "tadw": "tadw.TADW",
     "aane": "aane.AANE",
     "graph2gauss": "graph2gauss.Graph2Gauss",
+    "lane": "lane.LANE",
+    "tridnr": "tridnr.TriDNR",
     "attributes": "attributes.Attributes",
     "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
     "propagated-attributes": "propagated_attributes.PropagatedAttributes",

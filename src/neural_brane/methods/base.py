@@ -20,6 +20,7 @@ from neural_brane.methods.devices import resolve
 from neural_brane.methods.features import as_given, as_matrix, graph_for
 from neural_brane.methods.fitted import Fitted, summarise
 from neural_brane.methods.keeping import keeping
+from neural_brane.methods.known import count_labels, known_labels, refuse_targets
 from neural_brane.methods.notices import tell_ignored_amounts
 from neural_brane.methods.output import Output
 from neural_brane.methods.parameters import Parametrised, shared
@@ -44,12 +45,14 @@ class Embedder(Explained, Output, Parametrised, ABC):
     inductive: ClassVar[bool] = False
     updates: ClassVar[bool] = False  # whether it goes on from what it has learned, on a changed graph
     why_not: ClassVar[str] = "it keeps nothing that training could go on from"  # where it does not
+    uses_labels: ClassVar[bool] = False  # whether it also learns from the labels that `fit` is given
     needs_links: ClassVar[bool] = True  # whether it refuses a graph without edges
     similarity: ClassVar[str] = "cosine"  # how the method means two vectors to be compared: cosine, dot or distance
     extra: ClassVar[str | None] = None  # the optional part of the installation it needs, as in neural-brane[torch]
     packages: ClassVar[tuple[str, ...]] = ("torch",)  # that training on a GPU needs
     prolongs: ClassVar[tuple[str, ...]] = ()  # parameters that may grow where a run goes on from its checkpoint
     _stages = Stages()  # that it trains in; `fit` gives a training those of its checkpoint
+    _known = cast("np.ndarray | None", None)  # labels to learn from, one per node: those that `fit` was given
 
     dim: int = shared("dim", default=150)
     seed: int | None = shared("seed", default=None)
@@ -57,16 +60,20 @@ class Embedder(Explained, Output, Parametrised, ABC):
     threads: int | None = shared("threads", default=None)
     progress: Reporter | None = shared("progress", default=None)
 
-    def fit(self, graph: Source, y: None = None, *, init: "Embedder | None" = None) -> Self:
+    def fit(self, graph: Source, y: None = None, *, labels: Any = None, init: "Embedder | None" = None) -> Self:
         """Learn from a graph, or from anything that `neural_brane.graph.convert.as_graph` makes one of. Returns self.
 
         That is a graph of NetworkX or igraph, a Data of PyTorch Geometric, an adjacency of SciPy, NumPy or pandas, a
         pair (adjacency, attributes), or a pair of tables (edges, nodes). A method that does without links also learns
         from a matrix of features alone; `neural_brane.methods.features.is_features` tells it from an adjacency.
 
+        labels: those to learn from, for methods that have `uses_labels`: a dict from an id to its label, or one label
+        per node in the graph's order, "" where it is not known. The graph's own labels are never learned from.
         init: a fitted model of the same class to go on from, as `update` does.
         """
+        refuse_targets(self, y)
         checked = graph_for(self, graph)
+        known = known_labels(self, labels, checked)
         values, start = (None, None) if init is None else find_start(self, init, checked)
         method = self._in_force(checked, values)
         if method.needs_links and checked.adjacency.nnz == 0:
@@ -77,10 +84,11 @@ class Embedder(Explained, Output, Parametrised, ABC):
         if method._ignores_amounts():
             tell_ignored_amounts(checked, method.title)
         check_room(method, Sizes.of(checked))
+        method._known = known
         with keeping(method, lambda: summarise(checked)) as method._stages:
             learned = method._learn_from(start, checked, cast(int, method.seed))
-        del method._stages  # and the states it holds
-        self._fitted = Fitted(method, checked, learned, start.updated if start else None)
+        del method._stages, method._known  # the states and the labels they hold
+        self._fitted = Fitted(method, checked, learned, start.updated if start else None, count_labels(known))
         return self
 
     def update(self, graph: Source) -> Self:
@@ -93,12 +101,12 @@ class Embedder(Explained, Output, Parametrised, ABC):
         self._require_fitted()
         return self.fit(graph, init=self)
 
-    def fit_transform(self, graph: Source, y: None = None) -> Embedding:
-        """Learn from a graph and return its vectors; from features alone, a plain matrix (nodes, dim) or what
-        `set_output` has chosen.
+    def fit_transform(self, graph: Source, y: None = None, *, labels: Any = None) -> Embedding:
+        """Learn from a graph, and from labels as `fit` takes them, and return its vectors; from features alone, a plain
+        matrix (nodes, dim) or what `set_output` has chosen.
         """
         graph = as_matrix(self, graph)
-        return as_given(self, graph, self.fit(graph).embedding_)
+        return as_given(self, graph, self.fit(graph, y, labels=labels).embedding_)
 
     @property
     def embedding_(self) -> Embedding:

@@ -27,10 +27,18 @@ class Vectors(NamedTuple):
 class Fitted:
     """A method that has learned: its parameters in force, the graph, and what it learned. It never changes."""
 
-    def __init__(self, method: "Embedder", graph: AttributedGraph, learned: Any, updated: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        method: "Embedder",
+        graph: AttributedGraph,
+        learned: Any,
+        updated: dict[str, Any] | None = None,
+        known: int = 0,
+    ):
         self.method, self.graph, self.learned = method, graph, learned
         self.version = __version__  # that learned it
         self.updated = updated  # how often, and the graphs before; None where it was learned at once
+        self.labels_known = known  # how many labels it learned from
 
     @cached_property
     def embedding(self) -> Embedding:
@@ -101,9 +109,16 @@ class Fitted:
     def provenance(self) -> dict[str, Any]:
         """The method, its parameters, the data and the version."""
         parameters = self.method.deciding_parameters() | {"seed": self.seed}
-        made = {"method": self.method.title, "parameters": parameters, "data": self.data, "version": self.version}
+        made: dict[str, Any] = {
+            "method": self.method.title,
+            "parameters": parameters,
+            "data": self.data,
+            "version": self.version,
+        }
         if self.graph.encoder is not None:  # new nodes can be encoded alike
             made["encoder"] = self.graph.encoder.as_dict()
+        if self.method.uses_labels:  # how many, never which
+            made["labels"] = self.labels_known
         if self.updated is not None:
             made["updated"] = self.updated
         return made | self.method._facts(self.graph, self.learned)

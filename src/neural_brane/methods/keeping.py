@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from neural_brane.checkpoint import Checkpoint, Stages, identify
+from neural_brane.methods.known import identify_labels
 
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
@@ -23,7 +24,10 @@ def keeping(method: Embedder, graph: Callable[[], dict[str, Any]]) -> Iterator[S
     if path is None:
         yield Stages()
         return
-    identity = identify(method.title, method.deciding_parameters(), cast(int, method.seed), graph())
+    values = method.deciding_parameters()
+    if method.uses_labels:
+        values |= {"labels": identify_labels(method._known)}
+    identity = identify(method.title, values, cast(int, method.seed), graph())
     with Checkpoint(path, identity, free=method.prolongs) as checkpoint:
         if given is not None:
             method.progress = checkpoint.patience.patient(given)

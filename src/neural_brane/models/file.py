@@ -117,6 +117,7 @@ def describe(model: Embedder, fitted: Fitted) -> tuple[dict[str, Any], dict[str,
         "dim": fitted.method.dim,
         "graph": fitted.data,
         "updated": fitted.updated,
+        "labels known": fitted.labels_known,
         "loss": None if not losses else float(losses[-1]),
         "epochs": None if losses is None else len(losses),
         "given": packer.pack(_given(model, fitted), "given"),
@@ -145,7 +146,8 @@ def _restore(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Embedder:
     encoder = None if about["encoder"] is None else Encoder.from_dict(about["encoder"])
     graph = AttributedGraph(**unpack(about["parts"], arrays), encoder=encoder)
     settings = _for_this_machine(unpack(about["settings"], arrays), kind)
-    fitted = Fitted(kind(**settings), graph, unpack(about["learned"], arrays), about["updated"])
+    known = about.get("labels known", 0)  # files of earlier versions have no such line, and their methods no labels
+    fitted = Fitted(kind(**settings), graph, unpack(about["learned"], arrays), about["updated"], known)
     fitted.version = about["version"]
     fitted.data = about["graph"]
     _check_learned(fitted)

@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from threadpoolctl import threadpool_limits
 
 from neural_brane import datasets
+from neural_brane.embedding import Embedding
 from neural_brane.errors import BraneError
 from neural_brane.evaluate import hold_out_edges
 from neural_brane.graph import AttributedGraph
@@ -71,25 +72,47 @@ def compute_all(
 def compute(
     training: Training, graph: AttributedGraph | None = None, labels: Any = None, threads: int | None = 1
 ) -> Record:
-    """Train once and score the vectors; `peak_mb` is the most memory of this process so far."""
+    """Train and score the vectors; `peak_mb` is the most memory of this process up to the end of its first training.
+
+    A method that learns from labels is trained anew for every split that predicts classes, with the labels of that
+    split's training part alone; all other scores are of vectors that were learned without labels. `seconds` is then the
+    mean over these trainings.
+    """
     graph = datasets.load(training.dataset) if graph is None else graph
     seed, scoring = training.seed, training.scoring
     held_out = hold_out_edges(graph, **{"seed": seed} | scoring["links"]) if "links" in scoring else None
-    model = training.model(threads)
+    trainer = Trainer(training, graph if held_out is None else held_out.graph, threads)
     with threadpool_limits(threads):
-        start = time.perf_counter()
-        embedding = model.fit_transform(graph if held_out is None else held_out.graph)
-        seconds, peak = time.perf_counter() - start, peak_memory()
-        own = getattr(model, "score", None)
-        scores = score(embedding, graph, scoring, seed=seed, labels=labels, held_out=held_out, own=own)
+        embedding = trainer.learn()
+        own = getattr(trainer.model, "score", None)
+        learn = trainer.learn if trainer.model.uses_labels else None
+        scores = score(embedding, graph, scoring, seed=seed, labels=labels, held_out=held_out, own=own, learn=learn)
     return {
         "data": data_facts(graph),
         **scores,
-        "loss": rounded(getattr(model, "loss_history_", None) or []),
-        "seconds": round(seconds, 3),
-        "peak_mb": peak,
-        "machine": describe_machine() | _gpu(model),
+        "loss": rounded(getattr(trainer.model, "loss_history_", None) or []),
+        "seconds": round(float(np.mean(trainer.seconds)), 3),
+        "peak_mb": trainer.peak,
+        "machine": describe_machine() | _gpu(trainer.model),
     }
+
+
+class Trainer:
+    """A method that is trained on one graph, once or for every split, and what that took."""
+
+    def __init__(self, training: Training, graph: AttributedGraph, threads: int | None):
+        self.model, self.graph = training.model(threads), graph
+        self.seconds: list[float] = []
+        self.peak = 0.0
+
+    def learn(self, labels: np.ndarray | None = None) -> Embedding:
+        """The vectors that are learned from the graph and from some labels, or from none."""
+        start = time.perf_counter()
+        embedding = self.model.fit_transform(self.graph, labels=labels)
+        self.seconds.append(time.perf_counter() - start)
+        if len(self.seconds) == 1:  # later trainings come after scores, which take memory as well
+            self.peak = peak_memory()
+        return embedding
 
 
 def peak_memory() -> float:

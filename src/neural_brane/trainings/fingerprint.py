@@ -27,6 +27,8 @@ RUN = ("device", "deterministic")  # choices of where to train, which the finger
 def fingerprint(method: str, parameters: dict[str, Any]) -> str:
     """Sixteen hexadecimal digits of the vectors that a method learns from a small synthetic graph.
 
+    One that learns from labels is trained without labels and again with all of them.
+
     Words and truth values among the parameters choose which code runs, so they are taken from `parameters`. Numbers
     decide how much of it runs, so they have small fixed values. The training runs on the CPU, on one thread: a change
     in the GPU's kernels alone is not noticed. The last bits of a sum may differ between kinds of processors and between
@@ -50,7 +52,10 @@ def _fingerprint(method: str, choices: tuple[tuple[str, Any], ...]) -> str:
         model.set_params(**{name: value for name, value in fixed.items() if name in model.get_params()})
         with one_blas_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # so short a training learns little
-            vectors = model.fit_transform(synthetic(NODES)).vectors
+            graph = synthetic(NODES)
+            digest = hashlib.sha256(model.fit_transform(graph).vectors.tobytes())
+            if model.uses_labels:
+                digest.update(model.fit_transform(graph, labels=graph.labels).vectors.tobytes())
     except BraneError:
         return ""
-    return hashlib.sha256(vectors.tobytes()).hexdigest()[:16]
+    return digest.hexdigest()[:16]

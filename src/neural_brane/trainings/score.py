@@ -25,6 +25,7 @@ def score(
     labels: Any = None,
     held_out: HeldOutEdges | None = None,
     own: Callable[[np.ndarray], np.ndarray] | None = None,
+    learn: Callable[[np.ndarray], Embedding] | None = None,
 ) -> Record:
     """The scores that `scoring` names, with their options:
 
@@ -34,30 +35,34 @@ def score(
     `labels` in the order of the nodes, or without them the graph's own.
     map: whether to lay the nodes out in the plane. links: AUC; options of `hold_out_edges`, whose result is `held_out`.
     own: the method's own score of pairs of ids, where it has one.
+    learn: for a method that learns from labels: gives vectors learned from the labels of a training part, "" for other
+    nodes. Classes are then predicted from these, split by split; all else is scored by `embedding`, which no label has
+    had a part in.
     Splits and starts are drawn with the training's seed, unless the options have one: so run k of every method has the
     same splits.
     """
-    record: Record = {}
+    record, vectors = Record(), embedding.vectors
     if "classes" in scoring:
-        record |= _classes(embedding.vectors, graph.labels, {"seed": seed} | scoring["classes"])
+        classes = classify(learn or vectors, graph.labels, **{"seed": seed} | scoring["classes"])
+        record |= _by_share(classes.scores, {"macro_f1": "macro", "micro_f1": "micro"})
     if "clusters" in scoring:
-        found = cluster(embedding.vectors, graph.labels, **{"seed": seed} | scoring["clusters"])
+        found = cluster(vectors, graph.labels, **{"seed": seed} | scoring["clusters"])
         record |= {name: rounded(getattr(found, name).values) for name in ("nmi", "purity", "ari")}
     labels = graph.labels if labels is None else labels
     if "labels" in scoring:
-        several = classify_several(embedding.vectors, labels, **_with_seed(scoring["labels"], seed))
+        several = classify_several(vectors, labels, **_with_seed(scoring["labels"], seed))
         record |= _by_share(several.scores, {"macro_f1": "macro", "micro_f1": "micro"})
     if "numbers" in scoring:
-        numbers = regress(embedding.vectors, labels, **_with_seed(scoring["numbers"], seed))
+        numbers = regress(vectors, labels, **_with_seed(scoring["numbers"], seed))
         record |= _by_share(numbers.scores, {"r2": "r2", "spearman": "spearman"})
     if "retrieval" in scoring:
-        (lists,) = retrieve(embedding.vectors, labels, **_with_seed(scoring["retrieval"], seed)).scores
+        (lists,) = retrieve(vectors, labels, **_with_seed(scoring["retrieval"], seed)).scores
         found_in = {"precision": lists.precision, "recall": lists.recall, "map": lists.average_precision}
         record |= {name: round(value, DIGITS) for name, value in found_in.items()}
     if scoring.get("map"):
-        points = map_2d(embedding.vectors, seed=seed)
-        classes = np.asarray(graph.labels).tolist()
-        record["map"] = {"points": np.round(points.astype(float), 2).tolist(), "labels": classes}
+        points = map_2d(vectors, seed=seed)
+        names = np.asarray(graph.labels).tolist()
+        record["map"] = {"points": np.round(points.astype(float), 2).tolist(), "labels": names}
     if held_out is not None:
         pairs = held_out.graph.ids[np.concatenate([held_out.positives, held_out.negatives])]
         scores = own(pairs) if own else None
@@ -66,10 +71,6 @@ def score(
         if links.own_auc is not None:
             record["auc_own"] = round(links.own_auc, DIGITS)
     return record
-
-
-def _classes(vectors: np.ndarray, labels: np.ndarray | None, options: Record) -> Record:
-    return _by_share(classify(vectors, labels, **options).scores, {"macro_f1": "macro", "micro_f1": "micro"})
 
 
 def _with_seed(options: Record, seed: int) -> Record:
