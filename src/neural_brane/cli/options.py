@@ -97,21 +97,20 @@ Cluster = Annotated[
     bool,
     Option(
         "--cluster",
-        help="Train on ranks that share the tables: those that torchrun has started, or --ranks of this machine. "
-        "OUTPUT is then a folder of parts, or a file.",
+        help="Train on ranks: torchrun's, or --ranks here. OUTPUT may be a folder.",
         rich_help_panel=CLUSTER,
     ),
 ]
 Ranks = Annotated[
     int | None,
-    Option("--ranks", metavar="<whole>", help="Start so many ranks on this machine.", rich_help_panel=CLUSTER),
+    Option("--ranks", metavar="<whole>", help="Start so many ranks here.", rich_help_panel=CLUSTER),
 ]
 CheckpointEvery = Annotated[
     int,
     Option(
         "--checkpoint-every",
         metavar="<whole>",
-        help="Steps between two checkpoints in the folder --checkpoint.",
+        help="Steps between two in the folder --checkpoint.",
         rich_help_panel=CLUSTER,
     ),
 ]
@@ -120,19 +119,19 @@ Metrics = Annotated[
     Option(
         "--metrics",
         metavar="<path>",
-        help="File of JSON lines (.jsonl), or folder that also gets files for TensorBoard.",
+        help="JSON lines (.jsonl), or a folder, for TensorBoard too.",
         rich_help_panel=CLUSTER,
     ),
 ]
 PartsFormat = Annotated[
     Literal["npy", "parquet"],
-    Option("--parts-format", help="What the parts of OUTPUT are, if it is a folder.", rich_help_panel=CLUSTER),
+    Option("--parts-format", help="Of a folder OUTPUT.", rich_help_panel=CLUSTER),
 ]
 ByRange = Annotated[
     bool,
     Option(
         "--by-range",
-        help="Each rank reads only the nodes it owns and asks others for the rest, for graphs larger than a host.",
+        help="Ranks read their own nodes alone and ask for others: for graphs larger than a host.",
         rich_help_panel=CLUSTER,
     ),
 ]

@@ -11,7 +11,7 @@ from neural_brane.kernels.model import Model, padded
 from neural_brane.methods.neural_brane.initial import fill_rows, initial_seeds, random_weight
 
 SMALLEST_SCALE = 0.25  # of the tables' common factor
-FILLED_ROWS = 1 << 16  # whose first values are drawn at a time
+FILLED_ROWS = 1 << 13  # whose first values are drawn at a time
 
 
 class ShardedModel:
