@@ -30,6 +30,7 @@ REGISTERED = {
     "tadw": "tadw.TADW",
     "aane": "aane.AANE",
     "graph2gauss": "graph2gauss.Graph2Gauss",
+    "fastrp": "fastrp.FastRP",
     "attributes": "attributes.Attributes",
     "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
     "propagated-attributes": "propagated_attributes.PropagatedAttributes",
