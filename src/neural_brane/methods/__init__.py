@@ -31,6 +31,7 @@ REGISTERED = {
     "aane": "aane.AANE",
     "graph2gauss": "graph2gauss.Graph2Gauss",
     "fastrp": "fastrp.FastRP",
+    "prone": "prone.ProNE",
     "attributes": "attributes.Attributes",
     "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
     "propagated-attributes": "propagated_attributes.PropagatedAttributes",
