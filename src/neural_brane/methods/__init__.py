@@ -30,6 +30,7 @@ REGISTERED = {
     "tadw": "tadw.TADW",
     "aane": "aane.AANE",
     "graph2gauss": "graph2gauss.Graph2Gauss",
+    "grarep": "grarep.GraRep",
     "fastrp": "fastrp.FastRP",
     "prone": "prone.ProNE",
     "attributes": "attributes.Attributes",

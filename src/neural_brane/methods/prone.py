@@ -7,10 +7,11 @@ from scipy.special import iv
 from neural_brane.blas import one_blas_thread
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.sizes import Sizes
-from neural_brane.linalg import REPORTS, leading_eigenvectors, tables_on, transition, unit_rows, without_self_loops
+from neural_brane.linalg import REPORTS, leading_eigenvectors, tables_on, transition, without_self_loops
 from neural_brane.linalg.eigenvectors import NEGLIGIBLE
 from neural_brane.linalg.tables import Rows, Table, Tables, TorchRows
 from neural_brane.linalg.threads import SLAB_COLUMNS
+from neural_brane.methods._factors import SparseProduct, as_unit_rows, rooted_unit_rows
 from neural_brane.methods._memory import SINGLE, WEIGHED, Moments, spectral_width
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.fitted import Vectors
@@ -69,32 +70,16 @@ class ProNE(Embedder):
         tables = tables_on(self.device, self.threads)
         links = without_self_loops(graph.adjacency)
         meter = Meter(self.progress, REPORTS + self.steps * self.dim, "steps")
-        operator = LinkProduct(link_matrix(links), tables)
+        operator = SparseProduct(link_matrix(links), tables)
         values, vectors = leading_eigenvectors(operator, self.dim, tables=tables, seed=seed, report=meter.advance)
         del operator
-        factors = _unit(_rooted(vectors, values))
+        factors = rooted_unit_rows(vectors, values)
         if self.steps == 1:
             return Vectors(factors)
         ends = Filter(links, tables, steps=self.steps, theta=self.theta, mu=self.mu, meter=meter)
         filtered = tables.by_slabs(ends.apply, tables.table(factors), reuse=True)
         with one_blas_thread():
-            return Vectors(_unit(tables.array(turn_to_axes(filtered, tables))))
-
-
-class LinkProduct:
-    """Products with the matrix that is factorised; its transpose has the same places, as links have no direction."""
-
-    def __init__(self, matrix: sparse.csr_array, tables: Tables):
-        self.size = matrix.shape[0]
-        self.matrix, self.transposed = tables.matrix(matrix), tables.matrix(matrix.T.tocsr())
-
-    def image(self, table: Table) -> Table:
-        """M(Mᵀ table)."""
-        return self.matrix @ (self.transposed @ table)
-
-    def gram(self, table: Table) -> np.ndarray:
-        """The inner products of the columns of Mᵀ table, float64."""
-        return self.transposed.gram(table)
+            return Vectors(as_unit_rows(tables.array(turn_to_axes(filtered, tables))))
 
 
 class Filter:
@@ -138,12 +123,3 @@ def turn_to_axes(table: Table, tables: Tables) -> Table:
     values, axes = values[::-1], axes[:, ::-1]
     kept = values > NEGLIGIBLE * values[0]
     return tables.rotate(table, axes * np.divide(1, np.abs(values) ** 0.25, out=np.zeros(len(values)), where=kept))
-
-
-def _rooted(vectors: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Singular vectors times the roots of the singular values, from those times the singular values."""
-    return vectors * np.divide(1, values**0.25, out=np.zeros_like(values), where=values > 0).astype(np.float32)
-
-
-def _unit(table: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(unit_rows(table), np.float32)
