@@ -1,0 +1,125 @@
+"""ProNE: links factorised sparsely, then filtered in the graph's spectrum."""
+
+import numpy as np
+from scipy import sparse
+from scipy.special import iv
+
+from neural_brane.blas import one_blas_thread
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
+from neural_brane.linalg import REPORTS, leading_eigenvectors, tables_on, transition, without_self_loops
+from neural_brane.linalg.eigenvectors import NEGLIGIBLE
+from neural_brane.linalg.tables import Rows, Table, Tables, TorchRows
+from neural_brane.linalg.threads import SLAB_COLUMNS
+from neural_brane.methods._factors import SparseProduct, as_unit_rows, rooted_unit_rows
+from neural_brane.methods._memory import SINGLE, WEIGHED, Moments, spectral_width
+from neural_brane.methods.base import Embedder
+from neural_brane.methods.fitted import Vectors
+from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.progress import Meter
+
+NEGATIVE_POWER = 0.75  # that the chances of negative samples are raised to, as in word2vec
+
+
+class ProNE(Embedder):
+    """Fast and scalable network representation learning (Zhang, Dong, Wang, Tang, Ding; 2019).
+
+    First the sparse matrix ln(p_uv / n_v) of the links is factorised by a randomised SVD: p_uv is the chance of a
+    step from u to v, and n_v that of v as a negative sample, the sum of its column of p to the power 0.75. Left
+    singular vectors times the roots of the singular values R, with rows of length one, are then filtered:
+    (A + I)(R − exp(−θX)R), where X = ½(L − μI)² − I and L = I − D⁻¹(A + I) is the Laplacian with self-loops. The
+    exponential is its Chebyshev series of `steps` terms, and the result is turned to its own singular vectors, as in
+    the authors' program. Nothing but sparse matrices is multiplied with tables (nodes, dim). Links of the graph count
+    with their weights; self-loops do not count.
+
+    Examples
+    --------
+    >>> from neural_brane import load
+    >>> ProNE(dim=16, seed=0).fit_transform(load("stdlib")).vectors.shape
+    (554, 16)
+    """
+
+    title = "prone"
+    uses = ("links",)
+    growth = "time: steps × edges × dim + nodes × dim²; memory: edges + nodes × dim"
+    paper = "Zhang, Dong, Wang, Tang, Ding: ProNE, 2019"
+    why_not = "its factors are solved for all nodes at once"
+
+    steps: int = whole("Terms of the Chebyshev series; 1 leaves the factors as they are.", default=10)
+    theta: float = number("Sharpness of the filter, the paper's θ.", default=0.5, above=0)
+    mu: float = number("Eigenvalue of the Laplacian at the filter's middle, the paper's μ.", default=0.2, least=0)
+    device: str = shared("device", default="cpu")
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, width = sizes.nodes, spectral_width(sizes.nodes, self.dim)
+        table, slab = SINGLE * n * self.dim, SINGLE * n * SLAB_COLUMNS
+        matrices = {"matrices": 16 * sizes.links + 48 * n}
+        return {
+            "weighing links": {"matrices": 3 * WEIGHED * sizes.links},
+            "factors": matrices | {"tables": SINGLE * n * width + table, "slabs": 3 * slab},
+            "filter": matrices | {"tables": 2 * table, "slabs": 6 * slab},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied: the SVD's products and those of the series, and inner products of columns."""
+        width = spectral_width(sizes.nodes, self.dim)
+        return float(width * (14 * sizes.links + 14 * sizes.nodes * width) + 2 * self.steps * sizes.links * self.dim)
+
+    def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
+        tables = tables_on(self.device, self.threads)
+        links = without_self_loops(graph.adjacency)
+        meter = Meter(self.progress, REPORTS + self.steps * self.dim, "steps")
+        operator = SparseProduct(link_matrix(links), tables)
+        values, vectors = leading_eigenvectors(operator, self.dim, tables=tables, seed=seed, report=meter.advance)
+        del operator
+        factors = rooted_unit_rows(vectors, values)
+        if self.steps == 1:
+            return Vectors(factors)
+        ends = Filter(links, tables, steps=self.steps, theta=self.theta, mu=self.mu, meter=meter)
+        filtered = tables.by_slabs(ends.apply, tables.table(factors), reuse=True)
+        with one_blas_thread():
+            return Vectors(as_unit_rows(tables.array(turn_to_axes(filtered, tables))))
+
+
+class Filter:
+    """(A + I)(R − exp(−θX)R) for slabs R of a table, by a Chebyshev series in X = ½(L − μI)² − I."""
+
+    def __init__(self, links: sparse.csr_array, tables: Tables, *, steps: int, theta: float, mu: float, meter: Meter):
+        degrees = links @ np.ones(links.shape[0]) + 1
+        adjacency: Rows | TorchRows = tables.matrix(links)
+        self.looped = adjacency.scaled(diagonal=np.ones_like(degrees))
+        self.shifted = adjacency.scaled(rows=-1 / degrees, diagonal=1 - mu - 1 / degrees)  # L − μI
+        self.shares = [float(iv(0, theta))] + [2 * (-1) ** k * float(iv(k, theta)) for k in range(1, steps)]
+        self.meter = meter
+
+    def apply(self, table: Table) -> Table:
+        """The filtered slab."""
+        before, now = table, self._twice(table) / 2
+        total = self.shares[0] * before + self.shares[1] * now
+        self.meter.advance(2 * table.shape[1])
+        for share in self.shares[2:]:
+            before, now = now, self._twice(now) - before
+            total += share * now
+            self.meter.advance(table.shape[1])
+        return self.looped @ (table - total)
+
+    def _twice(self, table: Table) -> Table:
+        """2X times a table."""
+        return self.shifted @ (self.shifted @ table) - 2 * table
+
+
+def link_matrix(links: sparse.csr_array) -> sparse.csr_array:
+    """ln(p_uv / n_v) at the links: the chance of a step from u to v against that of v as a negative sample."""
+    matrix = transition(links)
+    chances = np.power(np.bincount(matrix.indices, matrix.data, minlength=matrix.shape[1]), NEGATIVE_POWER)
+    matrix.data = np.log(matrix.data) - np.log((chances / (chances.sum() or 1.0))[matrix.indices])
+    return matrix
+
+
+def turn_to_axes(table: Table, tables: Tables) -> Table:
+    """A table's left singular vectors times the roots of its singular values."""
+    values, axes = np.linalg.eigh(tables.gram(table))
+    values, axes = values[::-1], axes[:, ::-1]
+    kept = values > NEGLIGIBLE * values[0]
+    return tables.rotate(table, axes * np.divide(1, np.abs(values) ** 0.25, out=np.zeros(len(values)), where=kept))
