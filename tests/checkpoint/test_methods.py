@@ -14,13 +14,8 @@ from neural_brane.methods import keeping
 from neural_brane.methods.neural_brane.training import is_flat
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning")
-AT_ONCE = {
-    "attributes",
-    "smoothed-attributes",
-    "propagated-attributes",
-    "fastrp",
-    "prone",
-}  # moments, without steps to keep
+# Moments, or decompositions without steps to keep.
+AT_ONCE = {"attributes", "smoothed-attributes", "propagated-attributes", "grarep", "fastrp", "prone"}
 SHORT = {
     "neural-brane": {"epochs": 3, "batches_per_epoch": 30, "score_steps": 60},
     "deepwalk": {"walks_per_node": 2, "epochs": 5},
