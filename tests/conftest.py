@@ -23,6 +23,8 @@ if not Path("/dev/nvidiactl").exists():
 SLOW = (
     "docs/", "golden/", "kernels/gpu/", "kernels/cpu/test_step.py", "kernels/test_reference.py", "test_benchmarks.py",
     "test_wheel.py", "cli/test_compare.py", "cli/test_demo.py", "cli/test_reproduce.py", "cli/test_tune.py",
+    "cluster/test_checkpoints.py", "cluster/test_embedding.py", "cluster/test_equal.py", "cluster/test_exchange.py",
+    "cluster/test_joining.py", "cluster/test_oracle.py", "cluster/test_spectral.py",
     "comparison/test_page.py", "comparison/test_run.py", "explore/browser/",
     "methods/test_deepwalk.py", "methods/test_line.py",
     "methods/neural_brane/test_engines.py", "methods/neural_brane/test_published_scores.py", "reproduce/report/",

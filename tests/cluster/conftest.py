@@ -4,6 +4,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -59,13 +60,17 @@ def engine_cases() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of what ranks have trained: RANKS.npz."""
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """A function that returns the file of what so many ranks have trained; they do it once."""
     require_torchrec()
     output = tmp_path_factory.mktemp("trained")
-    for ranks in (1, 2, 4):
-        run_torchrun(ranks, "engine_program.py", str(output))
-    return output
+
+    def by(ranks: int) -> Path:
+        if not (output / f"{ranks}.npz").exists():
+            run_torchrun(ranks, "engine_program.py", str(output))
+        return output / f"{ranks}.npz"
+
+    return by
 
 
 @pytest.fixture(scope="session")

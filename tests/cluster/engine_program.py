@@ -15,6 +15,7 @@ from neural_brane.cluster.rows import LocalRows, RangedRows
 from neural_brane.cluster.sampling_tables import sampling_tables
 from neural_brane.cluster.step import CPUStep
 from neural_brane.cluster.triplets import Triplets
+from neural_brane.kernels import cpu
 from neural_brane.methods.neural_brane.parts import kernel_settings
 from neural_brane.shards import parts_of
 
@@ -43,7 +44,8 @@ def main(output: Path) -> None:
     exchange, shards, found = Exchange(), parts_of(graph(), 3), {}
     for form, rows in (("local", LocalRows(shards)), ("ranged", RangedRows(shards, exchange))):
         for name in CASES if form == "local" else ("max", "large"):
-            model, losses = train(name, rows, exchange)
+            with cpu.threads(1):
+                model, losses = train(name, rows, exchange)
             for field, array in model.whole()._asdict().items():
                 found[f"{form}/{name}/{field}"] = array
             found[f"{form}/{name}/losses"] = np.array(losses)

@@ -37,7 +37,7 @@ def test_every_case_is_compared(engine_cases):
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("name", NAMES)
 def test_ranks_train_the_model_of_one_process(trained, alone, name, ranks):
-    found = np.load(trained / f"{ranks}.npz")
+    found = np.load(trained(ranks))
     for field in FIELDS:
         np.testing.assert_allclose(found[f"local/{name}/{field}"], alone[name][field], rtol=0, atol=1e-5)
 
@@ -56,6 +56,6 @@ def test_training_has_moved_what_it_trains(engine_cases, alone, name):
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("name", ["max", "large"])
 def test_rows_that_lie_with_their_ranks_change_no_bit(trained, name, ranks):
-    found = np.load(trained / f"{ranks}.npz")
+    found = np.load(trained(ranks))
     for field in FIELDS:
         np.testing.assert_array_equal(found[f"ranged/{name}/{field}"], found[f"local/{name}/{field}"])

@@ -62,6 +62,6 @@ def test_two_ranks_of_the_oracle_follow_the_definition_to_the_last_digits(oracle
 
 @pytest.mark.parametrize("name", NAMES)
 def test_two_ranks_of_the_engine_follow_the_oracle(trained, oracle, name):
-    found = np.load(trained / f"{RANKS}.npz")
+    found = np.load(trained(RANKS))
     for field in (*Model._fields, "losses"):
         np.testing.assert_allclose(found[f"local/{name}/{field}"], oracle[f"{name}/{field}"], rtol=0, atol=1e-5)

@@ -19,6 +19,7 @@ from neural_brane.cluster.ranges import node_range
 from neural_brane.cluster.vectors import own_vectors
 from neural_brane.errors import ParameterError
 from neural_brane.io.vector_parts import PartWriter, finish
+from neural_brane.kernels import cpu
 from neural_brane.methods.neural_brane import NeuralBrane
 from neural_brane.progress import Reporter
 from neural_brane.shards import Shards, open_shards
@@ -55,13 +56,14 @@ def embed_shards(
     settings, seed = _settings(shards, host, parameters, checkpoint is not None)
     settings |= {"progress": progress, "threads": settings["threads"] or job.threads}
     kept = _checkpoints(checkpoint, checkpoint_every, shards, settings, seed, job)
-    spectral = own_spectral(shards, ranks, settings, seed)
-    learned: Iterator[np.ndarray] = iter(())
-    losses: list[float] = []
-    if settings["spectral_dim"] < settings["dim"]:
-        found = train(shards, ranks, settings, seed, metrics=metrics, checkpoints=kept, tell=tell)
-        learned, losses = own_vectors(found.model, found.rows, found.kernel, settings["output"]), found.losses
-    joint = join_own(spectral.vectors, learned, settings, host)
+    with cpu.threads(settings["threads"]):
+        spectral = own_spectral(shards, ranks, settings, seed)
+        learned: Iterator[np.ndarray] = iter(())
+        losses: list[float] = []
+        if settings["spectral_dim"] < settings["dim"]:
+            found = train(shards, ranks, settings, seed, metrics=metrics, checkpoints=kept, tell=tell)
+            learned, losses = own_vectors(found.model, found.rows, found.kernel, settings["output"]), found.losses
+        joint = join_own(spectral.vectors, learned, settings, host)
     _write(Path(output), shards, host, joint.vectors, parts_format)
     host.largest(np.zeros(1, np.int64))  # until all parts are there
     if host.rank == 0:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from torch import distributed
 
-from neural_brane.cluster.launch import is_launched, join
+from neural_brane.cluster.launch import is_launched, join, own_threads
 from neural_brane.cluster.learning import Ranks, host_ranks, own_spectral, train
 from neural_brane.cluster.packages import require_packages
 from neural_brane.errors import ParameterError
 from neural_brane.graph import AttributedGraph
+from neural_brane.kernels import cpu
 from neural_brane.kernels.model import bags_of
 from neural_brane.methods._spectral import Decomposition
 from neural_brane.methods.neural_brane.parts import LearnedPart
@@ -22,7 +23,8 @@ def learn_graph(
     graph: AttributedGraph, settings: dict[str, Any], seed: int
 ) -> tuple[Decomposition, LearnedPart | None]:
     """Both parts of a graph, whole on every rank; the learned one is None where there is none. All ranks call it."""
-    with joined() as ranks:
+    settings = settings | {"threads": settings["threads"] or own_threads()}
+    with joined() as ranks, cpu.threads(settings["threads"]):
         ranks_seed = int(ranks.host.from_first(np.array([seed], np.int64))[0])  # one that was drawn differs by rank
         shards = parts_of(graph)
         own = own_spectral(shards, ranks, settings, ranks_seed)

@@ -76,6 +76,13 @@ def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
     return all(environment.get(name) for name in NEEDED)
 
 
+def own_threads(environment: Mapping[str, str] = os.environ) -> int:
+    """How many threads each rank of this host gets, so that all of them together take its cores."""
+    cores = len(os.sched_getaffinity(0))
+    share = max(cores // int(environment.get("LOCAL_WORLD_SIZE", 1)), 1)
+    return min(share, int(environment.get("NUMBA_NUM_THREADS") or cores))  # kernels refuse to run on more than these
+
+
 @contextmanager
 def join(device: str = "cpu") -> Iterator[Job]:
     """Meet the other ranks of the job: by gloo on the CPU, by NCCL on GPUs, one for each rank of a host.
@@ -87,7 +94,7 @@ def join(device: str = "cpu") -> Iterator[Job]:
 
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     local_rank, local_ranks = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    threads = max(len(os.sched_getaffinity(0)) // local_ranks, 1)
+    threads = own_threads()
     torch.set_num_threads(threads)
     backend = "gloo"
     if device != "cpu":
