@@ -101,6 +101,16 @@ def workers(agent: subprocess.Popen) -> dict[int, int]:
     return found
 
 
+def is_told_to_end(pid: int) -> bool:
+    """Whether a stopped process has been sent SIGTERM, which it will see when it goes on."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except FileNotFoundError:
+        return True
+    pending = next(int(line.split()[1], 16) for line in lines if line.startswith("ShdPnd"))
+    return bool(pending >> (signal.SIGTERM - 1) & 1)
+
+
 def kill_host(agent: subprocess.Popen) -> None:
     """Kill an agent with its workers, as a host that loses its power: no process of it can say goodbye."""
     pids = list(workers(agent).values())

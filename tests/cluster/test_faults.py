@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+from contextlib import suppress
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_a_host_that_is_killed_is_done_without_until_it_joins_again(job, jobs, u
         port = taken.getsockname()[1]
     meeting = ("--rdzv-backend", "c10d", "--rdzv-endpoint", f"localhost:{port}", "--rdzv-id", "hosts")
     host = (*meeting, "--nnodes", "1:2", "--nproc-per-node", "1", "--max-restarts", "30", "--rdzv-conf")
-    job.start(*host, f"{jobs.QUICK},is_host=true")  # ranks meet there, so it must stay
+    first = job.start(*host, f"{jobs.QUICK},is_host=true")  # ranks meet there, so it must stay
     other = job.start(*host, f"{jobs.QUICK},is_host=false")
     times = 0
     for _ in range(KILLS):
@@ -73,7 +74,12 @@ def test_a_host_that_is_killed_is_done_without_until_it_joins_again(job, jobs, u
         job.wait(lambda so_far=times: len(job.resumed()) > so_far)
         job.wait_for_progress(len(job.resumed()), ranks=1)
         times = len(job.resumed())
+        (left,) = jobs.workers(first).values()
+        os.kill(left, signal.SIGSTOP)  # it would have trained to the end before the other has started
         other = job.start(*host, f"{jobs.QUICK},is_host=false")
+        job.wait(lambda pid=left: jobs.is_told_to_end(pid))
+        with suppress(ProcessLookupError):
+            os.kill(left, signal.SIGCONT)
         job.wait(lambda so_far=times: len(job.resumed()) > so_far)
         times = len(job.resumed())
     assert job.finish() == pytest.approx(undisturbed, rel=0.01)
