@@ -34,8 +34,8 @@ def signalled(monkeypatch):
             if progress.epoch == 2:
                 signal.raise_signal(number)
 
-        def train(model, graph):
-            return model.set_params(progress=report).fit(graph)
+        def train(model, graph, labels=None):
+            return model.set_params(progress=report).fit(graph, labels=labels)
 
         monkeypatch.setattr(module, "train", train)
 

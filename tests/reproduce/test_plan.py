@@ -21,18 +21,20 @@ from neural_brane.reproduce.plan import (
 from neural_brane.tune.search import hide_test_labels
 from neural_brane.tune.tuned import Tuned
 
+ELSEWHERE = {"lane", "tridnr", "grarep", "fastrp", "prone"}  # the paper's tables do not have them
+
 
 def trainings_of(series):
     return [training for one in series for training in one.trainings]
 
 
-def test_every_method_has_a_column():
-    assert {column.method for column in COLUMNS} == set(METHODS)
+def test_every_method_of_the_papers_tables_has_a_column():
+    assert {column.method for column in COLUMNS} == set(METHODS) - ELSEWHERE
 
 
 def test_methods_whose_package_is_missing_are_left_out_unless_they_are_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)  # what Python keeps for a package that is not installed
-    assert {column.method for column in choose_columns([])} == set(METHODS) - {"graphsage", "graph2gauss"}
+    assert {column.method for column in choose_columns([])} == set(METHODS) - ELSEWHERE - {"graphsage", "graph2gauss"}
     assert [column.method for column in choose_columns(["graphsage"])] == ["graphsage"]
 
 

@@ -60,7 +60,7 @@ class GraRep(Embedder):
         n, width = sizes.nodes, spectral_width(sizes.nodes, -(-self.dim // self.steps))
         kept = n * min(n, self._row_entries(n))
         vectors = {"vectors": SINGLE * n * self.dim, "matrices": WEIGHED * sizes.links}
-        blocks = 4 * WEIGHED * max(BLOCK_NUMBERS, n) * cores()
+        blocks = 8 * WEIGHED * max(BLOCK_NUMBERS, n) * cores()
         return {
             "powers": vectors | {"kept numbers": 2 * 8 * kept, "blocks": blocks},
             "factors": vectors | {"kept numbers": 2 * 8 * kept, "tables": 3 * SINGLE * n * width},
@@ -92,6 +92,7 @@ class GraRep(Embedder):
             )
             at = sum(widths[: step - 1])
             vectors[:, at : at + width] = rooted_unit_rows(found, values)
+            del matrix  # before the next is there
         return Vectors(vectors)
 
     def _matrix(

@@ -11,7 +11,6 @@ from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels.model import padded
 from neural_brane.methods._memory import ALIAS, SINGLE, Moments, neighbour_bytes
 from neural_brane.methods._skipgram import (
-    MIXED_PAIRS,
     Corpus,
     Part,
     SkipGram,
@@ -86,7 +85,7 @@ class TriDNR(SkipGramEmbedder):
         held["sampling"] += neighbour_bytes(sizes) + 20 * n + 24 * entries
         return {
             "preparing draws": held | {"sampling": (24 + ALIAS) * entries},
-            "training": held | {"batches": self._chunk(n, self.negatives)["batches"] + 10 * MIXED_PAIRS},
+            "training": held | self._chunk(n, self.negatives),
             "vectors": held | {"vectors": SINGLE * n * self.dim},
         }
 
