@@ -59,9 +59,11 @@ SETTINGS: dict[str, dict] = {
 Cell = dict[str, list[float]]  # a method's values of each measure on one graph, one per run
 
 
-def trainings(graph: str, method: str, parameters: dict, seeds: range) -> list[Training]:
+def trainings(
+    graph: str, method: str, parameters: dict, seeds: range, classes: dict = TASKS["classify"].scoring
+) -> list[Training]:
     """Two for each seed: for classes and clusters, and for links."""
-    whole = TASKS["classify"].scoring | TASKS["cluster"].scoring
+    whole = classes | TASKS["cluster"].scoring
     own = {"dim": 150} | {name: value for name, value in parameters.items() if name in METHODS[method].parameters()}
     return [Training(method, own, graph, seed, scoring) for seed in seeds for scoring in (whole, TASKS["link"].scoring)]
 

@@ -2,6 +2,7 @@
 
     python benchmarks/quality.py [--seeds 10] [--recipes released default] [--json] [--output FILE]
     python benchmarks/quality.py --methods all|NAME… [--datasets …] [--seeds 3] [--untuned]
+    python benchmarks/quality.py --published [--methods NAME…] [--seeds 3]      beside the figures of published.toml
     python benchmarks/quality.py --show [--markdown] [--methods all]      print what FILE holds and train nothing
 
 Each training has one seed and is scored on ten random splits of its own, as in the paper, the same for all that are
@@ -20,6 +21,7 @@ import os
 from pathlib import Path
 from statistics import fmean
 
+import published
 from rich.console import Console
 from rich.table import Table
 
@@ -180,6 +182,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--recipes", nargs="+", default=["released", "default"])
     parser.add_argument("--methods", nargs="+", help="'all' or names, instead of recipes")
     parser.add_argument("--untuned", action="store_true", help="methods with their defaults")
+    parser.add_argument("--published", action="store_true", help="methods beside what others have published of them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--output", type=Path, help="file of the scores")
     parser.add_argument("--show", action="store_true", help="print what the file holds and train nothing")
@@ -192,7 +195,7 @@ def parse() -> argparse.Namespace:
         options.names = list(METHODS) if options.methods == ["all"] else options.methods
         if unknown := [name for name in options.names if name not in METHODS]:
             parser.error(f"no method '{unknown[0]}'; choose 'all' or some of {', '.join(METHODS)}")
-    options.seeds = options.seeds or (3 if options.methods else 10)
+    options.seeds = options.seeds or (3 if options.methods or options.published else 10)
     if options.output is None:
         which = "methods_defaults" if options.untuned else "methods_quality"
         options.output = RESULTS / f"{which if options.methods else 'quality'}.json"
@@ -202,6 +205,10 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     """Compute the scores that are missing, write all of them, and print their summary."""
     options = parse()
+    if options.published:
+        names = options.names if options.methods else None
+        published.run(names, options.seeds, only_show=options.show, markdown=options.markdown)
+        return
     cells = read(options.output)
     if not options.show:
         trainings = plan(options)

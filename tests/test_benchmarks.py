@@ -21,7 +21,7 @@ def script(monkeypatch):
     """A function that gives a script of benchmarks/ as a module."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module
-    for name in ("quality", "growth", "spectral", "defaults", "inductive", "update"):
+    for name in ("quality", "published", "growth", "spectral", "defaults", "inductive", "update"):
         sys.modules.pop(name, None)
 
 

@@ -1,0 +1,109 @@
+"""Every method on ten graphs: Macro-F1, NMI, AUC of links, and the seconds and the memory of a training.
+
+    python benchmarks/shelf.py [--graphs citeseer …] [--methods tadw …] [--runs 1] [--jobs 1] [--time-limit 600]
+    python benchmarks/shelf.py --show                                print what FILE holds and train nothing
+
+This is what `brane compare --methods all --task classify,cluster,link` does on each graph: defaults, 150 dimensions,
+run k has seed k and the same splits in every method, every training has a process and one core of its own, and methods
+that learn from labels are trained once more for every split with the labels of its training part alone. On
+debian-packages the regression learns from a tenth of the nodes, in one split: its 58 classes take many minutes for each
+method otherwise. A training that takes longer than --time-limit, its scores included, is told as such. Seconds are of
+the processor, which other work on the machine hardly changes.
+
+Finished trainings are kept in results/trainings/. Written to FILE (results/shelf.json) as each graph ends, in place of
+earlier figures of the same graph and method; scripts/methods_table.py makes the site's tables of it.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from statistics import fmean
+
+from defaults import FOLDER, GRAPHS, MEASURES, cell_of, trainings
+from rich.console import Console
+from rich.table import Table
+
+from neural_brane.cli.progress import counting
+from neural_brane.comparison.tasks import TASKS
+from neural_brane.io.atomic import atomic
+from neural_brane.machine import describe_machine
+from neural_brane.methods import METHODS
+from neural_brane.progress import Meter
+from neural_brane.trainings.compute import compute_missing
+from neural_brane.trainings.store import Store
+from neural_brane.trainings.training import Training
+
+PATH = FOLDER / "shelf.json"
+LARGE = {"debian-packages": {"classes": {"train": [0.1], "splits": 1, "C": 1.0}}}
+COSTS = {"processor_seconds": "seconds", "peak_mb": "MB"}
+
+
+def plan(graph: str, methods: list[str], runs: int) -> dict[str, list[Training]]:
+    """The trainings of each method on a graph."""
+    classes = LARGE.get(graph, TASKS["classify"].scoring)
+    return {name: trainings(graph, name, {"device": "cpu"}, range(runs), classes) for name in methods}
+
+
+def compute(graph: str, options: argparse.Namespace, store: Store) -> dict[str, dict]:
+    """The figures of every method on a graph, or why there are none."""
+    planned = plan(graph, options.methods, options.runs)
+    missing = store.missing([training for some in planned.values() for training in some])
+    failures: dict[str, str] = {}
+    with counting(graph, steady=False) as progress:
+        meter = Meter(progress, len(missing), "trainings")
+        for ended in compute_missing(missing, store, jobs=options.jobs, timeout=options.time_limit):
+            if ended.failure:
+                failures[ended.task.method] = ended.failure
+                print(f"{ended.task.method} on {graph}: {ended.failure}", flush=True)
+            meter.advance()
+    return {name: figures(store, some, failures.get(name, "")) for name, some in planned.items()}
+
+
+def figures(store: Store, wanted: list[Training], failure: str) -> dict:
+    """Scores and costs of a method on one graph, one number per run."""
+    cell = None if failure else cell_of(store, wanted)
+    if cell is None:
+        return {"failure": failure or "not trained"}
+    records = [record for training in wanted if (record := store.get(training)) is not None]
+    return cell | {cost: [record[cost] for record in records if "nmi" in record] for cost in COSTS}
+
+
+def show(cells: dict[str, dict[str, dict]]) -> None:
+    """A table for each measure, a row for each method."""
+    names = [name for name in METHODS if any(name in row for row in cells.values())]
+    for measure, heading in (MEASURES | COSTS).items():
+        table = Table(heading, *cells, box=None)
+        for name in names:
+            table.add_row(name, *(brief(row.get(name), measure) for row in cells.values()))
+        Console(width=200).print(table)
+
+
+def brief(cell: dict | None, measure: str) -> str:
+    """A figure of a method on a graph; a dash where there is none."""
+    if cell is None or measure not in cell:
+        return "-"
+    return f"{fmean(cell[measure]):,.0f}" if measure in COSTS else f"{fmean(cell[measure]):.3f}".removeprefix("0")
+
+
+def main() -> None:
+    """Train what is missing, graph by graph, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graphs", nargs="+", default=list(GRAPHS), choices=GRAPHS)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
+    parser.add_argument("--time-limit", type=float, default=600.0, help="seconds for one training and its scores")
+    parser.add_argument("--trainings", type=Path, default=FOLDER / "trainings")
+    parser.add_argument("--show", action="store_true", help="train nothing")
+    options = parser.parse_args()
+    kept = json.loads(PATH.read_text(encoding="utf-8"))["cells"] if PATH.exists() else {}
+    for graph in [] if options.show else options.graphs:
+        kept[graph] = kept.get(graph, {}) | compute(graph, options, Store(options.trainings))
+        with atomic(PATH) as draft:
+            about = {"machine": describe_machine(), "time_limit": options.time_limit, "cells": kept}
+            draft.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    show({graph: kept[graph] for graph in GRAPHS if graph in kept})
+
+
+if __name__ == "__main__":
+    main()
