@@ -1,13 +1,17 @@
 """Methods beside what others have published of them: the figures of published.toml, and ours in the same task.
 
-    python benchmarks/quality.py --published [--methods NAME…] [--seeds 3]
-    python benchmarks/quality.py --published --show [--markdown]      print what the file holds and train nothing
+    python benchmarks/quality.py --published [--methods NAME…] [--seeds 3] [--files FOLDER]
+    python benchmarks/quality.py --published --show                  print what the file holds and train nothing
 
 A figure of published.toml names the method, the graph, the parameters that its authors ran with where they are not our
 defaults, and the task: `train` is a share of the labelled nodes or, as a whole number, how many nodes of each class the
 regression learns from; all others are predicted. Run k has seed k and ten random splits, vectors as they are, C = 1 or
-what the figure says ("cv": chosen by cross-validation inside the training part). A figure of a graph that is not at
-hand is listed and not run. Written to results/published.json, run by run.
+what the figure says ("cv": chosen by cross-validation inside the training part).
+
+Graphs are those known by name, and those of FOLDER, each in two files: NAME.ungraph has an edge a line, the numbers of
+two nodes; line k of NAME.cmty has the nodes with label k. These have several labels a node, and as many are predicted
+as a node has. The program of ProNE's authors (lykeven/ProNE, folder data) has such files of ppi and wikipedia. A figure
+of a graph that is not at hand is listed and not run. Written to results/published.json, run by run.
 """
 
 import json
@@ -23,9 +27,11 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy import sparse
 
 from neural_brane import METHODS, AttributedGraph, classify, load
 from neural_brane.datasets.registry import registry
+from neural_brane.evaluate import classify_several
 from neural_brane.evaluate.splits import Splits
 from neural_brane.io.atomic import atomic
 from neural_brane.machine import describe_machine
@@ -56,8 +62,28 @@ def few_of_each(labels: np.ndarray, count: int, seed: int) -> tuple[Splits, floa
     return Splits(np.arange(len(known)), np.array(orders, np.int32), seed), len(first) / len(known)
 
 
-def score(graph: AttributedGraph, figure: dict[str, Any], seed: int) -> dict[str, Any]:
-    """One training, in the task of a figure."""
+def find_graph(name: str, folder: Path | None) -> tuple[AttributedGraph, Any] | None:
+    """A graph and the labels of its nodes, one or several each; None where it is not at hand."""
+    if name in registry():
+        graph = load(name)
+        return graph, graph.labels
+    if folder is None or not (folder / f"{name}.ungraph").exists():
+        return None
+    edges = np.loadtxt(folder / f"{name}.ungraph", dtype=np.int64)
+    count = int(edges.max()) + 1
+    ones = np.ones(len(edges), np.float32)
+    links = sparse.coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(count, count)).tocsr()
+    links = links.maximum(links.T)
+    links.data[:] = 1
+    members = [np.array(line.split(), np.int64) for line in (folder / f"{name}.cmty").read_text().splitlines()]
+    labels = sparse.lil_array((count, len(members)), dtype=np.int8)
+    for label, nodes in enumerate(members):
+        labels[nodes, [label] * len(nodes)] = 1
+    return AttributedGraph.from_sparse(links, sparse.csr_array((count, 0), dtype=np.float32), name=name), labels.tocsr()
+
+
+def score(graph: AttributedGraph, labels: Any, figure: dict[str, Any], seed: int) -> dict[str, Any]:
+    """One training, in the task of a figure; labels: one a node, or a sparse table (nodes, labels) of several."""
     method = METHODS[figure["method"]](**figure["parameters"], seed=seed)
     begun = time.perf_counter()
     with warnings.catch_warnings():
@@ -66,26 +92,36 @@ def score(graph: AttributedGraph, figure: dict[str, Any], seed: int) -> dict[str
     seconds = time.perf_counter() - begun
     splits, share = SPLITS, figure["train"]
     if isinstance(share, int):
-        splits, share = few_of_each(graph.labels, share, seed)
-    learn = (lambda known: method.fit_transform(graph, labels=known).vectors) if method.uses_labels else vectors
-    found = classify(learn, graph.labels, train=[share], splits=splits, seed=seed, C=figure["C"]).scores[0]
+        splits, share = few_of_each(labels, share, seed)
+    options = {"train": [share], "splits": splits, "seed": seed, "C": figure["C"]}
+    if sparse.issparse(labels):
+        found = classify_several(vectors, labels, **options).scores[0]
+    else:
+        learn = (lambda known: method.fit_transform(graph, labels=known).vectors) if method.uses_labels else vectors
+        found = classify(learn, labels, **options).scores[0]
     scores = {"micro_f1": round(found.micro.mean, 5), "macro_f1": round(found.macro.mean, 5)}
     return {name: figure[name] for name in DECIDE} | {"seed": seed, "seconds": round(seconds, 1)} | scores
 
 
-def fill(runs: list[dict], figures: list[dict], seeds: int) -> list[dict]:
+def fill(runs: list[dict], figures: list[dict], seeds: int, folder: Path | None) -> list[dict]:
     """Train what is missing; every run is written as it ends."""
     for figure in figures:
-        if figure["dataset"] not in registry():
-            continue
         done = {run["seed"] for run in runs_of(runs, figure)}
-        for seed in sorted(set(range(seeds)) - done):
-            run = score(load(figure["dataset"]), figure, seed)
+        found = find_graph(figure["dataset"], folder)
+        for seed in sorted(set(range(seeds)) - done) if found else ():
+            run = score(*found, figure, seed)
             print(json.dumps(run), flush=True)
             runs.append(run)
-            with atomic(PATH) as draft:
-                draft.write_text(json.dumps({"machine": describe_machine(), "runs": runs}, indent=1) + "\n")
+            write(runs)
+    write(runs)
     return runs
+
+
+def write(runs: list[dict]) -> None:
+    """Write our runs, and all figures beside them."""
+    with atomic(PATH) as draft:
+        record = {"machine": describe_machine(), "figures": summarise(runs, read_figures()), "runs": runs}
+        draft.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 def runs_of(runs: list[dict], figure: dict[str, Any]) -> list[dict]:
@@ -99,21 +135,18 @@ def summarise(runs: list[dict], figures: list[dict]) -> list[dict]:
     for figure in figures:
         own = [run[figure["measure"]] for run in runs_of(runs, figure)]
         ours = fmean(own) if own else None
-        rows.append(figure | {"seeds": len(own), "ours": ours, "difference": ours and ours - figure["value"]})
+        difference = None if ours is None else ours - figure["value"]
+        rows.append(figure | {"seeds": len(own), "ours": ours, "difference": difference})
     return rows
 
 
-def show(rows: list[dict], markdown: bool) -> None:
+def show(rows: list[dict]) -> None:
     """Print the table, and which methods stay below what was published."""
     heads = ("method", "graph", "train", "measure", "published", "ours", "difference", "source")
-    lines = [[*_task(row), f"{row['value']:.3f}", *_own(row), row["source"]] for row in rows]
-    if markdown:
-        print("\n".join(f"| {' | '.join(line)} |" for line in [heads, ["---"] * len(heads), *lines]))
-    else:
-        table = Table(*heads, title="Published, and ours in the same task")
-        for line in lines:
-            table.add_row(*line)
-        Console(width=180).print(table)
+    table = Table(*heads, title="Published, and ours in the same task")
+    for row in rows:
+        table.add_row(*_task(row), f"{row['value']:.3f}", *_own(row), row["source"])
+    Console(width=180).print(table)
     below = [f"{row['method']} on {row['dataset']} ({row['difference']:+.3f})" for row in rows if short(row)]
     print(f"below what was published by more than {TOLERANCE}:", ", ".join(below) or "none")
 
@@ -132,11 +165,11 @@ def _own(row: dict) -> tuple[str, str]:
     return ("not at hand", "") if row["ours"] is None else (f"{row['ours']:.3f}", f"{row['difference']:+.3f}")
 
 
-def run(names: list[str] | None, seeds: int, *, only_show: bool, markdown: bool) -> None:
+def run(names: list[str] | None, seeds: int, *, folder: Path | None, only_show: bool) -> None:
     """Compute what is missing and print the table."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     figures = read_figures(names)
     runs = json.loads(PATH.read_text(encoding="utf-8"))["runs"] if PATH.exists() else []
     if not only_show:
-        runs = fill(runs, figures, seeds)
-    show(summarise(runs, figures), markdown)
+        runs = fill(runs, figures, seeds, folder)
+    show(summarise(runs, figures))

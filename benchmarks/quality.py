@@ -183,6 +183,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", help="'all' or names, instead of recipes")
     parser.add_argument("--untuned", action="store_true", help="methods with their defaults")
     parser.add_argument("--published", action="store_true", help="methods beside what others have published of them")
+    parser.add_argument("--files", type=Path, metavar="FOLDER", help="with --published: more graphs, in files")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--output", type=Path, help="file of the scores")
     parser.add_argument("--show", action="store_true", help="print what the file holds and train nothing")
@@ -207,7 +208,7 @@ def main() -> None:
     options = parse()
     if options.published:
         names = options.names if options.methods else None
-        published.run(names, options.seeds, only_show=options.show, markdown=options.markdown)
+        published.run(names, options.seeds, folder=options.files, only_show=options.show)
         return
     cells = read(options.output)
     if not options.show:

@@ -122,8 +122,9 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def load_script() -> Callable[[str], ModuleType]:
+def load_script(monkeypatch) -> Callable[[str], ModuleType]:
     """A function that gives a file of scripts/ as a module."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "scripts")  # some import others
 
     def load(name: str) -> ModuleType:
         path = Path(__file__).parents[1] / "scripts" / f"{name}.py"

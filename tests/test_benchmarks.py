@@ -6,9 +6,10 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from neural_brane import PropagatedAttributes, load, synthetic
+from neural_brane import METHODS, PropagatedAttributes, load, synthetic
 from neural_brane.trainings.pool import Ended
 from neural_brane.trainings.training import Training
 from neural_brane.tune.tuned import Tuned
@@ -21,7 +22,7 @@ def script(monkeypatch):
     """A function that gives a script of benchmarks/ as a module."""
     monkeypatch.syspath_prepend(FOLDER)
     yield importlib.import_module
-    for name in ("quality", "published", "growth", "spectral", "defaults", "inductive", "update"):
+    for name in ("quality", "published", "shelf", "growth", "spectral", "defaults", "inductive", "update"):
         sys.modules.pop(name, None)
 
 
@@ -201,3 +202,47 @@ def test_a_run_of_updates_measures_every_column_and_earlier_runs_have_dashes(scr
     assert tuple(run) == update.COLUMNS
     assert run["cosine"] > 0.95
     assert update.means([{"fresh s": 2.0}, {"fresh s": 4.0}]) == ["3.000"] + ["—"] * (len(update.COLUMNS) - 1)
+
+
+def test_a_published_figure_is_compared_in_its_own_task(script):
+    published = script("published")
+    labels = np.array(["a"] * 30 + ["b"] * 12 + [""] * 3)
+    splits, share = published.few_of_each(labels, 5, seed=0)
+    known = labels[labels != ""]
+    for learned, tested in splits.parts(share):
+        assert sorted(known[learned]) == ["a"] * 5 + ["b"] * 5
+        assert len(tested) == 32
+    figure = {"method": "attributes", "dataset": "stdlib", "parameters": {"dim": 16}, "train": 0.5, "C": 1.0}
+    figure |= {"measure": "micro_f1", "value": 0.5}
+    run = published.score(*published.find_graph("stdlib", None), figure, 0)
+    rows = published.summarise([run, run | {"seed": 1, "micro_f1": 0.0}, run | {"train": 0.3}], [figure])
+    assert (rows[0]["seeds"], rows[0]["ours"]) == (2, pytest.approx(run["micro_f1"] / 2))
+    assert published.short(rows[0]) == (rows[0]["difference"] < -0.03)
+
+
+def test_graphs_of_files_have_several_labels_a_node(script, tmp_path):
+    published = script("published")
+    (tmp_path / "tiny.ungraph").write_text("0\t1\n1\t2\n2\t1\n")
+    (tmp_path / "tiny.cmty").write_text("0\t2\n2\n")
+    graph, labels = published.find_graph("tiny", tmp_path)
+    assert (len(graph), graph.edges) == (3, 2)
+    assert labels.toarray().tolist() == [[1, 0], [0, 0], [1, 1]]
+    assert published.find_graph("nowhere", tmp_path) is None
+
+
+def test_every_published_figure_says_what_it_is_of(script):
+    for figure in script("published").read_figures():
+        method = METHODS[figure["method"]](**figure["parameters"])
+        assert method.parameters_in_force()
+        assert figure["measure"] in ("micro_f1", "macro_f1")
+        assert 0 < figure["value"] < 1
+        assert figure["source"]
+
+
+def test_a_training_that_did_not_end_is_told_on_the_shelf(script):
+    shelf = script("shelf")
+    (some,) = shelf.plan("debian-packages", ["tadw"], 1).values()
+    assert some[0].scoring["classes"] == {"train": [0.1], "splits": 1, "C": 1.0}
+    assert shelf.figures(None, some, "out of time") == {"failure": "out of time"}
+    assert shelf.brief({"failure": "out of time"}, "nmi") == "-"
+    assert shelf.brief({"nmi": [0.2, 0.4]}, "nmi") == ".300"

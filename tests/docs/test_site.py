@@ -72,6 +72,27 @@ def test_the_tables_of_methods_are_made_from_the_code(load_script):
     assert not [name for name in METHODS if f"`{name}`" not in advice]
 
 
+def test_the_tables_of_ten_graphs_are_made_from_the_results(load_script):
+    tables = load_script("ten_graphs")
+    page = tables.PAGE.read_text(encoding="utf-8")
+    assert tables.fill(page) == page, "run scripts/ten_graphs.py"
+
+
+def test_the_best_of_a_graph_is_bold_and_what_is_ahead_of_the_default_is_told(load_script):
+    tables = load_script("ten_graphs")
+    default = {"macro_f1": [0.7], "nmi": [0.4], "link": [0.9], "processor_seconds": [12.3], "peak_mb": [1234.0]}
+    tadw = default | {"macro_f1": [0.72, 0.74], "processor_seconds": [1.26]}
+    cells = {"cora": {"neural-brane": default, "tadw": tadw, "line": {"failure": "out of time"}}}
+    rows = {row.split(" | ")[0]: row for row in tables.table(cells, "macro_f1").splitlines()}
+    assert rows["| `tadw`"] == "| `tadw` | **.730** |"
+    assert rows["| `neural-brane`"] == "| `neural-brane` | .700 |"
+    assert rows["| `line`"] == "| `line` | - |"
+    assert "| `neural-brane` | 1,234 |" in tables.table(cells, "peak_mb")
+    assert "| `tadw` | 1.3 |" in tables.table(cells, "processor_seconds")
+    told = tables.ahead(cells)
+    assert told == ["**Macro-F1**: cora: `tadw` (+.030).", "**NMI**: nothing.", "**AUC of links**: nothing."]
+
+
 def test_the_picture_of_packages_has_todays_arrows(load_script):
     draw = load_script("draw_packages")
     listed = draw.PICTURE.read_text(encoding="utf-8").split("<desc>\n")[1].split("\n</desc>")[0]

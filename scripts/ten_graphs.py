@@ -1,0 +1,112 @@
+"""Write the tables of docs/ten-graphs.md: every method on ten graphs, and beside what others have published of it.
+
+python scripts/ten_graphs.py    put the tables between the page's markers
+"""
+
+from __future__ import annotations
+
+import json
+from statistics import fmean
+
+from methods_table import ROOT, put
+
+from neural_brane import METHODS
+from neural_brane.io.atomic import atomic
+from neural_brane.methods.known import MARK
+
+PAGE = ROOT / "docs" / "ten-graphs.md"
+RESULTS = ROOT / "benchmarks" / "results"
+SCORES = {"macro_f1": "Macro-F1", "nmi": "NMI", "link": "AUC of links"}
+COSTS = {"processor_seconds": "seconds", "peak_mb": "MB"}
+MEASURES = {"micro_f1": "Micro-F1", "macro_f1": "Macro-F1"}
+DEFAULT = "neural-brane"
+AHEAD = 0.01  # how much better than the default counts as ahead of it
+
+Cells = dict[str, dict[str, dict]]  # by graph and by method: the values of its runs
+
+
+def tables(cells: Cells) -> dict[str, str]:
+    """A table for each score and each cost, and what is ahead of the default, by the names of their markers."""
+    found = {measure: table(cells, measure) for measure in (*SCORES, *COSTS)}
+    return found | {"ahead": "\n".join(f"- {line}" for line in ahead(cells))}
+
+
+def table(cells: Cells, measure: str) -> str:
+    """One row for each method, one column for each graph; the best of a graph is bold where more is better."""
+    names = [name for name in METHODS if any(name in row for row in cells.values())]
+    best = {graph: max(map(rounded, values(row, measure).values())) for graph, row in cells.items()}
+    lines = [f"| method | {' | '.join(cells)} |", "| --- |" + " ---: |" * len(cells)]
+    for name in names:
+        shown = [entry(row.get(name, {}), measure, best[graph]) for graph, row in cells.items()]
+        lines.append(f"| `{name}`{f' {MARK}' if METHODS[name].uses_labels else ''} | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
+def values(row: dict[str, dict], measure: str) -> dict[str, float]:
+    """The means of a measure on one graph, by method; those that did not end are left out."""
+    return {name: fmean(cell[measure]) for name, cell in row.items() if measure in cell}
+
+
+def entry(cell: dict, measure: str, best: float) -> str:
+    """A figure of a table: a dash where a training did not end, nothing where there was none."""
+    if measure not in cell:
+        return "-" if cell else ""
+    value = fmean(cell[measure])
+    if measure in COSTS:
+        return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+    shown = f"{value:.3f}".removeprefix("0")
+    return f"**{shown}**" if rounded(value) == best else shown
+
+
+def rounded(value: float) -> float:
+    """A value as the tables show it."""
+    return round(value, 3)
+
+
+def ahead(cells: Cells) -> list[str]:
+    """What is ahead of the default, score by score, in words."""
+    lines = []
+    for measure, heading in SCORES.items():
+        better: dict[str, list[str]] = {}
+        for graph, row in cells.items():
+            found = values(row, measure)
+            for name in sorted(found, key=found.__getitem__, reverse=True):
+                gap = found[name] - found.get(DEFAULT, 1.0)
+                if gap > AHEAD:
+                    better.setdefault(graph, []).append(f"`{name}` (+{gap:.3f})".replace("+0.", "+."))
+        told = "; ".join(f"{graph}: {', '.join(names)}" for graph, names in better.items())
+        lines.append(f"**{heading}**: nothing." if not told else f"**{heading}**: {told}.")
+    return lines
+
+
+def published(figures: list[dict]) -> str:
+    """Published figures and ours, those that could be compared first."""
+    heads = ["method", "graph", "trained on", "measure", "published", "ours", "difference", "from"]
+    lines = [f"| {' | '.join(heads)} |", "| --- | --- | --- | --- | ---: | ---: | ---: | --- |"]
+    for one in sorted(figures, key=lambda one: list(METHODS).index(one["method"])):
+        if one["ours"] is None:
+            continue
+        share = f"{one['train']} of a class" if isinstance(one["train"], int) else f"{100 * one['train']:.0f} %"
+        ours, gap = f"{one['ours']:.3f}".removeprefix("0"), f"{one['difference']:+.3f}".replace("0.", ".", 1)
+        value = f"{one['value']:.3f}".removeprefix("0")
+        what = [f"`{one['method']}`", one["dataset"], share, MEASURES[one["measure"]]]
+        lines.append(f"| {' | '.join([*what, value, ours, gap, one['source']])} |")
+    return "\n".join(lines)
+
+
+def fill(page: str) -> str:
+    """The page with each table between its markers."""
+    cells = json.loads((RESULTS / "shelf.json").read_text(encoding="utf-8"))["cells"]
+    figures = json.loads((RESULTS / "published.json").read_text(encoding="utf-8"))["figures"]
+    return put(page, tables(cells) | {"published": published(figures)}, PAGE)
+
+
+def main() -> None:
+    """Put the tables into the page."""
+    filled = fill(PAGE.read_text(encoding="utf-8"))
+    with atomic(PAGE) as draft:
+        draft.write_text(filled, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
