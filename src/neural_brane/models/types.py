@@ -20,6 +20,8 @@ TYPES = {
     "graphsage weights": "methods.graphsage.Weights",
     "graph2gauss": "methods.graph2gauss.Learned",
     "graph2gauss weights": "methods.graph2gauss.Weights",
+    "convolution": "methods._convolution.Learned",
+    "dgi weights": "methods.dgi.Weights",
     "neural-brane": "methods.neural_brane.model.Learned",
     "learned part": "methods.neural_brane.parts.LearnedPart",
     "joint": "methods.neural_brane.parts.Joint",
