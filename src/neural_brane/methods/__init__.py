@@ -36,6 +36,7 @@ REGISTERED = {
     "fastrp": "fastrp.FastRP",
     "prone": "prone.ProNE",
     "dgi": "dgi.DGI",
+    "cca-ssg": "cca_ssg.CCASSG",
     "attributes": "attributes.Attributes",
     "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
     "propagated-attributes": "propagated_attributes.PropagatedAttributes",

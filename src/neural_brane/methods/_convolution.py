@@ -1,8 +1,8 @@
 """What the methods that learn a graph convolution share: the matrix of averages, steps on parts of a graph, training.
 
 A graph of up to `nodes_per_step` nodes is convolved whole in every step. Of a larger one a step takes the nodes of
-short random walks and the edges among them, as GraphSAINT does (Zeng, Zhou, Srivastava, Kannan, Prasanna; 2020), so that
-the memory of a step has a bound. The vectors that come out are always made of the whole graph.
+short random walks and the edges among them, as GraphSAINT does (Zeng, Zhou, Srivastava, Kannan, Prasanna; 2020), so
+that the memory of a step has a bound. The vectors that come out are always made of the whole graph.
 """
 
 from abc import abstractmethod
@@ -229,8 +229,8 @@ class Best:
 def normalised(links: sparse.csr_array) -> sparse.csr_array:
     """The matrix D^(−1/2) (A + wI) D^(−1/2) of a graph convolution, w the mean weight of an edge, D the sums of A + wI.
 
-    A has no self-loops. Without weights this is what Kipf and Welling (2017) write; a node without neighbours is its own
-    average.
+    A has no self-loops. Without weights this is what Kipf and Welling (2017) write; a node without neighbours is its
+    own average.
     """
     looped = with_loops(links)
     sums = np.asarray(looped.sum(axis=1)).ravel()

@@ -33,7 +33,7 @@ class DGI(Convolutional):
     Attributes are divided by their sum in each node, as in the authors' program. Four things differ from it. The score
     has no bias. An edge's weight counts, and a node counts itself by the mean weight of an edge. A graph of more than
     `nodes_per_step` nodes is learned from in parts, each with a summary of its own, where the paper samples
-    neighbourhoods. There are at most 500 epochs in place of 10,000; on cora and citeseer training ends before. In a
+    neighbourhoods. There are at most 300 epochs in place of 10,000; on cora and citeseer training ends before. In a
     graph without any attribute each node is its own attribute, and only its own nodes can be embedded. PyTorch works
     on one CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
 
@@ -52,7 +52,7 @@ class DGI(Convolutional):
 
     patience: int = whole("Epochs without a lower loss after which training ends.", default=20)
     epochs: int = shared(
-        "epochs", default=500, about="Passes at most: each a step on the whole graph, or on its parts."
+        "epochs", default=300, about="Passes at most: each a step on the whole graph, or on its parts."
     )
 
     def _first_weights(self, rng: np.random.Generator, attributes: int) -> Weights:

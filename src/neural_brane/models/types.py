@@ -22,6 +22,7 @@ TYPES = {
     "graph2gauss weights": "methods.graph2gauss.Weights",
     "convolution": "methods._convolution.Learned",
     "dgi weights": "methods.dgi.Weights",
+    "cca-ssg weights": "methods.cca_ssg.Weights",
     "neural-brane": "methods.neural_brane.model.Learned",
     "learned part": "methods.neural_brane.parts.LearnedPart",
     "joint": "methods.neural_brane.parts.Joint",
