@@ -32,6 +32,7 @@ SHORT = {
     "graph2gauss": {"epochs": 6, "hidden": 16, "device": "cpu"},
     "dgi": {"epochs": 4, "nodes_per_step": 90, "device": "cpu"},
     "cca-ssg": {"epochs": 4, "nodes_per_step": 90, "device": "cpu"},
+    "graphmae": {"epochs": 4, "nodes_per_step": 90, "device": "cpu"},
 }
 RUN = {"dim": 10, "threads": 1, "epochs": 6, "batches_per_epoch": 20, "batch_size": 30, "seed": 3, "spectral_dim": 0}
 

@@ -34,6 +34,7 @@ SHORT = {
     "graph2gauss": {"epochs": 5, "hidden": 32},
     "dgi": {"epochs": 5},
     "cca-ssg": {"epochs": 5},
+    "graphmae": {"epochs": 5},
 }
 # Settings of Neural-Brane that take another way through its kernels.
 WAYS = {

@@ -37,6 +37,7 @@ REGISTERED = {
     "prone": "prone.ProNE",
     "dgi": "dgi.DGI",
     "cca-ssg": "cca_ssg.CCASSG",
+    "graphmae": "graphmae.GraphMAE",
     "attributes": "attributes.Attributes",
     "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
     "propagated-attributes": "propagated_attributes.PropagatedAttributes",

@@ -6,10 +6,10 @@ that the memory of a step has a bound. The vectors that come out are always made
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -42,9 +42,16 @@ class Piece:
 
     def __init__(self, links: sparse.csr_array, attributes: sparse.csr_array, device: str):
         self.links, self.entries, self.device = links, attributes, device
+        self._made: dict[str, Any] = {}
 
     def __len__(self) -> int:
         return int(self.links.shape[0])
+
+    def kept(self, name: str, make: Callable[[], Any]) -> Any:
+        """Something that a method makes of the piece, made once."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
 
     @cached_property
     def attributes(self) -> backend.BothWays:
@@ -81,7 +88,7 @@ class Convolutional(InductiveEmbedder):
     uses = ("links", "attributes")
     extra = "torch"
     why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
-    prolongs = ("epochs",)
+    prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
 
     nodes_per_step: int = whole(
         "Nodes that a step works on at most. A larger graph is learned from in parts, each the nodes of random walks.",

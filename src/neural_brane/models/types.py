@@ -23,6 +23,7 @@ TYPES = {
     "convolution": "methods._convolution.Learned",
     "dgi weights": "methods.dgi.Weights",
     "cca-ssg weights": "methods.cca_ssg.Weights",
+    "graphmae weights": "methods.graphmae.Weights",
     "neural-brane": "methods.neural_brane.model.Learned",
     "learned part": "methods.neural_brane.parts.LearnedPart",
     "joint": "methods.neural_brane.parts.Joint",
