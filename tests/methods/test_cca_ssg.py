@@ -85,7 +85,7 @@ def test_vectors_are_the_formula(layers, small_graph):
     expected = averages @ piece.entries.toarray() @ table + bias
     if layers == 2:
         expected = averages @ np.maximum(expected, 0) @ second + second_bias
-    np.testing.assert_allclose(method.embedding_.vectors, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(method.embedding_.vectors, expected * method.scale_, rtol=1e-4, atol=1e-5)
 
 
 def test_views_lack_the_shares_asked_for_in_both_directions():

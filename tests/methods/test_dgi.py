@@ -67,7 +67,8 @@ def test_vectors_are_the_formula(small_graph):
     table, bias, slope, _ = method.weights_
     hidden = averages @ convolution.shares(small_graph.attributes).toarray() @ table + bias
     expected = np.where(hidden > 0, hidden, slope * hidden)
-    np.testing.assert_allclose(method.embedding_.vectors, expected, rtol=1e-4, atol=1e-6)
+    assert np.mean(method.embedding_.vectors**2) == pytest.approx(1, rel=1e-5)
+    np.testing.assert_allclose(method.embedding_.vectors, expected * method.scale_, rtol=1e-4, atol=1e-6)
 
 
 def test_training_ends_with_the_weights_of_the_lowest_loss():

@@ -15,7 +15,6 @@ from neural_brane.methods import _torch as backend
 from neural_brane.methods._convolution import with_loops
 
 LEAK = 0.2  # the slope of the leaky ReLU below zero
-EDGES_AT_ONCE = 65_536  # whose gradients are found at a time
 
 
 class Edges(NamedTuple):
@@ -84,11 +83,10 @@ def _gathering() -> Any:
         def backward(context: Any, slope: Any) -> tuple[Any, Any, None]:
             (shares, table), edges = context.saved_tensors, context.edges
             slope = slope.contiguous()
-            parts = [
-                (slope.index_select(0, starts) * table.index_select(0, ends)).sum(1)
-                for starts, ends in zip(edges.starts.split(EDGES_AT_ONCE), edges.ends.split(EDGES_AT_ONCE), strict=True)
-            ]
-            return torch.cat(parts), multiply(edges, shares.index_select(0, edges.turned), slope), None
+            with torch.enable_grad():  # PyTorch's own gradient of the shares needs no row for every edge either
+                inner = shares.detach().requires_grad_()
+                (towards,) = torch.autograd.grad(multiply(edges, inner, table), inner, slope)
+            return towards, multiply(edges, shares.index_select(0, edges.turned), slope), None
 
     return Gathering
 

@@ -3,6 +3,9 @@
 A graph of up to `nodes_per_step` nodes is convolved whole in every step. Of a larger one a step takes the nodes of
 short random walks and the edges among them, as GraphSAINT does (Zeng, Zhou, Srivastava, Kannan, Prasanna; 2020), so
 that the memory of a step has a bound. The vectors that come out are always made of the whole graph.
+
+No loss here minds how long vectors are, and shares of attributes make them short: a regression with a penalty would see
+little of them. So all of them are multiplied by one number.
 """
 
 from abc import abstractmethod
@@ -35,6 +38,7 @@ class Learned(NamedTuple):
 
     weights: Any  # the method's own named tuple
     loss_history: list[float]  # the mean over the steps of each epoch
+    scale: float  # what vectors are multiplied by, so that their entries have a mean square of one
 
 
 class Piece:
@@ -118,7 +122,9 @@ class Convolutional(InductiveEmbedder):
             pieces = Pieces(graph, self.nodes_per_step, self.device)
             weights = self._first_weights(np.random.default_rng(seed), pieces.attributes.shape[1])
             losses = self._train(pieces, weights, seed)
-        return Learned(type(weights)(*backend.to_numpy(weights)), losses)
+        learned = type(weights)(*backend.to_numpy(weights))
+        vectors = self._encode(learned, pieces.links, pieces.attributes)
+        return Learned(learned, losses, _scale(sum(_squares(block) for block in vectors) / len(graph) / self.dim))
 
     def _train(self, pieces: Pieces, weights: Any, seed: int) -> list[float]:
         """Train the weights in place; returns the mean loss of every epoch."""
@@ -190,7 +196,8 @@ class Convolutional(InductiveEmbedder):
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         links, attributes = without_self_loops(graph.adjacency), shares(backend.features(graph))
-        return self._encode(learned.weights, links, attributes)
+        for block in self._encode(learned.weights, links, attributes):
+            yield block * np.float32(learned.scale)
 
     def _check_transforms(self, fitted: Fitted) -> None:
         require_attributes(fitted)
@@ -270,6 +277,15 @@ def walk_nodes(links: sparse.csr_array, most: int, rng: np.random.Generator) -> 
         at = sample_neighbours(links, at, 1, rng)[1]
         found.append(at)
     return np.unique(np.concatenate(found))
+
+
+def _squares(block: np.ndarray) -> float:
+    return float(np.square(block, dtype=np.float64).sum())
+
+
+def _scale(mean_square: float) -> float:
+    """What makes the mean square of entries one; one where all of them are zero."""
+    return float(mean_square**-0.5) if mean_square > 0 else 1.0
 
 
 def convolved(averages: sparse.csr_array, table: np.ndarray, bias: np.ndarray) -> Iterator[np.ndarray]:

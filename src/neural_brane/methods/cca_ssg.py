@@ -42,11 +42,12 @@ class CCASSG(Convolutional):
     nothing has a row and a column for each node.
 
     Attributes are divided by their sum in each node, and the loss is that of the authors' program, as are the defaults,
-    those for cora; dim is theirs with 512. Three things differ. An edge is taken out in both directions at once, where
-    they drop each on its own. An edge's weight counts, and a node counts itself by the mean weight of an edge. A graph
-    of more than `nodes_per_step` nodes is learned from in parts, with the correlations of each part. In a graph without
-    any attribute each node is its own attribute, and only its own nodes can be embedded. PyTorch works on one CPU
-    thread, for the sake of the bits; the last bits of a GPU are not promised.
+    those for cora; dim is theirs with 512. Four things differ. All vectors are multiplied by one number, so that the
+    mean square of their entries is one. An edge is taken out in both directions at once, where they drop each on its
+    own. An edge's weight counts, and a node counts itself by the mean weight of an edge. A graph of more than
+    `nodes_per_step` nodes is learned from in parts, with the correlations of each part. In a graph without any
+    attribute each node is its own attribute, and only its own nodes can be embedded. PyTorch works on one CPU thread,
+    for the sake of the bits; the last bits of a GPU are not promised.
 
     Examples
     --------

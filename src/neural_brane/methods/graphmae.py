@@ -53,19 +53,20 @@ class GraphMAE(Convolutional):
 
     In every step the attributes of half of the nodes are hidden behind a learned token, a few of them behind those of
     another node. Two layers of graph attention make vectors; those of hidden nodes are set to zero, and one more layer
-    of attention tells their attributes x from the neighbours: the error is the mean of (1 − cos(x, x̂))^gamma. The encoder
-    is the paper's with attention, as are dropout, weight decay and a learning rate that falls as a cosine.
+    of attention tells their attributes x from the neighbours: the error is the mean of (1 − cos(x, x̂))^gamma. The
+    encoder is the paper's with attention, as are dropout, weight decay and a learning rate that falls as a cosine.
 
-    The error needs x·x̂ and |x̂| alone. With x̂ = Wz + b, both follow from Wᵀx, a sparse product, and from WᵀW, so that no
-    table of nodes × attributes is ever made, and the error is exact.
+    The error needs x·x̂ and |x̂| alone. With x̂ = Wz + b, both follow from Wᵀx, a sparse product, and from WᵀW, so that
+    no table of nodes × attributes is ever made, and the error is exact.
 
-    Attributes are divided by their sum in each node. Three things differ from the authors' program. An edge's weight
-    multiplies the attention it gets, and a node looks at itself by the mean weight of an edge. Dropout leaves out the
-    same entries of the token for all nodes. A graph of more than `nodes_per_step` nodes is learned from in parts. The
-    defaults are theirs for cora, but for the epochs, which are 1,500 there and 300 on citeseer. Heads share out the
-    columns, so that a dim below their number has fewer. In a graph without any attribute each node is its own
-    attribute, and only its own nodes can be embedded. PyTorch works on one CPU thread, for the sake of the bits; the
-    last bits of a GPU are not promised.
+    Attributes are divided by their sum in each node. Four things differ from the authors' program. All vectors are
+    multiplied by one number, so that the mean square of their entries is one. An edge's weight multiplies the attention
+    it gets, and a node looks at itself by the mean weight of an edge. Dropout leaves out the same entries of the token
+    for all nodes. A graph of more than `nodes_per_step` nodes is learned from in parts. The defaults are theirs for
+    cora, but for the epochs, which are 1,500 there and 300 on citeseer. Heads share out the columns, so that a dim
+    below their number has fewer. In a graph without any attribute each node is its own attribute, and only its own
+    nodes can be embedded. PyTorch works on one CPU thread, for the sake of the bits; the last bits of a GPU are not
+    promised.
 
     Examples
     --------
