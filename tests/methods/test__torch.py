@@ -9,7 +9,7 @@ from neural_brane.errors import BraneError, DependencyError, ParameterError
 from neural_brane.methods import _torch as backend
 
 ON_TORCH = [name for name in METHODS if METHODS[name].extra == "torch"]
-BRIEF = {"graphsage": {"walks_per_node": 1}, "graph2gauss": {"epochs": 5}}
+BRIEF = {name: {"epochs": 5} for name in ON_TORCH} | {"graphsage": {"walks_per_node": 1}}
 
 
 def test_methods_are_listed_without_importing_torch():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
@@ -78,11 +79,11 @@ def to_numpy(weights: Iterable[torch.Tensor]) -> Iterator[np.ndarray]:
 class Descent:
     """Named weights and the Adam that trains them: all of its state can be kept, and gone on with."""
 
-    def __init__(self, weights: Any, learning_rate: float):
+    def __init__(self, weights: Any, learning_rate: float, *, weight_decay: float = 0.0):
         self.weights: dict[str, torch.Tensor] = weights._asdict()
         self.rate = learning_rate
         torch = import_torch()
-        self.adam = torch.optim.Adam(weights, lr=learning_rate, fused=True)
+        self.adam = torch.optim.Adam(weights, lr=learning_rate, weight_decay=weight_decay, fused=True)
         for weight in weights:  # what Adam itself makes before its first step
             none = torch.zeros((), dtype=torch.float32, device=weight.device)
             means = {"exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
@@ -144,3 +145,35 @@ class SparseRows:
         return self.bag(
             self.indices, dense, self.indptr, mode="sum", per_sample_weights=self.values, include_last_offset=True
         )
+
+
+class BothWays:
+    """A sparse matrix on a device with its transpose, so that gradients are products of rows too.
+
+    That is several times as quick as the gradient PyTorch finds, and every sum has one order.
+    """
+
+    def __init__(self, matrix: sparse.csr_array, device: str, *, symmetric: bool = False):
+        self.rows = SparseRows(matrix, device)
+        self.columns = self.rows if symmetric else SparseRows(matrix.T.tocsr(), device)
+
+    def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
+        product: torch.Tensor = _product().apply(dense, self.rows, self.columns)
+        return product
+
+
+@cache
+def _product() -> Any:
+    """A sparse matrix times a dense one, as a function that PyTorch can differentiate."""
+
+    class Product(import_torch().autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(context: Any, dense: torch.Tensor, rows: SparseRows, columns: SparseRows) -> torch.Tensor:
+            context.columns = columns
+            return rows @ dense.contiguous()
+
+        @staticmethod
+        def backward(context: Any, slope: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+            return context.columns @ slope.contiguous(), None, None
+
+    return Product

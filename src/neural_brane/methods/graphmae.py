@@ -1,0 +1,239 @@
+"""GraphMAE: attributes of some nodes are hidden, and attention over links learns to tell them from what is around."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.blas import one_blas_thread
+from neural_brane.graph.sizes import Sizes
+from neural_brane.methods import _attention as attention
+from neural_brane.methods import _torch as backend
+from neural_brane.methods._convolution import Convolutional, Piece, with_loops
+from neural_brane.methods._memory import SINGLE, Moments
+from neural_brane.methods.base import require
+from neural_brane.methods.parameters import number, shared, whole
+
+FIRST_SLOPE = 0.25  # of a PReLU, as PyTorch's own
+SMALLEST = 1e-12  # squared length that is divided by
+
+
+class Weights(NamedTuple):
+    """What is learned: what stands for hidden attributes, two layers that encode, and one that tells attributes."""
+
+    token: Any  # (1, attributes)
+    table: Any  # (attributes, dim)
+    looking: Any  # (1, dim): scores a node as the one that looks
+    looked_at: Any  # (1, dim)
+    bias: Any  # (1, dim)
+    slope: Any  # (1, 1), of the PReLU below zero
+    second: Any  # (dim, dim)
+    second_looking: Any  # (1, dim)
+    second_looked_at: Any  # (1, dim)
+    second_bias: Any  # (1, dim)
+    second_slope: Any  # (1, 1)
+    bridge: Any  # (dim, dim), from the encoder to the decoder
+    told: Any  # (attributes, dim)
+    told_looking: Any  # (1, attributes)
+    told_looked_at: Any  # (1, attributes)
+    told_bias: Any  # (1, attributes)
+
+
+class Masks(NamedTuple):
+    """What a step hides and leaves out."""
+
+    hidden: np.ndarray  # nodes whose attributes are to be told
+    tokens: np.ndarray  # those of them that have the token for attributes
+    sources: np.ndarray  # (nodes,): whose attributes each node shows; another's where it is hidden behind these
+
+
+class GraphMAE(Convolutional):
+    """GraphMAE: self-supervised masked graph autoencoders (Hou, Liu, Cen, Dong, Yang, Wang, Tang; 2022).
+
+    In every step the attributes of half of the nodes are hidden behind a learned token, a few of them behind those of
+    another node. Two layers of graph attention make vectors; those of hidden nodes are set to zero, and one more layer
+    of attention tells their attributes x from the neighbours: the error is the mean of (1 − cos(x, x̂))^gamma. The
+    encoder is the paper's with attention, as are dropout, weight decay and a learning rate that falls as a cosine.
+
+    The error needs x·x̂ and |x̂| alone. With x̂ = Wz + b, both follow from Wᵀx, a sparse product, and from WᵀW, so that
+    no table of nodes × attributes is ever made, and the error is exact.
+
+    Attributes are divided by their sum in each node. Four things differ from the authors' program. All vectors are
+    multiplied by one number, so that the mean square of their entries is one. An edge's weight multiplies the attention
+    it gets, and a node looks at itself by the mean weight of an edge. Dropout leaves out the same entries of the token
+    for all nodes. A graph of more than `nodes_per_step` nodes is learned from in parts. The defaults are theirs for
+    cora, but for the epochs, which are 1,500 there and 300 on citeseer. Heads share out the columns, so that a dim
+    below their number has fewer. In a graph without any attribute each node is its own attribute, and only its own
+    nodes can be embedded. PyTorch works on one CPU thread, for the sake of the bits; the last bits of a GPU are not
+    promised.
+
+    Examples
+    --------
+    >>> from neural_brane import load
+    >>> GraphMAE(dim=16, epochs=2, seed=0).fit_transform(load("stdlib")).vectors.shape
+    (554, 16)
+    """
+
+    title = "graphmae"
+    growth = (
+        "time: epochs × (edges + attribute entries + (nodes + attributes) × dim) × dim; "
+        "memory: edges × heads + (nodes + attributes) × dim"
+    )
+    paper = "Hou, Liu, Cen, Dong, Yang, Wang, Tang: GraphMAE: self-supervised masked graph autoencoders, 2022"
+    prolongs = ()  # the learning rate of every step depends on their number
+
+    heads: int = whole("Heads of attention, which share out the columns.", default=4)
+    hidden_share: float = number("The share of nodes whose attributes are hidden, below 1.", default=0.5, above=0)
+    replaced_share: float = number("Of these, the share that shows another node's, below 1.", default=0.05, least=0)
+    gamma: float = number("The power of the error; more counts what is told well less.", default=3.0, least=1)
+    dropout: float = number("The share of a layer's inputs that is left out, below 1.", default=0.2, least=0)
+    attention_dropout: float = number("The share of attention that is left out, below 1.", default=0.1, least=0)
+    weight_decay: float = number("What Adam adds to gradients, times the weights.", default=2e-4, least=0)
+    epochs: int = shared("epochs", default=100, about="Passes, each a step on the whole graph, or on its parts.")
+
+    def parameters_in_force(self) -> dict[str, Any]:
+        """Every parameter's value as training uses it, checked, and in Python's own types."""
+        values = super().parameters_in_force()
+        for name in ("hidden_share", "replaced_share", "dropout", "attention_dropout"):
+            require(values[name] < 1, name, values[name], f"{self.parameters()[name].expects()} and below 1")
+        return values
+
+    def _first_weights(self, rng: np.random.Generator, attributes: int) -> Weights:
+        dim, device = self.dim, self.device
+        slope = backend.import_torch().full((1, 1), FIRST_SLOPE, device=device)
+
+        def encoder(inputs: int) -> tuple[Any, ...]:
+            looks = (_first_scores(rng, dim, -(-dim // self.heads), device) for _ in range(2))
+            table = backend.glorot(rng, (inputs, dim), device)
+            return (table, *looks, backend.zeros(dim, device), slope.clone().requires_grad_())
+
+        decoder = (_first_scores(rng, attributes, attributes, device) for _ in range(2))
+        layers = (*encoder(attributes), *encoder(dim))
+        linear = (backend.glorot(rng, (inputs, dim), device) for inputs in (dim, attributes))
+        token, bias = (backend.zeros(attributes, device) for _ in range(2))
+        return Weights._make((token, *layers, *linear, *decoder, bias))
+
+    def _descent(self, weights: Weights) -> backend.Descent:
+        return backend.Descent(weights, self.learning_rate, weight_decay=self.weight_decay)
+
+    def _set_rate(self, descent: backend.Descent, done: float) -> None:
+        for group in descent.adam.param_groups:
+            group["lr"] = self.learning_rate * (1 + np.cos(np.pi * done)) / 2
+
+    def _inputs(self) -> int:
+        return 2  # one that encodes and one that tells
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        moments, part = super().memory(sizes), min(1, self.nodes_per_step / max(sizes.nodes, 1))
+        edges = sizes.links + sizes.nodes
+        width = sizes.attributes or sizes.nodes
+        batches = int(part * edges * (32 + 12 * 3 * SINGLE * self.heads)) + 2 * SINGLE * width * self.dim
+        training = {**moments["training"], "batches": moments["training"]["batches"] + batches}
+        return {"training": training, "vectors": {**moments["vectors"], "attention": 40 * edges}}
+
+    def _loss(self, weights: Weights, piece: Piece, rng: np.random.Generator) -> Any:
+        masks = draw_masks(piece, self.hidden_share, self.replaced_share, rng)
+        edges = piece.kept("edges", lambda: attention.edges_of(piece.links, piece.device))
+
+        def dropped(table: Any) -> Any:
+            return _without(table, self.dropout, rng)
+
+        def shown_less(shares: Any) -> Any:
+            return _without(shares, self.attention_dropout, rng)
+
+        entries = piece.entries.copy()
+        entries.data *= _kept(entries.nnz, self.dropout, rng)
+        attributes = backend.BothWays(entries, piece.device)
+        shown = show(weights, attributes, masks, dropped(weights.token))
+        vectors = encode(weights, edges, shown, self.heads, dropped, shown_less)
+        states = tell(weights, edges, vectors, masks, dropped, shown_less)
+        return scaled_cosine_error(weights, piece, states, masks.hidden, self.gamma)
+
+    def _encode(self, weights: Weights, links: sparse.csr_array, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
+        looped = with_loops(links)
+        layers = (weights[1:6], weights[6:11])
+        rows = attributes @ weights.table
+        for at, (table, looking, looked_at, bias, slope) in enumerate(layers):
+            if at:
+                with one_blas_thread():
+                    rows = rows @ table
+            rows = attention.layer_in_numpy(looped, rows, looking, looked_at, self.heads) + bias
+            rows = np.where(rows > 0, rows, slope * rows)
+        yield rows
+
+
+def draw_masks(piece: Piece, hidden: float, replaced: float, rng: np.random.Generator) -> Masks:
+    """Hide some of the nodes that have attributes; a share of these shows the attributes of others."""
+    described = rng.permutation(np.flatnonzero(np.diff(piece.entries.indptr)))
+    chosen = described[: max(int(hidden * len(described)), 1)]
+    others = chosen[: int(replaced * len(chosen))]
+    sources = np.arange(len(piece))
+    sources[others] = rng.integers(len(piece), size=len(others))
+    return Masks(np.sort(chosen), np.sort(chosen[len(others) :]), sources)
+
+
+def show(weights: Weights, attributes: backend.BothWays, masks: Masks, token: Any) -> Any:
+    """What the first layer makes of the attributes that nodes show, before attention."""
+    torch = backend.import_torch()
+    own = attributes @ weights.table
+    shown = own.index_select(0, torch.from_numpy(masks.sources).to(own.device))
+    return torch.where(_marks(masks.tokens, own), token @ weights.table, shown)
+
+
+def encode(weights: Weights, edges: Any, shown: Any, heads: int, dropped: Any, shown_less: Any) -> Any:
+    """The vectors: two layers of attention, each with a bias and a PReLU."""
+    prelu = backend.import_torch().nn.functional.prelu
+    rows = attention.layer(edges, shown, weights.looking, weights.looked_at, heads, shown_less) + weights.bias
+    rows = dropped(prelu(rows, weights.slope.reshape(1))) @ weights.second
+    rows = attention.layer(edges, rows, weights.second_looking, weights.second_looked_at, heads, shown_less)
+    return prelu(rows + weights.second_bias, weights.second_slope.reshape(1))
+
+
+def tell(weights: Weights, edges: Any, vectors: Any, masks: Masks, dropped: Any, shown_less: Any) -> Any:
+    """The rows z (nodes, dim) of which Wz + b are the attributes told; hidden nodes say nothing themselves."""
+    rows = vectors @ weights.bridge
+    rows = dropped(rows.masked_fill(_marks(masks.hidden, rows), 0))
+    looking, looked_at = (scores @ weights.told for scores in (weights.told_looking, weights.told_looked_at))
+    return attention.layer(edges, rows, looking, looked_at, 1, shown_less)
+
+
+def scaled_cosine_error(weights: Weights, piece: Piece, states: Any, hidden: np.ndarray, gamma: float) -> Any:
+    """The mean of (1 − cos(x, x̂))^gamma over hidden nodes, of products alone."""
+    torch = backend.import_torch()
+    at = torch.from_numpy(hidden).to(states.device)
+    squares = piece.entries[hidden].power(2).sum(axis=1)
+    lengths = torch.from_numpy(np.sqrt(squares).astype(np.float32)).to(states.device)
+    z = states.index_select(0, at)
+    towards = (piece.attributes @ weights.told).index_select(0, at)
+    products = (towards * z).sum(1) + (piece.attributes @ weights.told_bias.T).index_select(0, at)[:, 0]
+    gram, cross = weights.told.T @ weights.told, weights.told_bias @ weights.told
+    told = ((z @ gram) * z).sum(1) + 2 * (z * cross).sum(1) + weights.told_bias.square().sum()
+    cosines = products / (lengths * told.clamp_min(SMALLEST).sqrt())
+    return (1 - cosines).clamp_min(0).pow(gamma).mean()
+
+
+def _marks(nodes: np.ndarray, table: Any) -> Any:
+    """True in the rows of some nodes, (rows, 1)."""
+    marks = np.zeros((len(table), 1), bool)
+    marks[nodes] = True
+    return backend.import_torch().from_numpy(marks).to(table.device)
+
+
+def _kept(shape: Any, share: float, rng: np.random.Generator) -> np.ndarray:
+    """What leaves out a share of numbers and scales the others up for it."""
+    return (rng.random(shape, np.float32) >= share).astype(np.float32) / np.float32(1 - share)
+
+
+def _without(table: Any, share: float, rng: np.random.Generator) -> Any:
+    """A table of which a share is left out, drawn number by number."""
+    if share == 0:
+        return table
+    return table * backend.import_torch().from_numpy(_kept(tuple(table.shape), share, rng)).to(table.device)
+
+
+def _first_scores(rng: np.random.Generator, columns: int, head: int, device: str) -> Any:
+    """What scores rows before the first step: as a layer of Glorot and Bengio's from a head's columns to one number."""
+    values = (rng.random((1, columns), np.float32) - np.float32(0.5)) * np.float32(2 * np.sqrt(6 / (1 + head)))
+    return backend.import_torch().from_numpy(values).to(device).requires_grad_()
