@@ -36,6 +36,7 @@ REGISTERED = {
     "fastrp": "fastrp.FastRP",
     "prone": "prone.ProNE",
     "pane": "pane.PANE",
+    "hne": "hne.HNE",
     "attributes": "attributes.Attributes",
     "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
     "propagated-attributes": "propagated_attributes.PropagatedAttributes",

@@ -17,6 +17,7 @@ TYPES = {
     "nnmf parts": "methods.nnmf.Parts",
     "tadw factors": "methods.tadw.Factors",
     "pane factors": "methods.pane.Factors",
+    "hne": "methods.hne.Learned",
     "graphsage": "methods.graphsage.Learned",
     "graphsage weights": "methods.graphsage.Weights",
     "graph2gauss": "methods.graph2gauss.Learned",
