@@ -33,6 +33,8 @@ SHORT = {
     "dgi": {"epochs": 4, "nodes_per_step": 90, "device": "cpu"},
     "cca-ssg": {"epochs": 4, "nodes_per_step": 90, "device": "cpu"},
     "graphmae": {"epochs": 4, "nodes_per_step": 90, "device": "cpu"},
+    "pane": {"epochs": 5},
+    "hne": {"epochs": 6},
 }
 RUN = {"dim": 10, "threads": 1, "epochs": 6, "batches_per_epoch": 20, "batch_size": 30, "seed": 3, "spectral_dim": 0}
 

@@ -35,6 +35,7 @@ SHORT = {
     "dgi": {"epochs": 5},
     "cca-ssg": {"epochs": 5},
     "graphmae": {"epochs": 5},
+    "hne": {"epochs": 20},
 }
 # Settings of Neural-Brane that take another way through its kernels.
 WAYS = {

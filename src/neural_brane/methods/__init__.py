@@ -38,6 +38,8 @@ REGISTERED = {
     "dgi": "dgi.DGI",
     "cca-ssg": "cca_ssg.CCASSG",
     "graphmae": "graphmae.GraphMAE",
+    "pane": "pane.PANE",
+    "hne": "hne.HNE",
     "attributes": "attributes.Attributes",
     "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
     "propagated-attributes": "propagated_attributes.PropagatedAttributes",

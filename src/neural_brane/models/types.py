@@ -16,6 +16,8 @@ TYPES = {
     "decomposition": "methods._spectral.Decomposition",
     "nnmf parts": "methods.nnmf.Parts",
     "tadw factors": "methods.tadw.Factors",
+    "pane factors": "methods.pane.Factors",
+    "hne": "methods.hne.Learned",
     "graphsage": "methods.graphsage.Learned",
     "graphsage weights": "methods.graphsage.Weights",
     "graph2gauss": "methods.graph2gauss.Learned",

@@ -1,0 +1,231 @@
+"""PANE: how near nodes and attributes are by walks with restart, both ways, factorised together."""
+
+import math
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import solve_triangular
+
+from neural_brane.blas import one_blas_thread
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
+from neural_brane.linalg import REPORTS, leading_eigenvectors, map_threads, tables_on, transition, unit_rows
+from neural_brane.linalg.restarts import spread, weighted_steps
+from neural_brane.linalg.tables import BLOCK_ROWS, Rows, Tables
+from neural_brane.linalg.threads import SLAB_COLUMNS
+from neural_brane.methods._divergence import require_finite
+from neural_brane.methods._memory import SINGLE, WEIGHED, Moments, spectral_width
+from neural_brane.methods.base import Embedder, require
+from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.progress import Meter
+
+KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 50  # of F and of B, 8 bytes each and as much again for its transpose
+
+
+class Factors(NamedTuple):
+    """The vectors, and the factors that they are made of."""
+
+    vectors: np.ndarray  # (nodes, dim)
+    forward: np.ndarray  # X_f (nodes, half)
+    backward: np.ndarray  # X_b (nodes, half)
+    attributes: np.ndarray  # Y (attributes, half)
+
+
+class Affinity:
+    """A sparse matrix of nodes and attributes, to be multiplied with tables from both sides."""
+
+    def __init__(self, matrix: sparse.csr_array, tables: Tables):
+        self.size = matrix.shape[1]
+        self.by_nodes: Rows
+        self.by_nodes, self.by_attributes = tables.both_ways(matrix)
+
+    def image(self, table: np.ndarray) -> np.ndarray:
+        """Fᵀ(F table)."""
+        return self.by_attributes @ (self.by_nodes @ table)
+
+    def gram(self, table: np.ndarray) -> np.ndarray:
+        """The inner products of the columns of F table, float64."""
+        return self.by_nodes.gram(table)
+
+
+class PANE(Embedder):
+    """Scaling attributed network embedding to massive graphs (Yang, Shi, Xiao, Yang, Liu, Bhowmick; 2020).
+
+    A random walk from a node that ends with chance `restart` after each step, and then draws one of the attributes
+    where it has come to, says how near attributes are to the node; one from an attribute, that begins at a node which
+    has it, how near nodes are to the attribute. Of both chances, scaled to mean 1 over all nodes (of an attribute)
+    and over all attributes (of a node), F and B hold ln(1 + chance). X_f Yᵀ ≈ F and X_b Yᵀ ≈ B share Y: they begin
+    with the SVD of F, and coordinate descent goes on from there. A vector is the node's row of X_f beside that of
+    X_b, each of length one as in the authors' program; an odd dim leaves out the last number of X_b.
+
+    F and B are exact where nodes × attributes is at most 25 million, or no row has more than `row_entries` numbers.
+    Beyond, rows keep their largest numbers after every step of the walks, which differs from the paper and bounds
+    memory; what chances are scaled by stays exact. Edges have no direction here, so that the walks of both ways take
+    the same steps. The authors' program descends on B alone; here F counts as well, as in the paper. In a graph
+    without any attribute each node is its own.
+
+    Examples
+    --------
+    >>> from neural_brane import load
+    >>> PANE(dim=16, seed=0).fit_transform(load("stdlib")).vectors.shape
+    (554, 16)
+    """
+
+    title = "pane"
+    uses = ("links", "attributes")
+    growth = "time: row_entries × (steps × edges + epochs × nodes × dim); memory: nodes × (row_entries + dim)"
+    paper = "Yang, Shi, Xiao, Yang, Liu, Bhowmick: Scaling attributed network embedding to massive graphs, 2020"
+    why_not = "its factors are solved for all nodes at once"
+    prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
+
+    restart: float = number("Chance that a walk ends after a step, the paper's alpha.", default=0.5, above=0)
+    error: float = number(
+        "Share of the walks that are longer than those counted, the paper's ε: with the defaults 5 steps are.",
+        default=0.015,
+        above=0,
+    )
+    epochs: int = shared("epochs", default=5, about="Rounds of coordinate descent over all factors.")
+    row_entries: int | None = whole(
+        "Numbers kept of each row of F and B; when None 25 million among all nodes, and 50 at least.", default=None
+    )
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
+
+    def parameters_in_force(self) -> dict[str, Any]:
+        """Every parameter's value, checked."""
+        values = super().parameters_in_force()
+        for name in ("restart", "error"):
+            require(values[name] < 1, name, values[name], "a number between 0 and 1")
+        return values
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, width = sizes.nodes, sizes.attributes or sizes.nodes
+        entries, half = sizes.attribute_entries or n, (self.dim + 1) // 2
+        kept = 8 * n * min(width, self._row_entries(n))
+        factors = {"factors": SINGLE * half * (2 * n + width)}
+        return {
+            "walks": {"kept numbers": 5 * kept, "matrices": WEIGHED * (sizes.links + 3 * entries)},
+            "decomposition": {
+                "kept numbers": 4 * kept,
+                "tables": 2 * SINGLE * width * spectral_width(width, half) + 3 * SINGLE * n * SLAB_COLUMNS,
+            },
+            "descent": factors | {"kept numbers": 4 * kept, "tables": SINGLE * half * max(n, 2 * width)},
+            "vectors": factors | {"vectors": SINGLE * n * (2 * half + self.dim)},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied: in the steps of the walks, in the SVD of F, and in the rounds of descent."""
+        width, half = sizes.attributes or sizes.nodes, (self.dim + 1) // 2
+        in_a_row = min(width, self._row_entries(sizes.nodes))
+        products = 14 * spectral_width(width, half) + 4 * self.epochs * half
+        descent = 2 * self.epochs * half**2 * (2 * sizes.nodes + width)
+        return float(in_a_row * (10 * self._steps() * sizes.links + sizes.nodes * products) + descent)
+
+    def _learn(self, graph: AttributedGraph, seed: int) -> Factors:
+        with one_blas_thread():
+            nodes, others, attributes = self._factorise(graph, seed)
+        half = nodes.shape[1]
+        scale = unit_rows if half > 1 else np.asarray  # of a single number the length is all it tells
+        vectors = np.empty((len(graph), self.dim), np.float32)
+        vectors[:, :half] = scale(nodes)
+        vectors[:, half:] = scale(others)[:, : self.dim - half]
+        return Factors(vectors, nodes, others, attributes)
+
+    def _factorise(self, graph: AttributedGraph, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """X_f, X_b and Y."""
+        tables = tables_on("cpu", self.threads)
+        meter = Meter(self.progress, 2 * self._steps() + REPORTS + self.epochs, "steps")
+        forward, backward = (Affinity(one, tables) for one in self._affinities(graph, meter))
+        axes = self._stages.once("axes", lambda: self._axes(forward, tables, seed, meter))
+        return self._descend(forward, backward, axes, tables, meter)
+
+    def _affinities(self, graph: AttributedGraph, meter: Meter) -> tuple[sparse.csr_array, sparse.csr_array]:
+        """F and B, sparse, float32."""
+        walk = transition(graph.adjacency)
+        degrees = graph.adjacency @ np.ones(len(graph))
+        options: dict[str, Any] = {"restart": self.restart, "steps": self._steps()}
+        kept: dict[str, Any] = {"most": self._row_entries(len(graph)), "threads": self.threads, "report": meter.advance}
+        own = attributes_of(graph)
+        # The scale of a column commutes with the steps: what is kept of a row is then the largest of F.
+        start = scaled(own, rows=own.sum(axis=1))
+        sums = weighted_steps(walk.T, np.ones(len(graph)), **options) @ start
+        forward = spread(walk, scaled(start, columns=sums / len(graph)), **options, **kept)
+        # Pᵀ = DPD⁻¹, and D scales the rows, which are scaled to a mean of 1 anyway: so P itself takes the steps.
+        start = scaled(own, rows=np.where(degrees > 0, degrees, 1), columns=own.sum(axis=0))
+        sums = weighted_steps(walk, start.sum(axis=1), **options)
+        backward = scaled(spread(walk, start, **options, **kept), rows=sums / own.shape[1])
+        for matrix in (forward, backward):
+            np.log1p(matrix.data, out=matrix.data)
+        return forward, backward
+
+    def _axes(self, forward: Affinity, tables: Tables, seed: int, meter: Meter) -> np.ndarray:
+        """The leading right singular vectors of F (attributes, half)."""
+        half = (self.dim + 1) // 2
+        values, vectors = leading_eigenvectors(forward, half, tables=tables, seed=seed, report=meter.advance)
+        scales = np.divide(1, np.sqrt(values), out=np.zeros(half), where=values > 0)
+        return vectors * scales.astype(np.float32)
+
+    def _descend(
+        self, forward: Affinity, backward: Affinity, axes: np.ndarray, tables: Tables, meter: Meter
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """X_f, X_b and Y by rounds of coordinate descent, from the SVD of F on."""
+        attributes = axes.copy()
+        nodes, others = forward.by_nodes @ axes, backward.by_nodes @ axes
+        factors = {"X_f": nodes, "X_b": others, "Y": attributes}
+        stage = self._stages.stage("factors")
+        meter.resume(2 * self._steps() + REPORTS + stage.position)
+        for epoch in stage.steps(self.epochs, factors):
+            squares = tables.gram(attributes)
+            for table, affinity in ((nodes, forward), (others, backward)):
+                descend(table, affinity.by_nodes @ attributes, squares, self.threads)
+            targets = forward.by_attributes @ nodes
+            targets += backward.by_attributes @ others
+            descend(attributes, targets, tables.gram(nodes) + tables.gram(others), self.threads)
+            require_finite(factors, f"epoch {epoch + 1}", "give a smaller dim")
+            meter.advance()
+        return nodes, others, attributes
+
+    def _steps(self) -> int:
+        """So many that all but about a share `error` of the walks have ended, as in the authors' program."""
+        return max(1, int(math.log(self.error) / math.log(1 - self.restart) - 1))
+
+    def _row_entries(self, nodes: int) -> int:
+        return self.row_entries or max(KEPT_IN_A_ROW, KEPT_NUMBERS // nodes)
+
+
+def attributes_of(graph: AttributedGraph) -> sparse.csr_array:
+    """The nodes' attributes or, where no node has any, one attribute per node: its own; float64."""
+    if graph.attributes.nnz:
+        return graph.attributes.astype(np.float64)
+    return sparse.eye_array(len(graph), format="csr")
+
+
+def scaled(
+    matrix: sparse.csr_array, *, rows: np.ndarray | None = None, columns: np.ndarray | None = None
+) -> sparse.csr_array:
+    """The matrix with its rows or columns divided by numbers, which are above 0 wherever there is an entry."""
+    data = matrix.data
+    if rows is not None:
+        data = data / np.repeat(rows, np.diff(matrix.indptr))
+    if columns is not None:
+        data = data / columns[matrix.indices]
+    return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def descend(table: np.ndarray, targets: np.ndarray, squares: np.ndarray, threads: int | None = 1) -> None:
+    """Move each row x of a table, number after number, to the least of ‖f − xYᵀ‖², in place.
+
+    targets: the rows fY. squares: YᵀY. To take all numbers of a row in turn is to solve a triangular system: those
+    before have their new values, those after their old ones. A number that Y has no column for becomes 0.
+    """
+    upper, lower = np.triu(squares), np.tril(squares, -1)
+    np.fill_diagonal(upper, np.where(np.diag(squares) > 0, np.diag(squares), 1))
+
+    def move(at: int) -> None:
+        block = slice(at, at + BLOCK_ROWS)
+        missing = targets[block].astype(np.float64) - table[block].astype(np.float64) @ lower
+        table[block] = solve_triangular(upper, missing.T, trans="T").T
+
+    list(map_threads(move, range(0, len(table), BLOCK_ROWS), threads))
