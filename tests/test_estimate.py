@@ -22,7 +22,7 @@ from neural_brane.methods.base import Embedder
 MILLION = Sizes(nodes=1_000_000, edges=10_000_000, attributes=100_000, attribute_entries=20_000_000)
 SHORT = {"epochs": 2, "batches_per_epoch": 2, "walks_per_node": 1, "samples": 1_000_000, "nnmf_epochs": 2}
 # Of PyTorch's memory tracemalloc sees nothing.
-TRACED = [name for name in METHODS if name not in ("graphsage", "graph2gauss")]
+TRACED = [name for name in METHODS if METHODS[name].extra != "torch"]
 
 
 @pytest.fixture(scope="module")

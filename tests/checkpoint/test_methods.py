@@ -30,6 +30,8 @@ SHORT = {
     "tridnr": {"walks_per_node": 2, "epochs": 5},
     "graphsage": {"walks_per_node": 2, "epochs": 2, "batch_size": 300, "device": "cpu"},
     "graph2gauss": {"epochs": 6, "hidden": 16, "device": "cpu"},
+    "sdne": {"epochs": 4, "hidden": 16, "batch_size": 90, "device": "cpu"},
+    "dngr": {"epochs": 3, "hidden": 16, "batch_size": 90, "device": "cpu"},
 }
 RUN = {"dim": 10, "threads": 1, "epochs": 6, "batches_per_epoch": 20, "batch_size": 30, "seed": 3, "spectral_dim": 0}
 
@@ -135,7 +137,7 @@ def test_an_error_of_a_report_costs_no_more_than_a_step(small_graph, tmp_path):
     assert seen[0].epoch == 5
 
 
-@pytest.mark.parametrize("name", ["neural-brane", "nnmf", "tadw", "aane", "graph2gauss", "graphsage"])
+@pytest.mark.parametrize("name", ["neural-brane", "nnmf", "tadw", "aane", "graph2gauss", "graphsage", "sdne"])
 def test_a_finished_run_can_be_made_longer_but_not_shorter(name, small_graph, tmp_path):
     if extra := METHODS[name].extra:
         pytest.importorskip(extra)

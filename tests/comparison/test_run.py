@@ -145,9 +145,9 @@ def test_all_stands_for_every_method_that_can_be_trained_and_the_others_are_name
 
     assert compared("all") == compared(["all", "tadw"]) == list(METHODS)
     monkeypatch.setitem(sys.modules, "torch", None)  # what Python keeps for a package that is not installed
-    assert set(compared(["all"])) == set(METHODS) - {"graphsage", "graph2gauss"}
+    assert set(compared(["all"])) == set(METHODS) - {"graphsage", "graph2gauss", "sdne", "dngr"}
     (note,) = prepare(graph, ["all"], None, **QUICK).notes
-    assert note == "left out: graphsage, graph2gauss: pip install 'neural-brane[torch]' to compare them too"
+    assert note == "left out: graphsage, graph2gauss, sdne, dngr: pip install 'neural-brane[torch]' to compare them too"
     assert "graphsage" in compared(["all", "graphsage"])
     assert prepare(graph, ["graphsage"], None, **QUICK).notes == ()
 

@@ -32,6 +32,8 @@ SHORT = {
     "tridnr": {"walks_per_node": 2},
     "graphsage": {"walks_per_node": 1},
     "graph2gauss": {"epochs": 5, "hidden": 32},
+    "sdne": {"epochs": 3, "hidden": 48},
+    "dngr": {"epochs": 3, "hidden": 48},
 }
 # Settings of Neural-Brane that take another way through its kernels.
 WAYS = {

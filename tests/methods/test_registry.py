@@ -15,4 +15,4 @@ def test_an_unknown_method_is_answered_with_the_likeliest():
 
 def test_methods_whose_package_is_missing_cannot_be_trained(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)  # what Python keeps for a package that is not installed
-    assert untrainable() == ["graphsage", "graph2gauss"]
+    assert untrainable() == ["graphsage", "graph2gauss", "sdne", "dngr"]

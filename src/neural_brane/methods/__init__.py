@@ -36,6 +36,7 @@ REGISTERED = {
     "fastrp": "fastrp.FastRP",
     "prone": "prone.ProNE",
     "sdne": "sdne.SDNE",
+    "dngr": "dngr.DNGR",
     "attributes": "attributes.Attributes",
     "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
     "propagated-attributes": "propagated_attributes.PropagatedAttributes",

@@ -78,7 +78,7 @@ def to_numpy(weights: Iterable[torch.Tensor]) -> Iterator[np.ndarray]:
 class Descent:
     """Named weights and the Adam that trains them: all of its state can be kept, and gone on with.
 
-    l2: what half the squares of all weights are multiplied by, and added to every loss; `step` returns the loss without.
+    l2: what half the squares of all weights are multiplied by and added to a loss; `step` returns it without these.
     """
 
     def __init__(self, weights: Any, learning_rate: float, *, l2: float = 0.0):

@@ -59,10 +59,10 @@ class SDNE(InductiveEmbedder):
     """Structural deep network embedding (Wang, Cui, Zhu; 2016).
 
     A node's row of the adjacency is compressed by two layers into its vector y, and two more layers write the row
-    again. Training lowers the squared error of what is written, in which links count `beta` times as much (its square
-    after squaring) as what is no link, plus `alpha` times Σ a_uv ‖y_u − y_v‖², plus `l2` times half the squares of
-    all weights. A batch adds up the second term over the links among its nodes, scaled so that it estimates that over all
-    links. Weights of links are divided by their mean.
+    again. Training lowers Σ ((x̂ − x) b)², the squared error of what is written, where b is `beta` at links and 1
+    elsewhere; plus `alpha` times Σ a_uv ‖y_u − y_v‖²; plus `l2` times half the squares of all weights. A batch adds up
+    the second term over the links among its nodes, scaled so that it estimates that over all links. Weights of links
+    are divided by their mean. A node without neighbours has an empty row, and all such nodes have the same vector.
 
     It differs from the paper in this. Layers have tanh, which is the paper's sigmoid with its middle at 0, and the last
     one is linear. So the error over all nodes is computed exactly without the written rows: memory stays that of two
@@ -91,7 +91,9 @@ class SDNE(InductiveEmbedder):
     hidden: int = whole("Width of the layer before the vector, and of the one after it.", default=256)
     alpha: float = number("Weight of the distances between neighbours.", default=1e-3, least=0)
     beta: float = number("How much more an error counts at a link.", default=5.0, least=1)
-    l2: float = number("Weight of half the squares of all weights, beside the mean loss of a node.", default=1e-6, least=0)
+    l2: float = number(
+        "Weight of half the squares of all weights, beside the mean loss of a node.", default=1e-6, least=0
+    )
     learning_rate: float = shared("learning_rate", default=3e-3, about="Of Adam.")
     batch_size: int | None = whole(
         "Nodes in a batch; when None 200, and a twentieth of all nodes at least.", default=None
@@ -102,16 +104,19 @@ class SDNE(InductiveEmbedder):
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         backend.import_torch()
-        links = graph.adjacency.astype(np.float32)
-        scale = float(links.data.mean(dtype=np.float64))
-        links.data /= np.float32(scale)
+        scale = float(graph.adjacency.data.mean(dtype=np.float64))
+        links = scaled(graph.adjacency, scale)
         weights = first_weights(len(graph), self.hidden, self.dim, np.random.default_rng(seed), self.device)
         per_epoch = steps_of_epoch(self.batch_size, len(graph))
         course = Course(len(graph), self.epochs, per_epoch, self.learning_rate, self.l2, [seed])
         meter = Meter(self.progress, self.epochs * per_epoch, "steps", epochs=self.epochs)
         with backend.one_thread():
             losses = train(
-                weights, course, self._stages.stage("weights"), meter, lambda batch, _: self._loss(weights, links, batch)
+                weights,
+                course,
+                self._stages.stage("weights"),
+                meter,
+                lambda batch, _: self._loss(weights, links, batch),
             )
         return Learned(Encoder(*backend.to_numpy(weights[:4])), scale, losses)
 
