@@ -19,7 +19,7 @@ from neural_brane.methods._autoencoder import Course, batch_nodes, squares_of_al
 from neural_brane.methods._memory import SINGLE, Moments
 from neural_brane.methods.base import Embedder, require
 from neural_brane.methods.fitted import stack
-from neural_brane.methods.grarep import above
+from neural_brane.methods.grarep import above, largest_of_rows
 from neural_brane.methods.kinds import cores
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.progress import Meter
@@ -220,10 +220,12 @@ class Surfer:
 
     def _keep(self, chances: np.ndarray) -> sparse.csr_array:
         """Rows as a sparse matrix."""
+        found = sparse.csr_array(chances)
         if chances.shape[1] > self.most:
-            left_out = np.argpartition(chances / self.usual, -self.most, axis=1)[:, : -self.most]
-            np.put_along_axis(chances, left_out, 0, axis=1)
-        return sparse.csr_array(chances)
+            found.data /= self.usual[found.indices]
+            found = largest_of_rows(found, self.most)
+            found.data *= self.usual[found.indices]
+        return found
 
     def _sums(self) -> np.ndarray:
         """How often surfers from all nodes are at each, about: with the nodes they began at, and rows as they are."""
