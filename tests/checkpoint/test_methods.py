@@ -35,6 +35,8 @@ SHORT = {
     "graphmae": {"epochs": 4, "nodes_per_step": 90, "device": "cpu"},
     "pane": {"epochs": 5},
     "hne": {"epochs": 6},
+    "sdne": {"epochs": 4, "hidden": 16, "batch_size": 90, "device": "cpu"},
+    "dngr": {"epochs": 3, "hidden": 16, "batch_size": 90, "device": "cpu"},
 }
 RUN = {"dim": 10, "threads": 1, "epochs": 6, "batches_per_epoch": 20, "batch_size": 30, "seed": 3, "spectral_dim": 0}
 
@@ -140,7 +142,9 @@ def test_an_error_of_a_report_costs_no_more_than_a_step(small_graph, tmp_path):
     assert seen[0].epoch == 5
 
 
-@pytest.mark.parametrize("name", ["neural-brane", "nnmf", "tadw", "aane", "graph2gauss", "graphsage", "dgi", "cca-ssg"])
+@pytest.mark.parametrize(
+    "name", ["neural-brane", "nnmf", "tadw", "aane", "graph2gauss", "graphsage", "sdne", "dgi", "cca-ssg"]
+)
 def test_a_finished_run_can_be_made_longer_but_not_shorter(name, small_graph, tmp_path):
     if extra := METHODS[name].extra:
         pytest.importorskip(extra)

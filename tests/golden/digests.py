@@ -36,6 +36,8 @@ SHORT = {
     "cca-ssg": {"epochs": 5},
     "graphmae": {"epochs": 5},
     "hne": {"epochs": 20},
+    "sdne": {"epochs": 3, "hidden": 48},
+    "dngr": {"epochs": 3, "hidden": 48},
 }
 # Settings of Neural-Brane that take another way through its kernels.
 WAYS = {

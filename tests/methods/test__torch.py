@@ -9,7 +9,9 @@ from neural_brane.errors import BraneError, DependencyError, ParameterError
 from neural_brane.methods import _torch as backend
 
 ON_TORCH = [name for name in METHODS if METHODS[name].extra == "torch"]
-BRIEF = {name: {"epochs": 5} for name in ON_TORCH} | {"graphsage": {"walks_per_node": 1}}
+FEW = {"sdne": {"epochs": 2, "hidden": 64}, "dngr": {"epochs": 2, "hidden": 64}, "graphsage": {"walks_per_node": 1}}
+BRIEF = {name: {"epochs": 5} for name in ON_TORCH} | FEW
+BY_ATTRIBUTES = [name for name in ON_TORCH if "attributes" in METHODS[name].uses]
 
 
 def test_methods_are_listed_without_importing_torch():
@@ -80,7 +82,7 @@ def test_a_node_is_its_own_attribute_where_there_are_none(small_graph):
     assert backend.features(small_graph) is small_graph.attributes
 
 
-@pytest.mark.parametrize("name", ON_TORCH)
+@pytest.mark.parametrize("name", BY_ATTRIBUTES)
 def test_a_graph_without_attributes_is_embedded_but_transforms_no_other(name, small_graph):
     pytest.importorskip("torch")
     bare = AttributedGraph.from_sparse(small_graph.adjacency)

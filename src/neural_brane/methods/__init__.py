@@ -40,6 +40,8 @@ REGISTERED = {
     "graphmae": "graphmae.GraphMAE",
     "pane": "pane.PANE",
     "hne": "hne.HNE",
+    "sdne": "sdne.SDNE",
+    "dngr": "dngr.DNGR",
     "attributes": "attributes.Attributes",
     "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
     "propagated-attributes": "propagated_attributes.PropagatedAttributes",

@@ -77,13 +77,16 @@ def to_numpy(weights: Iterable[torch.Tensor]) -> Iterator[np.ndarray]:
 
 
 class Descent:
-    """Named weights and the Adam that trains them: all of its state can be kept, and gone on with."""
+    """Named weights and the Adam that trains them: all of its state can be kept, and gone on with.
 
-    def __init__(self, weights: Any, learning_rate: float, *, weight_decay: float = 0.0):
+    l2: what half the squares of all weights are multiplied by and added to a loss; `step` returns it without these.
+    """
+
+    def __init__(self, weights: Any, learning_rate: float, *, l2: float = 0.0):
         self.weights: dict[str, torch.Tensor] = weights._asdict()
         self.rate = learning_rate
         torch = import_torch()
-        self.adam = torch.optim.Adam(weights, lr=learning_rate, weight_decay=weight_decay, fused=True)
+        self.adam = torch.optim.Adam(weights, lr=learning_rate, weight_decay=l2, fused=True)
         for weight in weights:  # what Adam itself makes before its first step
             none = torch.zeros((), dtype=torch.float32, device=weight.device)
             means = {"exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}

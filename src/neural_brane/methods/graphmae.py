@@ -115,7 +115,7 @@ class GraphMAE(Convolutional):
         return Weights._make((token, *layers, *linear, *decoder, bias))
 
     def _descent(self, weights: Weights) -> backend.Descent:
-        return backend.Descent(weights, self.learning_rate, weight_decay=self.weight_decay)
+        return backend.Descent(weights, self.learning_rate, l2=self.weight_decay)
 
     def _set_rate(self, descent: backend.Descent, done: float) -> None:
         for group in descent.adam.param_groups:

@@ -135,8 +135,11 @@ def largest_of_rows(matrix: sparse.csr_array, most: int) -> sparse.csr_array:
         return matrix
     kept = np.ones(matrix.nnz, bool)
     for row in long:
-        start, end = matrix.indptr[row : row + 2]
-        order = np.argsort(-matrix.data[start:end], kind="stable")
-        kept[start + order[most:]] = False
+        numbers = matrix.data[slice(*matrix.indptr[row : row + 2])]
+        least = np.partition(numbers, -most)[-most]
+        taken = numbers > least
+        equal = np.flatnonzero(numbers == least)  # of these, the first ones
+        taken[equal[: most - np.count_nonzero(taken)]] = True
+        kept[slice(*matrix.indptr[row : row + 2])] = taken
     ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
     return sparse.csr_array((matrix.data[kept], matrix.indices[kept], ends), shape=matrix.shape)

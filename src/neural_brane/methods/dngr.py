@@ -1,0 +1,263 @@
+"""DNGR: random surfing, its pointwise mutual information, and denoising autoencoders stacked on that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.blas import one_blas_thread
+from neural_brane.errors import GraphError
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.sizes import Sizes
+from neural_brane.linalg import map_threads, transition, without_self_loops
+from neural_brane.methods import _torch as backend
+from neural_brane.methods._autoencoder import Course, batch_nodes, squares_of_all, steps_of_epoch, train
+from neural_brane.methods._memory import SINGLE, Moments
+from neural_brane.methods.base import Embedder, require
+from neural_brane.methods.fitted import stack
+from neural_brane.methods.grarep import above, largest_of_rows
+from neural_brane.methods.kinds import cores
+from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.progress import Meter
+
+if TYPE_CHECKING:
+    import torch
+
+BLOCK_NUMBERS = 8_000_000  # of the chances at a time, 4 bytes each
+KEPT_NUMBERS, KEPT_IN_A_ROW = 12_000_000, 100  # of the matrix, 8 bytes each
+
+
+class Layer(NamedTuple):
+    """One autoencoder: a layer that compresses, and one that writes again what was compressed."""
+
+    into: Any  # (columns, width)
+    into_bias: Any  # (1, width)
+    back: Any  # (columns, width)
+    back_bias: Any  # (1, columns)
+
+
+class Learned(NamedTuple):
+    """The vectors, and how the training went."""
+
+    vectors: np.ndarray  # (nodes, dim) float32
+    loss_history: list[float]  # the mean squared error of a node: all epochs of the first layer, then of the second
+
+
+class DNGR(Embedder):
+    """Deep neural networks for learning graph representations (Cao, Lu, Xu; 2016).
+
+    A surfer walks from each node, and in place of a step returns to it with chance `restart`; the chances of where it
+    is after 1, 2, … `steps` steps are added up. Without the nodes themselves, and with rows that sum to one, they give
+    the positive pointwise mutual information X_uv = max(ln(chance_uv / mean chance of v), 0). A denoising autoencoder
+    learns to write X from a hidden layer, seeing rows of which a part of the entries, drawn anew in every step, is 0.
+    A second one does the same with the hidden layer. What it compresses that to is the vector. A node without
+    neighbours has an empty row, and all such nodes have the same vector.
+
+    It differs from the authors' program in this. Layers have tanh in place of its sigmoid, and those that write are
+    linear, so that the error over all nodes is exact and no row is written down: memory stays that of two tables
+    (nodes, hidden). X is divided by its largest number. Adam trains the layers. The chances are computed
+    exactly, some rows at a time; of each row `row_entries` numbers are kept, those that are largest against the usual
+    chance. With the default nothing is left out on graphs of up to 3,464 nodes.
+
+    New nodes are not embedded: the chances of a surfer that begins there, and those of all others, are not known.
+    PyTorch works on one CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
+
+    Examples
+    --------
+    >>> from neural_brane import load
+    >>> DNGR(dim=16, hidden=32, epochs=2, seed=0).fit_transform(load("stdlib")).vectors.shape
+    (554, 16)
+    """
+
+    title = "dngr"
+    uses = ("links",)
+    growth = (
+        "time: steps × nodes × edges + epochs × nodes × hidden × (row_entries + hidden); "
+        "memory: nodes × (row_entries + hidden + dim)"
+    )
+    paper = "Cao, Lu, Xu: Deep neural networks for learning graph representations, 2016"
+    extra = "torch"
+    why_not = "its matrix and its layers have a row for each node it learned from"
+
+    steps: int = whole("Steps of the surfer.", default=3)
+    restart: float = number(
+        "The chance to return in place of a step, below 1: the paper's 1 − alpha.", default=0.02, least=0
+    )
+    row_entries: int | None = whole(
+        "Numbers kept of each row; when None 12 million among all nodes, and 100 at least.", default=None
+    )
+    hidden: int = whole("Width of the first layer.", default=256)
+    noise: float = number("Share of the entries that a layer does not see, below 1.", default=0.2, least=0)
+    learning_rate: float = shared("learning_rate", default=3e-3, about="Of Adam.")
+    batch_size: int | None = whole(
+        "Nodes in a batch; when None 200, and a twentieth of all nodes at least.", default=None
+    )
+    epochs: int = shared("epochs", default=20, about="Passes over all nodes for each of the two layers.")
+    device: str = shared("device", default="auto")
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
+
+    def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
+        backend.import_torch()
+        for name in ("restart", "noise"):
+            require(getattr(self, name) < 1, name, getattr(self, name), "a number from 0 and below 1")
+        size = len(graph)
+        rows = max(1, BLOCK_NUMBERS // size)
+        blocks = [slice(at, at + rows) for at in range(0, size, rows)]
+        per_epoch = steps_of_epoch(self.batch_size, size)
+        meter = Meter(self.progress, len(blocks) + 2 * self.epochs * per_epoch, "steps", epochs=self.epochs)
+        parts = self._stages.all_once("matrix", lambda: csr_parts(self._matrix(graph, blocks, meter.advance)))
+        meter.advance(len(blocks) - meter.done)  # where they were kept
+        course = Course(size, self.epochs, per_epoch, self.learning_rate, 0.0, [seed])
+        with backend.one_thread():
+            return self._train(sparse.csr_array(parts, shape=(size, size)), course, meter)
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, batch = sizes.nodes, batch_nodes(self.batch_size, sizes.nodes)
+        kept = n * min(n, self._row_entries(n))
+        entries = 24 * kept * min(batch / max(n, 1), 1)  # a batch's rows, as they are and with noise, on the device
+        return {
+            "surfing": {"kept numbers": 3 * 8 * kept, "blocks": 8 * SINGLE * max(BLOCK_NUMBERS, n) * cores()},
+            "first layer": {
+                "kept numbers": 8 * kept,
+                "tables": 8 * SINGLE * n * self.hidden,  # two, their gradients and Adam's two means of each
+                "gradients": 3 * SINGLE * n * self.hidden,  # of parts of the loss, before they are added
+                "batches": int(entries + 12 * SINGLE * batch * self.hidden),
+            },
+            "second layer": {"hidden": SINGLE * n * self.hidden, "vectors": 2 * SINGLE * n * self.dim},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied: in the surfer's steps, and in all of training."""
+        n, per_epoch = sizes.nodes, steps_of_epoch(self.batch_size, sizes.nodes)
+        kept = n * min(n, self._row_entries(n))
+        surfing = self.steps * n * (n + sizes.links)
+        layers = n * self.hidden * (self.dim + per_epoch * self.hidden) + 5 * kept * self.hidden
+        return float(surfing + self.epochs * layers)
+
+    def _matrix(self, graph: AttributedGraph, blocks: list[slice], report: Callable[[], object]) -> sparse.csr_array:
+        """The positive pointwise mutual information of the surfer's chances, divided by its largest number."""
+        surfer = Surfer(graph, self.steps, self.restart, self._row_entries(len(graph)))
+        parts, arrived = [], np.zeros(len(graph))
+        for chances, sums in map_threads(surfer.rows, blocks, self.threads):
+            parts.append(chances)
+            arrived += sums
+            report()
+        matrix = above(sparse.vstack(parts, format="csr"), arrived / arrived.sum())
+        matrix.data /= matrix.data.max()
+        return matrix
+
+    def _train(self, matrix: sparse.csr_array, course: Course, meter: Meter) -> Learned:
+        """Train one layer after the other."""
+        [seed], size = course.seed, course.nodes
+        rng = np.random.default_rng(seed)
+        first = first_layer(size, self.hidden, rng, self.device)
+        second = first_layer(self.hidden, self.dim, rng, self.device)
+
+        def sparse_loss(batch: np.ndarray, step: int) -> Any:
+            return self._sparse_loss(first, matrix[batch], np.random.default_rng([seed, 2, step]))
+
+        def dense_loss(batch: np.ndarray, step: int) -> Any:
+            return self._dense_loss(second, hidden[batch], np.random.default_rng([seed, 4, step]))
+
+        losses = train(first, course._replace(seed=[seed, 1]), self._stages.stage("first layer"), meter, sparse_loss)
+        hidden = stack(compress(matrix, first), size, self.hidden)
+        losses += train(second, course._replace(seed=[seed, 3]), self._stages.stage("second layer"), meter, dense_loss)
+        return Learned(stack(compress(hidden, second), size, self.dim), losses)
+
+    def _sparse_loss(self, layer: Layer, rows: sparse.csr_array, rng: np.random.Generator) -> torch.Tensor:
+        """The mean squared error of rows of the matrix, written from what is left of them."""
+        seen = rows.copy()
+        seen.data *= rng.random(seen.nnz, np.float32) >= self.noise
+        return sparse_error(layer, rows, seen, self.device) / rows.shape[0]
+
+    def _dense_loss(self, layer: Layer, rows: np.ndarray, rng: np.random.Generator) -> Any:
+        """The same for rows of the hidden layer."""
+        tensor = backend.import_torch().from_numpy
+        seen = rows * (rng.random(rows.shape, np.float32) >= self.noise)
+        codes = (tensor(seen).to(self.device) @ layer.into + layer.into_bias).tanh()
+        written = codes @ layer.back.T + layer.back_bias
+        return ((written - tensor(rows).to(self.device)) ** 2).sum() / len(rows)
+
+    def _row_entries(self, nodes: int) -> int:
+        return self.row_entries or max(KEPT_IN_A_ROW, KEPT_NUMBERS // nodes)
+
+
+class Surfer:
+    """The chances of where a surfer is, added up over its steps: without the node it began at, rows sum to one."""
+
+    def __init__(self, graph: AttributedGraph, steps: int, restart: float, most: int):
+        links = without_self_loops(graph.adjacency)
+        if links.nnz == 0:
+            raise GraphError(
+                f"graph '{graph.name}' links nodes to themselves alone, so a surfer goes nowhere; give a graph in "
+                "which at least one node is linked to another"
+            )
+        self.walk = transition(links).astype(np.float32)
+        self.back = self.walk.T.tocsr()  # its products are with columns that hold the chances of one surfer each
+        self.steps, self.restart, self.most = steps, np.float32(restart), most
+        self.usual = np.maximum(self._sums(), 1e-30)
+
+    def rows(self, block: slice) -> tuple[sparse.csr_array, np.ndarray]:
+        """Some rows, of which long ones keep what is largest against the usual chance; and the sums of columns."""
+        numbers = np.arange(self.walk.shape[0])[block]
+        begin = (numbers, np.arange(len(numbers)))
+        now = (1 - self.restart) * self.walk[block].T.toarray()
+        now[begin] += self.restart
+        total = now.copy()
+        for _ in range(self.steps - 1):
+            now = self.back @ now
+            now *= 1 - self.restart
+            now[begin] += self.restart
+            total += now
+        total[begin] = 0
+        total /= np.maximum(total.sum(axis=0), np.float32(1e-30))
+        return self._keep(np.ascontiguousarray(total.T)), total.sum(axis=1, dtype=np.float64)
+
+    def _keep(self, chances: np.ndarray) -> sparse.csr_array:
+        """Rows as a sparse matrix."""
+        found = sparse.csr_array(chances)
+        if chances.shape[1] > self.most:
+            found.data /= self.usual[found.indices]
+            found = largest_of_rows(found, self.most)
+            found.data *= self.usual[found.indices]
+        return found
+
+    def _sums(self) -> np.ndarray:
+        """How often surfers from all nodes are at each, about: with the nodes they began at, and rows as they are."""
+        now, total = np.ones(self.walk.shape[0], np.float32), np.zeros(self.walk.shape[0], np.float32)
+        for _ in range(self.steps):
+            now = (1 - self.restart) * (self.back @ now) + self.restart
+            total += now
+        return total
+
+
+def csr_parts(matrix: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The arrays that a matrix is made of."""
+    return matrix.data, matrix.indices, matrix.indptr
+
+
+def first_layer(columns: int, width: int, rng: np.random.Generator, device: str) -> Layer:
+    """The weights that training begins with."""
+    into, back = (backend.glorot(rng, (columns, width), device) for _ in range(2))
+    return Layer(into, backend.zeros(width, device), back, backend.zeros(columns, device))
+
+
+def sparse_error(layer: Layer, rows: sparse.csr_array, seen: sparse.csr_array, device: str) -> torch.Tensor:
+    """Σ (x̂ − x)² over all columns of sparse rows x, where x̂ is written from the rows as they are seen."""
+    hidden = (backend.SparseRows(seen, device) @ layer.into + layer.into_bias).tanh()
+    wanted = backend.SparseRows(rows, device)
+    alike = (hidden * (wanted @ layer.back)).sum() + (wanted @ layer.back_bias.T).sum()
+    return squares_of_all(hidden, layer.back, layer.back_bias) - 2 * alike + (wanted.values**2).sum()
+
+
+def compress(rows: Any, layer: Layer) -> Iterator[np.ndarray]:
+    """What a layer makes of rows, some at a time."""
+    into, bias = backend.to_numpy((layer.into, layer.into_bias))
+    for start in range(0, rows.shape[0], backend.BLOCK_NODES):
+        with one_blas_thread():
+            yield np.tanh(rows[start : start + backend.BLOCK_NODES] @ into + bias)
