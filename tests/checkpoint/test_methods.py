@@ -30,6 +30,7 @@ SHORT = {
     "tridnr": {"walks_per_node": 2, "epochs": 5},
     "graphsage": {"walks_per_node": 2, "epochs": 2, "batch_size": 300, "device": "cpu"},
     "graph2gauss": {"epochs": 6, "hidden": 16, "device": "cpu"},
+    "ep": {"epochs": 4},
 }
 RUN = {"dim": 10, "threads": 1, "epochs": 6, "batches_per_epoch": 20, "batch_size": 30, "seed": 3, "spectral_dim": 0}
 
@@ -215,6 +216,7 @@ DIVERGING = {
     "line": ({"learning_rate": 1e30, "samples": 5_000}, "lower learning_rate=1e+30"),
     "aane": ({"l2": 1e300}, "lower l2=1e+300 or raise rho=5"),
     "graph2gauss": ({"learning_rate": 1e30, "epochs": 3, "device": "cpu"}, "lower learning_rate=1e+30"),
+    "ep": ({"learning_rate": 1e38, "epochs": 3}, "lower learning_rate=1e+38"),
 }
 
 

@@ -32,6 +32,7 @@ SHORT = {
     "tridnr": {"walks_per_node": 2},
     "graphsage": {"walks_per_node": 1},
     "graph2gauss": {"epochs": 5, "hidden": 32},
+    "ep": {"epochs": 5},
 }
 # Settings of Neural-Brane that take another way through its kernels.
 WAYS = {

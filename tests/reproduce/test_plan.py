@@ -21,7 +21,7 @@ from neural_brane.reproduce.plan import (
 from neural_brane.tune.search import hide_test_labels
 from neural_brane.tune.tuned import Tuned
 
-ELSEWHERE = {"lane", "tridnr", "grarep", "fastrp", "prone"}  # the paper's tables do not have them
+ELSEWHERE = {"lane", "tridnr", "grarep", "fastrp", "prone", "ep", "upp-sne"}  # the paper's tables do not have them
 
 
 def trainings_of(series):

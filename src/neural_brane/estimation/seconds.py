@@ -23,7 +23,7 @@ SHORTER = {
     "samples": 200_000,
     "nnmf_epochs": 3,
 }
-SHORTER_EPOCHS = {"nnmf": 3, "graph2gauss": 3}
+SHORTER_EPOCHS = {"nnmf": 3, "graph2gauss": 3, "ep": 2}
 
 
 def seconds_of(method: Embedder, sizes: Sizes) -> dict[str, float]:

@@ -35,6 +35,7 @@ REGISTERED = {
     "grarep": "grarep.GraRep",
     "fastrp": "fastrp.FastRP",
     "prone": "prone.ProNE",
+    "ep": "ep.EP",
     "attributes": "attributes.Attributes",
     "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
     "propagated-attributes": "propagated_attributes.PropagatedAttributes",

@@ -20,6 +20,7 @@ TYPES = {
     "graphsage weights": "methods.graphsage.Weights",
     "graph2gauss": "methods.graph2gauss.Learned",
     "graph2gauss weights": "methods.graph2gauss.Weights",
+    "ep": "methods.ep.Learned",
     "neural-brane": "methods.neural_brane.model.Learned",
     "learned part": "methods.neural_brane.parts.LearnedPart",
     "joint": "methods.neural_brane.parts.Joint",
