@@ -33,6 +33,7 @@ SHORT = {
     "graphsage": {"walks_per_node": 1},
     "graph2gauss": {"epochs": 5, "hidden": 32},
     "ep": {"epochs": 5},
+    "upp-sne": {"walks_per_node": 2},
 }
 # Settings of Neural-Brane that take another way through its kernels.
 WAYS = {

@@ -36,6 +36,7 @@ REGISTERED = {
     "fastrp": "fastrp.FastRP",
     "prone": "prone.ProNE",
     "ep": "ep.EP",
+    "upp-sne": "upp_sne.UPPSNE",
     "attributes": "attributes.Attributes",
     "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
     "propagated-attributes": "propagated_attributes.PropagatedAttributes",

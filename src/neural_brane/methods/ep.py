@@ -12,7 +12,8 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.newcomers import Newcomers
 from neural_brane.graph.sizes import Sizes
 from neural_brane.kernels import cpu
-from neural_brane.kernels.bags.propagation import Bags, propagate, rows_of
+from neural_brane.kernels.bags.cpu import rows_of
+from neural_brane.kernels.bags.propagation import Bags, propagate
 from neural_brane.kernels.model import padded, zeros
 from neural_brane.linalg import without_self_loops
 from neural_brane.methods._divergence import require_finite
@@ -112,7 +113,7 @@ class EP(InductiveEmbedder):
                 table, losses = self._train(name, links, matrix, width, np.random.SeedSequence([seed, at]), meter)
                 tables.append(table)
                 history += losses
-        return Learned(*tables, history.tolist())
+        return Learned(tables[0], tables[1], history.tolist())
 
     def _train(
         self, name: str, links: sparse.csr_array, own: sparse.csr_array, width: int, seed: np.random.SeedSequence,
@@ -133,9 +134,10 @@ class EP(InductiveEmbedder):
         per_epoch = -(-len(nodes) // self.batch_size)
         for epoch in stage.steps(self.epochs, state, numbers):
             rng = np.random.default_rng([*seed.generate_state(2), epoch])
+            order, drawn = draw(nodes, others, rng)
             losses = propagate(
-                *state.values(), bags, *draw(nodes, others, rng), margin=self.margin, rate=self.learning_rate,
-                step=epoch * per_epoch, batch=self.batch_size,
+                state["table"], state["mean"], state["square"], bags, order, drawn,
+                margin=self.margin, rate=self.learning_rate, step=epoch * per_epoch, batch=self.batch_size,
             )  # fmt: skip
             numbers["losses"].append(float(losses.mean(dtype=np.float64)))
             require_finite({"losses": losses}, f"epoch {epoch + 1}", learning_rate=self.learning_rate)

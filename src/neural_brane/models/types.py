@@ -21,6 +21,7 @@ TYPES = {
     "graph2gauss": "methods.graph2gauss.Learned",
     "graph2gauss weights": "methods.graph2gauss.Weights",
     "ep": "methods.ep.Learned",
+    "upp-sne": "methods.upp_sne.Learned",
     "neural-brane": "methods.neural_brane.model.Learned",
     "learned part": "methods.neural_brane.parts.LearnedPart",
     "joint": "methods.neural_brane.parts.Joint",

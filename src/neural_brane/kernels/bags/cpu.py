@@ -4,12 +4,29 @@ The gradients of a batch are sorted by row, so that every row has one writer and
 threads changes no bit. Kernels that run in parallel call these functions.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from scipy import sparse
 
 from neural_brane.compiling import njit
 from neural_brane.kernels.bags.reference import MEAN_DECAY, SMALLEST, SQUARE_DECAY
 from neural_brane.kernels.cpu.lanes import fill, load, multiply_add, store
 from neural_brane.kernels.model import LANE
+
+
+class Rows(NamedTuple):
+    """A sparse matrix by rows."""
+
+    indptr: np.ndarray  # int64
+    indices: np.ndarray  # int32
+    values: np.ndarray  # float32
+
+
+def rows_of(matrix: sparse.csr_array) -> Rows:
+    """A CSR matrix for a kernel."""
+    values = matrix.data.astype(np.float32, copy=False)
+    return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), values)
 
 
 @njit(error_model="numpy")

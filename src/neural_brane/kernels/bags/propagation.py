@@ -4,20 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import prange
-from scipy import sparse
 
 from neural_brane.compiling import njit
-from neural_brane.kernels.bags.cpu import descend, gathered, pool, turn
+from neural_brane.kernels.bags.cpu import Rows, descend, gathered, pool, turn
 from neural_brane.kernels.bags.reference import MEAN_DECAY, SQUARE_DECAY
 from neural_brane.kernels.model import zeros
-
-
-class Rows(NamedTuple):
-    """A sparse matrix by rows."""
-
-    indptr: np.ndarray  # int64
-    indices: np.ndarray  # int32
-    values: np.ndarray  # float32
 
 
 class Bags(NamedTuple):
@@ -27,12 +18,6 @@ class Bags(NamedTuple):
     own: Rows
     sizes: np.ndarray  # (nodes,) float64: of every node's own bag
     around: np.ndarray  # (nodes,) float64: of the bag of its neighbours
-
-
-def rows_of(matrix: sparse.csr_array) -> Rows:
-    """A CSR matrix for a kernel."""
-    values = matrix.data.astype(np.float32, copy=False)
-    return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), values)
 
 
 def propagate(table, mean, square, bags: Bags, nodes, others, *, margin: float, rate: float, step: int, batch: int):

@@ -39,8 +39,40 @@ def propagate(table, mean, square, around, own, nodes, others, *, margin: float,
     for start in range(0, len(nodes), batch):
         some = slice(start, start + batch)
         bags = np.stack([around[nodes[some]], own[nodes[some]], own[others[some]]])
-        losses[some], slopes = ranked(*(bags @ table), margin)
+        around_some, own_some, others_some = bags @ table
+        losses[some], slopes = ranked(around_some, own_some, others_some, margin)
         gradient = sum(bag.T @ slope for bag, slope in zip(bags, slopes, strict=True))
         step += 1
         descend(table, mean, square, gradient, (bags != 0).any(axis=(0, 1)), corrected(rate, step))
     return losses
+
+
+def fourier(attributes, maps, dim: int):
+    """The vectors of nodes with these attributes, (nodes, dim): cosines of what the maps make of them, then sines.
+
+    maps: (attributes, dim - dim // 2). Of an odd number the last sine is left out.
+    """
+    angles = attributes @ maps
+    return np.hstack([np.cos(angles), np.sin(angles)])[:, :dim] / np.sqrt(maps.shape[1])
+
+
+def contexts_of(walk, place: int, window: int):
+    """The nodes of a walk at most `window` places from one of them."""
+    near = np.r_[max(place - window, 0) : place, place + 1 : min(place + window + 1, len(walk))]
+    return [walk[at] for at in near if walk[at] >= 0]
+
+
+def profile_loss(attributes, maps, contexts, source: int, targets, negatives):
+    """The loss of one source, whose vector predicts the targets and not the negatives, and its two gradients."""
+    dim, half = contexts.shape[1], maps.shape[1]
+    vector = fourier(attributes[[source]], maps, dim)[0]
+    hits, signs = np.array([*targets, *negatives]), np.repeat([1, -1], [len(targets), len(negatives)])
+    scores = contexts[hits] @ vector
+    slopes = -signs / (1 + np.exp(signs * scores))
+    by_vector = slopes @ contexts[hits]
+    angles = attributes[source] @ maps
+    by_angle = -np.sin(angles) * by_vector[:half] / np.sqrt(half)
+    by_angle[: dim - half] += np.cos(angles[: dim - half]) * by_vector[half:] / np.sqrt(half)
+    by_contexts = np.zeros_like(contexts)
+    np.add.at(by_contexts, hits, np.outer(slopes, vector))
+    return np.logaddexp(0, -signs * scores).sum(), np.outer(attributes[source], by_angle), by_contexts
