@@ -37,6 +37,8 @@ SHORT = {
     "hne": {"epochs": 6},
     "sdne": {"epochs": 4, "hidden": 16, "batch_size": 90, "device": "cpu"},
     "dngr": {"epochs": 3, "hidden": 16, "batch_size": 90, "device": "cpu"},
+    "ep": {"epochs": 4},
+    "upp-sne": {"walks_per_node": 6, "walk_length": 20, "batch_size": 8},
 }
 RUN = {"dim": 10, "threads": 1, "epochs": 6, "batches_per_epoch": 20, "batch_size": 30, "seed": 3, "spectral_dim": 0}
 
@@ -224,6 +226,8 @@ DIVERGING = {
     "line": ({"learning_rate": 1e30, "samples": 5_000}, "lower learning_rate=1e+30"),
     "aane": ({"l2": 1e300}, "lower l2=1e+300 or raise rho=5"),
     "graph2gauss": ({"learning_rate": 1e30, "epochs": 3, "device": "cpu"}, "lower learning_rate=1e+30"),
+    "ep": ({"learning_rate": 1e38, "epochs": 3}, "lower learning_rate=1e+38"),
+    "upp-sne": ({"learning_rate": 1e38, "walks_per_node": 9}, "lower learning_rate=1e+38"),
 }
 
 

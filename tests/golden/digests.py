@@ -38,6 +38,8 @@ SHORT = {
     "hne": {"epochs": 20},
     "sdne": {"epochs": 3, "hidden": 48},
     "dngr": {"epochs": 3, "hidden": 48},
+    "ep": {"epochs": 5},
+    "upp-sne": {"walks_per_node": 2},
 }
 # Settings of Neural-Brane that take another way through its kernels.
 WAYS = {

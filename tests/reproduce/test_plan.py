@@ -23,21 +23,9 @@ from neural_brane.tune.tuned import Tuned
 
 # Methods that the paper's tables do not have.
 ELSEWHERE = {
-    "lane",
-    "tridnr",
-    "grarep",
-    "fastrp",
-    "prone",
-    "pane",
-    "hne",
-    "ep",
-    "upp-sne",
-    "sdne",
-    "dngr",
-    "dgi",
-    "cca-ssg",
+    "lane", "tridnr", "hne", "ep", "upp-sne", "grarep", "sdne", "dngr", "fastrp", "prone", "pane", "dgi", "cca-ssg",
     "graphmae",
-}
+}  # fmt: skip
 
 
 def trainings_of(series):

@@ -29,6 +29,8 @@ TYPES = {
     "sdne": "methods.sdne.Learned",
     "dngr": "methods.dngr.Learned",
     "encoder of rows": "methods._autoencoder.Encoder",
+    "ep": "methods.ep.Learned",
+    "upp-sne": "methods.upp_sne.Learned",
     "neural-brane": "methods.neural_brane.model.Learned",
     "learned part": "methods.neural_brane.parts.LearnedPart",
     "joint": "methods.neural_brane.parts.Joint",

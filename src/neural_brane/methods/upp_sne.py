@@ -1,0 +1,180 @@
+"""UPP-SNE: cosines and sines of attributes, shaped so that a node predicts those it meets on walks."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.errors import GraphError
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.newcomers import Newcomers
+from neural_brane.graph.sizes import Sizes
+from neural_brane.kernels import cpu
+from neural_brane.kernels.bags import fourier
+from neural_brane.kernels.bags.cpu import rows_of
+from neural_brane.kernels.model import padded
+from neural_brane.linalg import without_self_loops
+from neural_brane.methods import _torch as backend
+from neural_brane.methods._divergence import require_finite
+from neural_brane.methods._memory import ALIAS, SINGLE, Moments, neighbour_bytes
+from neural_brane.methods._skipgram import two_seeds
+from neural_brane.methods.deepwalk import count_visits
+from neural_brane.methods.fitted import Fitted, stack
+from neural_brane.methods.inductive import InductiveEmbedder, require_attributes
+from neural_brane.methods.parameters import shared, whole
+from neural_brane.progress import Meter
+from neural_brane.sampling.alias import alias_table
+from neural_brane.sampling.walks import WalkSampler
+
+NEGATIVE_POWER = 0.75
+BATCHES = 64  # trained between two looks at the checkpoint
+BLOCK_ROWS = 8192  # made random, or embedded, at a time
+
+
+class Learned(NamedTuple):
+    """What makes angles of attributes, and how the training went."""
+
+    maps: np.ndarray  # (attributes, dim - dim // 2) float32
+    loss_history: list[float]  # the mean loss of a target, a context or a negative, some batches at a time
+
+
+class UPPSNE(InductiveEmbedder):
+    """User profile preserving social network embedding (Zhang, Yin, Zhu, Zhang; 2017).
+
+    A node's vector is made of its attributes x alone: the cosines and the sines of some angles μ·x, divided by the
+    square root of their number, as random Fourier features are. But the μ are learned, together with a context vector
+    per node, by skip-gram: a node's vector predicts the nodes around it on random walks, and not those drawn at random
+    by frequency ** 0.75. So attributes are mapped in the way that agrees with the links, and new nodes are embedded by
+    their attributes. There are dim / 2 angles; where dim is odd, the last one has no sine.
+
+    Of every walk one place is drawn, whose node predicts all others within the window; each of them comes with
+    negatives of its own. The authors take plain gradient steps: of all pairs at once in the paper, pair by pair in
+    their later program, a hundred million of them. Here Adam takes a step for every 64 walks, which needs far fewer;
+    its rate was chosen by the classes of citeseer, cora and wiki. Rows of attributes have length one, so that angles
+    stay small whatever the amounts. A node without attributes has no angles, and so the vector that all such nodes
+    share. In a graph without any attribute each node is its own, and only its own nodes can be embedded.
+
+    Examples
+    --------
+    >>> from neural_brane import load
+    >>> UPPSNE(dim=16, walks_per_node=2, seed=0).fit_transform(load("stdlib")).vectors.shape
+    (554, 16)
+    """
+
+    title = "upp-sne"
+    uses = ("links", "attributes")
+    growth = "time: nodes × walks × window × dim; memory: edges + entries + (nodes + attributes) × dim"
+    paper = "Zhang, Yin, Zhu, Zhang: User profile preserving social network embedding, 2017"
+    why_not = "its map is shared by all nodes, so that more steps move all of them; transform embeds new nodes"
+
+    walks_per_node: int = whole("Walks that start at each node; one place of each is a source.", default=40)
+    walk_length: int = whole("Nodes in a walk.", default=100, least=2)
+    window: int = whole("A source is paired with the nodes of its walk at most so many places away.", default=10)
+    negatives: int = whole("Nodes drawn against each pair, in proportion to (visits of walks) ** 0.75.", default=5)
+    learning_rate: float = shared("learning_rate", default=0.01, about="Of Adam.")
+    batch_size: int = whole("Walks in a step.", default=64)
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, width = sizes.nodes, padded(self.dim - self.dim // 2)
+        attributes, entries = (sizes.attributes, sizes.attribute_entries) if sizes.attributes else (n, n)
+        targets = self.batch_size * 2 * self.window * (1 + self.negatives)
+        walks = BATCHES * self.batch_size * (4 * self.walk_length + 16)
+        held = {
+            "tables": 3 * SINGLE * width * (attributes + 2 * n) + 8 * (attributes + n),
+            "matrices": 8 * entries + 16 * n + 8 * sizes.links,
+            "sampling": neighbour_bytes(sizes) + 20 * n,
+        }
+        return {
+            "preparing draws": held | {"sampling": held["sampling"] + ALIAS * n},
+            "training": held | {"batches": walks + targets * (32 + 2 * SINGLE * width)},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers of the vectors of all pairs and their negatives."""
+        pairs = sizes.nodes * self.walks_per_node * 2 * min(self.window, self.walk_length)
+        return float(pairs * (1 + self.negatives) * 2 * padded(self.dim - self.dim // 2))
+
+    def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
+        links = without_self_loops(graph.adjacency)  # a walk along a self-loop would pair a node with itself
+        if links.nnz == 0:
+            raise GraphError(
+                f"graph '{graph.name}' links nodes to themselves alone, so there are no pairs to learn from; "
+                "give a graph in which at least one node is linked to another"
+            )
+        attributes = unit(backend.features(graph))
+        own_seeds = two_seeds(seed)
+        tables = fourier.empty_tables(attributes.shape[1], len(graph), self.dim)
+        fill_random(tables.maps[:, : self.dim - self.dim // 2], np.random.default_rng(own_seeds[0]))
+        with cpu.threads(self.threads):
+            sampler = WalkSampler(links, length=self.walk_length, seed=seed)
+            visits = self._stages.once("visits", lambda: count_visits(sampler.draw, len(graph), len(graph)))
+            table = alias_table(visits**NEGATIVE_POWER)
+            draws = fourier.Draws(self.window, self.negatives, table.keep, table.other, np.uint64(own_seeds[1]))
+            losses = self._train(tables, attributes, sampler, draws)
+        return Learned(np.ascontiguousarray(tables.maps[:, : self.dim - self.dim // 2]), losses)
+
+    def _train(
+        self, tables: fourier.Tables, attributes: sparse.csr_array, sampler: WalkSampler, draws: fourier.Draws
+    ) -> list[float]:
+        """Train the tables in place; returns the mean loss of every step of the stage."""
+        total, chunk = attributes.shape[0] * self.walks_per_node, BATCHES * self.batch_size
+        own, arrays = rows_of(attributes), tables._asdict()
+        numbers: dict[str, Any] = {"losses": []}
+        stage = self._stages.stage("tables")
+        stage.restore(arrays, numbers)
+        meter = Meter(self.progress, total, "walks")
+        meter.resume(min(stage.position * chunk, total))
+        for step in stage.steps(-(-total // chunk), arrays, numbers):
+            first = step * chunk
+            walks = sampler.draw(first, min(chunk, total - first))
+            losses = fourier.train(
+                tables, own, walks, places_of(walks, sampler.seed, step), draws,
+                dim=self.dim, rate=self.learning_rate, step=step * BATCHES, batch=self.batch_size,
+            )  # fmt: skip
+            numbers["losses"].append(float(losses.mean(dtype=np.float64)))
+            require_finite({"losses": losses}, f"step {step + 1}", learning_rate=self.learning_rate)
+            meter.advance(len(walks), loss=numbers["losses"][-1])
+        require_finite({"maps": tables.maps}, "the last step", learning_rate=self.learning_rate)
+        return list(numbers["losses"])
+
+    def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
+        return embed(backend.features(graph), learned.maps, self.dim)
+
+    def _check_transforms(self, fitted: Fitted) -> None:
+        require_attributes(fitted)
+
+    def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
+        return stack(embed(new.attributes, fitted.learned.maps, self.dim), len(new), self.dim)
+
+
+def embed(attributes: sparse.csr_array, maps: np.ndarray, dim: int) -> Iterator[np.ndarray]:
+    """The vectors of nodes with these attributes, some at a time: cosines, then sines."""
+    scale = np.float32(1 / np.sqrt(maps.shape[1]))
+    for start in range(0, attributes.shape[0], BLOCK_ROWS):
+        angles = unit(attributes[start : start + BLOCK_ROWS]) @ maps
+        yield scale * np.hstack([np.cos(angles), np.sin(angles[:, : dim - maps.shape[1]])])
+
+
+def unit(attributes: sparse.csr_array) -> sparse.csr_array:
+    """Attributes with rows of length one; an empty row stays empty."""
+    lengths = np.sqrt((attributes.astype(np.float64) ** 2).sum(axis=1))
+    scales = np.repeat(1 / np.where(lengths > 0, lengths, 1), np.diff(attributes.indptr))
+    values = (attributes.data * scales).astype(np.float32)
+    return sparse.csr_array((values, attributes.indices, attributes.indptr), shape=attributes.shape)
+
+
+def fill_random(table: np.ndarray, rng: np.random.Generator) -> None:
+    """Fill a table with numbers uniform in ±1 / (2 columns), as the authors' program does."""
+    for start in range(0, len(table), BLOCK_ROWS):
+        some = table[start : start + BLOCK_ROWS]
+        some[:] = (rng.random(some.shape, np.float32) - np.float32(0.5)) / np.float32(table.shape[1])
+
+
+def places_of(walks: np.ndarray, seed: int, step: int) -> np.ndarray:
+    """A random place of each of the walks (k, length) before its end."""
+    chances = np.random.default_rng([seed, step]).random(len(walks))
+    return (chances * (walks >= 0).sum(axis=1)).astype(np.int64)

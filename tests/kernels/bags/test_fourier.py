@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from neural_brane.kernels import cpu
+from neural_brane.kernels.bags import fourier, reference
+from neural_brane.kernels.bags.cpu import rows_of
+from neural_brane.kernels.model import padded
+from neural_brane.sampling.alias import AliasTable, alias_table
+from neural_brane.sampling.draws import draw_alias
+from neural_brane.sampling.random import advance, stream, uniform
+
+NODES, ATTRIBUTES, WINDOW, NEGATIVES, SEED = 20, 12, 2, 3, np.uint64(5)
+
+
+def make_case(dim=7, walks=30):
+    """Tables that are not zero, attributes with amounts, and walks of which some end early."""
+    rng = np.random.default_rng(0)
+    tables = fourier.empty_tables(ATTRIBUTES, NODES, dim)
+    half = dim - dim // 2
+    tables.maps[:, :half] = rng.normal(size=(ATTRIBUTES, half))
+    tables.contexts[:, :half] = rng.normal(size=(NODES, half))
+    tables.contexts[:, padded(half) : padded(half) + dim - half] = rng.normal(size=(NODES, dim - half))
+    own = rng.random((NODES, ATTRIBUTES)) * (rng.random((NODES, ATTRIBUTES)) < 0.4)
+    drawn = rng.integers(0, NODES, (walks, 9)).astype(np.int32)
+    drawn[::5, 6:] = -1
+    places = rng.integers(0, 6, walks)
+    draws = fourier.Draws(WINDOW, NEGATIVES, *alias_table(rng.random(NODES) + 0.1), SEED)
+    return tables, sparse.csr_array(own.astype(np.float32)), drawn, places, draws
+
+
+def plain(tables, dim):
+    """Maps and contexts as the definition has them, without spare columns."""
+    half, middle = dim - dim // 2, tables.maps.shape[1]
+    contexts = np.hstack([tables.contexts[:, :half], tables.contexts[:, middle : middle + dim - half]])
+    return tables.maps[:, :half].astype(np.float64), contexts.astype(np.float64)
+
+
+def targets_of(walk, place, draws, number):
+    """The contexts of a source and what is drawn against them, by the streams that the kernel draws from."""
+    state, table = np.uint64(stream(draws.seed, number)), AliasTable(draws.keep, draws.other)
+    hits, against = reference.contexts_of(walk, place, draws.window), []
+    for hit in hits:
+        for _ in range(draws.negatives):
+            state = np.uint64(advance(state))
+            drawn = draw_alias(table, uniform(state))
+            against += [drawn] if drawn != hit else []
+    return hits, against
+
+
+@pytest.mark.parametrize("dim", [1, 2, 7, 40])
+def test_training_follows_the_reference(dim):
+    tables, own, walks, places, draws = make_case(dim)
+    slow = plain(tables, dim)
+    state = [np.zeros_like(part) for part in (*slow, *slow)]
+    before, dense, first, batch, step = slow[0].copy(), own.toarray().astype(np.float64), 4, 8, 4
+    expected = []
+    for start in range(0, len(walks), batch):
+        slopes, seen = [np.zeros_like(part) for part in slow], [set(), set()]
+        for k in range(start, min(start + batch, len(walks))):
+            hits, against = targets_of(walks[k], places[k], draws, step * batch + k - start)
+            source = walks[k, places[k]]
+            loss, *found = reference.profile_loss(dense, *slow, source, hits, against)
+            expected.append(loss / max(len(hits) + len(against), 1))
+            slopes = [total + one for total, one in zip(slopes, found, strict=True)]
+            seen[0] |= set(own[[source]].indices.tolist())
+            seen[1] |= {*hits, *against}
+        step += 1
+        rate = reference.corrected(0.02, step)
+        for at in range(2):
+            reference.descend(slow[at], state[at], state[at + 2], slopes[at], sorted(seen[at]), rate)
+    losses = fourier.train(tables, rows_of(own), walks, places, draws, dim=dim, rate=0.02, step=first, batch=batch)
+    assert np.abs(slow[0] - before).max() > 0.02
+    np.testing.assert_allclose(losses, expected, rtol=1e-3, atol=1e-4)
+    for fast, right in zip(plain(tables, dim), slow, strict=True):
+        np.testing.assert_allclose(fast, right, atol=2e-3)
+    half = dim - dim // 2
+    assert not tables.maps[:, half:].any()
+    assert not tables.contexts[:, half : padded(half)].any()
+
+
+def test_threads_do_not_change_a_bit():
+    one, both = make_case(40), make_case(40)
+    settings = {"dim": 40, "rate": 0.02, "step": 0, "batch": 8}
+    with cpu.threads(1):
+        first = fourier.train(one[0], rows_of(one[1]), *one[2:], **settings)
+    second = fourier.train(both[0], rows_of(both[1]), *both[2:], **settings)
+    np.testing.assert_array_equal(first, second)
+    for part, other in zip(one[0], both[0], strict=True):
+        np.testing.assert_array_equal(part, other)
+
+
+@pytest.mark.parametrize("dim", [5, 6])
+def test_gradients_are_finite_differences(dim):
+    rng = np.random.default_rng(2)
+    own = rng.random((4, 3))
+    parts = [rng.normal(size=(3, dim - dim // 2)), rng.normal(size=(6, dim))]
+    case = 1, [0, 5, 5], [2, 3]
+    _, *slopes = reference.profile_loss(own, *parts, *case)
+    for part, slope in zip(parts, slopes, strict=True):
+        for place in np.ndindex(part.shape):
+            before, ends = part[place], []
+            for step in (1e-6, -1e-6):
+                part[place] = before + step
+                ends.append(reference.profile_loss(own, *parts, *case)[0])
+            part[place] = before
+            assert slope[place] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)
