@@ -129,7 +129,7 @@ class GraphMAE(Convolutional):
         moments, part = super().memory(sizes), min(1, self.nodes_per_step / max(sizes.nodes, 1))
         edges = sizes.links + sizes.nodes
         width = sizes.attributes or sizes.nodes
-        batches = int(part * edges * (32 + 12 * 3 * SINGLE * self.heads)) + 2 * SINGLE * width * self.dim
+        batches = int(part * edges * (32 + 20 * 3 * SINGLE * self.heads)) + 2 * SINGLE * width * self.dim
         training = {**moments["training"], "batches": moments["training"]["batches"] + batches}
         return {"training": training, "vectors": {**moments["vectors"], "attention": 40 * edges}}
 
