@@ -91,7 +91,7 @@ def test_a_training_follows_the_objective_step_by_step():
 def test_unlinked_pairs_are_not_linked():
     graph = weighted_graph()
     links = Links(graph.adjacency)
-    pairs = links.draw(10**6, np.random.default_rng(0))
+    pairs = links.draw(links.count, np.random.default_rng(0))
     dense = graph.adjacency.toarray()
     assert (dense[pairs.first, pairs.second] > 0).tolist() == (pairs.signs > 0).tolist()
     assert (pairs.first != pairs.second).all()
@@ -102,7 +102,8 @@ def test_unlinked_pairs_are_not_linked():
 
 
 def test_weights_of_links_count():
-    pairs = Links(weighted_graph().adjacency).draw(10**6, np.random.default_rng(0))
+    links = Links(weighted_graph().adjacency)
+    pairs = links.draw(links.count, np.random.default_rng(0))
     linked = pairs.weights[pairs.signs > 0]
     assert linked.mean() == pytest.approx(1)
     assert len(np.unique(linked.round(6))) == 3

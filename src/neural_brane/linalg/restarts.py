@@ -76,6 +76,13 @@ def _step(
         full = np.arange(capacity) < counts[:, None]
         return columns[full], values[full], counts
 
-    columns, values, counts = zip(*map_threads(compute, range(0, nodes, rows), threads), strict=True)
-    ends = np.concatenate([[0], *counts]).cumsum()
-    return sparse.csr_array((np.concatenate(values), np.concatenate(columns), ends), shape=start.shape)
+    room = nodes * capacity  # what no row fills is never touched, and so takes no memory
+    columns, values, ends = np.empty(room, np.int32), np.empty(room, np.float32), np.zeros(nodes + 1, np.int64)
+    row = done = 0
+    for some_columns, some_values, counts in map_threads(compute, range(0, nodes, rows), threads):
+        size = len(some_columns)
+        columns[done : done + size], values[done : done + size] = some_columns, some_values
+        ends[row + 1 : row + 1 + len(counts)] = done + np.cumsum(counts)
+        row, done = row + len(counts), done + size
+    ends = ends.astype(np.int32) if done <= np.iinfo(np.int32).max else ends  # SciPy keeps both in the wider type
+    return sparse.csr_array((values[:done], columns[:done], ends), shape=start.shape)

@@ -23,6 +23,8 @@ from neural_brane.progress import Meter
 
 MEAN_SHARE, SQUARE_SHARE, SMALLEST = 0.9, 0.999, 1e-8  # of Adam, as its paper advises
 
+LEAST_LINKS, BATCHES = 20_000, 50  # of a step, and how many of these make one pass over the links of a large graph
+
 
 class Pairs(NamedTuple):
     """Nodes by their numbers, and whether each two of them are linked."""
@@ -46,11 +48,11 @@ class HNE(InductiveEmbedder):
 
     In its linear form, and for nodes of one kind, so that there is one map U of attributes x to vectors Uᵀx. The
     inner product of two nodes less a threshold t, s = xᵀUUᵀy − t, is to be positive if and only if they are linked:
-    U and t minimise the mean of ln(1 + exp(∓s)) over linked and unlinked pairs, and l2 / links × ‖U‖². The paper's
-    images are seen through a deep network instead, and joined with texts, of which these graphs have none.
+    U and t minimise the mean of ln(1 + exp(∓s)) over linked and unlinked pairs, and l2 / links × ‖U‖². The paper
+    has a second map for images, which a deep network sees before; these graphs have none.
 
-    Attributes are tf-idf in rows of length one, as the paper's texts are. Each step draws `batch_size` links, and as
-    many unlinked pairs; a link counts as much as its weight. Adam takes the steps in place of the paper's plain
+    Attributes are tf-idf in rows of length one, as the paper's texts are. Each step draws some links, and as many
+    unlinked pairs; a link counts as much as its weight. Adam takes the steps in place of the paper's plain
     descent, and t is learned. The regularisation is divided by the number of links, as the sum of losses is: then one
     value fits small and large graphs. A node without attributes has the vector zero. In a graph without any attribute
     each node is its own attribute, and only its own nodes can be embedded.
@@ -71,7 +73,11 @@ class HNE(InductiveEmbedder):
     prolongs = ("epochs",)
 
     l2: float = number("Weight of the regularisation, as if losses were summed over all links.", default=0.5, least=0)
-    batch_size: int = whole("Links of a step, beside as many pairs without one; all links where fewer.", default=20_000)
+    batch_size: int | None = whole(
+        "Links of a step, beside as many pairs without one; when None a fiftieth of all links, and 20,000 at least. All "
+        "where there are fewer.",
+        default=None,
+    )
     learning_rate: float = shared("learning_rate", default=0.01, about="Of Adam.")
     epochs: int = shared("epochs", default=100, about="Steps, each over `batch_size` links.")
     checkpoint: str | Path | None = shared("checkpoint", default=None)
@@ -80,7 +86,7 @@ class HNE(InductiveEmbedder):
         """Bytes by part, at the moments when most are taken."""
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
         entries = sizes.attribute_entries or n
-        pairs = 2 * min(self.batch_size, sizes.links)
+        pairs = 2 * self._batch(sizes.edges)
         nodes = min(2 * pairs, n)
         matrices = {"matrices": 8 * entries + 12 * sizes.links}
         return {
@@ -88,7 +94,7 @@ class HNE(InductiveEmbedder):
             "training": matrices
             | {
                 "tables": 5 * SINGLE * width * self.dim,  # the map, its gradient, Adam's two means and what it takes
-                "batches": SINGLE * self.dim * 2 * (pairs + nodes) + 16 * DOUBLE * pairs + 24 * nodes * entries // n,
+                "batches": SINGLE * self.dim * (2 * pairs + nodes) + 16 * DOUBLE * pairs + 24 * nodes * entries // n,
             },
             "vectors": matrices | {"vectors": SINGLE * (n + width) * self.dim},
         }
@@ -96,7 +102,7 @@ class HNE(InductiveEmbedder):
     def work(self, sizes: Sizes) -> float:
         """Numbers multiplied in all steps."""
         width, entries = sizes.attributes or sizes.nodes, sizes.attribute_entries or sizes.nodes
-        pairs = 2 * min(self.batch_size, sizes.links)
+        pairs = 2 * self._batch(sizes.edges)
         nodes = min(2 * pairs, sizes.nodes)
         return float(self.epochs * self.dim * (2 * nodes * entries / max(sizes.nodes, 1) + 4 * pairs + 8 * width))
 
@@ -122,7 +128,7 @@ class HNE(InductiveEmbedder):
         meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
         meter.resume(stage.position)
         for epoch in stage.steps(self.epochs, adam.arrays, numbers):
-            pairs = links.draw(self.batch_size, np.random.default_rng([seed, epoch]))
+            pairs = links.draw(self._batch(links.count), np.random.default_rng([seed, epoch]))
             loss, *gradients = slopes(attributes, weights["U"], weights["t"], pairs, l2=l2, tables=tables)
             if not np.isfinite(loss):
                 diverged(f"in epoch {epoch + 1}: the loss is no longer a number", learning_rate=self.learning_rate)
@@ -131,6 +137,9 @@ class HNE(InductiveEmbedder):
             meter.advance(epoch=epoch + 1, loss=loss)
         require_finite(weights, f"epoch {self.epochs}", learning_rate=self.learning_rate)
         return numbers["losses"]
+
+    def _batch(self, links: int) -> int:
+        return min(self.batch_size or max(LEAST_LINKS, links // BATCHES), links)
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         own = features(graph)
@@ -154,9 +163,8 @@ class Links:
         self.weights = entries.data / entries.data.mean() if self.count else entries.data
         self.keys = np.sort(self._keys(entries.row, entries.col))
 
-    def draw(self, most: int, rng: np.random.Generator) -> Pairs:
-        """Some links, all where there are fewer, and as many pairs of any two nodes, less those that are linked."""
-        size = min(most, self.count)
+    def draw(self, size: int, rng: np.random.Generator) -> Pairs:
+        """So many links, and as many pairs of any two nodes, less those that are linked."""
         links = np.arange(size) if size == self.count else rng.choice(self.count, size, replace=False, shuffle=False)
         some, others = rng.integers(self.nodes, size=(2, size))
         apart = (some != others) & ~self._linked(some, others)

@@ -106,7 +106,7 @@ class PANE(Embedder):
         kept = 8 * n * min(width, self._row_entries(n))
         factors = {"factors": SINGLE * half * (2 * n + width)}
         return {
-            "walks": {"kept numbers": 5 * kept, "matrices": WEIGHED * (sizes.links + 3 * entries)},
+            "walks": {"kept numbers": 3 * kept, "matrices": WEIGHED * (sizes.links + 3 * entries)},
             "decomposition": {
                 "kept numbers": 4 * kept,
                 "tables": 2 * SINGLE * width * spectral_width(width, half) + 3 * SINGLE * n * SLAB_COLUMNS,
@@ -155,7 +155,9 @@ class PANE(Embedder):
         # Pᵀ = DPD⁻¹, and D scales the rows, which are scaled to a mean of 1 anyway: so P itself takes the steps.
         start = scaled(own, rows=np.where(degrees > 0, degrees, 1), columns=own.sum(axis=0))
         sums = weighted_steps(walk, start.sum(axis=1), **options)
-        backward = scaled(spread(walk, start, **options, **kept), rows=sums / own.shape[1])
+        backward = spread(walk, start, **options, **kept)
+        means = np.where(sums > 0, sums, 1).astype(np.float32) / own.shape[1]
+        backward.data /= np.repeat(means, np.diff(backward.indptr))
         for matrix in (forward, backward):
             np.log1p(matrix.data, out=matrix.data)
         return forward, backward
