@@ -60,16 +60,16 @@ def test_loss_and_gradients_are_those_of_dense_matrices(graph, size):
         np.testing.assert_allclose(weight.grad / scale, double.grad / scale, atol=1e-5)
 
 
-def test_batches_estimate_the_distances_of_all_links(graph):
+def test_batches_estimate_the_distances_of_all_links():
     """Their mean over all pairs of nodes as batches is the sum over all links."""
-    links, weights = sdne.scaled(graph.adjacency, 1.0), drawn_weights(40)
-    pairs = [np.array([u, v]) for u in range(40) for v in range(u + 1, 40)]
+    links, weights = sdne.scaled(synthetic(12, seed=2).adjacency, 1.0), drawn_weights(12)
+    pairs = [np.array([u, v]) for u in range(12) for v in range(u + 1, 12)]
     with torch.no_grad():
         parts = [SDNE(alpha=alpha, device="cpu") for alpha in (1.0, 0.0)]
         mean = np.mean([parts[0]._loss(weights, links, pair) - parts[1]._loss(weights, links, pair) for pair in pairs])
         codes, _ = sdne.apply_layers(weights, sdne.backend.SparseRows(links, "cpu"))
     squares = ((codes[:, None] - codes[None]) ** 2).sum(2).numpy()
-    assert mean == pytest.approx((links.toarray() * squares).sum() / 40, rel=1e-3)
+    assert mean == pytest.approx((links.toarray() * squares).sum() / 12, rel=1e-3)
 
 
 def test_squares_of_all_are_those_of_the_written_rows():
@@ -124,13 +124,21 @@ def test_a_new_node_with_a_known_nodes_links_has_its_vector(small_graph):
     np.testing.assert_allclose(method.transform(new)["zoe"], method.embedding_["leo"], atol=1e-6)
 
 
-def test_new_nodes_without_links_to_known_nodes_are_told(small_graph):
+def test_a_new_node_linked_to_new_nodes_alone_has_their_mean(small_graph):
+    method = SDNE(dim=4, hidden=8, epochs=1, seed=0, device="cpu").fit(small_graph)
+    edges = [("zoe", "ann"), ("yan", "joy"), ("xia", "zoe"), ("xia", "yan")]
+    found = method.transform(AttributedGraph.from_edges(edges, [1.0, 1.0, 3.0, 1.0], attributes={"xia": ["tea"]}))
+    np.testing.assert_allclose(found["xia"], 0.75 * found["zoe"] + 0.25 * found["yan"], rtol=1e-5)
+    assert np.abs(found["zoe"] - found["yan"]).max() > 0.01
+
+
+def test_new_nodes_without_links_are_told(small_graph):
     method = SDNE(dim=4, hidden=8, epochs=1, seed=0, device="cpu").fit(small_graph)
     bags = {"zoe": ["tea"], "yan": ["tea"]}
-    with pytest.raises(GraphError, match=r"none of these .such as 'zoe'. has one; give"):
+    with pytest.raises(GraphError, match=r"none of these .such as 'zoe'. has one; give their links"):
         method.transform(AttributedGraph.from_edges([("zoe", "yan")], attributes=bags))
-    with pytest.warns(UserWarning, match=r"1 new nodes .such as 'yan'. have no link to a known node"):
-        method.transform(AttributedGraph.from_edges([("zoe", "ann"), ("zoe", "yan")], attributes=bags))
+    with pytest.warns(UserWarning, match=r"1 new nodes .such as 'yan'. are linked to no known node"):
+        method.transform(AttributedGraph.from_edges([("zoe", "ann")], attributes=bags, ids=["ann", "zoe", "yan"]))
 
 
 def test_nodes_without_neighbours_share_a_vector():

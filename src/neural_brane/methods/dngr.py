@@ -125,6 +125,7 @@ class DNGR(Embedder):
             "first layer": {
                 "kept numbers": 8 * kept,
                 "tables": 8 * SINGLE * n * self.hidden,  # two, their gradients and Adam's two means of each
+                "second tables": 2 * SINGLE * self.hidden * self.dim,
                 "gradients": 3 * SINGLE * n * self.hidden,  # of parts of the loss, before they are added
                 "batches": int(entries + 12 * SINGLE * batch * self.hidden),
             },

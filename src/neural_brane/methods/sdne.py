@@ -14,6 +14,7 @@ from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.newcomers import Newcomers
 from neural_brane.graph.sizes import Sizes
+from neural_brane.linalg import transition
 from neural_brane.methods import _torch as backend
 from neural_brane.methods._autoencoder import (
     Course,
@@ -70,7 +71,8 @@ class SDNE(InductiveEmbedder):
     random, without the training as a deep belief network, and Adam trains them. The paper chooses `alpha` and `beta`
     for each graph; the defaults here were chosen by scores on wiki and cora.
 
-    A new node is embedded by its links to known nodes. PyTorch works on one CPU thread, for the sake of the bits; the
+    A new node is embedded by its links to known nodes or, where it is linked to other new nodes alone, as the mean of
+    these. PyTorch works on one CPU thread, for the sake of the bits; the
     last bits of a GPU are not promised.
 
     Examples
@@ -156,9 +158,15 @@ class SDNE(InductiveEmbedder):
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         linked = np.diff(new.links.indptr) > 0
-        tell_unlinked(new, linked)
+        among = sparse.csr_array(new.among.multiply(linked))
+        among.eliminate_zeros()
+        shares = transition(among)  # over those of a node's new neighbours that have a vector
+        around = ~linked & (np.diff(shares.indptr) > 0)
+        tell_unlinked(new, linked | around)
         rows = scaled(new.links, fitted.learned.scale)
-        return stack(fitted.learned.encoder.blocks(rows), len(new), self.dim)
+        vectors = stack(fitted.learned.encoder.blocks(rows), len(new), self.dim)
+        vectors[around] = (shares @ vectors)[around]
+        return vectors
 
 
 def first_weights(nodes: int, hidden: int, dim: int, rng: np.random.Generator, device: str) -> Weights:
@@ -191,7 +199,7 @@ def scaled(links: sparse.csr_array, scale: float) -> sparse.csr_array:
 
 
 def tell_unlinked(new: Newcomers, linked: np.ndarray) -> None:
-    """Warn of new nodes without links to known nodes, of which nothing can be told; refuse where all are so."""
+    """Warn of new nodes without links, of which nothing can be told; refuse where all are so."""
     if linked.all():
         return
     first = new.given.ids[new.rows[~linked][0]].item()
@@ -201,7 +209,7 @@ def tell_unlinked(new: Newcomers, linked: np.ndarray) -> None:
             "their links, or take a method that embeds them by attributes"
         )
     warnings.warn(
-        f"{np.count_nonzero(~linked):,} new nodes (such as {first!r}) have no link to a known node; sdne gives all of "
-        "them the same vector",
+        f"{np.count_nonzero(~linked):,} new nodes (such as {first!r}) are linked to no known node; sdne gives them "
+        "all the same vector",
         stacklevel=4,
     )
