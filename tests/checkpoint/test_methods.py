@@ -31,7 +31,7 @@ SHORT = {
     "graphsage": {"walks_per_node": 2, "epochs": 2, "batch_size": 300, "device": "cpu"},
     "graph2gauss": {"epochs": 6, "hidden": 16, "device": "cpu"},
     "ep": {"epochs": 4},
-    "upp-sne": {"walks_per_node": 6, "walk_length": 20, "batch_size": 8},
+    "upp-sne": {"walks_per_node": 20, "walk_length": 20, "batch_size": 8},
 }
 RUN = {"dim": 10, "threads": 1, "epochs": 6, "batches_per_epoch": 20, "batch_size": 30, "seed": 3, "spectral_dim": 0}
 
