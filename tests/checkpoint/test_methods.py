@@ -38,7 +38,7 @@ SHORT = {
     "sdne": {"epochs": 4, "hidden": 16, "batch_size": 90, "device": "cpu"},
     "dngr": {"epochs": 3, "hidden": 16, "batch_size": 90, "device": "cpu"},
     "ep": {"epochs": 4},
-    "upp-sne": {"walks_per_node": 6, "walk_length": 20, "batch_size": 8},
+    "upp-sne": {"walks_per_node": 20, "walk_length": 20, "batch_size": 8},
 }
 RUN = {"dim": 10, "threads": 1, "epochs": 6, "batches_per_epoch": 20, "batch_size": 30, "seed": 3, "spectral_dim": 0}
 

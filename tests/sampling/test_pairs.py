@@ -2,7 +2,8 @@ import numpy as np
 from scipy import sparse, stats
 
 from neural_brane.kernels import cpu
-from neural_brane.sampling.pairs import EdgeSampler, window_pairs
+from neural_brane.sampling.alias import alias_table
+from neural_brane.sampling.pairs import EdgeSampler, window_pairs, window_targets
 
 
 def test_a_window_of_one_pairs_neighbours_on_the_walk():
@@ -41,3 +42,19 @@ def test_edges_are_drawn_in_proportion_to_their_weight():
     assert not counts[~edges].any()
     assert stats.chisquare(counts[edges], np.array([1, 4, 2, 0.5]) / 7.5 * 20_000).pvalue > 1e-3
     np.testing.assert_array_equal(pairs[50:70], sampler.draw(50, 20))
+
+
+def test_targets_are_a_window_with_negatives_that_are_others():
+    walks = np.array([[3, 1, 3, 0, 2], [1, 0, -1, -1, -1]] * 200, np.int32)
+    places, frequent = np.tile([2, 0], 200), alias_table(np.array([1.0, 2.0, 3.0, 4.0]))
+    options = {"window": 2, "negatives": 3, "frequent": frequent, "seed": 7}
+    targets = window_targets(walks, places, first=0, **options)
+    groups = targets.reshape(400, 4, 4)
+    assert (groups[::2, :, 0] == [3, 1, 0, 2]).all()
+    assert (groups[1::2, :, 0] == [0, -1, -1, -1]).all()
+    assert (groups[1::2, 1:] == -1).all()
+    drawn = groups[::2, :, 1:]
+    assert (drawn != groups[::2, :, :1]).all()
+    shares = np.bincount(drawn[:, 2][drawn[:, 2] >= 0], minlength=4) / drawn[:, 2].size  # against node 0
+    np.testing.assert_allclose(shares, [0, 0.2, 0.3, 0.4], atol=0.06)
+    np.testing.assert_array_equal(window_targets(walks[150:], places[150:], first=150, **options), targets[150:])

@@ -25,7 +25,8 @@ from neural_brane.methods.fitted import Fitted, stack
 from neural_brane.methods.inductive import InductiveEmbedder, require_attributes
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.progress import Meter
-from neural_brane.sampling.alias import alias_table
+from neural_brane.sampling.alias import AliasTable, alias_table
+from neural_brane.sampling.pairs import window_targets
 from neural_brane.sampling.walks import WalkSampler
 
 NEGATIVE_POWER = 0.75
@@ -81,8 +82,8 @@ class UPPSNE(InductiveEmbedder):
         """Bytes by part, at the moments when most are taken."""
         n, width = sizes.nodes, padded(self.dim - self.dim // 2)
         attributes, entries = (sizes.attributes, sizes.attribute_entries) if sizes.attributes else (n, n)
-        targets = self.batch_size * 2 * self.window * (1 + self.negatives)
-        walks = BATCHES * self.batch_size * (4 * self.walk_length + 16)
+        targets = 2 * self.window * (1 + self.negatives)
+        walks = BATCHES * self.batch_size * (4 * self.walk_length + 4 * targets + 24)
         held = {
             "tables": 3 * SINGLE * width * (attributes + 2 * n) + 8 * (attributes + n),
             "matrices": 8 * entries + 16 * n + 8 * sizes.links,
@@ -90,7 +91,7 @@ class UPPSNE(InductiveEmbedder):
         }
         return {
             "preparing draws": held | {"sampling": held["sampling"] + ALIAS * n},
-            "training": held | {"batches": walks + targets * (32 + 2 * SINGLE * width)},
+            "training": held | {"batches": walks + self.batch_size * targets * (28 + 2 * SINGLE * width)},
         }
 
     def work(self, sizes: Sizes) -> float:
@@ -112,13 +113,16 @@ class UPPSNE(InductiveEmbedder):
         with cpu.threads(self.threads):
             sampler = WalkSampler(links, length=self.walk_length, seed=seed)
             visits = self._stages.once("visits", lambda: count_visits(sampler.draw, len(graph), len(graph)))
-            table = alias_table(visits**NEGATIVE_POWER)
-            draws = fourier.Draws(self.window, self.negatives, table.keep, table.other, np.uint64(own_seeds[1]))
-            losses = self._train(tables, attributes, sampler, draws)
+            losses = self._train(tables, attributes, sampler, alias_table(visits**NEGATIVE_POWER), own_seeds[1])
         return Learned(np.ascontiguousarray(tables.maps[:, : self.dim - self.dim // 2]), losses)
 
     def _train(
-        self, tables: fourier.Tables, attributes: sparse.csr_array, sampler: WalkSampler, draws: fourier.Draws
+        self,
+        tables: fourier.Tables,
+        attributes: sparse.csr_array,
+        sampler: WalkSampler,
+        frequent: AliasTable,
+        seed: int,
     ) -> list[float]:
         """Train the tables in place; returns the mean loss of every step of the stage."""
         total, chunk = attributes.shape[0] * self.walks_per_node, BATCHES * self.batch_size
@@ -131,9 +135,13 @@ class UPPSNE(InductiveEmbedder):
         for step in stage.steps(-(-total // chunk), arrays, numbers):
             first = step * chunk
             walks = sampler.draw(first, min(chunk, total - first))
+            places = places_of(walks, seed, step)
+            targets = window_targets(
+                walks, places, window=self.window, negatives=self.negatives, frequent=frequent, seed=seed, first=first
+            )
             losses = fourier.train(
-                tables, own, walks, places_of(walks, sampler.seed, step), draws,
-                dim=self.dim, rate=self.learning_rate, step=step * BATCHES, batch=self.batch_size,
+                tables, own, walks[np.arange(len(walks)), places], targets, negatives=self.negatives, dim=self.dim,
+                rate=self.learning_rate, step=step * BATCHES, batch=self.batch_size,
             )  # fmt: skip
             numbers["losses"].append(float(losses.mean(dtype=np.float64)))
             require_finite({"losses": losses}, f"step {step + 1}", learning_rate=self.learning_rate)

@@ -5,9 +5,9 @@ from numba import prange
 from scipy import sparse
 
 from neural_brane.compiling import njit
-from neural_brane.sampling.alias import alias_table
+from neural_brane.sampling.alias import AliasTable, alias_table
 from neural_brane.sampling.draws import draw_alias
-from neural_brane.sampling.random import stream, uniform
+from neural_brane.sampling.random import advance, stream, uniform
 
 
 class EdgeSampler:
@@ -38,6 +38,36 @@ def window_pairs(walks: np.ndarray, *, window: int, seed: int, first: int) -> np
     pairs = np.empty((counts.sum(), 2), np.int32)
     _fill_pairs(walks, window, np.uint64(seed), first, ends - counts, pairs)
     return pairs
+
+
+def window_targets(
+    walks: np.ndarray, places: np.ndarray, *, window: int, negatives: int, frequent: AliasTable, seed: int, first: int
+) -> np.ndarray:
+    """For one place of each of walks (k, length): the nodes at most `window` places away, each before its negatives.
+
+    Negatives are drawn from `frequent`; one that is the node it is drawn against is left out. `first` is the number of
+    the first walk, which fixes what is drawn. Returns (k, 2 window (1 + negatives)) int32, with -1 for none.
+    """
+    targets = np.full((len(walks), 2 * window * (1 + negatives)), -1, np.int32)
+    _draw_targets(walks, places, window, negatives, frequent.keep, frequent.other, np.uint64(seed), first, targets)
+    return targets
+
+
+@njit(parallel=True)
+def _draw_targets(walks, places, window, negatives, keep, other, seed, first, targets):
+    for w in prange(len(walks)):
+        state, at = stream(seed, first + w), 0
+        for place in range(max(places[w] - window, 0), min(places[w] + window + 1, walks.shape[1])):
+            node = walks[w, place]
+            if place == places[w] or node < 0:
+                continue
+            targets[w, at] = node
+            for k in range(1, negatives + 1):
+                state = advance(state)
+                drawn = draw_alias(AliasTable(keep, other), uniform(state))
+                if drawn != node:
+                    targets[w, at + k] = drawn
+            at += 1 + negatives
 
 
 @njit(parallel=True)

@@ -6,15 +6,12 @@ from neural_brane.kernels import cpu
 from neural_brane.kernels.bags import fourier, reference
 from neural_brane.kernels.bags.cpu import rows_of
 from neural_brane.kernels.model import padded
-from neural_brane.sampling.alias import AliasTable, alias_table
-from neural_brane.sampling.draws import draw_alias
-from neural_brane.sampling.random import advance, stream, uniform
 
-NODES, ATTRIBUTES, WINDOW, NEGATIVES, SEED = 20, 12, 2, 3, np.uint64(5)
+NODES, ATTRIBUTES, NEGATIVES = 20, 12, 3
 
 
-def make_case(dim=7, walks=30):
-    """Tables that are not zero, attributes with amounts, and walks of which some end early."""
+def make_case(dim=7, count=30):
+    """Tables that are not zero, attributes with amounts, and targets of which some are none."""
     rng = np.random.default_rng(0)
     tables = fourier.empty_tables(ATTRIBUTES, NODES, dim)
     half = dim - dim // 2
@@ -22,11 +19,9 @@ def make_case(dim=7, walks=30):
     tables.contexts[:, :half] = rng.normal(size=(NODES, half))
     tables.contexts[:, padded(half) : padded(half) + dim - half] = rng.normal(size=(NODES, dim - half))
     own = rng.random((NODES, ATTRIBUTES)) * (rng.random((NODES, ATTRIBUTES)) < 0.4)
-    drawn = rng.integers(0, NODES, (walks, 9)).astype(np.int32)
-    drawn[::5, 6:] = -1
-    places = rng.integers(0, 6, walks)
-    draws = fourier.Draws(WINDOW, NEGATIVES, *alias_table(rng.random(NODES) + 0.1), SEED)
-    return tables, sparse.csr_array(own.astype(np.float32)), drawn, places, draws
+    sources, targets = rng.integers(0, NODES, count), rng.integers(-1, NODES, (count, 3 * (1 + NEGATIVES)))
+    targets[::5, 4:] = -1
+    return tables, sparse.csr_array(own.astype(np.float32)), sources, targets.astype(np.int32)
 
 
 def plain(tables, dim):
@@ -36,40 +31,30 @@ def plain(tables, dim):
     return tables.maps[:, :half].astype(np.float64), contexts.astype(np.float64)
 
 
-def targets_of(walk, place, draws, number):
-    """The contexts of a source and what is drawn against them, by the streams that the kernel draws from."""
-    state, table = np.uint64(stream(draws.seed, number)), AliasTable(draws.keep, draws.other)
-    hits, against = reference.contexts_of(walk, place, draws.window), []
-    for hit in hits:
-        for _ in range(draws.negatives):
-            state = np.uint64(advance(state))
-            drawn = draw_alias(table, uniform(state))
-            against += [drawn] if drawn != hit else []
-    return hits, against
-
-
 @pytest.mark.parametrize("dim", [1, 2, 7, 40])
 def test_training_follows_the_reference(dim):
-    tables, own, walks, places, draws = make_case(dim)
+    tables, own, sources, targets = make_case(dim)
     slow = plain(tables, dim)
     state = [np.zeros_like(part) for part in (*slow, *slow)]
-    before, dense, first, batch, step = slow[0].copy(), own.toarray().astype(np.float64), 4, 8, 4
+    before, dense, batch, step = slow[0].copy(), own.toarray().astype(np.float64), 8, 4
     expected = []
-    for start in range(0, len(walks), batch):
+    for start in range(0, len(sources), batch):
         slopes, seen = [np.zeros_like(part) for part in slow], [set(), set()]
-        for k in range(start, min(start + batch, len(walks))):
-            hits, against = targets_of(walks[k], places[k], draws, step * batch + k - start)
-            source = walks[k, places[k]]
-            loss, *found = reference.profile_loss(dense, *slow, source, hits, against)
+        for k in range(start, min(start + batch, len(sources))):
+            groups = targets[k].reshape(-1, 1 + NEGATIVES)
+            hits, against = ([one for one in part.ravel() if one >= 0] for part in (groups[:, 0], groups[:, 1:]))
+            loss, *found = reference.profile_loss(dense, *slow, sources[k], hits, against)
             expected.append(loss / max(len(hits) + len(against), 1))
             slopes = [total + one for total, one in zip(slopes, found, strict=True)]
-            seen[0] |= set(own[[source]].indices.tolist())
+            seen[0] |= set(own[[sources[k]]].indices.tolist())
             seen[1] |= {*hits, *against}
         step += 1
         rate = reference.corrected(0.02, step)
         for at in range(2):
             reference.descend(slow[at], state[at], state[at + 2], slopes[at], sorted(seen[at]), rate)
-    losses = fourier.train(tables, rows_of(own), walks, places, draws, dim=dim, rate=0.02, step=first, batch=batch)
+    losses = fourier.train(
+        tables, rows_of(own), sources, targets, negatives=NEGATIVES, dim=dim, rate=0.02, step=4, batch=batch
+    )
     assert np.abs(slow[0] - before).max() > 0.02
     np.testing.assert_allclose(losses, expected, rtol=1e-3, atol=1e-4)
     for fast, right in zip(plain(tables, dim), slow, strict=True):
@@ -81,7 +66,7 @@ def test_training_follows_the_reference(dim):
 
 def test_threads_do_not_change_a_bit():
     one, both = make_case(40), make_case(40)
-    settings = {"dim": 40, "rate": 0.02, "step": 0, "batch": 8}
+    settings = {"negatives": NEGATIVES, "dim": 40, "rate": 0.02, "step": 0, "batch": 8}
     with cpu.threads(1):
         first = fourier.train(one[0], rows_of(one[1]), *one[2:], **settings)
     second = fourier.train(both[0], rows_of(both[1]), *both[2:], **settings)

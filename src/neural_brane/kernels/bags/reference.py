@@ -56,12 +56,6 @@ def fourier(attributes, maps, dim: int):
     return np.hstack([np.cos(angles), np.sin(angles)])[:, :dim] / np.sqrt(maps.shape[1])
 
 
-def contexts_of(walk, place: int, window: int):
-    """The nodes of a walk at most `window` places from one of them."""
-    near = np.r_[max(place - window, 0) : place, place + 1 : min(place + window + 1, len(walk))]
-    return [walk[at] for at in near if walk[at] >= 0]
-
-
 def profile_loss(attributes, maps, contexts, source: int, targets, negatives):
     """The loss of one source, whose vector predicts the targets and not the negatives, and its two gradients."""
     dim, half = contexts.shape[1], maps.shape[1]
