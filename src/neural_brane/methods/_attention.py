@@ -71,7 +71,7 @@ def _gathering() -> Any:
             edges.ends, table, edges.indptr, mode="sum", per_sample_weights=shares, include_last_offset=True
         )
 
-    class Gathering(torch.autograd.Function):  # type: ignore[misc]
+    class Gathering(backend.import_torch().autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(context: Any, shares: Any, table: Any, edges: Edges) -> Any:
             shares, table = shares.contiguous(), table.contiguous()
