@@ -74,8 +74,8 @@ class HNE(InductiveEmbedder):
 
     l2: float = number("Weight of the regularisation, as if losses were summed over all links.", default=0.5, least=0)
     batch_size: int | None = whole(
-        "Links of a step, beside as many pairs without one; when None a fiftieth of all links, and 20,000 at least. All "
-        "where there are fewer.",
+        "Links of a step, beside as many pairs without one; when None a fiftieth of all links, and 20,000 at least. "
+        "Where there are fewer, all.",
         default=None,
     )
     learning_rate: float = shared("learning_rate", default=0.01, about="Of Adam.")
