@@ -96,7 +96,7 @@ class DNGR(Embedder):
     batch_size: int | None = whole(
         "Nodes in a batch; when None 200, and a twentieth of all nodes at least.", default=None
     )
-    epochs: int = shared("epochs", default=20, about="Passes over all nodes for each of the two layers.")
+    epochs: int = shared("epochs", default=15, about="Passes over all nodes for each of the two layers.")
     device: str = shared("device", default="auto")
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
@@ -123,7 +123,7 @@ class DNGR(Embedder):
         return {
             "surfing": {"kept numbers": 3 * 8 * kept, "blocks": 8 * SINGLE * max(BLOCK_NUMBERS, n) * cores()},
             "first layer": {
-                "kept numbers": 8 * kept,
+                "kept numbers": 3 * 8 * kept,  # what the surfer's rows took is not all given back
                 "tables": 8 * SINGLE * n * self.hidden,  # two, their gradients and Adam's two means of each
                 "second tables": 2 * SINGLE * self.hidden * self.dim,
                 "gradients": 3 * SINGLE * n * self.hidden,  # of parts of the loss, before they are added
