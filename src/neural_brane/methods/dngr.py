@@ -59,9 +59,10 @@ class DNGR(Embedder):
 
     It differs from the authors' program in this. Layers have tanh in place of its sigmoid, and those that write are
     linear, so that the error over all nodes is exact and no row is written down: memory stays that of two tables
-    (nodes, hidden). X is divided by its largest number, as scores on wiki advised. Adam trains the layers. The chances
-    are computed exactly, some rows at a time; of each row `row_entries` numbers are kept, those that are largest
-    against the usual chance. With the default nothing is left out on graphs of up to 3,464 nodes.
+    (nodes, hidden). Chances are divided by the sums of their rows, where it has those of columns. X is divided by its
+    largest number, as scores on wiki advised. Adam trains the layers. The chances are computed exactly, some rows at a
+    time; of each row `row_entries` numbers are kept, those that are largest against the usual chance. With the default
+    nothing is left out on graphs of up to 3,464 nodes.
 
     New nodes are not embedded: the chances of a surfer that begins there, and those of all others, are not known.
     PyTorch works on one CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
