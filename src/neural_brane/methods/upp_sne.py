@@ -55,8 +55,9 @@ class UPPSNE(InductiveEmbedder):
     negatives of its own. The authors take plain gradient steps: of all pairs at once in the paper, pair by pair in
     their later program, a hundred million of them. Here Adam takes a step for every 64 walks, which needs far fewer;
     its rate was chosen by the classes of citeseer, cora and wiki, and the number of walks by those of caltech36. Rows
-    of attributes have length one, so that angles stay small whatever the amounts. A node without attributes has no angles, and so the vector that all such nodes
-    share. In a graph without any attribute each node is its own, and only its own nodes can be embedded.
+    of attributes have length one, so that angles stay small whatever the amounts. A node without attributes has no
+    angles, and so the vector that all such nodes share. In a graph without any attribute each node is its own, and
+    only its own nodes can be embedded.
 
     Examples
     --------
