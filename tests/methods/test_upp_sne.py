@@ -60,3 +60,9 @@ def test_self_loops_alone_are_refused():
     loops = sparse.eye_array(4, dtype=np.float32, format="csr")
     with pytest.raises(GraphError, match="links nodes to themselves alone"):
         UPPSNE().fit((loops, loops))
+
+
+def test_a_small_graph_has_more_walks():
+    assert UPPSNE()._walks(1000) == 150_000
+    assert UPPSNE()._walks(100_000) == 4_000_000
+    assert UPPSNE(walks_per_node=3)._walks(1000) == 3000

@@ -39,8 +39,8 @@ class EP(InductiveEmbedder):
 
     Every attribute has a row, and so has every node. A node's own vector is the mean of its attributes' rows, and its
     reconstruction the mean over all attributes of all its neighbours. Training brings the reconstruction closer to the
-    node's own vector than to that of a node drawn at random, by a margin: max(0, margin + |around − own| −
-    |around − other|). The same is done with the nodes' own rows, where a node is reconstructed by the mean of its
+    node's own vector than to that of a node drawn at random, by a margin: max(0, margin + ‖around − own‖ −
+    ‖around − other‖). The same is done with the nodes' own rows, where a node is reconstructed by the mean of its
     neighbours' rows. A node's vector is its own of both kinds side by side: half of it comes from attributes (one
     column more where dim is odd), half from the nodes. Without attributes the nodes' rows are the whole vector.
 

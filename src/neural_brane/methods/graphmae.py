@@ -56,7 +56,7 @@ class GraphMAE(Convolutional):
     of attention tells their attributes x from the neighbours: the error is the mean of (1 − cos(x, x̂))^gamma. The
     encoder is the paper's with attention, as are dropout, weight decay and a learning rate that falls as a cosine.
 
-    The error needs x·x̂ and |x̂| alone. With x̂ = Wz + b, both follow from Wᵀx, a sparse product, and from WᵀW, so that
+    The error needs x·x̂ and ‖x̂‖ alone. With x̂ = Wz + b, both follow from Wᵀx, a sparse product, and from WᵀW, so that
     no table of nodes × attributes is ever made, and the error is exact.
 
     Attributes are divided by their sum in each node. Four things differ from the authors' program. All vectors are

@@ -54,8 +54,9 @@ class HNE(InductiveEmbedder):
     Attributes are tf-idf in rows of length one, as the paper's texts are. Each step draws some links, and as many
     unlinked pairs; a link counts as much as its weight. Adam takes the steps in place of the paper's plain
     descent, and t is learned. The regularisation is divided by the number of links, as the sum of losses is: then one
-    value fits small and large graphs. A node without attributes has the vector zero. In a graph without any attribute
-    each node is its own attribute, and only its own nodes can be embedded.
+    value fits small and large graphs. The defaults were chosen by the classes of citeseer, cora, wiki, caltech36 and
+    acm. A node without attributes has the vector zero. In a graph without any attribute each node is its own attribute,
+    and only its own nodes can be embedded.
 
     Examples
     --------

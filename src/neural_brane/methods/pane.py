@@ -63,8 +63,9 @@ class PANE(Embedder):
     F and B are exact where nodes × attributes is at most 25 million, or no row has more than `row_entries` numbers.
     Beyond, rows keep their largest numbers after every step of the walks, which differs from the paper and bounds
     memory; what chances are scaled by stays exact. Edges have no direction here, so that the walks of both ways take
-    the same steps. The authors' program descends on B alone; here F counts as well, as in the paper. In a graph
-    without any attribute each node is its own.
+    the same steps. The authors' program descends on B alone, and scales the columns of attributes whose
+    rows it has scaled before; here F counts as well, and columns are of the attributes as they are, as in the paper. In
+    a graph without any attribute each node is its own.
 
     Examples
     --------

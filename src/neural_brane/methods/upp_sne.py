@@ -30,6 +30,7 @@ from neural_brane.sampling.pairs import window_targets
 from neural_brane.sampling.walks import WalkSampler
 
 NEGATIVE_POWER = 0.75
+FEWEST_WALKS = 150_000  # in all, unless their number is given: a small graph needs as many steps as a larger one
 BATCHES = 64  # trained between two looks at the checkpoint
 BLOCK_ROWS = 8192  # made random, or embedded, at a time
 
@@ -53,9 +54,10 @@ class UPPSNE(InductiveEmbedder):
     Of every walk one place is drawn, whose node predicts all others within the window; each of them comes with
     negatives of its own. The authors take plain gradient steps: of all pairs at once in the paper, pair by pair in
     their later program, a hundred million of them. Here Adam takes a step for every 64 walks, which needs far fewer;
-    its rate was chosen by the classes of citeseer, cora and wiki. Rows of attributes have length one, so that angles
-    stay small whatever the amounts. A node without attributes has no angles, and so the vector that all such nodes
-    share. In a graph without any attribute each node is its own, and only its own nodes can be embedded.
+    its rate was chosen by the classes of citeseer, cora and wiki, and the number of walks by those of caltech36. Rows
+    of attributes have length one, so that angles stay small whatever the amounts. A node without attributes has no
+    angles, and so the vector that all such nodes share. In a graph without any attribute each node is its own, and
+    only its own nodes can be embedded.
 
     Examples
     --------
@@ -70,7 +72,11 @@ class UPPSNE(InductiveEmbedder):
     paper = "Zhang, Yin, Zhu, Zhang: User profile preserving social network embedding, 2017"
     why_not = "its map is shared by all nodes, so that more steps move all of them; transform embeds new nodes"
 
-    walks_per_node: int = whole("Walks that start at each node; one place of each is a source.", default=40)
+    walks_per_node: int | None = whole(
+        "Walks that start at each node; one place of each is a source. None: 40, and more in a small graph, so that "
+        "there are 150,000 in all.",
+        default=None,
+    )
     walk_length: int = whole("Nodes in a walk.", default=100, least=2)
     window: int = whole("A source is paired with the nodes of its walk at most so many places away.", default=10)
     negatives: int = whole("Nodes drawn against each pair, in proportion to (visits of walks) ** 0.75.", default=5)
@@ -96,8 +102,14 @@ class UPPSNE(InductiveEmbedder):
 
     def work(self, sizes: Sizes) -> float:
         """Numbers of the vectors of all pairs and their negatives."""
-        pairs = sizes.nodes * self.walks_per_node * 2 * min(self.window, self.walk_length)
+        pairs = self._walks(sizes.nodes) * 2 * min(self.window, self.walk_length)
         return float(pairs * (1 + self.negatives) * 2 * padded(self.dim - self.dim // 2))
+
+    def _walks(self, nodes: int) -> int:
+        """How many walks there are in all."""
+        if self.walks_per_node is not None:
+            return nodes * self.walks_per_node
+        return nodes * max(40, -(-FEWEST_WALKS // max(nodes, 1)))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         links = without_self_loops(graph.adjacency)  # a walk along a self-loop would pair a node with itself
@@ -125,7 +137,7 @@ class UPPSNE(InductiveEmbedder):
         seed: int,
     ) -> list[float]:
         """Train the tables in place; returns the mean loss of every step of the stage."""
-        total, chunk = attributes.shape[0] * self.walks_per_node, BATCHES * self.batch_size
+        total, chunk = self._walks(attributes.shape[0]), BATCHES * self.batch_size
         own, arrays = rows_of(attributes), tables._asdict()
         numbers: dict[str, Any] = {"losses": []}
         stage = self._stages.stage("tables")
