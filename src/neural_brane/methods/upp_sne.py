@@ -55,9 +55,10 @@ class UPPSNE(InductiveEmbedder):
     negatives of its own. The authors take plain gradient steps: of all pairs at once in the paper, pair by pair in
     their later program, a hundred million of them. Here Adam takes a step for every 64 walks, which needs far fewer;
     its rate was chosen by the classes of citeseer, cora and wiki, and the number of walks by those of caltech36. Rows
-    of attributes have length one, so that angles stay small whatever the amounts. A node without attributes has no
-    angles, and so the vector that all such nodes share. In a graph without any attribute each node is its own, and
-    only its own nodes can be embedded.
+    of attributes have length one, so that angles stay small whatever the amounts. The vectors that come out are not
+    divided by the root of the number of angles: a regression with a penalty tells classes better by them on wiki and
+    caltech36. A node without attributes has no angles, and so the vector that all such nodes share. In a graph without
+    any attribute each node is its own, and only its own nodes can be embedded.
 
     Examples
     --------
@@ -173,10 +174,9 @@ class UPPSNE(InductiveEmbedder):
 
 def embed(attributes: sparse.csr_array, maps: np.ndarray, dim: int) -> Iterator[np.ndarray]:
     """The vectors of nodes with these attributes, some at a time: cosines, then sines."""
-    scale = np.float32(1 / np.sqrt(maps.shape[1]))
     for start in range(0, attributes.shape[0], BLOCK_ROWS):
         angles = unit(attributes[start : start + BLOCK_ROWS]) @ maps
-        yield scale * np.hstack([np.cos(angles), np.sin(angles[:, : dim - maps.shape[1]])])
+        yield np.hstack([np.cos(angles), np.sin(angles[:, : dim - maps.shape[1]])])
 
 
 def unit(attributes: sparse.csr_array) -> sparse.csr_array:
