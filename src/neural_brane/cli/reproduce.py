@@ -86,8 +86,7 @@ def reproduce(
     brane reproduce --all --runs 10 --jobs 8 --device cuda -o results
     """
     from neural_brane.io.atomic import check_writable
-    from neural_brane.methods import untrainable
-    from neural_brane.reproduce.plan import FULL, OUTPUTS
+    from neural_brane.reproduce.plan import FULL, OUTPUTS, left_out
     from neural_brane.reproduce.plan import quick as quick_scale
     from neural_brane.reproduce.results import read_json, stale
     from neural_brane.reproduce.run import prepare
@@ -104,7 +103,7 @@ def reproduce(
     echo(f"trainings: {len(work.trainings)}, of which {kept} are kept in {work.store.folder}", err=True)
     if (output / "results.json").exists() and (changed := stale(read_json(output / "results.json"))):
         echo(f"computed again, as the method gives other vectors here and now: {', '.join(changed)}", err=True)
-    if not methods and (absent := untrainable()):
+    if not methods and (absent := left_out()):
         echo(f"left out: {', '.join(absent)}: pip install 'neural-brane[torch]' to train them too", err=True)
     with _watching(work) as watch:
         results = run(work, jobs=jobs or os.cpu_count() or 1, watch=watch)
