@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import torch
+from leaving import leave
 from ranks import PATIENCE, RANKS
 from torch import distributed
 
@@ -137,3 +138,4 @@ if __name__ == "__main__":
     main(Path(folder), {ranks: distributed.new_group(list(range(ranks))) for ranks in (1, 2, 4)}, int(number))
     distributed.barrier()
     distributed.destroy_process_group()
+    leave()

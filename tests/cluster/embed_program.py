@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from embed_cases import CASES, EVERY, GPU_BATCH, GPU_CASES, GPU_STEPS, RESUMED, graph
 from engine_cases import SEED, settings_of
+from leaving import leave
 
 from neural_brane import NeuralBrane
 from neural_brane.cluster import embed_shards
@@ -57,3 +58,4 @@ if __name__ == "__main__":
     with join() as own:
         program = embed_by_two if own.ranks == 2 else go_on_alone
         program(own, *(Path(argument) for argument in sys.argv[1:]))
+    leave()

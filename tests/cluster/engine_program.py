@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from engine_cases import CASES, SEED, STEPS, graph, settings_of
+from leaving import leave
 from torch import distributed
 
 from neural_brane.cluster.batches import BatchMaker, prefetch
@@ -51,8 +52,10 @@ def main(output: Path) -> None:
             found[f"{form}/{name}/losses"] = np.array(losses)
     if exchange.rank == 0:
         np.savez(output / f"{exchange.ranks}.npz", **found)
+    distributed.barrier()
     distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]))
+    leave()

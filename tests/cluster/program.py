@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from cases import COUNT, JOINING, SETTINGS, asked, large_graph, make_cases, two_parts
+from leaving import leave
 from ranks import each_group
 
 from neural_brane.cluster.exchange import Exchange, Requests
@@ -128,3 +129,4 @@ def run_all(exchange: Exchange, ranks: int, output: Path) -> None:
 
 if __name__ == "__main__":
     each_group(run_all)
+    leave()

@@ -1,0 +1,11 @@
+"""How the programs of these tests end."""
+
+import os
+import sys
+
+
+def leave() -> None:
+    """End this rank without the destructors of PyTorch's threads, which may abort it, as `python -m neural_brane` does."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
