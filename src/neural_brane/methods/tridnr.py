@@ -27,6 +27,8 @@ from neural_brane.sampling.buckets import count_buckets
 from neural_brane.sampling.pairs import window_pairs
 from neural_brane.sampling.walks import WalkSampler
 
+WALKS, FEWEST_WALKS = 10, 30_000  # from each node, and in all: a small graph needs as many steps as a larger one
+
 
 class TriDNR(SkipGramEmbedder):
     """Tri-party deep network representation (Pan, Wu, Zhu, Zhang, Wang; 2016).
@@ -41,8 +43,8 @@ class TriDNR(SkipGramEmbedder):
     The paper's alpha weighs the logarithms of chances; here it is the share of pairs that are drawn from documents. The
     authors' program makes 20 walks and ten passes, and mixes the vectors of a pass over walks with those of one over
     documents in the proportion alpha, 0.8. So many pairs of documents would let the few labels, each of which has the
-    words of many nodes, outweigh the nodes; so ten walks, one pass and an even share are the default, chosen by the
-    classes of cora and citeseer.
+    words of many nodes, outweigh the nodes; so ten walks, more in a small graph, one pass and an even share are the
+    default, chosen by the classes of cora, citeseer and stdlib.
 
     Examples
     --------
@@ -64,7 +66,10 @@ class TriDNR(SkipGramEmbedder):
         default=0.5,
         least=0,
     )
-    walks_per_node: int = whole("Walks that start at each node.", default=10)
+    walks_per_node: int | None = whole(
+        "Walks that start at each node. None: 10, and more in a small graph, so that there are 30,000 in all.",
+        default=None,
+    )
     walk_length: int = whole("Nodes in a walk.", default=10)
     window: int = whole(
         "A node is paired with those at most so many places away; for each place the reach is drawn from 1 … window.",
@@ -93,8 +98,12 @@ class TriDNR(SkipGramEmbedder):
 
     def work(self, sizes: Sizes) -> float:
         """Numbers of the vectors of all pairs and their negatives."""
-        walks = sizes.nodes * self.walks_per_node * self._pairs_per_walk()
+        walks = self._walks(sizes.nodes) * self._pairs_per_walk()
         return float(self.epochs * walks / (1 - self.text_weight) * (1 + self.negatives) * padded(self.dim))
+
+    def _walks(self, nodes: int) -> int:
+        """How many walks there are in all: as many from each node."""
+        return nodes * (self.walks_per_node or max(WALKS, -(-FEWEST_WALKS // max(nodes, 1))))
 
     def _pairs_per_walk(self) -> int:
         return self.walk_length * (self.window + 1)
@@ -102,8 +111,7 @@ class TriDNR(SkipGramEmbedder):
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
         words = self._documents(graph)
         rows, own_seeds = words.shape[0], two_seeds(seed)
-        sampler, total = WalkSampler(graph.adjacency, length=self.walk_length, seed=seed), len(graph)
-        total *= self.walks_per_node
+        sampler, total = WalkSampler(graph.adjacency, length=self.walk_length, seed=seed), self._walks(len(graph))
         visits = self._stages.once("visits", lambda: count_visits(sampler.draw, total, len(graph)))
 
         def draw(first: int, count: int) -> np.ndarray:
