@@ -15,7 +15,6 @@ of a graph that is not at hand is listed and not run. Written to results/publish
 """
 
 import json
-import os
 import time
 import tomllib
 import warnings
@@ -167,7 +166,6 @@ def _own(row: dict) -> tuple[str, str]:
 
 def run(names: list[str] | None, seeds: int, *, folder: Path | None, only_show: bool) -> None:
     """Compute what is missing and print the table."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     figures = read_figures(names)
     runs = json.loads(PATH.read_text(encoding="utf-8"))["runs"] if PATH.exists() else []
     if not only_show:
