@@ -86,11 +86,11 @@ def published(figures: list[dict]) -> str:
     for one in sorted(figures, key=lambda one: list(METHODS).index(one["method"])):
         if one["ours"] is None:
             continue
-        share = f"{one['train']} of a class" if isinstance(one["train"], int) else f"{100 * one['train']:.0f} %"
         ours, gap = f"{one['ours']:.3f}".removeprefix("0"), f"{one['difference']:+.3f}".replace("0.", ".", 1)
         value = f"{one['value']:.3f}".removeprefix("0")
-        what = [f"`{one['method']}`", one["dataset"], share, MEASURES[one["measure"]]]
-        lines.append(f"| {' | '.join([*what, value, ours, gap, one['source']])} |")
+        what = [f"`{one['method']}`", one["dataset"], one["trained_on"], MEASURES[one["measure"]]]
+        source = f"{one['source']}; {one['differs']}" if one["differs"] else one["source"]
+        lines.append(f"| {' | '.join([*what, value, ours, gap, source])} |")
     return "\n".join(lines)
 
 

@@ -103,23 +103,36 @@ def test_a_method_is_measured_until_it_meets_the_timeout_and_earlier_runs_are_re
     ran = []
 
     def alone(function, task, timeout=None):
-        ran.append((function.__name__, task[0] if function is growth.make else int(task[1].stem)))
-        late = function is growth.measure and int(task[1].stem) > 10
+        nodes = task[1] if function is growth.make else int(task[1].stem)
+        ran.append((function.__name__, nodes))
+        late = function is growth.measure and nodes > 10
         return Ended(task, {"seconds": 1.0, "peak_mb": 1}, growth.OUT_OF_TIME if late else "")
 
     monkeypatch.setattr(growth, "alone", alone)
-    path = tmp_path / "growth.json"
-    earlier = [{"method": name, "nodes": 10, "seconds": 9.0, "peak_mb": 9} for name in "ab"]
-    cells = growth.fill(earlier, ["a"], [10, 20, 30], 5.0, path)
+    earlier = [{"method": name, "nodes": 10, "seconds": 9.0, "peak_mb": 9} for name in ("tadw", "aane")]
+    *_, cells = growth.fill(earlier, "synthetic", ["tadw"], [10, 20, 30], 5.0)
     # The first run compiles, and nothing larger is run than what did not end.
     assert ran == [("make", 10), ("measure", 10), ("measure", 10), ("make", 20), ("measure", 20)]
     assert cells == [
         earlier[1],
-        {"method": "a", "nodes": 10, "seconds": 1.0, "peak_mb": 1},
-        {"method": "a", "nodes": 20, "timeout": 5.0},
+        {"method": "tadw", "nodes": 10, "seconds": 1.0, "peak_mb": 1},
+        {"method": "tadw", "nodes": 20, "timeout": 5.0},
     ]
+    path = tmp_path / "growth.json"
+    growth.write(cells, "synthetic", [10, 20, 30], path)
     assert json.loads(path.read_text())["cells"] == cells
-    assert "| a | 1.0 s, 1 MB | > 5 s |" in path.with_suffix(".md").read_text()
+    assert "| tadw | 1.0 s, 1 MB | > 5 s |" in path.with_suffix(".md").read_text()
+
+
+def test_a_training_of_the_shelf_is_not_made_again_for_growth(script, monkeypatch):
+    growth = script("growth")
+    record = {"data": {"edges": 7}, "processor_seconds": 1.234, "peak_mb": 99.6}
+    monkeypatch.setattr(growth.Store, "get", lambda _, training: record if training.method == "tadw" else None)
+    monkeypatch.setattr(growth, "alone", lambda *_: pytest.fail("nothing is measured"))
+    *_, cells = growth.fill([], "debian-packages", ["tadw"], [95_277], 5.0)
+    assert cells == [{"method": "tadw", "nodes": 95_277, "edges": 7, "seconds": 1.23, "peak_mb": 100}]
+    assert growth.on_the_shelf("debian-packages", "aane", 95_277) is None
+    assert growth.on_the_shelf("debian-packages", "tadw", 1_000) is None
 
 
 def test_the_reference_in_double_precision_finds_the_same_directions(script):
@@ -220,6 +233,29 @@ def test_a_published_figure_is_compared_in_its_own_task(script):
     assert published.short(rows[0]) == (rows[0]["difference"] < -0.03)
 
 
+def test_a_fixed_division_chooses_the_penalty_by_one_part_and_is_scored_by_another(script, tmp_path, monkeypatch):
+    published = script("published")
+    graph = synthetic(60, classes=3, seed=0)
+    parts = {"train": graph.ids[:30], "validation": graph.ids[30:45], "test": graph.ids[45:55]}
+    path = tmp_path / "divisions.json"
+    path.write_text(json.dumps({graph.name: {name: ids.tolist() for name, ids in parts.items()}}))
+    monkeypatch.setattr(published, "DIVISIONS", path)
+    calls = []
+
+    def classify(vectors, labels, *, train, splits, C):
+        ((learned, predicted),) = splits.parts(*train)
+        known = np.flatnonzero(labels)
+        calls.append((known[learned].tolist(), known[predicted].tolist(), C))
+        micro = Namespace(mean=1.0 if C in (0.1, 10.0) else 0.5)
+        return Namespace(scores=[Namespace(micro=micro)])
+
+    monkeypatch.setattr(published, "classify", classify)
+    published.classify_divided(np.zeros((60, 2)), graph)
+    assert [call[2] for call in calls] == [*published.PENALTIES, 0.1]
+    assert all(call[:2] == (list(range(30)), list(range(30, 45))) for call in calls[:-1])
+    assert calls[-1][:2] == (list(range(30)), list(range(45, 55)))
+
+
 def test_graphs_of_files_have_several_labels_a_node(script, tmp_path):
     published = script("published")
     (tmp_path / "tiny.ungraph").write_text("0\t1\n1\t2\n2\t1\n")
@@ -235,6 +271,7 @@ def test_every_published_figure_says_what_it_is_of(script):
         method = METHODS[figure["method"]](**figure["parameters"])
         assert method.parameters_in_force()
         assert figure["measure"] in ("micro_f1", "macro_f1")
+        assert (figure["train"] == "planetoid") == (figure["C"] == "validation")
         assert 0 < figure["value"] < 1
         assert figure["source"]
 

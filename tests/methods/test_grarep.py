@@ -67,6 +67,28 @@ def test_long_rows_keep_their_largest_numbers():
         np.testing.assert_array_equal(row, np.where(full >= np.sort(full)[-3], full, 0))
 
 
+def test_long_rows_go_on_with_their_largest_chances(graph):
+    """The same by dense matrices: before every step each row keeps its largest chances, and at last its numbers."""
+
+    def keep(rows, most):
+        return np.where(rows >= np.sort(rows, axis=1)[:, -most, None], rows, 0)
+
+    weighed = graph.adjacency.toarray().astype(float)
+    walk = weighed / weighed.sum(axis=1, keepdims=True)
+    chances = walk
+    for _ in range(2):
+        chances = keep(chances, 5) @ walk
+    arrived = np.linalg.matrix_power(walk, 3).sum(axis=0)
+    with np.errstate(divide="ignore"):
+        expected = keep(np.maximum(np.log(chances / arrived * len(graph)), 0), 5)
+    found = matrix_of(GraRep(row_entries=5, threads=1), graph, 3)
+    assert (np.count_nonzero(found, axis=1) <= 5).all()
+    np.testing.assert_allclose(found[found > 0], expected[found > 0], atol=1e-6)
+    tied = np.count_nonzero(expected, axis=1) > 5  # of equal numbers the first ones are kept
+    np.testing.assert_allclose(found[~tied], expected[~tied], atol=1e-6)
+    assert tied.mean() < 0.5
+
+
 def test_few_numbers_in_a_row_change_vectors_and_many_do_not(graph):
     whole, bounded, short = (
         GraRep(dim=8, steps=2, row_entries=most, seed=0).fit_transform(graph).vectors for most in (None, 30, 3)

@@ -63,7 +63,7 @@ def test_factors_have_the_inner_products_of_the_dense_ones():
     np.testing.assert_allclose(vectors @ vectors.T, expected @ expected.T, atol=1e-5)
 
 
-@pytest.mark.parametrize(("theta", "mu"), [(0.5, 0.2), (0.5, 0.0), (1.0, 1.0)])
+@pytest.mark.parametrize(("theta", "mu"), [(0.5, 0.2), (0.5, 0.0), (1.0, 1.0), (0.5, -1.0)])
 def test_the_series_is_the_exponential(theta, mu):
     graph = graph_with_weights()
     table = np.random.default_rng(0).standard_normal((150, 32)).astype(np.float32)

@@ -101,18 +101,20 @@ class GraphMAE(Convolutional):
 
     def _first_weights(self, rng: np.random.Generator, attributes: int) -> Weights:
         dim, device = self.dim, self.device
+        head = -(-dim // self.heads)
         slope = backend.import_torch().full((1, 1), FIRST_SLOPE, device=device)
 
         def encoder(inputs: int) -> tuple[Any, ...]:
-            looks = (_first_scores(rng, dim, -(-dim // self.heads), device) for _ in range(2))
-            table = backend.glorot(rng, (inputs, dim), device)
+            looks = (_first_normal(rng, (1, dim), dim + head, device) for _ in range(2))
+            table = _first_normal(rng, (inputs, dim), inputs + dim, device)
             return (table, *looks, backend.zeros(dim, device), slope.clone().requires_grad_())
 
-        decoder = (_first_scores(rng, attributes, attributes, device) for _ in range(2))
         layers = (*encoder(attributes), *encoder(dim))
-        linear = (backend.glorot(rng, (inputs, dim), device) for inputs in (dim, attributes))
+        bridge = _first_uniform(rng, dim, device)
+        told = _first_normal(rng, (attributes, dim), attributes + dim, device)
+        looks = (_first_normal(rng, (1, attributes), 2 * attributes, device) for _ in range(2))
         token, bias = (backend.zeros(attributes, device) for _ in range(2))
-        return Weights._make((token, *layers, *linear, *decoder, bias))
+        return Weights._make((token, *layers, bridge, told, *looks, bias))
 
     def _descent(self, weights: Weights) -> backend.Descent:
         return backend.Descent(weights, self.learning_rate, l2=self.weight_decay)
@@ -233,7 +235,16 @@ def _without(table: Any, share: float, rng: np.random.Generator) -> Any:
     return table * backend.import_torch().from_numpy(_kept(tuple(table.shape), share, rng)).to(table.device)
 
 
-def _first_scores(rng: np.random.Generator, columns: int, head: int, device: str) -> Any:
-    """What scores rows before the first step: as a layer of Glorot and Bengio's from a head's columns to one number."""
-    values = (rng.random((1, columns), np.float32) - np.float32(0.5)) * np.float32(2 * np.sqrt(6 / (1 + head)))
+def _first_normal(rng: np.random.Generator, shape: tuple[int, int], fans: int, device: str) -> Any:
+    """What attention learns from, before the first step: Glorot and Bengio's normal numbers, for a layer before a ReLU.
+
+    fans: how many numbers go into a layer and come out of it, together.
+    """
+    values = rng.standard_normal(shape, np.float32) * np.float32(2 / np.sqrt(fans))
+    return backend.import_torch().from_numpy(values).to(device).requires_grad_()
+
+
+def _first_uniform(rng: np.random.Generator, dim: int, device: str) -> Any:
+    """A square linear layer before the first step, as PyTorch's own."""
+    values = (2 * rng.random((dim, dim), np.float32) - 1) * np.float32(1 / np.sqrt(dim))
     return backend.import_torch().from_numpy(values).to(device).requires_grad_()

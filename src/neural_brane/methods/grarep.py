@@ -30,9 +30,10 @@ class GraRep(Embedder):
     values, with rows of length one as in the authors' program, are one part of the vectors. All parts are equally
     wide, except that the first ones take what is left over of dim.
 
-    No matrix is ever dense. Rows of Pᵏ are computed block by block, exactly, and only what is above 0 in Xᵏ is kept.
-    Xᵏ is exact as well where its rows have at most `row_entries` such numbers: with the default that is so on every
-    graph of up to 5,000 nodes. Longer rows keep their largest numbers, which differs from the paper and bounds memory.
+    No matrix is ever dense. Rows of Pᵏ are computed block by block, and only what is above 0 in Xᵏ is kept. Both are
+    exact where rows have at most `row_entries` numbers: with the default that is so on every graph of up to 5,000
+    nodes. This differs from the paper, and bounds memory and time: a longer row of Pᵏ goes on to the next step with its
+    largest chances, and a longer row of Xᵏ keeps its largest numbers.
 
     Examples
     --------
@@ -43,9 +44,7 @@ class GraRep(Embedder):
 
     title = "grarep"
     uses = ("links",)
-    growth = (
-        "time: steps × (nodes reached × mean degree + row_entries × nodes × dim); memory: nodes × (row_entries + dim)"
-    )
+    growth = "time: steps × nodes × row_entries × (mean degree + dim); memory: nodes × (row_entries + dim)"
     paper = "Cao, Lu, Xu: GraRep, 2015"
     why_not = "its factors are solved for all nodes at once"
 
@@ -69,10 +68,10 @@ class GraRep(Embedder):
     def work(self, sizes: Sizes) -> float:
         """Numbers multiplied: the rows of the powers, and the products of the SVD."""
         n, degree = sizes.nodes, 1 + sizes.links / max(sizes.nodes, 1)
-        reached = [min(degree**k, n) for k in range(1, self.steps + 1)]
-        powers = 10 * n * degree * sum(accumulate(reached))
-        products = sum(2 * ITERATIONS * self.dim / self.steps * min(one, self._row_entries(n)) for one in reached)
-        return float(powers + n * products)
+        kept = [min(degree**k, n, self._row_entries(n)) for k in range(1, self.steps + 1)]
+        powers = 10 * degree * sum(accumulate(kept))
+        products = 2 * ITERATIONS * self.dim / self.steps * sum(kept)
+        return float(n * (powers + products))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
         tables = tables_on("cpu", self.threads)
@@ -105,7 +104,7 @@ class GraRep(Embedder):
         def compute(block: slice) -> sparse.csr_array:
             rows = walk[block]
             for _ in range(step - 1):
-                rows = rows @ walk
+                rows = largest_of_rows(rows, most) @ walk
             return largest_of_rows(above(rows, least), most)
 
         parts = []

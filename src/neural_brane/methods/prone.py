@@ -47,7 +47,7 @@ class ProNE(Embedder):
 
     steps: int = whole("Terms of the Chebyshev series; 1 leaves the factors as they are.", default=10)
     theta: float = number("Sharpness of the filter, the paper's θ.", default=0.5, above=0)
-    mu: float = number("Eigenvalue of the Laplacian at the filter's middle, the paper's μ.", default=0.2, least=0)
+    mu: float = number("Eigenvalue of the Laplacian at the filter's middle, the paper's μ.", default=0.2)
     device: str = shared("device", default="cpu")
 
     def memory(self, sizes: Sizes) -> Moments:
