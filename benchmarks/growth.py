@@ -124,13 +124,13 @@ def fill(cells: list[dict], graph: str, methods: list[str], sizes: list[int], ti
                     break
 
 
-def write(cells: list[dict], graph: str, sizes: list[int], output: Path) -> None:
+def write(cells: list[dict], graph: str, output: Path) -> None:
     """Write the runs and their exponents, and the table beside them."""
     with atomic(output) as draft:
         record = {"machine": describe_machine(), "growth": summarise(cells), "cells": cells}
         draft.write_text(json.dumps(record, indent=1) + "\n")
     with atomic(output.with_suffix(".md")) as draft:
-        draft.write_text(markdown(cells, graph, sizes), encoding="utf-8")
+        draft.write_text(markdown(cells, graph), encoding="utf-8")
 
 
 def summarise(cells: list[dict]) -> list[dict]:
@@ -161,9 +161,10 @@ def slope(sizes: list[float], values: list[float]) -> float:
     return round(sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True)) / squares, 2)
 
 
-def table(cells: list[dict], sizes: list[int]) -> list[list[str]]:
+def table(cells: list[dict]) -> list[list[str]]:
     """Seconds and peak memory of every method at each size, and the exponents: the heading, then a row each."""
     found = {(cell["method"], cell["nodes"]): cell for cell in cells}
+    sizes = sorted({cell["nodes"] for cell in cells})
     slopes = {row["method"]: row for row in summarise(cells)}
     rows = [["method", *(f"{nodes:,} nodes" for nodes in sizes), "exponent", "late", "memory"]]
     for method in (name for name in METHODS if any(cell["method"] == name for cell in cells)):
@@ -173,17 +174,18 @@ def table(cells: list[dict], sizes: list[int]) -> list[list[str]]:
     return rows
 
 
-def markdown(cells: list[dict], graph: str, sizes: list[int]) -> str:
+def markdown(cells: list[dict], graph: str) -> str:
     """The table for a page."""
     machine = describe_machine()
-    heading, *rows = (f"| {' | '.join(row)} |" for row in table(cells, sizes))
+    names, *rows = table(cells)
+    lines = [names, ["---", *["---:"] * (len(names) - 1)], *rows]
     place = f"{graph}, default runs on one core ({machine['processor']}), seconds of the processor:"
-    return "\n".join([place, "", heading, "| --- " + "| ---: " * (len(sizes) + 3) + "|", *rows]) + "\n"
+    return "\n".join([place, "", *(f"| {' | '.join(line)} |" for line in lines)]) + "\n"
 
 
-def show(cells: list[dict], graph: str, sizes: list[int]) -> None:
+def show(cells: list[dict], graph: str) -> None:
     """Print the table."""
-    heading, *rows = table(cells, sizes)
+    heading, *rows = table(cells)
     shown = Table(title=f"{graph}: default runs")
     for name in heading:
         shown.add_column(name, justify="left" if name == "method" else "right")
@@ -217,9 +219,9 @@ def main() -> None:
     cells = json.loads(output.read_text())["cells"] if output.exists() else []
     if not options.show:
         for runs in fill(cells, options.graph, methods, sizes, options.timeout):
-            write(runs, options.graph, sizes, output)
+            write(runs, options.graph, output)
         cells = runs
-    show(cells, options.graph, sizes)
+    show(cells, options.graph)
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def test_a_method_is_measured_until_it_meets_the_timeout_and_earlier_runs_are_re
         {"method": "tadw", "nodes": 20, "timeout": 5.0},
     ]
     path = tmp_path / "growth.json"
-    growth.write(cells, "synthetic", [10, 20, 30], path)
+    growth.write(cells, "synthetic", path)
     assert json.loads(path.read_text())["cells"] == cells
     assert "| tadw | 1.0 s, 1 MB | > 5 s |" in path.with_suffix(".md").read_text()
 
