@@ -29,7 +29,7 @@ from neural_brane.methods import METHODS
 from neural_brane.progress import Meter
 from neural_brane.trainings.compute import compute_missing
 from neural_brane.trainings.store import Store
-from neural_brane.trainings.training import Training
+from neural_brane.trainings.training import Record, Training
 
 FOLDER = Path(__file__).parent / "results"
 GRAPHS = (
@@ -82,17 +82,21 @@ def plan(options: argparse.Namespace) -> dict[tuple[str, str], list[Training]]:
 
 
 def cell_of(store: Store, wanted: list[Training]) -> Cell | None:
-    """The values of a row on one graph, of the trainings that are there; None where there are none."""
-    records = [record for training in wanted if (record := store.get(training)) is not None]
-    whole = [record for record in records if "nmi" in record]
-    links = [record for record in records if "auc" in record]
-    if not whole or not links:
-        return None
-    return {
-        "macro_f1": [TASKS["classify"].value(record, "macro_f1") for record in whole],
-        "nmi": [TASKS["cluster"].value(record, "nmi") for record in whole],
-        "link": _better([(record["auc_of_cosines"], record.get("auc_own")) for record in links]),
-    }
+    """The values of a row on one graph, of the trainings that are there; None where a measure has none."""
+    found = values_of([record for training in wanted if (record := store.get(training)) is not None])
+    return found if len(found) == len(MEASURES) else None
+
+
+def values_of(records: list[Record]) -> Cell:
+    """The values of each measure that finished trainings tell."""
+    whole, links = ([record for record in records if measure in record] for measure in ("nmi", "auc"))
+    found = {}
+    if whole:
+        found["macro_f1"] = [TASKS["classify"].value(record, "macro_f1") for record in whole]
+        found["nmi"] = [TASKS["cluster"].value(record, "nmi") for record in whole]
+    if links:
+        found["link"] = _better([(record["auc_of_cosines"], record.get("auc_own")) for record in links])
+    return found
 
 
 def _better(pairs: list[tuple[float, float | None]]) -> list[float]:

@@ -7,8 +7,9 @@ This is what `brane compare --methods all --task classify,cluster,link` does on 
 run k has seed k and the same splits in every method, every training has a process and one core of its own, and methods
 that learn from labels are trained once more for every split with the labels of its training part alone. On
 debian-packages the regression learns from a tenth of the nodes, in one split: its 58 classes take many minutes for each
-method otherwise. A training that takes longer than --time-limit, its scores included, is told as such. Seconds are of
-the processor, which other work on the machine hardly changes.
+method otherwise. Trainings on all edges come first, then those for links. One that takes longer than --time-limit, its
+scores included, is told as such, and its measures are missing. Seconds are of the processor, which other work on the
+machine hardly changes.
 
 Finished trainings are kept in results/trainings/. Written to FILE (results/shelf.json) as each graph ends, in place of
 earlier figures of the same graph and method; scripts/methods_table.py makes the site's tables of it.
@@ -19,7 +20,7 @@ import json
 from pathlib import Path
 from statistics import fmean
 
-from defaults import FOLDER, GRAPHS, MEASURES, cell_of, trainings
+from defaults import FOLDER, GRAPHS, MEASURES, trainings, values_of
 from rich.console import Console
 from rich.table import Table
 
@@ -48,6 +49,7 @@ def compute(graph: str, options: argparse.Namespace, store: Store) -> dict[str, 
     """The figures of every method on a graph, or why there are none."""
     planned = plan(graph, options.methods, options.runs)
     missing = store.missing([training for some in planned.values() for training in some])
+    missing.sort(key=lambda training: "links" in training.scoring)
     failures: dict[str, str] = {}
     with counting(graph, steady=False) as progress:
         meter = Meter(progress, len(missing), "trainings")
@@ -60,12 +62,12 @@ def compute(graph: str, options: argparse.Namespace, store: Store) -> dict[str, 
 
 
 def figures(store: Store, wanted: list[Training], failure: str) -> dict:
-    """Scores and costs of a method on one graph, one number per run."""
-    cell = None if failure else cell_of(store, wanted)
-    if cell is None:
-        return {"failure": failure or "not trained"}
+    """What is known of a method on one graph, scores and costs, one number per run; else why nothing is."""
     records = [record for training in wanted if (record := store.get(training)) is not None]
-    return cell | {cost: [record[cost] for record in records if "nmi" in record] for cost in COSTS}
+    if not records:
+        return {"failure": failure or "not trained"}
+    whole = [record for record in records if "nmi" in record]
+    return values_of(records) | {cost: [record[cost] for record in whole] for cost in COSTS if whole}
 
 
 def show(cells: dict[str, dict[str, dict]]) -> None:
