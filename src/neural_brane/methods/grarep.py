@@ -127,18 +127,18 @@ def above(rows: sparse.csr_array, least: np.ndarray) -> sparse.csr_array:
 
 
 def largest_of_rows(matrix: sparse.csr_array, most: int) -> sparse.csr_array:
-    """The matrix with at most so many entries in a row: the largest ones."""
-    matrix.sort_indices()
+    """The matrix, sorted, with at most so many entries in a row: the largest ones."""
     long = np.flatnonzero(np.diff(matrix.indptr) > most)
-    if len(long) == 0:
-        return matrix
-    kept = np.ones(matrix.nnz, bool)
-    for row in long:
-        numbers = matrix.data[slice(*matrix.indptr[row : row + 2])]
-        least = np.partition(numbers, -most)[-most]
-        taken = numbers > least
-        equal = np.flatnonzero(numbers == least)  # of these, the first ones
-        taken[equal[: most - np.count_nonzero(taken)]] = True
-        kept[slice(*matrix.indptr[row : row + 2])] = taken
-    ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
-    return sparse.csr_array((matrix.data[kept], matrix.indices[kept], ends), shape=matrix.shape)
+    if len(long):
+        kept = np.ones(matrix.nnz, bool)
+        for row in long:
+            numbers = matrix.data[slice(*matrix.indptr[row : row + 2])]
+            least = np.partition(numbers, -most)[-most]
+            taken = numbers > least
+            equal = np.flatnonzero(numbers == least)  # of these, the first ones
+            taken[equal[: most - np.count_nonzero(taken)]] = True
+            kept[slice(*matrix.indptr[row : row + 2])] = taken
+        ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
+        matrix = sparse.csr_array((matrix.data[kept], matrix.indices[kept], ends), shape=matrix.shape)
+    matrix.sort_indices()  # late: few are left of a long row
+    return matrix
