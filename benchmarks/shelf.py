@@ -1,7 +1,8 @@
 """Every method on ten graphs: Macro-F1, NMI, AUC of links, and the seconds and the memory of a training.
 
     python benchmarks/shelf.py [--graphs citeseer …] [--methods tadw …] [--runs 1] [--jobs 1] [--time-limit 600]
-    python benchmarks/shelf.py --show                                print what FILE holds and train nothing
+    python benchmarks/shelf.py --kept [--graphs …]                   write what finished trainings tell, train nothing
+    python benchmarks/shelf.py --show                                print what FILE holds
 
 This is what `brane compare --methods all --task classify,cluster,link` does on each graph: defaults, 150 dimensions,
 run k has seed k and the same splits in every method, every training has a process and one core of its own, and methods
@@ -48,7 +49,7 @@ def plan(graph: str, methods: list[str], runs: int) -> dict[str, list[Training]]
 def compute(graph: str, options: argparse.Namespace, store: Store) -> dict[str, dict]:
     """The figures of every method on a graph, or why there are none."""
     planned = plan(graph, options.methods, options.runs)
-    missing = store.missing([training for some in planned.values() for training in some])
+    missing = [] if options.kept else store.missing([training for some in planned.values() for training in some])
     missing.sort(key=lambda training: "links" in training.scoring)
     failures: dict[str, str] = {}
     with counting(graph, steady=False) as progress:
@@ -96,7 +97,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="trainings at a time")
     parser.add_argument("--time-limit", type=float, default=600.0, help="seconds for one training and its scores")
     parser.add_argument("--trainings", type=Path, default=FOLDER / "trainings")
-    parser.add_argument("--show", action="store_true", help="train nothing")
+    parser.add_argument("--kept", action="store_true", help="train nothing, and write what finished trainings tell")
+    parser.add_argument("--show", action="store_true", help="print what the file holds")
     options = parser.parse_args()
     kept = json.loads(PATH.read_text(encoding="utf-8"))["cells"] if PATH.exists() else {}
     for graph in [] if options.show else options.graphs:

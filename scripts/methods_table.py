@@ -20,7 +20,9 @@ from neural_brane.methods.known import MARK
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "methods.md"
 CHOICE = ROOT / "docs" / "choose.md"
-MEASURED = ROOT / "benchmarks" / "results" / "defaults.json"
+RESULTS = ROOT / "benchmarks" / "results"
+MEASURED = RESULTS / "defaults.json"
+GROWN = {"grown": "growth.md", "grown synthetic": "growth_synthetic.md"}  # by the names of their markers
 
 
 def about() -> str:
@@ -46,6 +48,11 @@ def growth() -> str:
     return "\n".join(lines)
 
 
+def grown(name: str) -> str:
+    """The table of a measurement of growth, without the line that says what it is of."""
+    return (RESULTS / name).read_text(encoding="utf-8").split("\n\n", 1)[1].rstrip()
+
+
 def measured() -> str:
     """One row for each method of the benchmark of defaults: its means over the graphs, the best in classes first."""
     cells = json.loads(MEASURED.read_text(encoding="utf-8"))["cells"]
@@ -66,7 +73,8 @@ def measured() -> str:
 
 def fill(page: str) -> str:
     """The page of methods with each table between its markers."""
-    return put(page, {"methods": about(), "growth": growth()}, PAGE)
+    tables = {"methods": about(), "growth": growth()} | {marker: grown(name) for marker, name in GROWN.items()}
+    return put(page, tables, PAGE)
 
 
 def put(page: str, tables: dict[str, str], path: Path) -> str:
