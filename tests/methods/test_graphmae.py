@@ -145,3 +145,14 @@ def test_the_learning_rate_falls_as_a_cosine(small_graph):
 def test_shares_of_all_are_refused(name, small_graph):
     with pytest.raises(ParameterError, match=f"{name}=1.0 makes no sense; give a number .* and below 1"):
         GraphMAE(**{name: 1.0}).fit(small_graph)
+
+
+@pytest.mark.parametrize(("nodes", "epochs"), [(100, 600), (5_000, 300), (1_000_000, 150)])
+def test_a_small_graph_is_seen_more_often_than_a_large_one(nodes, epochs):
+    assert GraphMAE()._epochs_for(nodes) == epochs
+    assert GraphMAE(epochs=7)._epochs_for(nodes) == 7
+
+
+def test_the_epochs_of_a_graph_are_told(small_graph):
+    assert GraphMAE().parameters_for(small_graph)["epochs"] == 600
+    assert GraphMAE(epochs=np.int64(7)).parameters_for(small_graph)["epochs"] == 7

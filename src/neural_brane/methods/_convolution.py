@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
@@ -102,7 +102,7 @@ class Convolutional(InductiveEmbedder):
     learning_rate: float = shared("learning_rate", default=1e-3, about="Of Adam.")
     device: str = shared("device", default="auto")
     checkpoint: str | Path | None = shared("checkpoint", default=None)
-    epochs: int = shared("epochs", default=100)
+    epochs: int | None = shared("epochs", default=100)
 
     @abstractmethod
     def _first_weights(self, rng: np.random.Generator, attributes: int) -> Any:
@@ -134,10 +134,11 @@ class Convolutional(InductiveEmbedder):
         best.restore(stage)
         descent.restore(stage, numbers)
         history, losses, per_epoch = numbers["history"], numbers["losses"], pieces.per_epoch
-        meter = Meter(self.progress, self.epochs * per_epoch, "steps", epochs=self.epochs)
+        epochs = cast(int, self.epochs)  # those in force
+        meter = Meter(self.progress, epochs * per_epoch, "steps", epochs=epochs)
         meter.resume(stage.position)
         for step in stage.steps(
-            self.epochs * per_epoch,
+            epochs * per_epoch,
             lambda: descent.arrays() | best.arrays(),
             numbers,
             per_epoch=per_epoch,
@@ -150,16 +151,20 @@ class Convolutional(InductiveEmbedder):
             if (step + 1) % per_epoch == 0:
                 best.offer(history, mean)
                 losses.clear()
-            self._set_rate(descent, step / (self.epochs * per_epoch))
+            self._set_rate(descent, step / (epochs * per_epoch))
             descent.step(loss, epoch + 1)
             meter.advance(epoch=epoch + 1, loss=mean)
-        descent.require_finite(self.epochs)
+        descent.require_finite(epochs)
         best.put_in_place()
         return history
 
     def _descent(self, weights: Any) -> backend.Descent:
         """What takes the steps."""
         return backend.Descent(weights, self.learning_rate)
+
+    def _epochs_for(self, nodes: int) -> int:
+        """The epochs of a graph of so many nodes."""
+        return cast(int, self.epochs)
 
     def _patience(self) -> int | None:
         """The epochs without a lower loss after which training ends with the best weights; None takes all epochs."""
@@ -192,7 +197,7 @@ class Convolutional(InductiveEmbedder):
     def work(self, sizes: Sizes) -> float:
         """Numbers multiplied in all steps."""
         n, entries = sizes.nodes, sizes.attribute_entries or sizes.nodes
-        return float(self.epochs * self.dim * (2 * entries + 4 * (sizes.links + n) + n * self.dim))
+        return float(self._epochs_for(n) * self.dim * (2 * entries + 4 * (sizes.links + n) + n * self.dim))
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         links, attributes = without_self_loops(graph.adjacency), shares(backend.features(graph))
