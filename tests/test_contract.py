@@ -162,7 +162,8 @@ def test_every_parameter_says_what_it_is_and_can_be_typed(title):
 @pytest.mark.parametrize("title", METHODS)
 def test_senseless_parameters_are_refused_by_name(title, small_graph):
     for name, parameter in METHODS[title].parameters().items():
-        for value in SENSELESS[type(parameter.kind)]:
+        any_number = parameter.kind == kinds.Number()  # below 0 too
+        for value in SENSELESS[type(parameter.kind)][1 if any_number else 0 :]:
             with pytest.raises(ParameterError, match=rf"^{name}=.* makes no sense; give "):
                 make(title, **{name: value}).fit(small_graph)
         if parameter.default is not None:

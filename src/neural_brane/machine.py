@@ -26,11 +26,16 @@ def machine_name(machine: dict[str, Any]) -> str:
     return f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB{gpu}"
 
 
-def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+def _processor(path: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor's name; one without a number stands for several, so its family and model are told too."""
+    facts: dict[str, str] = {}
+    for line in path.read_text().splitlines() if path.exists() else []:
+        name, _, value = line.partition(":")
+        facts.setdefault(name.strip(), value.strip())
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    if "cpu family" in facts and not any(letter.isdigit() for letter in name):
+        return f"{name} (family {facts['cpu family']}, model {facts['model']})"
+    return name
 
 
 def _version(name: str) -> str | None:
