@@ -66,7 +66,8 @@ class GraphMAE(Convolutional):
     it gets, and a node looks at itself by the mean weight of an edge. Dropout leaves out the same entries of the token
     for all nodes. A graph of more than `nodes_per_step` nodes is learned from in parts. The defaults are theirs for
     cora, but for the weight decay, which is theirs for citeseer (2e-4 on cora), and the epochs: they take 1,500 on cora
-    and 300 on citeseer. More epochs make better vectors; the default was chosen by scores on these two and stdlib.
+    and 300 on citeseer. More epochs make better vectors on most graphs, and worse ones on arnetminer; the default was
+    chosen by scores on cora, citeseer and stdlib.
     Heads share out the columns, so that a dim below their number has fewer. In a graph without any attribute each node
     is its own attribute, and only its own nodes can be embedded. PyTorch works on one CPU thread, for the sake of the
     bits; the last bits of a GPU are not promised.
