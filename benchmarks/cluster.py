@@ -19,16 +19,15 @@ import torch
 from torch import distributed
 
 from neural_brane import AttributedGraph, NeuralBrane, synthetic
-from neural_brane.cluster.device import DeviceBatches
-from neural_brane.cluster.exchange import Exchange
-from neural_brane.cluster.gpu_step import GPUStep
-from neural_brane.cluster.model import ShardedModel
-from neural_brane.io.atomic import atomic
+from neural_brane.distributed.exchange import Exchange
+from neural_brane.distributed.gpu import DeviceBatches, GPUStep
+from neural_brane.distributed.model import ShardedModel
+from neural_brane.experiments.store import describe_machine
+from neural_brane.files.storage import atomic
 from neural_brane.kernels import gpu
 from neural_brane.kernels.model import bags_of
-from neural_brane.machine import describe_machine
-from neural_brane.methods.neural_brane.initial import initial_model
 from neural_brane.methods.neural_brane.parts import kernel_settings
+from neural_brane.methods.neural_brane.training import initial_model
 from neural_brane.sampling.triplets_gpu import TripletSampler
 
 SEED = 0

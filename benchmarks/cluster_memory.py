@@ -34,7 +34,7 @@ ALLOWED, MORE = 1.3, 300e6
 def make_graph(rows: int, folder: Path) -> None:
     """A ring of nodes, each with a few of `rows` attributes, in parts."""
     from neural_brane import AttributedGraph
-    from neural_brane.shards import write_shards
+    from neural_brane.files.graphs.parts import write_shards
 
     rng = np.random.default_rng(0)
     nodes = np.arange(NODES)
@@ -51,12 +51,12 @@ def train(folder: Path, steps: int, limit: int, output: Path) -> None:
     """What a rank does: some steps, then tell how much memory it had."""
     if limit:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    from neural_brane.cluster.exchange import Exchange
-    from neural_brane.cluster.launch import join
-    from neural_brane.cluster.learning import Ranks, ShardFacts
-    from neural_brane.cluster.learning import train as train_ranks
+    from neural_brane.distributed.exchange import Exchange
+    from neural_brane.distributed.launch import join
+    from neural_brane.distributed.training import Ranks, ShardFacts
+    from neural_brane.distributed.training import train as train_ranks
+    from neural_brane.files.graphs.parts import open_shards
     from neural_brane.methods.neural_brane import NeuralBrane
-    from neural_brane.shards import open_shards
 
     with join("cpu") as job:
         shards, host = open_shards(folder), Exchange(job.group)
@@ -147,8 +147,8 @@ def main() -> None:
         results = measure(options, Path(folder))
     print(table(results))
     if options.gigabytes == parser.get_default("gigabytes"):
-        from neural_brane.io.atomic import atomic
-        from neural_brane.machine import describe_machine
+        from neural_brane.experiments.store import describe_machine
+        from neural_brane.files.storage import atomic
 
         with atomic(RESULTS / "cluster_memory.json") as draft:
             draft.write_text(json.dumps({"machine": describe_machine(), **results}, indent=1) + "\n")

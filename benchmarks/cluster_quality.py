@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import fmean
 
 from neural_brane import Embedding, classify, load
-from neural_brane.io.atomic import atomic
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.store import describe_machine
+from neural_brane.files.storage import atomic
 
 RESULTS = Path(__file__).parent / "results"
 MARGIN = 0.01

@@ -21,8 +21,8 @@ from explain import planted
 from sklearn.metrics import normalized_mutual_info_score
 
 from neural_brane import AttributedGraph, Embedding, NeuralBrane, load
-from neural_brane.io.atomic import atomic
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.store import describe_machine
+from neural_brane.files.storage import atomic
 
 PATH = Path(__file__).parent / "results" / "clusters.json"
 GRAPHS = ("citeseer", "cora", "caltech36", "stdlib", "reed98")

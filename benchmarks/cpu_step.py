@@ -25,10 +25,10 @@ from alone import ALONE
 from numba import prange
 
 from neural_brane import AttributedGraph, NeuralBrane, load
+from neural_brane.experiments.store import describe_machine
 from neural_brane.kernels import cpu
-from neural_brane.kernels.cpu.step import LARGE_BATCH
+from neural_brane.kernels.cpu import LARGE_BATCH
 from neural_brane.kernels.model import Bags
-from neural_brane.machine import describe_machine
 from neural_brane.sampling.triplets import TripletSampler
 
 TRIPLETS = 5000  # in a run, but one batch at least

@@ -22,14 +22,13 @@ from statistics import fmean
 from rich.console import Console
 from rich.table import Table
 
-from neural_brane.cli.progress import counting
-from neural_brane.comparison.tasks import TASKS
-from neural_brane.io.atomic import atomic
+from neural_brane.cli.terminal import counting
+from neural_brane.experiments.compute import compute_missing
+from neural_brane.experiments.store import Record, Store, Training
+from neural_brane.experiments.tasks import TASKS
+from neural_brane.files.storage import atomic
 from neural_brane.methods import METHODS
 from neural_brane.progress import Meter
-from neural_brane.trainings.compute import compute_missing
-from neural_brane.trainings.store import Store
-from neural_brane.trainings.training import Record, Training
 
 FOLDER = Path(__file__).parent / "results"
 GRAPHS = (

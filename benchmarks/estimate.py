@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.store import describe_machine
 
 COMMAND = [sys.executable, "-W", "ignore", "-c", "from neural_brane.cli import main; main()"]
 SMALL = 2_000

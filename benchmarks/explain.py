@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neural_brane import AttributedGraph
-from neural_brane.io.atomic import atomic
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.store import describe_machine
+from neural_brane.files.storage import atomic
 from neural_brane.methods import METHODS
 
 PATH = Path(__file__).parent / "results" / "explain.json"

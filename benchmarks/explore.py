@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from neural_brane.datasets import synthetic
 from neural_brane.embedding import Embedding
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.store import describe_machine
+from neural_brane.graph.synthetic import synthetic
 
 NODES = (5_000, 200_000, 1_000_000)
 DIM = 150

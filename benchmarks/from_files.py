@@ -25,7 +25,7 @@ from scipy import sparse
 
 from neural_brane import Embedding, synthetic
 from neural_brane.evaluate import classify
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.store import describe_machine
 
 COMMAND = [sys.executable, "-W", "ignore", "-c", "from neural_brane.cli import main; main()"]
 WORDS, TEXT = 2_000, 8  # of a class, and of a node

@@ -29,10 +29,10 @@ from alone import SCHEDULE
 from gpu_cases import Case
 
 from neural_brane import AttributedGraph, NeuralBrane, synthetic
-from neural_brane.io.atomic import atomic
-from neural_brane.io.graph_npz import read_graph_npz
+from neural_brane.experiments.store import describe_machine
+from neural_brane.files.graphs.npz import read_graph_npz
+from neural_brane.files.storage import atomic
 from neural_brane.kernels import gpu
-from neural_brane.machine import describe_machine
 from neural_brane.sampling.triplets_gpu import TripletSampler
 
 DATASETS = ("citeseer", "caltech36", "reed98", "arnetminer")

@@ -33,12 +33,10 @@ import shelf
 from rich.console import Console
 from rich.table import Table
 
-from neural_brane.io.atomic import atomic
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.compute import OUT_OF_TIME, Ended, peak_memory, run
+from neural_brane.experiments.store import Store, describe_machine
+from neural_brane.files.storage import atomic
 from neural_brane.methods import METHODS
-from neural_brane.trainings.compute import peak_memory
-from neural_brane.trainings.pool import OUT_OF_TIME, Ended, run
-from neural_brane.trainings.store import Store
 
 RESULTS = Path(__file__).parent / "results"
 REAL, MADE = "debian-packages", "synthetic"
@@ -52,7 +50,7 @@ def make(task: tuple[str, int, Path]) -> None:
     from scipy.sparse.csgraph import breadth_first_order
 
     from neural_brane import AttributedGraph, load
-    from neural_brane.io import write_graph
+    from neural_brane.files.graphs.formats import write_graph
 
     name, nodes, path = task
     graph = load(f"{name}:{nodes}" if name == MADE else name)

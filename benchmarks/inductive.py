@@ -30,8 +30,8 @@ from scipy import sparse
 
 from neural_brane import AttributedGraph, load
 from neural_brane.evaluate.classify import fit_split
-from neural_brane.io.atomic import atomic
-from neural_brane.machine import describe_machine, machine_name
+from neural_brane.experiments.store import describe_machine, machine_name
+from neural_brane.files.storage import atomic
 from neural_brane.methods import METHODS
 
 PATH = Path(__file__).parent / "results" / "inductive.json"

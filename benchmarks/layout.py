@@ -23,8 +23,8 @@ from scipy.spatial import cKDTree
 
 from neural_brane import METHODS, load
 from neural_brane.evaluate.map import map_2d
+from neural_brane.experiments.store import describe_machine
 from neural_brane.explore.layout import pca, tsne
-from neural_brane.machine import describe_machine
 from neural_brane.progress import Progress
 from neural_brane.search.exact import nearest_rows
 

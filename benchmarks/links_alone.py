@@ -14,8 +14,8 @@ import warnings
 from pathlib import Path
 
 from neural_brane import METHODS, AttributedGraph, classify, load
-from neural_brane.io.atomic import atomic
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.store import describe_machine
+from neural_brane.files.storage import atomic
 
 PATH = Path(__file__).parent / "results" / "links_alone.json"
 COMPARED = ("neural-brane", "propagated-attributes", "deepwalk", "line")

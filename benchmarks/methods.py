@@ -31,7 +31,7 @@ import numba
 import numpy as np
 
 from neural_brane import AttributedGraph, DeepWalk, classify, load
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.store import describe_machine
 from neural_brane.sampling.walks import WalkSampler
 
 WALKS_PER_NODE, LENGTH, DIM, WINDOW = 10, 80, 150, 10

@@ -22,9 +22,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from neural_brane.machine import describe_machine
-from neural_brane.trainings.compute import peak_memory
-from neural_brane.trainings.pool import run
+from neural_brane.experiments.compute import peak_memory, run
+from neural_brane.experiments.store import describe_machine
 
 WORDS = 20_000
 TEXT = 8  # words of a text
@@ -49,8 +48,9 @@ def make(task: tuple[int, Path]) -> None:
 
 def encode(path: Path) -> dict[str, float]:
     """Read the table and encode it; the figures of it."""
-    from neural_brane.graph.columns import Encoder, infer_columns
-    from neural_brane.io.frames import read_frame
+    from neural_brane.files.tables import read_frame
+    from neural_brane.graph.columns import infer_columns
+    from neural_brane.graph.encoder import Encoder
 
     clock = [time.perf_counter()]
     held = peak_memory()

@@ -22,9 +22,8 @@ from plan_rows import Shape, asked, counted, foretold, power_law_graph, unshared
 from plan_text import tell
 
 from neural_brane import AttributedGraph, NeuralBrane, load, synthetic
-from neural_brane.estimation.ranks import PROGRAM_BYTES, ranks_of
-from neural_brane.estimation.traffic import BatchRows, traffic_of
-from neural_brane.io.atomic import atomic
+from neural_brane.distributed.estimate import PROGRAM_BYTES, BatchRows, ranks_of, traffic_of
+from neural_brane.files.storage import atomic
 from neural_brane.sampling.triplets import TripletSampler
 
 RESULTS = Path(__file__).parent / "results"
@@ -135,7 +134,7 @@ def traffic() -> list[dict]:
 def quality() -> dict:
     """Macro-F1 at half the labels and the last loss, by the share of 300 triplets a node that were trained."""
     from neural_brane.evaluate.classify import classify
-    from neural_brane.machine import describe_machine
+    from neural_brane.experiments.store import describe_machine
 
     graph = load("debian-packages")
     rows = []

@@ -6,7 +6,7 @@ from typing import Any
 from plan_rows import ATTRIBUTES_PER_NODE, DEGREE, NODES_PER_ATTRIBUTE, Shape, even, power_law
 
 from neural_brane import NeuralBrane, load
-from neural_brane.graph.sizes import Sizes
+from neural_brane.graph.memory import Sizes
 
 PLANNED = (100_000_000, 1_000_000_000)
 SHARE = 65_536  # triplets of a rank in a step

@@ -8,9 +8,9 @@ from plan_cases import ALONE, MODELS, SHARE, shapes
 from plan_rows import Shape, even, foretold, named
 
 from neural_brane import NeuralBrane
-from neural_brane.estimation.traffic import row_bytes
+from neural_brane.distributed.estimate import row_bytes
 from neural_brane.linalg.eigenvectors import ITERATIONS
-from neural_brane.methods._memory import spectral_width
+from neural_brane.methods.training import spectral_width
 
 RESULTS = Path(__file__).parent / "results"
 TRIPLETS_PER_NODE = 300

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane import AttributedGraph
-from neural_brane.estimation.traffic import BatchRows, count_rows, distinct_rows, shares
+from neural_brane.distributed.estimate import BatchRows, count_rows, distinct_rows, shares
 from neural_brane.sampling.triplets import TripletSampler
 
 NEGATIVE_POWER = 0.75

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from neural_brane.memory import show_size
+from neural_brane.graph.memory import show_size
 
 FEW, MANY = 256, 65_536  # triplets of a rank in a step
 RANKS = 64

@@ -37,12 +37,12 @@ from rich.table import Table
 from scipy import sparse
 
 from neural_brane import METHODS, AttributedGraph, classify, load
-from neural_brane.datasets.registry import registry
 from neural_brane.evaluate import classify_several
 from neural_brane.evaluate.classify import Score
 from neural_brane.evaluate.splits import Splits
-from neural_brane.io.atomic import atomic
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.store import describe_machine
+from neural_brane.files.datasets.registry import registry
+from neural_brane.files.storage import atomic
 
 FIGURES = Path(__file__).with_name("published.toml")
 PATH = Path(__file__).parent / "results" / "published.json"

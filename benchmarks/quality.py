@@ -25,16 +25,13 @@ import published
 from rich.console import Console
 from rich.table import Table
 
-from neural_brane.cli.progress import counting
-from neural_brane.io.atomic import atomic
-from neural_brane.machine import describe_machine
+from neural_brane.cli.terminal import counting
+from neural_brane.experiments.compute import compute_all
+from neural_brane.experiments.reproduce.plan import macro_f1
+from neural_brane.experiments.store import Store, Training, describe_machine
+from neural_brane.experiments.tune import TUNING, tuned
+from neural_brane.files.storage import atomic
 from neural_brane.methods import METHODS
-from neural_brane.reproduce.paper import macro_f1
-from neural_brane.trainings.compute import compute_all
-from neural_brane.trainings.store import Store
-from neural_brane.trainings.training import Training
-from neural_brane.tune.search import TUNING
-from neural_brane.tune.tuned import tuned
 
 RESULTS = Path(__file__).parent / "results"
 SHARES = (0.3, 0.5, 0.7)

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from neural_brane.io.atomic import atomic
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.store import describe_machine
+from neural_brane.files.storage import atomic
 
 RESULTS = Path(__file__).parent / "results" / "reading.json"
 CHUNK = 1_000_000  # lines that are written at once
@@ -44,11 +44,9 @@ def write_table(path: Path, nodes: int, edges: int) -> None:
 
 def measure(kind: str, path: str) -> dict[str, float]:
     """Read the table once, in this process: seconds, and bytes of memory."""
-    import numba  # noqa: F401
     import polars
-    import scipy.sparse  # noqa: F401
 
-    from neural_brane.io import read_graph
+    from neural_brane.files.graphs.formats import read_graph
 
     before, start, start_of_work = peak(), time.perf_counter(), time.process_time()
     graph = read_graph(path) if kind == "graph" else None

@@ -21,9 +21,8 @@ from pathlib import Path
 
 from alone import SCHEDULE
 
-from neural_brane.machine import describe_machine
-from neural_brane.trainings.compute import peak_memory
-from neural_brane.trainings.pool import run
+from neural_brane.experiments.compute import peak_memory, run
+from neural_brane.experiments.store import describe_machine
 
 SMALL = 10_000
 
@@ -31,7 +30,7 @@ SMALL = 10_000
 def make(task: tuple[int, Path]) -> None:
     """Write a synthetic graph, (nodes, path): in a process of its own, whose memory does not count."""
     from neural_brane import synthetic
-    from neural_brane.io import write_graph
+    from neural_brane.files.graphs.formats import write_graph
 
     nodes, path = task
     write_graph(synthetic(nodes), path)
@@ -40,7 +39,7 @@ def make(task: tuple[int, Path]) -> None:
 def embed(task: tuple[Path, Path]) -> dict[str, float]:
     """Read the graph, train for one epoch, write the vectors, (graph's path, vectors' path); the figures of it."""
     from neural_brane import NeuralBrane, read
-    from neural_brane.io import VectorFile
+    from neural_brane.files.vectors.formats import VectorFile
 
     source, output = task
     graph = read(source)

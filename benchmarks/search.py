@@ -29,9 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from neural_brane.machine import describe_machine
-from neural_brane.trainings.compute import peak_memory
-from neural_brane.trainings.pool import run
+from neural_brane.experiments.compute import peak_memory, run
+from neural_brane.experiments.store import describe_machine
 
 ASKED = 200  # nodes whose neighbours are compared
 TIMED = 20  # of them, one by one
@@ -41,7 +40,7 @@ LATENT = 24
 
 def make(task: tuple[Path, int, int]) -> None:
     """Write clustered vectors, (path, nodes, dim): overlapping clusters in LATENT directions, and noise in all."""
-    from neural_brane.io.vectors import VectorFile
+    from neural_brane.files.vectors.formats import VectorFile
 
     path, nodes, dim = task
     random = np.random.default_rng(0)
@@ -60,7 +59,7 @@ def make(task: tuple[Path, int, int]) -> None:
 def exact(path: Path) -> dict[str, Any]:
     """Times of exact search on vectors that stay in their file, and its answers."""
     from neural_brane.embedding import Embedding
-    from neural_brane.search import Exact, nearest_rows
+    from neural_brane.search.exact import Exact, nearest_rows
 
     opened, embedding = timed(lambda: Embedding.load(path, mmap=True, check=False))
     asked = sample(len(embedding))
@@ -97,8 +96,7 @@ def build(task: tuple[Path, Path]) -> dict[str, Any]:
 
 def query(saved: Path) -> dict[str, Any]:
     """Open a saved index and ask it."""
-    from neural_brane.search import load_index
-    from neural_brane.search.index import import_faiss
+    from neural_brane.search.index import import_faiss, load_index
 
     import_faiss()  # its own import is not the opening
     held = peak_memory()

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.store import describe_machine
 
 BLOCK = 5_000_000  # edges that are written at once
 WARM = 20_000  # edges of the list on which kernels are compiled
@@ -67,7 +67,7 @@ def measure(command: list[str]) -> dict[str, float]:
 
 def compare(folder: Path, edges: int, parts: int, memory: str, *, named: bool) -> dict[str, Any]:
     """The figures of one edge list."""
-    from neural_brane.shards import open_shards
+    from neural_brane.files.graphs.parts import open_shards
 
     path, output = folder / "edges.csv", folder / "parts"
     write_edges(path, edges, named=named)

@@ -25,15 +25,13 @@ from defaults import FOLDER, GRAPHS, MEASURES, trainings, values_of
 from rich.console import Console
 from rich.table import Table
 
-from neural_brane.cli.progress import counting
-from neural_brane.comparison.tasks import TASKS
-from neural_brane.io.atomic import atomic
-from neural_brane.machine import describe_machine
+from neural_brane.cli.terminal import counting
+from neural_brane.experiments.compute import compute_missing
+from neural_brane.experiments.store import Store, Training, describe_machine
+from neural_brane.experiments.tasks import TASKS
+from neural_brane.files.storage import atomic
 from neural_brane.methods import METHODS
 from neural_brane.progress import Meter
-from neural_brane.trainings.compute import compute_missing
-from neural_brane.trainings.store import Store
-from neural_brane.trainings.training import Training
 
 PATH = FOLDER / "shelf.json"
 LARGE = {"debian-packages": {"classes": {"train": [0.1], "splits": 1, "C": 1.0}}}

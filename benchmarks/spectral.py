@@ -21,12 +21,11 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane import AttributedGraph, PropagatedAttributes, load
-from neural_brane.blas import one_blas_thread
-from neural_brane.linalg import average_scales, by_slabs, inverse_frequency, weigh
-from neural_brane.machine import describe_machine
-from neural_brane.methods.devices import gpu_name, resolve
-from neural_brane.trainings.compute import peak_memory
-from neural_brane.trainings.pool import run
+from neural_brane.experiments.compute import peak_memory, run
+from neural_brane.experiments.store import describe_machine
+from neural_brane.linalg.threads import by_slabs, one_blas_thread
+from neural_brane.linalg.weights import average_scales, inverse_frequency, weigh
+from neural_brane.methods.training import gpu_name, resolve
 
 HOPS, OVERSAMPLING, ITERATIONS = 2, 10, 6
 

@@ -19,11 +19,10 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane import NeuralBrane, load
-from neural_brane.evaluate.held_out import HeldOutEdges, hold_out_edges
-from neural_brane.io.atomic import atomic
-from neural_brane.machine import describe_machine
-from neural_brane.reasons.likelihood import weigh_links
-from neural_brane.reasons.ranking import rank_links
+from neural_brane.evaluate.link import HeldOutEdges, hold_out_edges
+from neural_brane.experiments.store import describe_machine
+from neural_brane.files.storage import atomic
+from neural_brane.insight.links import rank_links, weigh_links
 
 PATH = Path(__file__).parent / "results" / "suggest.json"
 FIRST = 10

@@ -26,9 +26,9 @@ from rich.console import Console
 from rich.table import Table
 
 from neural_brane import AttributedGraph, load
-from neural_brane.io.atomic import atomic
-from neural_brane.linalg import unit_rows
-from neural_brane.machine import describe_machine
+from neural_brane.experiments.store import describe_machine
+from neural_brane.files.storage import atomic
+from neural_brane.linalg.weights import unit_rows
 from neural_brane.methods import METHODS
 
 PATH = Path(__file__).parent / "results" / "update.json"

@@ -14,8 +14,8 @@ from ray.train.torch import TorchConfig, TorchTrainer
 
 def train(run: dict) -> None:
     """What each rank does; Ray has made the process group."""
-    from neural_brane.cluster import embed_shards
-    from neural_brane.cluster.launch import join
+    from neural_brane.distributed.embedding import embed_shards
+    from neural_brane.distributed.launch import join
 
     with join("cuda" if run["gpu"] else "cpu") as job:
         embed_shards(

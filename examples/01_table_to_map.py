@@ -64,7 +64,7 @@ print([(name, round(cosine, 2)) for name, cosine in embedding.nearest("p0", k=3)
 import matplotlib.pyplot as plt
 
 from neural_brane.evaluate import map_2d
-from neural_brane.plot import COLOURS
+from neural_brane.evaluate.map import COLOURS
 
 club_of = dict(zip((f"p{at}" for at in range(90)), clubs, strict=True))
 points = map_2d(embedding.vectors, seed=0)

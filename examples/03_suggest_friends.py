@@ -45,7 +45,7 @@ for suggestion in suggestions:
 
 import matplotlib.pyplot as plt
 
-from neural_brane.plot import COLOURS
+from neural_brane.evaluate.map import COLOURS
 
 friends = graph.ids[graph.adjacency[[names.index(person)]].indices].tolist()
 suggested = [one.id for one in suggestions]

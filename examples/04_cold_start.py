@@ -47,7 +47,7 @@ for name, embedding in {"both": both, "attributes": described, "links": linked}.
 import matplotlib.pyplot as plt
 from sklearn.linear_model import LogisticRegression
 
-from neural_brane.plot import COLOURS
+from neural_brane.evaluate.map import COLOURS
 
 train = seen[whole.labels[seen] != ""]
 classifier = LogisticRegression(max_iter=2000).fit(both.vectors[train], whole.labels[train])

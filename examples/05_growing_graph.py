@@ -42,7 +42,7 @@ for graph in stages[1:]:
 
 import matplotlib.pyplot as plt
 
-from neural_brane.plot import COLOURS
+from neural_brane.evaluate.map import COLOURS
 
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
 boxes = axes.boxplot(cosines, patch_artist=True, showfliers=False, widths=0.5, medianprops={"color": "black"})

@@ -45,7 +45,7 @@ print(search.best_params_)
 
 import matplotlib.pyplot as plt
 
-from neural_brane.plot import COLOURS
+from neural_brane.evaluate.map import COLOURS
 
 mean, deviation = search.cv_results_["mean_test_score"], search.cv_results_["std_test_score"]
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")

@@ -30,7 +30,7 @@ for name in names:
 
 import matplotlib.pyplot as plt
 
-from neural_brane.plot import COLOURS
+from neural_brane.evaluate.map import COLOURS
 
 ranked = sorted(scores, key=lambda name: scores[name][0])
 sees = {("links", "attributes"): "links and attributes", ("attributes",): "attributes", ("links",): "links"}

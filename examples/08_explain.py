@@ -32,7 +32,7 @@ print("neighbours:", ", ".join(f"{name} {share:.2f}" for name, share in why.neig
 
 import matplotlib.pyplot as plt
 
-from neural_brane.plot import COLOURS
+from neural_brane.evaluate.map import COLOURS
 
 figure, panels = plt.subplots(1, 2, figsize=(8, 4), layout="constrained", sharex=True)
 for axes, reasons, title, colour in zip(

@@ -16,7 +16,7 @@ import numpy as np
 from pecanpy.pecanpy import SparseOTF
 
 from neural_brane import AttributedGraph, load
-from neural_brane.io.atomic import atomic
+from neural_brane.files.storage import atomic
 
 OUTPUT = Path(__file__).parent.parent / "tests" / "methods" / "data" / "pecanpy_walks.npz"
 ORDERS = {"first": (1.0, 1.0), "second": (0.25, 4.0)}

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from neural_brane.io.atomic import atomic
+from neural_brane.files.storage import atomic
 
 HERE = Path(__file__).resolve().parent
 CATEGORIES = HERE / "stdlib_categories.toml"

@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape
 
 import networkx as nx
 
-from neural_brane.io.atomic import atomic
+from neural_brane.files.storage import atomic
 
 ROOT = Path(__file__).parent.parent
 SOURCE, PICTURE = ROOT / "src" / "neural_brane", ROOT / "docs" / "packages.svg"

@@ -13,9 +13,8 @@ from pathlib import Path
 from statistics import mean
 
 from neural_brane import METHODS
-from neural_brane.io.atomic import atomic
-from neural_brane.methods.base import Embedder
-from neural_brane.methods.known import MARK
+from neural_brane.files.storage import atomic
+from neural_brane.methods.base import MARK, Embedder
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "methods.md"

@@ -15,7 +15,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from neural_brane.io.atomic import atomic
+from neural_brane.files.storage import atomic
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs" / "results" / "results.json"

@@ -8,8 +8,8 @@ For a change of words, tables or looks that needs no new training. Figures stay 
 import json
 from pathlib import Path
 
-from neural_brane.reproduce.results import read_json
-from neural_brane.reproduce.run import write_words
+from neural_brane.experiments.reproduce.results import read_json
+from neural_brane.experiments.reproduce.run import write_words
 
 FOLDER = Path(__file__).parent.parent / "docs" / "results"
 

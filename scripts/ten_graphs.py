@@ -11,8 +11,8 @@ from statistics import fmean
 from methods_table import ROOT, put
 
 from neural_brane import METHODS
-from neural_brane.io.atomic import atomic
-from neural_brane.methods.known import MARK
+from neural_brane.files.storage import atomic
+from neural_brane.methods.base import MARK
 
 PAGE = ROOT / "docs" / "ten-graphs.md"
 RESULTS = ROOT / "benchmarks" / "results"

@@ -11,15 +11,13 @@ import argparse
 import os
 from pathlib import Path
 
-from neural_brane import datasets
-from neural_brane.cli.progress import counting
-from neural_brane.io.atomic import atomic
+from neural_brane.cli.terminal import counting
+from neural_brane.experiments import tune as tuned
+from neural_brane.experiments.reproduce.plan import BOTH, COLUMNS, FULL, LINKS, LINKS_ONLY
+from neural_brane.experiments.tune import RUNS, Candidate, Tuned, candidates, grid, hide_test_labels, parse, tune
+from neural_brane.files import datasets
+from neural_brane.files.storage import atomic
 from neural_brane.methods import METHODS
-from neural_brane.reproduce.plan import BOTH, COLUMNS, FULL, LINKS, LINKS_ONLY
-from neural_brane.tune import tuned
-from neural_brane.tune.grids import grid
-from neural_brane.tune.search import RUNS, Candidate, candidates, hide_test_labels, tune
-from neural_brane.tune.tuned import Tuned, parse
 
 PATH = Path(tuned.__file__).with_name("tuned.toml")
 Search = tuple[str, str]  # dataset, method

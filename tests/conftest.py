@@ -23,12 +23,12 @@ if not Path("/dev/nvidiactl").exists():
 SLOW = (
     "docs/", "golden/", "kernels/gpu/", "kernels/cpu/test_step.py", "kernels/test_reference.py", "test_benchmarks.py",
     "test_wheel.py", "cli/test_compare.py", "cli/test_demo.py", "cli/test_reproduce.py", "cli/test_tune.py",
-    "cluster/test_checkpoints.py", "cluster/test_embedding.py", "cluster/test_equal.py", "cluster/test_exchange.py",
-    "cluster/test_joining.py", "cluster/test_oracle.py", "cluster/test_spectral.py",
-    "comparison/test_page.py", "comparison/test_run.py", "explore/browser/",
+    "distributed/test_checkpoints.py", "distributed/test_embedding.py", "distributed/test_equal.py", "distributed/test_exchange.py",
+    "distributed/test_joining.py", "distributed/test_oracle.py", "distributed/test_spectral.py",
+    "experiments/comparison/test_page.py", "experiments/comparison/test_run.py", "explore/browser/",
     "methods/test_deepwalk.py", "methods/test_line.py",
-    "methods/neural_brane/test_engines.py", "methods/neural_brane/test_published_scores.py", "reproduce/report/",
-    "reproduce/test_run.py", "trainings/test_compute.py", "tune/test_search.py",
+    "methods/neural_brane/test_engines.py", "methods/neural_brane/test_published_scores.py", "experiments/reproduce/report/",
+    "experiments/reproduce/test_run.py", "experiments/trainings/test_compute.py", "experiments/tune/test_search.py",
 )  # fmt: skip
 
 # What takes longest begins first: at the end, all processes then have work.

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from neural_brane import METHODS, PropagatedAttributes, load, synthetic
-from neural_brane.trainings.pool import Ended
-from neural_brane.trainings.training import Training
-from neural_brane.tune.tuned import Tuned
+from neural_brane.experiments.compute import Ended
+from neural_brane.experiments.store import Training
+from neural_brane.experiments.tune import Tuned
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 

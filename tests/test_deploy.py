@@ -104,7 +104,7 @@ def test_the_job_of_kubeflow_has_fields_that_exist():
 
 def test_the_program_for_ray_gives_parameters_that_exist():
     pytest.importorskip("torch")
-    from neural_brane.cluster import embed_shards
+    from neural_brane.distributed.embedding import embed_shards
 
     calls = [node for node in ast.walk(ast.parse((DEPLOY / "ray_train.py").read_text())) if isinstance(node, ast.Call)]
     (call,) = [node for node in calls if getattr(node.func, "id", "") == "embed_shards"]

@@ -11,13 +11,12 @@ from typer.testing import CliRunner
 from neural_brane import METHODS, estimate, synthetic
 from neural_brane.cli.app import app
 from neural_brane.errors import OutOfMemoryError
-from neural_brane.estimation import look_at
-from neural_brane.estimation.seconds import miniature
-from neural_brane.graph.sizes import Sizes
-from neural_brane.io import write_graph
+from neural_brane.experiments.estimate import look_at, miniature
+from neural_brane.files.graphs.formats import write_graph
+from neural_brane.graph.memory import Sizes
 from neural_brane.methods import untrainable
-from neural_brane.methods._memory import check_room, largest, needed
 from neural_brane.methods.base import Embedder
+from neural_brane.methods.training import check_room, largest, needed
 
 MILLION = Sizes(nodes=1_000_000, edges=10_000_000, attributes=100_000, attribute_entries=20_000_000)
 SHORT = {"epochs": 2, "batches_per_epoch": 2, "walks_per_node": 1, "samples": 1_000_000, "nnmf_epochs": 2}

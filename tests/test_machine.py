@@ -3,7 +3,7 @@ import platform
 
 import numpy as np
 
-from neural_brane.machine import _processor, describe_machine, machine_name
+from neural_brane.experiments.store import _processor, describe_machine, machine_name
 
 
 def test_a_record_of_the_machine_is_json_and_names_what_computes():

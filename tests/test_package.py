@@ -173,12 +173,12 @@ def test_each_part_imports_only_those_above_it():
 @pytest.mark.parametrize(
     ("statement", "found"),
     [
-        ("import neural_brane.io.atomic", {"io.atomic"}),
+        ("import neural_brane.files.storage", {"io.atomic"}),
         ("import numpy, neural_brane.cli as c", {"cli"}),
         ("from neural_brane import io, load", {"io", "load"}),
         ("from neural_brane import __version__", {"__version__"}),
         ("from neural_brane.io import atomic, read_graph", {"io.atomic", "io"}),
-        ("from neural_brane.io.atomic import atomic", {"io.atomic"}),
+        ("from neural_brane.files.storage import atomic", {"io.atomic"}),
         ("def f():\n    if True:\n        from neural_brane.methods import METHODS", {"methods"}),
         ("from .. import datasets", {"datasets"}),
         ("from ..io.atomic import atomic", {"io.atomic"}),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neural_brane import synthetic
-from neural_brane.estimation.traffic import shares
+from neural_brane.distributed.estimate import shares
 from neural_brane.sampling.triplets import TripletSampler
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"

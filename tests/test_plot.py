@@ -2,9 +2,9 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from neural_brane import plot
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
+from neural_brane.evaluate import map
 
 
 @pytest.fixture(scope="module")
@@ -18,22 +18,22 @@ def clouds():
 def test_a_picture_shows_each_class_in_its_colour(clouds, tmp_path):
     labels = np.repeat(["text", "net"], 30)
     labels[0] = ""
-    plot.plot(clouds, tmp_path / "p.png", labels=labels, names=["node3"], title="clouds")
+    map.plot(clouds, tmp_path / "p.png", labels=labels, names=["node3"], title="clouds")
     image = matplotlib.image.imread(tmp_path / "p.png")[:, :, :3]
     assert image.shape == (1050, 1500, 3)
     assert [path.name for path in tmp_path.iterdir()] == ["p.png"]
     # Dots are a little transparent over white; the darkest is at 85 %.
-    for colour in plot.COLOURS[:2]:
+    for colour in map.COLOURS[:2]:
         rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
         assert (np.abs(image - (0.85 * rgb + 0.15)).max(axis=2) < 0.02).sum() > 100
     assert (np.abs(image - (0.85 * 0xBB / 255 + 0.15)).max(axis=2) < 0.02).sum() > 10
 
 
 def test_many_nodes_are_sampled_and_named_ones_kept():
-    rows = plot._sample(1000, np.array([999, 0]), seed=0, most=20)
+    rows = map._sample(1000, np.array([999, 0]), seed=0, most=20)
     assert 20 <= len(rows) <= 22
     assert {0, 999} <= set(rows.tolist())
-    assert plot._sample(20, np.array([3]), seed=0, most=20).tolist() == list(range(20))
+    assert map._sample(20, np.array([3]), seed=0, most=20).tolist() == list(range(20))
 
 
 def test_more_classes_than_names_share_one_grey_entry():
@@ -42,21 +42,21 @@ def test_more_classes_than_names_share_one_grey_entry():
     from matplotlib.figure import Figure
 
     axes = Figure().add_subplot()
-    plot._dots(axes, rng.normal(size=(90, 2)), labels)
+    map._dots(axes, rng.normal(size=(90, 2)), labels)
     texts = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert len(texts) == plot.NAMED + 1
+    assert len(texts) == map.NAMED + 1
     assert texts[0] == "10 more classes"
 
 
 def test_what_cannot_be_drawn_is_described(clouds, tmp_path):
     with pytest.raises(EmbeddingError, match="five nodes and two dimensions"):
-        plot.plot(Embedding(np.eye(4), range(4)), tmp_path / "p.png")
+        map.plot(Embedding(np.eye(4), range(4)), tmp_path / "p.png")
     with pytest.raises(EmbeddingError, match="NaN"):
-        plot.plot(Embedding(np.full((9, 2), np.nan), range(9)), tmp_path / "p.png")
+        map.plot(Embedding(np.full((9, 2), np.nan), range(9)), tmp_path / "p.png")
     with pytest.raises(EmbeddingError, match="one label per vector"):
-        plot.plot(clouds, tmp_path / "p.png", labels=np.array(["a"]))
+        map.plot(clouds, tmp_path / "p.png", labels=np.array(["a"]))
     with pytest.raises(EmbeddingError, match=r"p\.jpg: cannot tell its format; name a file ending in \.png"):
-        plot.plot(clouds, tmp_path / "p.jpg")
+        map.plot(clouds, tmp_path / "p.jpg")
     with pytest.raises(EmbeddingError, match="no node 'nobody' here"):
-        plot.plot(clouds, tmp_path / "p.png", names=["nobody"])
+        map.plot(clouds, tmp_path / "p.png", names=["nobody"])
     assert list(tmp_path.iterdir()) == []

@@ -11,9 +11,10 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from neural_brane import METHODS, Attributes, NeuralBrane, NodeEmbedder, link_scorer, load, scikit_learn
+from neural_brane import METHODS, Attributes, NeuralBrane, NodeEmbedder, link_scorer, load
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.evaluate import hold_out_edges
+from neural_brane.methods import scikit_learn
 
 
 @pytest.fixture(scope="module")

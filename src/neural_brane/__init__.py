@@ -10,35 +10,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from neural_brane import methods as _methods
-from neural_brane import writers as _writers
 
 if TYPE_CHECKING:
-    from neural_brane.comparison import Comparison, compare
-    from neural_brane.datasets import load, read, synthetic
     from neural_brane.embedding import Embedding
     from neural_brane.errors import BraneError
-    from neural_brane.estimation import estimate
-    from neural_brane.evaluate import classify
+    from neural_brane.evaluate.classify import classify
+    from neural_brane.experiments.compare import compare
+    from neural_brane.experiments.comparison import Comparison
+    from neural_brane.experiments.estimate import estimate
+    from neural_brane.files.datasets import load, read
+    from neural_brane.files.models import load_model
     from neural_brane.graph import AttributedGraph
-    from neural_brane.models import load_model
-    from neural_brane.scikit_learn import NodeEmbedder, link_scorer
+    from neural_brane.graph.synthetic import synthetic
+    from neural_brane.methods.scikit_learn import NodeEmbedder, link_scorer
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "AttributedGraph": "graph",
+    "AttributedGraph": "graph.attributed",
     "BraneError": "errors",
-    "Comparison": "comparison",
+    "Comparison": "experiments.comparison",
     "Embedding": "embedding",
-    "NodeEmbedder": "scikit_learn",
-    "classify": "evaluate",
-    "compare": "comparison",
-    "estimate": "estimation",
-    "link_scorer": "scikit_learn",
-    "load": "datasets",
-    "load_model": "models",
-    "read": "datasets",
-    "synthetic": "datasets",
+    "NodeEmbedder": "methods.scikit_learn",
+    "classify": "evaluate.classify",
+    "compare": "experiments.compare",
+    "estimate": "experiments.estimate",
+    "link_scorer": "methods.scikit_learn",
+    "load": "files.datasets",
+    "load_model": "files.models",
+    "read": "files.datasets",
+    "synthetic": "graph.synthetic",
 } | dict.fromkeys(_methods.__all__, "methods")
 
 __all__ = [
@@ -46,11 +47,6 @@ __all__ = [
     "link_scorer", "load", "load_model", "read", "synthetic",
 ]  # fmt: skip
 __all__ += _methods.__all__  # every registered method is public
-
-
-_writers.register_graph_writer(lambda: import_module("neural_brane.io").write_graph)
-_writers.register_ranks(lambda: import_module("neural_brane.cluster.fitting").learn_graph)
-_writers.register_model_writer(lambda: import_module("neural_brane.models").save_model)
 
 
 def __getattr__(name: str) -> Any:

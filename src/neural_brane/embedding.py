@@ -1,32 +1,133 @@
-"""Vectors, the ids of their nodes, and their provenance: what made them."""
+"""Vectors with the ids of their nodes and their provenance: what made them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from neural_brane.errors import EmbeddingError
+from neural_brane.errors import DependencyError, EmbeddingError
+from neural_brane.files.vectors.formats import VectorFile, read_vectors
+from neural_brane.files.vectors.npz import map_vectors
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.ids import as_ids, repeated
-from neural_brane.groups import Clusters, find_clusters
-from neural_brane.io.mapped import map_vectors
-from neural_brane.io.vectors import VectorFile, read_vectors
-from neural_brane.layer import Layer, find_pairs, inner_products
+from neural_brane.graph.ids import about_unknown, as_ids, locate, repeated
+from neural_brane.insight.groups import Clusters, find_clusters
+from neural_brane.linalg.threads import one_blas_thread
 from neural_brane.progress import Reporter
-from neural_brane.search import frames, shown
-from neural_brane.search.asking import nearest_nodes, similarities
-from neural_brane.search.exact import mean_vector
-from neural_brane.search.questions import find_rows, unknown
+from neural_brane.search.exact import find_rows, mean_vector, nearest_nodes, similarities, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
     from neural_brane.search.index import Index
+
+
+# What scores pairs of vectors, where a method has learned such a thing.
+
+BLOCK_PAIRS = 65_536  # scored at a time
+
+
+class Layer(NamedTuple):
+    """A ReLU layer over vectors: h(u) = max(0, W v(u) + b). ⟨h(u), h(v)⟩ says how likely a link is."""
+
+    weight: np.ndarray  # (hidden, dim) float32
+    bias: np.ndarray  # (hidden,) float32
+
+    def score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The score of pairs of rows (k, 2) of the vectors; (k,) float32."""
+        with one_blas_thread():  # the order of sums, and so the last bits, would follow the threads
+            return np.concatenate(
+                [np.empty(0, np.float32)]
+                + [self._score(vectors, rows[at : at + BLOCK_PAIRS]) for at in range(0, len(rows), BLOCK_PAIRS)]
+            )
+
+    def _score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        nodes, places = np.unique(rows, return_inverse=True)
+        hidden = np.maximum(vectors[nodes] @ self.weight.T + self.bias, 0)
+        return inner_products(hidden, places.reshape(rows.shape))
+
+
+def inner_products(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The inner product of both rows of each pair (k, 2)."""
+    return np.einsum("ij,ij->i", table[rows[:, 0]], table[rows[:, 1]])
+
+
+def find_pairs(ids: np.ndarray, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
+    """Pairs of ids as pairs of rows (k, 2); one that is unknown is refused."""
+    asked = np.asarray(pairs)
+    if asked.ndim != 2 or asked.shape[1] != 2:
+        raise EmbeddingError(f"pairs of ids are needed, as in [(u, v), …], not an array of shape {asked.shape}")
+    rows = locate(ids, asked.ravel())
+    if (rows < 0).any():
+        raise EmbeddingError(about_unknown(ids, asked.ravel()[rows < 0][0].item()))
+    return rows.reshape(-1, 2)
+
+
+# Vectors as data frames, and back.
+
+
+def to_pandas(ids: np.ndarray, vectors: np.ndarray) -> pd.DataFrame:
+    """A pandas data frame: columns d0, d1, …, and the ids as its index."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise DependencyError("pandas is not installed; run: pip install pandas, or use to_polars") from error
+    columns = [f"d{at}" for at in range(vectors.shape[1])]
+    return pd.DataFrame(vectors, index=pd.Index(ids, name="id"), columns=columns)
+
+
+def to_polars(ids: np.ndarray, vectors: np.ndarray) -> pl.DataFrame:
+    """A polars data frame: columns id, d0, d1, …"""
+    import polars as pl
+
+    return pl.DataFrame({"id": ids} | {f"d{at}": column for at, column in enumerate(vectors.T)})
+
+
+def from_polars(frame: pl.DataFrame, id: str) -> tuple[np.ndarray, np.ndarray]:
+    """The vectors of a polars data frame of numbers, and the ids in its column `id`."""
+    if id not in frame.columns:
+        raise EmbeddingError(f"the frame has no column '{id}' for ids; give id=, one of {', '.join(frame.columns[:5])}")
+    return frame.drop(id).to_numpy(), frame[id].to_numpy()
+
+
+# Vectors as Python and notebooks show them: what made them, how many there are, the first few.
+
+FEW = 5  # nodes, and numbers of a vector, that a notebook shows
+
+
+def as_text(ids: np.ndarray, dim: int, provenance: dict[str, Any], *, nodes: int | None = None) -> str:
+    """The vectors in one line; `nodes` says how many there are where only the first ids are given.
+
+    >>> as_text(np.arange(4), 2, {"method": "line", "data": {"name": "cora"}})
+    'Embedding(line of cora: 4 × 2; ids 0, 1, 2, …)'
+    """
+    known = ", ".join(map(repr, ids[:3].tolist())) + (", …" if len(ids) > 3 else "")
+    return f"Embedding({_title(len(ids) if nodes is None else nodes, dim, provenance)}; ids {known})"
+
+
+def as_html(ids: np.ndarray, vectors: np.ndarray, provenance: dict[str, Any]) -> str:
+    """A table of the first nodes; whatever comes from a file is escaped."""
+    titles = "".join(f"<th>d{at}</th>" for at in range(min(FEW, vectors.shape[1])))
+    rows = "".join(
+        f"<tr><th>{escape(str(node))}</th>" + "".join(f"<td>{number:.4g}</td>" for number in vector[:FEW]) + "</tr>"
+        for node, vector in zip(ids[:FEW].tolist(), vectors[:FEW], strict=True)
+    )
+    caption = escape(_title(len(ids), vectors.shape[1], provenance))
+    return f"<table><caption>{caption}</caption><tr><th>id</th>{titles}</tr>{rows}</table>"
+
+
+def _title(nodes: int, dim: int, provenance: dict[str, Any]) -> str:
+    data = provenance.get("data")
+    graph = data.get("name") if isinstance(data, dict) else None
+    return f"{provenance.get('method', 'vectors')}{f' of {graph}' if graph else ''}: {nodes:,} × {dim}"
+
+
+# Vectors, the ids of their nodes, and their provenance: what made them.
 
 __all__ = ["Embedding", "Layer", "find_pairs", "inner_products"]
 
@@ -184,7 +285,7 @@ class Embedding:
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas data frame: columns d0, d1, …, and the ids as its index."""
-        return frames.to_pandas(self.ids, self.vectors)
+        return to_pandas(self.ids, self.vectors)
 
     def to_polars(self) -> pl.DataFrame:
         """A polars data frame: columns id, d0, d1, …
@@ -192,7 +293,7 @@ class Embedding:
         >>> Embedding([[1, 2]], ["a"]).to_polars().row(0)
         ('a', 1.0, 2.0)
         """
-        return frames.to_polars(self.ids, self.vectors)
+        return to_polars(self.ids, self.vectors)
 
     @classmethod
     def from_pandas(cls, frame: pd.DataFrame) -> Self:
@@ -202,7 +303,7 @@ class Embedding:
     @classmethod
     def from_polars(cls, frame: pl.DataFrame, id: str = "id") -> Self:
         """The vectors of a polars data frame of numbers; the column `id` holds the ids."""
-        return cls(*frames.from_polars(frame, id))
+        return cls(*from_polars(frame, id))
 
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
         """How likely each pair of nodes, given by their ids, is to be linked: by the method's own score.
@@ -237,7 +338,7 @@ class Embedding:
     def save(self, path: str | Path) -> None:
         """Write to `path`, in the format that its suffix says; .npz keeps everything.
 
-        `neural_brane.io.vectors` lists the formats, with what each of them keeps.
+        `neural_brane.files.vectors.formats` lists the formats, with what each of them keeps.
         """
         blocks = [self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self), BLOCK_ROWS)]
         known: dict[str, Any] = {"provenance": self.provenance, "layer": self.layer, "made_from": self.made_from}
@@ -247,7 +348,7 @@ class Embedding:
     def load(cls, path: str | Path, ids: str | Path | None = None, *, mmap: bool = False, check: bool = True) -> Self:
         """Read what `save` wrote, or vectors that another program wrote.
 
-        `neural_brane.io.vectors` lists the formats. `ids` is a file with one id per line, for an .npy file alone.
+        `neural_brane.files.vectors.formats` lists the formats. `ids` is a file with one id per line, for an .npy file alone.
         With `mmap` the vectors of an .npz file stay in it, and only those that are looked at are read; then
         `check=False` leaves out the comparison with the file's checksums, which reads all of it once: a million
         vectors are there in moments, and damage goes unnoticed.
@@ -279,10 +380,10 @@ class Embedding:
         return made
 
     def __repr__(self) -> str:
-        return shown.as_text(self.ids, self.dim, self.provenance)
+        return as_text(self.ids, self.dim, self.provenance)
 
     def _repr_html_(self) -> str:
-        return shown.as_html(self.ids, self.vectors, self.provenance)
+        return as_html(self.ids, self.vectors, self.provenance)
 
     def _index(self) -> dict[Any, int]:
         if not self._rows:

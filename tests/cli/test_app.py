@@ -20,7 +20,7 @@ def failing(monkeypatch):
         def fail():
             raise error
 
-        monkeypatch.setattr("neural_brane.datasets.list_datasets", fail)
+        monkeypatch.setattr("neural_brane.files.datasets.list_datasets", fail)
         return CliRunner().invoke(app, ["datasets"])
 
     return install

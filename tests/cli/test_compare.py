@@ -6,10 +6,10 @@ from typer.testing import CliRunner
 from neural_brane import synthetic
 from neural_brane.cli.app import app
 from neural_brane.cli.compare import show_bars, show_measures
-from neural_brane.comparison import Standing
-from neural_brane.comparison.tasks import TASKS
-from neural_brane.evaluate.repeats import Repeats
-from neural_brane.io import write_graph
+from neural_brane.evaluate.labelled import Repeats
+from neural_brane.experiments.comparison import Standing
+from neural_brane.experiments.tasks import TASKS
+from neural_brane.files.graphs.formats import write_graph
 
 METHODS = ("--methods", "attributes,smoothed-attributes", "--dim", "8", "--runs", "1", "--jobs", "2")
 

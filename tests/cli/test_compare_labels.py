@@ -2,7 +2,7 @@ import numpy as np
 
 from neural_brane import load
 from neural_brane.cli.compare import choose_labels
-from neural_brane.graph.multilabels import MultiLabels
+from neural_brane.graph.labels import MultiLabels
 
 
 def test_a_file_of_labels_is_taken_for_what_it_holds(tmp_path):

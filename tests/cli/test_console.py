@@ -1,4 +1,4 @@
-from neural_brane.cli.console import show_table
+from neural_brane.cli.terminal import show_table
 
 
 def test_a_table_in_a_pipe_is_not_cut(capsys):

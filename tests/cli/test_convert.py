@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from neural_brane.cli.app import app
 from neural_brane.embedding import Embedding, Layer
-from neural_brane.io.vector_formats import FORMATS
+from neural_brane.files.vectors.formats import FORMATS
 
 
 def brane(*words):

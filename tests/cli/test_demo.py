@@ -1,9 +1,9 @@
 from typer.testing import CliRunner
 
-from neural_brane import datasets
 from neural_brane.cli import demo
 from neural_brane.cli.app import app
 from neural_brane.embedding import Embedding
+from neural_brane.files import datasets
 
 
 def test_the_demo_shows_neighbours_and_scores_and_writes_both_files(tmp_path):

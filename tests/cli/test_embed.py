@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from neural_brane.cli import embed as module
 from neural_brane.cli.app import app
 from neural_brane.embedding import Embedding
-from neural_brane.tune.tuned import Tuned
+from neural_brane.experiments.tune import Tuned
 
 SHORT = ["--epochs", "2", "--set", "batches_per_epoch=5", "--dim", "8", "--seed", "1"]
 
@@ -98,7 +98,7 @@ def test_any_parameter_can_be_set_by_name(files):
 
 def test_tuned_values_are_used_and_yield_to_what_is_typed(files, monkeypatch):
     kept = {"stdlib": {"neural-brane": Tuned({"dim": 10, "l2": 0.5, "batches_per_epoch": 2}, 0.9, 12)}}
-    monkeypatch.setattr("neural_brane.tune.tuned.tuned", lambda: kept)
+    monkeypatch.setattr("neural_brane.experiments.tune.tuned", lambda: kept)
     result = embed("stdlib", "--tuned", "--set", "l2=0.25", "--epochs", "1", "-o", "v.npz")
     assert result.exit_code == 0, result.stderr
     parameters = Embedding.load(files / "v.npz").provenance["parameters"]
@@ -136,8 +136,8 @@ def test_tuned_values_are_used_and_yield_to_what_is_typed(files, monkeypatch):
     ],
 )
 def test_mistakes_are_one_line_and_leave_no_file(arguments, message, files):
+    from neural_brane.files.graphs.formats import write_graph
     from neural_brane.graph import AttributedGraph
-    from neural_brane.io import write_graph
 
     towns = AttributedGraph.from_edges([("New York", "Rome"), ("Rome", "Oslo"), ("Oslo", "Bonn")])
     write_graph(towns, files / "spaced.npz")

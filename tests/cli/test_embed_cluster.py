@@ -4,9 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from neural_brane.cli.app import app
-from neural_brane.cluster import packages
-from neural_brane.cluster.ending import forgo_restarts
-from neural_brane.cluster.launch import ADVICE, advice
+from neural_brane.distributed import launch
+from neural_brane.distributed.launch import ADVICE, advice, forgo_restarts
 
 
 def refused(*words):
@@ -17,7 +16,7 @@ def refused(*words):
 
 @pytest.fixture
 def all_installed(monkeypatch):
-    monkeypatch.setattr(packages, "require_packages", lambda: None)
+    monkeypatch.setattr(launch, "require_packages", lambda: None)
 
 
 def test_options_of_a_cluster_need_it(tmp_path):

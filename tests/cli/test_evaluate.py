@@ -117,8 +117,8 @@ def test_mistakes_are_described_without_a_traceback(arguments, message, files, m
 
 
 def test_labels_of_a_graph_file(files):
+    from neural_brane.files.graphs.formats import write_graph
     from neural_brane.graph import AttributedGraph
-    from neural_brane.io import write_graph
 
     names = Embedding.load(files / "v.npz").ids
     labels = np.array(["left" if i % 2 else "right" for i in range(60)])

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from neural_brane import NeuralBrane
 from neural_brane.cli.app import app
-from neural_brane.evaluate.held_out import hold_out_edges
+from neural_brane.evaluate.link import hold_out_edges
 from neural_brane.evaluate.splits import Splits
 
 pytestmark = [

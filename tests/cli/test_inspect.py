@@ -7,8 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from neural_brane.cli.app import app
+from neural_brane.files.graphs.formats import write_graph
+from neural_brane.files.vectors.formats import VectorFile
 from neural_brane.graph import AttributedGraph
-from neural_brane.io import VectorFile, write_graph
 
 
 @pytest.fixture

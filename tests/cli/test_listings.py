@@ -1,10 +1,10 @@
 import pytest
 from typer.testing import CliRunner
 
-from neural_brane import datasets
 from neural_brane.cli.app import app
+from neural_brane.experiments.tune import Tuned
+from neural_brane.files import datasets
 from neural_brane.methods import METHODS
-from neural_brane.tune.tuned import Tuned
 
 
 def lines(*command):
@@ -30,7 +30,7 @@ def test_methods_are_listed_with_what_they_use():
 
 @pytest.mark.parametrize("name", METHODS)
 def test_one_method_is_printed_in_full(name, monkeypatch):
-    monkeypatch.setattr("neural_brane.tune.tuned.tuned", lambda: {"cora": {name: Tuned({"dim": 9}, 0.25, 4)}})
+    monkeypatch.setattr("neural_brane.experiments.tune.tuned", lambda: {"cora": {name: Tuned({"dim": 9}, 0.25, 4)}})
     found = lines("methods", name)
     assert METHODS[name].growth in found["growth"]
     for parameter, declared in METHODS[name].parameters().items():
@@ -46,7 +46,7 @@ def test_what_a_recipe_decides_is_printed_as_its_value():
 
 
 def test_a_method_without_tuned_values_says_how_to_find_some(monkeypatch):
-    monkeypatch.setattr("neural_brane.tune.tuned.tuned", dict)
+    monkeypatch.setattr("neural_brane.experiments.tune.tuned", dict)
     assert "'brane tune attributes DATASET'" in lines("methods", "attributes")["No"]
 
 

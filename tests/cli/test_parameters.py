@@ -1,7 +1,7 @@
 import pytest
 
 from neural_brane import NeuralBrane, PropagatedAttributes
-from neural_brane.cli.parameters import parse_grid, parse_settings, split_names
+from neural_brane.cli.options import parse_grid, parse_settings, split_names
 from neural_brane.errors import ParameterError
 
 

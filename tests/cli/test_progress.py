@@ -4,7 +4,8 @@ from itertools import chain, repeat
 import numba
 import pytest
 
-from neural_brane.cli import log, progress
+from neural_brane.cli import terminal as log
+from neural_brane.cli import terminal as progress
 from neural_brane.progress import Progress
 
 
@@ -49,7 +50,7 @@ def test_away_from_a_terminal_a_few_plain_lines_are_printed(capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines()[0] == "citeseer"
-    assert len(err.splitlines()) == 1 + progress.LINES
+    assert len(err.splitlines()) == 1 + progress.PROGRESS_LINES
     assert "\x1b" not in err
 
 

@@ -6,9 +6,9 @@ from typer.testing import CliRunner
 
 from neural_brane.cli.app import app
 from neural_brane.cli.reproduce import progress_table
-from neural_brane.reproduce.plan import quick
-from neural_brane.reproduce.run import prepare
-from neural_brane.trainings.pool import Ended
+from neural_brane.experiments.compute import Ended
+from neural_brane.experiments.reproduce.plan import quick
+from neural_brane.experiments.reproduce.run import prepare
 
 
 def reproduce(*arguments):

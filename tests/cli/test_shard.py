@@ -5,8 +5,8 @@ import pytest
 from typer.testing import CliRunner
 
 from neural_brane.cli.app import app
-from neural_brane.io import read_graph
-from neural_brane.shards import open_shards
+from neural_brane.files.graphs.formats import read_graph
+from neural_brane.files.graphs.parts import open_shards
 
 
 def run(*arguments):

@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from neural_brane.cli.app import app
 from neural_brane.embedding import Embedding
-from neural_brane.io import read_graph
+from neural_brane.files.graphs.formats import read_graph
 
 SHORT = ["--epochs", "1", "--set", "batches_per_epoch=2", "--dim", "4", "--seed", "1"]
 NODES = 60

@@ -11,9 +11,9 @@ from neural_brane.cli.app import app
 from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.explore.opening import open_view
-from neural_brane.io.vector_formats import FORMATS
-from neural_brane.io.vector_parts import open_parts, write_parts, writing
-from neural_brane.io.vector_parts.format import KINDS
+from neural_brane.files.vectors import parts
+from neural_brane.files.vectors.formats import FORMATS
+from neural_brane.files.vectors.parts import KINDS, open_parts, write_parts
 
 
 def brane(*words):
@@ -186,7 +186,7 @@ def test_a_merge_reads_blocks_and_neither_all_vectors_nor_all_ids(tmp_path, monk
     write_parts(tmp_path / "parts", np.arange(nodes) * 3, vectors, parts=2)
     read = []
 
-    from neural_brane.io.vector_parts.columns import _Parts
+    from neural_brane.files.vectors.parts import _Parts
 
     pieces = _Parts._pieces
     monkeypatch.setattr(
@@ -196,7 +196,7 @@ def test_a_merge_reads_blocks_and_neither_all_vectors_nor_all_ids(tmp_path, monk
         read.clear()
         done("convert", "parts", "-o", f"x{suffix}")
         assert sum(read) == 2 * nodes  # the vectors and the ids, each once
-        assert max(read) <= writing.BLOCK_ROWS
+        assert max(read) <= parts.WRITTEN_ROWS
     np.testing.assert_array_equal(Embedding.load("x.parquet").vectors, vectors)
 
 

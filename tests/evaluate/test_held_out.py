@@ -6,9 +6,9 @@ import pytest
 from neural_brane import load
 from neural_brane.errors import EmbeddingError, GraphError, ParameterError
 from neural_brane.evaluate import HeldOutEdges, hold_out_edges
-from neural_brane.evaluate.held_out import draw_non_edges, edge_keys, keys_of
+from neural_brane.evaluate.link import draw_non_edges, edge_keys, keys_of
+from neural_brane.files.graphs.formats import read_graph, write_graph
 from neural_brane.graph import AttributedGraph
-from neural_brane.io import read_graph, write_graph
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from neural_brane import load
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate import hold_out_edges, predict_links
-from neural_brane.evaluate.held_out import edge_pairs
+from neural_brane.evaluate.link import edge_pairs
 from neural_brane.graph import AttributedGraph
 from neural_brane.methods import METHODS
 

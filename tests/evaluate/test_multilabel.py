@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, GraphError, ParameterError
 from neural_brane.evaluate import Splits, classify_several
-from neural_brane.graph.multilabels import MultiLabels
+from neural_brane.graph.labels import MultiLabels
 
 
 @pytest.fixture(scope="module")

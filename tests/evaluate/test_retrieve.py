@@ -8,7 +8,7 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate import retrieve
 from neural_brane.evaluate.retrieve import find_hits
-from neural_brane.graph.multilabels import MultiLabels
+from neural_brane.graph.labels import MultiLabels
 from neural_brane.progress import Meter
 
 

@@ -4,7 +4,7 @@ import pytest
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.explore.opening import lay_out, open_view
-from neural_brane.explore.regions import regions
+from neural_brane.explore.view import regions
 
 
 def row_of(view, node):

@@ -24,9 +24,9 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane import METHODS, AttributedGraph, Embedding
-from neural_brane.checkpoint import Checkpoint, file
-from neural_brane.io import tensors
-from neural_brane.methods import keeping
+from neural_brane.files import checkpoints, tensors
+from neural_brane.files.checkpoints import Checkpoint
+from neural_brane.methods import base
 
 SETTINGS = {
     "neural-brane": {"dim": 16, "epochs": 10, "batches_per_epoch": 50, "batch_size": 500, "score_steps": 200},
@@ -70,8 +70,8 @@ class Dying:
 def train(method: str, folder: Path, way: str, after: int) -> None:
     """Train from the checkpoint on; `after` so many writes of it, die in this way."""
     warnings.simplefilter("ignore")
-    keeping.Checkpoint = partial(Checkpoint, interval=0, share=math.inf)  # it is written after every step
-    plain, count = file.write, iter(range(10**9))
+    base.Checkpoint = partial(Checkpoint, interval=0, share=math.inf)  # it is written after every step
+    plain, count = checkpoints.write, iter(range(10**9))
 
     def write(*arguments: object) -> None:
         last = next(count) >= after
@@ -81,7 +81,7 @@ def train(method: str, folder: Path, way: str, after: int) -> None:
             os.replace = die
         plain(*arguments)
 
-    sys.modules["neural_brane.checkpoint.checkpoint"].write = write
+    sys.modules["neural_brane.files.checkpoints"].write = write
     model = METHODS[method](checkpoint=folder / "run.checkpoint", threads=1, **SETTINGS[method])
     model.fit_transform(small_graph()).save(folder / "vectors.npz")
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import BraneError
+from neural_brane.files.graphs.formats import read_graph
+from neural_brane.files.nodes import read_labels
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import is_symmetric
-from neural_brane.io import read_graph, read_labels
 
 NO_LABELS = {"nan", "NaN", "None", "null", "NULL", "<NA>"}
 

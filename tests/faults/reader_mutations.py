@@ -28,9 +28,10 @@ sys.path.insert(0, str(Path(__file__).parent))  # what stands beside, also where
 from reader_checks import attempt_graph, attempt_labels, attempt_vectors
 
 from neural_brane import AttributedGraph
-from neural_brane.io import VectorFile, write_graph
-from neural_brane.io.tensors import write_plain
-from neural_brane.io.vector_parts import write_parts
+from neural_brane.files.graphs.formats import write_graph
+from neural_brane.files.tensors import write_plain
+from neural_brane.files.vectors.formats import VectorFile
+from neural_brane.files.vectors.parts import write_parts
 
 TYPED = ("edges.parquet", "edges.arrow", "packed.arrow", "stream.arrow", "foreign.parquet", "nodes.parquet")
 TYPED += ("lists.parquet", "foreign.h5ad")

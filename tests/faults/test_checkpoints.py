@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from neural_brane import NeuralBrane
-from neural_brane.checkpoint.file import read
 from neural_brane.errors import CheckpointError
-from neural_brane.io.tensors import PREFIX
+from neural_brane.files.checkpoints import read
+from neural_brane.files.tensors import PREFIX
 
 RUN = {"dim": 8, "epochs": 2, "batches_per_epoch": 5, "seed": 3, "threads": 1}
 FLIPS, CUTS = 1_000, 300

@@ -11,7 +11,7 @@ import numba
 import pytest
 
 import neural_brane
-from neural_brane.compiling.layer import LIBRARY, _installed
+from neural_brane.kernels.compiling import LIBRARY, _installed
 
 SOURCE = Path(neural_brane.__file__).parent
 SHORT = "from neural_brane import Attributes, synthetic; print(Attributes(dim=4, seed=0).fit_transform(synthetic(100)))"
@@ -80,7 +80,7 @@ def load(path: Path):
 def test_damaged_code_is_compiled_again(damage, tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
     source = tmp_path / "doubling.py"
-    source.write_text("from neural_brane.compiling import njit\n\n\n@njit\ndef double(x):\n    return 2 * x\n")
+    source.write_text("from neural_brane.kernels.compiling import njit\n\n\n@njit\ndef double(x):\n    return 2 * x\n")
     assert load(source).double(4) == 8
     files = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
     assert sorted(path.suffix for path in files) == [".nbc", ".nbi"]

@@ -12,8 +12,8 @@ import pytest
 
 from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import BraneError
-from neural_brane.io import read_graph, write_graph
-from neural_brane.io.npz import COMMENT
+from neural_brane.files.graphs.formats import read_graph, write_graph
+from neural_brane.files.npz import COMMENT
 
 FLIPS, CUTS = 1000, 300
 

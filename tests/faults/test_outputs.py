@@ -19,9 +19,8 @@ from typer.testing import CliRunner
 from neural_brane.cli.app import app
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.io.atomic import DRAFT, atomic, check_distinct, check_space, check_target
-from neural_brane.io.vector_formats import FORMATS
-from neural_brane.io.vectors import VectorFile, expected_size
+from neural_brane.files.storage import DRAFT, atomic, check_distinct, check_space, check_target
+from neural_brane.files.vectors.formats import FORMATS, VectorFile, expected_size
 
 TRAIN = ["--method", "attributes", "--dim", "2"]
 EDGES = "a b\nb c\nc d\nd a\n"
@@ -188,7 +187,7 @@ def test_a_folder_that_is_removed_meanwhile_does_not_cost_the_vectors(tmp_path, 
 
 KILLED = """
 import os, sys, time
-from neural_brane.io.atomic import atomic
+from neural_brane.files.storage import atomic
 with atomic(sys.argv[1]) as draft:
     draft.write_text("half")
     print(draft, flush=True)

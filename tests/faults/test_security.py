@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 import neural_brane
-from neural_brane.comparison.page import write_comparison
-from neural_brane.comparison.result import Comparison, Standing
 from neural_brane.embedding import Embedding
 from neural_brane.errors import BraneError
-from neural_brane.evaluate.repeats import Repeats
-from neural_brane.html.page import Section, write_page
-from neural_brane.html.table import Head, settings, table, text
-from neural_brane.io import read_graph
+from neural_brane.evaluate.labelled import Repeats
+from neural_brane.experiments.comparison import Comparison, Standing, write_comparison
+from neural_brane.experiments.page import Head, Section, settings, table, text, write_page
+from neural_brane.files.graphs.formats import read_graph
 
 SOURCE = Path(neural_brane.__file__).parent
 # Ways to run what stands in a file. (`re.compile`, `model.eval()` and the like are other things.)

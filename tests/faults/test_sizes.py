@@ -12,8 +12,9 @@ import pytest
 
 import neural_brane
 from neural_brane.errors import BraneError, EmbeddingError, GraphError, OutOfMemoryError, ReadingWarning
-from neural_brane.io import read_graph, read_vectors
-from neural_brane.memory import available, require_memory, show_size
+from neural_brane.files.graphs.formats import read_graph
+from neural_brane.files.vectors.formats import read_vectors
+from neural_brane.graph.memory import available, require_memory, show_size
 
 ROOM = 500 << 20  # bytes: enough for the libraries that are still to be loaded
 

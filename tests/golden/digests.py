@@ -16,7 +16,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from neural_brane import METHODS, AttributedGraph, load, synthetic
-from neural_brane.io.atomic import atomic
+from neural_brane.files.storage import atomic
 
 PATH = Path(__file__).parent / "digests.json"
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "scikit-learn", "torch")

@@ -4,7 +4,7 @@ import pytest
 
 from neural_brane import AttributedGraph, Attributes
 from neural_brane.errors import GraphError
-from neural_brane.graph.alike import as_graph_like, join_alike
+from neural_brane.graph.convert import as_graph_like, join_alike
 
 EDGES = pl.DataFrame({"from": ["ann", "bob", "cid"], "to": ["bob", "cid", "dan"]})
 PEOPLE = pl.DataFrame(

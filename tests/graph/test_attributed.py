@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 from neural_brane.errors import GraphError, ParameterError
+from neural_brane.files.graphs.formats import read_graph
 from neural_brane.graph import AttributedGraph, adjacency, attributed
-from neural_brane.io import read_graph
 
 
 def dense(graph: AttributedGraph) -> list[list[float]]:

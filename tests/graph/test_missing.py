@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neural_brane.errors import GraphError
-from neural_brane.graph.missing import as_array, is_missing
+from neural_brane.graph.ids import as_array, is_missing
 
 
 @pytest.mark.parametrize("value", [None, float("nan"), np.float32("nan"), np.datetime64("NaT"), np.timedelta64("NaT")])

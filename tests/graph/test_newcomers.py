@@ -4,7 +4,7 @@ from scipy import sparse
 
 from neural_brane import AttributedGraph
 from neural_brane.errors import GraphError
-from neural_brane.graph.newcomers import align, find_newcomers
+from neural_brane.graph.changes import align, find_newcomers
 
 PAIR = [("zoe", "yan")]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neural_brane.errors import GraphError
-from neural_brane.graph.node_data import NodeData, attributes_of
+from neural_brane.graph.nodes import NodeData, attributes_of
 
 DATA = NodeData([{"age": np.int64(31), "town": "x"}, {"age": None, "town": np.str_("y")}, {"town": "x"}], "graph 'g'")
 

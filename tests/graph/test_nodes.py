@@ -4,8 +4,8 @@ import pytest
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.columns import Encoder
-from neural_brane.graph.edge_columns import Place
+from neural_brane.graph.encoder import Encoder
+from neural_brane.graph.frames import Place
 
 EDGES = pl.DataFrame({"source": ["ann", "bob", "cid"], "target": ["bob", "cid", "dan"]})
 PEOPLE = pl.DataFrame(

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neural_brane.errors import GraphError
-from neural_brane.graph.numbers import as_real, to_single
+from neural_brane.graph.build import as_real, to_single
 
 
 @pytest.mark.parametrize("kind", ["?", "i1", "u8", ">i4", "e", ">f4", "f8", ">f8", "g", "O"])

@@ -3,7 +3,7 @@ import pytest
 
 from neural_brane import AttributedGraph
 from neural_brane.errors import GraphError
-from neural_brane.graph.pandas_index import adjacency_frame, by_index, numeric_frame
+from neural_brane.graph.frames import adjacency_frame, by_index, numeric_frame
 
 pandas = pytest.importorskip("pandas", reason="these are frames of pandas")
 IDS = np.array(["a", "b", "c"])

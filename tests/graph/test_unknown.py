@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neural_brane.graph.unknown import about_unknown, near_misses
+from neural_brane.graph.ids import about_unknown, near_misses
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from neural_brane.linalg import OnCPU, OnTorch
+from neural_brane.linalg.tables import OnCPU, OnTorch
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from neural_brane.linalg import REPORTS, OnCPU, leading_eigenvectors
+from neural_brane.linalg.eigenvectors import REPORTS, leading_eigenvectors
+from neural_brane.linalg.tables import OnCPU
 
 
 class Plain:

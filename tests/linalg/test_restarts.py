@@ -3,9 +3,8 @@ import pytest
 from scipy import sparse
 
 from neural_brane import synthetic
-from neural_brane.kernels.cpu.restarts import Sparse, step_rows
-from neural_brane.linalg import transition
-from neural_brane.linalg.restarts import spread, weighted_steps
+from neural_brane.kernels.cpu.sparse import Sparse, step_rows
+from neural_brane.linalg.weights import spread, transition, weighted_steps
 
 
 def walk_and_start():

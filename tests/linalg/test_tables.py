@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from neural_brane.linalg import OnCPU, OnTorch, tables_on
+from neural_brane.linalg.tables import OnCPU, OnTorch, tables_on
 
 
 @pytest.fixture

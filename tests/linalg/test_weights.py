@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from neural_brane.linalg import average_scales, inverse_frequency, link_scales, tell_apart, transition, weigh
+from neural_brane.linalg.weights import average_scales, inverse_frequency, link_scales, tell_apart, transition, weigh
 
 
 def test_weights_are_scikit_learns_tfidf(small_graph):

@@ -3,9 +3,9 @@ import pytest
 from scipy import sparse
 
 from neural_brane import DGI, AttributedGraph, synthetic
-from neural_brane.linalg import without_self_loops
-from neural_brane.methods import _convolution as convolution
-from neural_brane.methods import _torch as backend
+from neural_brane.linalg.weights import without_self_loops
+from neural_brane.methods import convolution
+from neural_brane.methods import descent as backend
 
 torch = pytest.importorskip("torch", reason="convolutions need torch: pip install 'neural-brane[torch]'")
 

@@ -3,10 +3,10 @@ import pytest
 from scipy import sparse
 
 from neural_brane import PTE, TADW, NeuralBrane
-from neural_brane.checkpoint import Stages
 from neural_brane.errors import ParameterError
+from neural_brane.files.checkpoints import Stages
 from neural_brane.methods import nnmf
-from neural_brane.methods._divergence import diverged, require_finite
+from neural_brane.methods.training import diverged, require_finite
 from neural_brane.progress import Meter
 
 

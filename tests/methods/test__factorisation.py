@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neural_brane import METHODS, AttributedGraph
-from neural_brane.methods._factorisation import Factorisation
+from neural_brane.methods.factorisation import Factorisation
 
 FACTORISATIONS = [name for name, method in METHODS.items() if issubclass(method, Factorisation)]
 pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning")

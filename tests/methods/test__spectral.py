@@ -12,8 +12,9 @@ from sklearn.model_selection import cross_val_score
 
 from neural_brane import AttributedGraph, Attributes, PropagatedAttributes, SmoothedAttributes, synthetic
 from neural_brane.errors import GraphError
-from neural_brane.linalg import OnTorch, leading_eigenvectors
-from neural_brane.methods._spectral import HopProduct, decompose, hops_of
+from neural_brane.linalg.eigenvectors import leading_eigenvectors
+from neural_brane.linalg.tables import OnTorch
+from neural_brane.methods.spectral import HopProduct, decompose, hops_of
 
 GOLDEN = {
     Attributes: [1.337240, -0.834763, -0.859876],

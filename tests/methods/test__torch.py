@@ -6,7 +6,7 @@ import pytest
 
 from neural_brane import METHODS, AttributedGraph, load
 from neural_brane.errors import BraneError, DependencyError, ParameterError
-from neural_brane.methods import _torch as backend
+from neural_brane.methods import descent as backend
 
 ON_TORCH = [name for name in METHODS if METHODS[name].extra == "torch"]
 FEW = {"sdne": {"epochs": 2, "hidden": 64}, "dngr": {"epochs": 2, "hidden": 64}, "graphsage": {"walks_per_node": 1}}

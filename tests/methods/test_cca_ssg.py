@@ -3,9 +3,8 @@ import pytest
 
 from neural_brane import CCASSG, load
 from neural_brane.errors import ParameterError
-from neural_brane.linalg import without_self_loops
-from neural_brane.methods import _convolution as convolution
-from neural_brane.methods import cca_ssg
+from neural_brane.linalg.weights import without_self_loops
+from neural_brane.methods import cca_ssg, convolution
 
 torch = pytest.importorskip("torch", reason="cca-ssg needs torch: pip install 'neural-brane[torch]'")
 

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from neural_brane import DGI, load
-from neural_brane.linalg import without_self_loops
-from neural_brane.methods import _convolution as convolution
-from neural_brane.methods import dgi
+from neural_brane.linalg.weights import without_self_loops
+from neural_brane.methods import convolution, dgi
 
 torch = pytest.importorskip("torch", reason="dgi needs torch: pip install 'neural-brane[torch]'")
 

@@ -3,10 +3,9 @@ import pytest
 
 from neural_brane import GraphMAE, load
 from neural_brane.errors import ParameterError
-from neural_brane.linalg import without_self_loops
-from neural_brane.methods import _attention as attention
-from neural_brane.methods import _convolution as convolution
-from neural_brane.methods import graphmae
+from neural_brane.linalg.weights import without_self_loops
+from neural_brane.methods import convolution, graphmae
+from neural_brane.methods import graphmae as attention
 
 torch = pytest.importorskip("torch", reason="graphmae needs torch: pip install 'neural-brane[torch]'")
 

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from neural_brane import GraRep, synthetic
-from neural_brane.linalg import transition
+from neural_brane.linalg.weights import transition
 from neural_brane.methods import grarep
 from neural_brane.methods.grarep import largest_of_rows
 

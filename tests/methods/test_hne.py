@@ -5,7 +5,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from neural_brane import HNE, AttributedGraph, synthetic
-from neural_brane.linalg import tables_on
+from neural_brane.linalg.tables import tables_on
 from neural_brane.methods.hne import Adam, Links, Pairs, slopes, weighed
 
 

@@ -8,8 +8,8 @@ import pytest
 from neural_brane import Attributes, load_model
 from neural_brane.errors import CheckpointError, GraphError, ParameterError
 from neural_brane.methods import REGISTERED
-from neural_brane.methods._factorisation import Factorisation
-from neural_brane.methods.fitted import Vectors
+from neural_brane.methods.base import Vectors
+from neural_brane.methods.factorisation import Factorisation
 
 
 class Told(Factorisation):

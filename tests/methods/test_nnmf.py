@@ -8,8 +8,8 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
 
 from neural_brane import NNMF, AttributedGraph, DeepWalkNNMF, synthetic
-from neural_brane.checkpoint import Stages
 from neural_brane.errors import GraphError
+from neural_brane.files.checkpoints import Stages
 from neural_brane.methods import nnmf
 from neural_brane.progress import Meter
 

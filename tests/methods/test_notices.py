@@ -5,7 +5,7 @@ import pytest
 
 from neural_brane import AttributedGraph
 from neural_brane.errors import IgnoredAmountsWarning, ZeroVectorWarning
-from neural_brane.methods.notices import tell_ignored_amounts, tell_zero_vectors
+from neural_brane.methods.base import tell_ignored_amounts, tell_zero_vectors
 
 PAIR = [("ann", "bob"), ("bob", "cid")]
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from neural_brane import METHODS, Attributes, Embedding, load_model
 from neural_brane.errors import NotFittedError, ParameterError
-from neural_brane.scikit_learn import METHOD_EXCEPTIONS
+from neural_brane.methods.scikit_learn import METHOD_EXCEPTIONS
 
 NUMBERS = (np.random.default_rng(0).random((30, 8)) < 0.5).astype(float)
 NUMBERS[:, 0] += NUMBERS.sum(axis=1) == 0  # no row is empty

@@ -3,7 +3,7 @@ import pytest
 from scipy import linalg
 
 from neural_brane import AttributedGraph, ProNE, synthetic
-from neural_brane.linalg import tables_on
+from neural_brane.linalg.tables import tables_on
 from neural_brane.methods.prone import Filter, link_matrix
 from neural_brane.progress import Meter
 

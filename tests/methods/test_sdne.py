@@ -4,8 +4,7 @@ from scipy import sparse
 
 from neural_brane import SDNE, AttributedGraph, load, synthetic
 from neural_brane.errors import GraphError
-from neural_brane.methods import _autoencoder as autoencoder
-from neural_brane.methods import sdne
+from neural_brane.methods import autoencoder, sdne
 
 torch = pytest.importorskip("torch", reason="sdne needs torch: pip install 'neural-brane[torch]'")
 

@@ -3,8 +3,8 @@ import pytest
 
 from neural_brane import AttributedGraph, TriDNR, synthetic
 from neural_brane.errors import GraphError, ParameterError
+from neural_brane.kernels import sgns
 from neural_brane.kernels.model import padded
-from neural_brane.kernels.sgns import cpu, reference
 from neural_brane.methods import tridnr
 
 SMALL = {"dim": 8, "walks_per_node": 2, "seed": 3, "learning_rate": 0.1}
@@ -25,10 +25,10 @@ def test_it_takes_the_steps_of_the_plain_reference(graph, labelled, monkeypatch)
     def train(source, target, *tiles_and_rates):
         for table in (source, target):
             plain.setdefault(id(table), table.astype(np.float64))
-        reference.train(plain[id(source)], plain[id(target)], *tiles_and_rates)
+        sgns.train_reference(plain[id(source)], plain[id(target)], *tiles_and_rates)
         source[:], target[:] = plain[id(source)], plain[id(target)]
 
-    monkeypatch.setattr(cpu, "train", train)
+    monkeypatch.setattr(sgns, "train", train)
     slow = TriDNR(**SMALL).fit_transform(graph, labels=labels).vectors
     np.testing.assert_allclose(fast, slow, rtol=1e-3, atol=1e-5)
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from neural_brane.sampling.neighbours import renumber, sample_neighbours
+from neural_brane.sampling.tables import renumber, sample_neighbours
 
 
 def rows(indptr, indices):

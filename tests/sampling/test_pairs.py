@@ -2,8 +2,8 @@ import numpy as np
 from scipy import sparse, stats
 
 from neural_brane.kernels import cpu
-from neural_brane.sampling.alias import alias_table
-from neural_brane.sampling.pairs import EdgeSampler, window_pairs, window_targets
+from neural_brane.sampling.tables import alias_table
+from neural_brane.sampling.walks import EdgeSampler, window_pairs, window_targets
 
 
 def test_a_window_of_one_pairs_neighbours_on_the_walk():

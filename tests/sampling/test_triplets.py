@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse, stats
 
 from neural_brane.errors import GraphError
-from neural_brane.kernels.cpu.step import threads
+from neural_brane.kernels.cpu import threads
 from neural_brane.sampling.triplets import TripletSampler
 
 DRAWS = 200_000

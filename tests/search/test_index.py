@@ -3,7 +3,7 @@ import pytest
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.search import load_index
+from neural_brane.search.index import load_index
 
 pytest.importorskip("faiss", reason="install faiss-cpu to build an index")
 

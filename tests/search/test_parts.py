@@ -7,12 +7,9 @@ import pytest
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, PartError
-from neural_brane.io.vector_parts import write_parts
-from neural_brane.io.vector_parts.format import KINDS
-from neural_brane.io.vector_parts.stored import Stored
-from neural_brane.search import EmbeddingParts, Exact, nearest_rows
-from neural_brane.search.exact import BLOCK_ROWS
-from neural_brane.search.index_file import check_belongs
+from neural_brane.files.vectors.parts import KINDS, Stored, write_parts
+from neural_brane.search.exact import BLOCK_ROWS, Exact, nearest_rows
+from neural_brane.search.index import EmbeddingParts, check_belongs
 
 NODES = 20_000
 

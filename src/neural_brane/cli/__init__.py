@@ -6,17 +6,17 @@ def main() -> None:
     import sys
     import warnings
 
-    from neural_brane.cli import streams
+    from neural_brane.cli import stopping
 
-    streams.protect()
+    stopping.protect()
     from neural_brane.cli.app import app
-    from neural_brane.cli.log import show_warning
+    from neural_brane.cli.terminal import show_warning
 
     warnings.showwarning = show_warning
     try:
         app()
     except SystemExit as leaving:
-        if (failure := streams.failure(sys.stdout)) is None:
+        if (failure := stopping.failure(sys.stdout)) is None:
             raise
         print(f"error: standard output could not be written ({failure.strerror})", file=sys.stderr)
         raise SystemExit(leaving.code or 1) from None

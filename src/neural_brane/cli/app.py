@@ -7,27 +7,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from neural_brane.cli.cluster import cluster
 from neural_brane.cli.compare import compare
-from neural_brane.cli.console import echo
 from neural_brane.cli.convert import convert
-from neural_brane.cli.datasets import datasets
 from neural_brane.cli.demo import demo
 from neural_brane.cli.embed import embed
 from neural_brane.cli.estimate import estimate
 from neural_brane.cli.evaluate import evaluate
-from neural_brane.cli.explain import explain
 from neural_brane.cli.explore import explore
-from neural_brane.cli.info import info
-from neural_brane.cli.inspect import inspect
-from neural_brane.cli.log import LOG, end_log
-from neural_brane.cli.methods import methods
+from neural_brane.cli.insight import cluster, explain, suggest
+from neural_brane.cli.inspect import info, inspect
+from neural_brane.cli.lists import datasets, methods
 from neural_brane.cli.nearest import nearest
 from neural_brane.cli.reproduce import reproduce
-from neural_brane.cli.shard import shard
-from neural_brane.cli.split_edges import split_edges
+from neural_brane.cli.shard import shard, split_edges
 from neural_brane.cli.stopping import TYPED, leave, requests_as_errors
-from neural_brane.cli.suggest import suggest
+from neural_brane.cli.terminal import LOG, echo, end_log
 from neural_brane.cli.tune import tune
 from neural_brane.errors import BraneError, printable
 
@@ -131,7 +125,7 @@ class BraneGroup(TyperGroup):
 
 def out_of_memory(error: MemoryError) -> str:
     """What to say where memory has run out all the same: it was taken for something else, or was never there."""
-    from neural_brane.memory import available, show_size
+    from neural_brane.graph.memory import available, show_size
 
     room = available()
     left = "" if room is None else f"; {show_size(room)} can be had now"

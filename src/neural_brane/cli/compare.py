@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Exit, Option
 
-from neural_brane.cli import evaluate_options, options
-from neural_brane.cli.console import echo
-from neural_brane.cli.parameters import split_names
+from neural_brane.cli import evaluate, options
+from neural_brane.cli.options import split_names
 from neural_brane.cli.tables import Tables, read, takes_tables
+from neural_brane.cli.terminal import echo
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
-    from neural_brane.comparison import Comparison, Standing
-    from neural_brane.comparison.targets import Targets
-    from neural_brane.comparison.tasks import Task
+    from neural_brane.experiments.comparison import Comparison, Standing
+    from neural_brane.experiments.tasks import Targets, Task
     from neural_brane.graph import AttributedGraph
 
 WIDEST, NARROWEST = 30, 8  # columns of a bar
@@ -30,7 +29,7 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 def compare(
     source: options.Source,
     tables: Tables,
-    labels: evaluate_options.Labels = None,
+    labels: evaluate.Labels = None,
     attributes: options.Attributes = None,
     duplicates: options.Duplicates = "max",
     self_loops: options.SelfLoops = "keep",
@@ -89,12 +88,11 @@ def compare(
     brane compare edges.csv --nodes people.csv --label team -o comparison
     brane compare graph.txt --task link --methods all --time-limit 600 -o comparison
     """
-    from neural_brane import datasets
-    from neural_brane.cli.log import log_to
-    from neural_brane.cli.progress import counting
-    from neural_brane.comparison.result import JSON, PAGE
-    from neural_brane.comparison.run import SHORT_LIST, open_store, prepare, run
-    from neural_brane.io.atomic import check_distinct, check_target
+    from neural_brane.cli.terminal import counting, log_to
+    from neural_brane.experiments.compare import SHORT_LIST, open_store, prepare, run
+    from neural_brane.experiments.comparison import JSON, PAGE
+    from neural_brane.files import datasets
+    from neural_brane.files.storage import check_distinct, check_target
 
     written = {} if output is None else {"--output": output / JSON, "the page of --output": output / PAGE}
     given = {"--labels": labels, "--attributes": attributes, "--nodes": tables.nodes, **datasets.source_files(source)}
@@ -134,9 +132,9 @@ def choose_labels(
     """
     import numpy as np
 
-    from neural_brane import datasets
-    from neural_brane.comparison.targets import in_order_of
-    from neural_brane.io.targets import as_series, kind_of, plain_lines, to_targets
+    from neural_brane.experiments.tasks import in_order_of
+    from neural_brane.files import datasets
+    from neural_brane.files.nodes import as_series, kind_of, plain_lines, to_targets
 
     kind = "several" if "multilabel" in tasks else "number" if "regress" in tasks else None
     kind = "class" if {"classify", "cluster"} & set(tasks) else kind
@@ -156,7 +154,7 @@ def choose_labels(
 
 def show(result: Comparison) -> None:
     """Print the bars and the table of every task."""
-    from neural_brane.comparison.tasks import TASKS
+    from neural_brane.experiments.tasks import TASKS
 
     for name, standings in result.standings.items():
         show_bars(TASKS[name], standings)
@@ -169,8 +167,8 @@ def show_bars(task: Task, standings: Sequence[Standing]) -> None:
     """Print a bar per method, best first."""
     from rich.console import Console
 
-    from neural_brane.cli.console import show_table
-    from neural_brane.comparison.result import with_spread
+    from neural_brane.cli.terminal import show_table
+    from neural_brane.experiments.comparison import with_spread
 
     width = min(max(Console().width - BESIDE, NARROWEST), WIDEST)
     rows = [
@@ -191,8 +189,8 @@ def _bar(task: Task, one: Standing, width: int) -> str:
 
 def show_measures(task: Task, standings: Sequence[Standing]) -> None:
     """Print every measure of every method, and what a training of it takes."""
-    from neural_brane.cli.console import show_table
-    from neural_brane.comparison.result import short_time, three_digits
+    from neural_brane.cli.terminal import show_table
+    from neural_brane.experiments.comparison import short_time, three_digits
 
     scored = [one for one in standings if not one.failure]
     measured = [name for name in task.measures if any(name in one.measures for one in scored)]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from neural_brane.cli import options as o
-from neural_brane.cli.console import echo
-from neural_brane.cli.progress import counting
+from neural_brane.cli.terminal import counting, echo
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -47,8 +46,8 @@ def convert(
     if parts is None:
         merge(vectors, found, output)
         return
-    from neural_brane.io.atomic import check_space
-    from neural_brane.io.vector_parts import write_parts
+    from neural_brane.files.storage import check_space
+    from neural_brane.files.vectors.parts import write_parts
 
     check_space(output / "part", len(found) * (4 * found.dim + found.ids.dtype.itemsize), ParameterError)
     with counting("writing parts") as report:
@@ -60,12 +59,9 @@ def convert(
 
 def check_output(vectors: Path, ids: Path | None, output: Path, parts: int | None) -> None:
     """Refuse an output before the work: one that is read too, and one whose name does not say what it shall be."""
-    from neural_brane.io import VectorFile
-    from neural_brane.io.atomic import check_distinct
-    from neural_brane.io.manifest import MANIFEST
-    from neural_brane.io.vector_formats import NAMES, find_format
-    from neural_brane.io.vector_parts import is_parts, open_parts
-    from neural_brane.io.vector_parts.whole import check_folder
+    from neural_brane.files.storage import MANIFEST, check_distinct
+    from neural_brane.files.vectors.formats import NAMES, VectorFile, find_format
+    from neural_brane.files.vectors.parts import check_folder, is_parts, open_parts
 
     if parts is None and find_format(output) is None:
         raise ParameterError(
@@ -84,7 +80,7 @@ def check_output(vectors: Path, ids: Path | None, output: Path, parts: int | Non
 def open_source(path: Path, ids: Path | None) -> Any:
     """The vectors of a file, read, or those of a folder of parts, which stay there; both checked."""
     from neural_brane.embedding import Embedding
-    from neural_brane.io.vector_parts import is_parts, open_parts
+    from neural_brane.files.vectors.parts import is_parts, open_parts
 
     if not is_parts(path) or ids is not None:
         return Embedding.load(path, ids)
@@ -96,8 +92,7 @@ def open_source(path: Path, ids: Path | None) -> Any:
 
 def merge(source: Path, found: Any, output: Path) -> None:
     """Write vectors, block by block, to the file that the output names."""
-    from neural_brane.io import VectorFile
-    from neural_brane.io.merging import write_blocks
+    from neural_brane.files.vectors.formats import VectorFile, write_blocks
 
     file = VectorFile(output)
     with counting("writing") as report:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from neural_brane.cli.console import echo
+from neural_brane.cli.terminal import echo
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -30,11 +30,12 @@ def demo(
     Needs no network. Imports are the links, words of names and docstrings the attributes; the topics are
     not learned from. Ends with a map of all modules to open in a browser. Takes under two minutes on two cores.
     """
-    from neural_brane import datasets, plot
     from neural_brane.cli.embed import train
     from neural_brane.cli.explore import write_page
+    from neural_brane.evaluate import map
     from neural_brane.explore.opening import open_view
-    from neural_brane.io.atomic import check_writable
+    from neural_brane.files import datasets
+    from neural_brane.files.storage import check_writable
     from neural_brane.methods.neural_brane import NeuralBrane
 
     vectors, picture, page = output / "stdlib.npz", output / "stdlib.png", output / "map.html"
@@ -47,7 +48,7 @@ def demo(
     _show_neighbours(embedding)
     advice = _show_scores(graph, embedding)
     embedding.save(vectors)
-    plot.plot(
+    map.plot(
         embedding,
         picture,
         labels=graph.labels,
@@ -61,7 +62,7 @@ def demo(
 
 
 def _show_neighbours(embedding: Embedding) -> None:
-    from neural_brane.cli.console import show_table
+    from neural_brane.cli.terminal import show_table
 
     rows = [
         (name, ", ".join(f"{other} {cosine:.2f}" for other, cosine in embedding.nearest(name, k=5)))
@@ -73,7 +74,7 @@ def _show_neighbours(embedding: Embedding) -> None:
 
 def _show_scores(graph: AttributedGraph, embedding: Embedding) -> str:
     """Macro-F1 of four methods, each at the scale that it writes, on the same splits; returns a word of advice."""
-    from neural_brane.cli.console import show_table
+    from neural_brane.cli.terminal import show_table
     from neural_brane.evaluate import classify
     from neural_brane.methods import METHODS
 

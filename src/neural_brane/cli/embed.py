@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neural_brane.cli import options as o
-from neural_brane.cli.console import echo
-from neural_brane.cli.parameters import parse_settings
+from neural_brane.cli.options import parse_settings
 from neural_brane.cli.stopping import telling_what_is_kept
 from neural_brane.cli.tables import Tables, read, takes_tables
+from neural_brane.cli.terminal import echo
 from neural_brane.errors import ParameterError
 from neural_brane.methods import find_method
 
@@ -72,7 +72,7 @@ def embed(
     brane embed --nodes new_people.csv --model m.brane -o new.npz
     brane embed shards --cluster --ranks 2 --checkpoint kept -o vectors.parts
     """
-    from neural_brane.cli.log import log_to
+    from neural_brane.cli.terminal import log_to
 
     short = {"dim": dim, "epochs": epochs, "seed": seed, "threads": threads, "device": device, "checkpoint": checkpoint}
     typed = [f"{name}={value}" for name, value in short.items() if value is not None]
@@ -138,13 +138,13 @@ class Job:
 
     def check_files(self, model: Path | None) -> None:
         """Refuse files that cannot be written or would be overwritten, before the work."""
-        from neural_brane.models.file import check_model_target
+        from neural_brane.files.models import check_model_target
 
         if self.output is None and self.save_model is None:
             raise ParameterError("nothing to write; give --output FILE for the vectors, --save-model FILE, or both")
         self._check_distinct({}, {"--model": model} if self.save_model != model else {})
         if self.output is not None:
-            from neural_brane.io import VectorFile
+            from neural_brane.files.vectors.formats import VectorFile
 
             VectorFile(self.output)
         if self.save_model is not None:
@@ -153,15 +153,15 @@ class Job:
     def check_checkpoint(self, checkpoint: str | Path | None) -> None:
         """The same for the file of a checkpoint."""
         from neural_brane.errors import CheckpointError
-        from neural_brane.io.atomic import check_writable
+        from neural_brane.files.storage import check_writable
 
         if checkpoint is not None:
             self._check_distinct({"--checkpoint": checkpoint}, {})
             check_writable(checkpoint, CheckpointError)
 
     def _check_distinct(self, outputs: dict[str, Any], inputs: dict[str, Any]) -> None:
-        from neural_brane import datasets
-        from neural_brane.io.atomic import check_distinct
+        from neural_brane.files import datasets
+        from neural_brane.files.storage import check_distinct
 
         read = {"--attributes": self.reading["attributes"], "--labels": self.reading["labels"]}
         check_distinct(
@@ -176,7 +176,7 @@ class Job:
 
     def report(self, ids: np.ndarray, dim: int) -> None:
         """Say what was written, how long it took, and what to do with it where the format has a program of its own."""
-        from neural_brane.io import VectorFile
+        from neural_brane.files.vectors.formats import VectorFile
 
         done, usage = [], ""
         if self.output is not None:
@@ -208,7 +208,7 @@ class Shared:
 
 def tuned_values(method: str, source: str) -> dict[str, Any]:
     """The values that 'brane tune' found."""
-    from neural_brane.tune.tuned import tuned_parameters
+    from neural_brane.experiments.tune import tuned_parameters
 
     return tuned_parameters(method, source)
 
@@ -216,9 +216,9 @@ def tuned_values(method: str, source: str) -> dict[str, Any]:
 def learn(job: Job, model: Embedder, source: str, *, dry_run: bool, learn_labels: bool = False) -> None:
     """Train a method on SOURCE, with its labels only where asked to, and write the vectors, the model, or both."""
     from neural_brane.cli.estimate import answer
-    from neural_brane.estimation import look_at
-    from neural_brane.io import VectorFile
-    from neural_brane.methods._memory import check_room
+    from neural_brane.experiments.estimate import look_at
+    from neural_brane.files.vectors.formats import VectorFile
+    from neural_brane.methods.training import check_room
 
     def read_source() -> AttributedGraph:
         return read(source, job.tables, **job.reading)
@@ -255,7 +255,7 @@ def labels_of(graph: AttributedGraph) -> np.ndarray:
 
 def train(model: Embedder, graph: AttributedGraph, known: np.ndarray | None = None) -> Any:
     """Fit a method, to known labels as well where there are any, and show its progress."""
-    from neural_brane.cli.progress import reporting
+    from neural_brane.cli.terminal import reporting
 
     with reporting(f"{graph.name}: {len(graph):,} nodes, {graph.edges:,} edges") as report:
         return model.set_params(progress=report).fit(graph, labels=known)

@@ -2,35 +2,96 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
+import socket
 import sys
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from neural_brane.cli.console import echo
-from neural_brane.cli.log import LOG, log_to, tell
-from neural_brane.cli.parameters import parse_settings
-from neural_brane.cli.parts_beside import in_parts
+from neural_brane.cli.options import parse_settings
 from neural_brane.cli.stopping import Stopped
+from neural_brane.cli.tables import read
+from neural_brane.cli.terminal import LOG, counting, echo, log_to, tell
 from neural_brane.errors import BraneError, ParameterError, printable
 
 if TYPE_CHECKING:
     from neural_brane.cli.embed import Job, Shared
-    from neural_brane.cluster.launch import Job as Place
+    from neural_brane.distributed.launch import Job as Place
+
+
+# A source that is not in parts yet is put in parts beside the output: once on each host, for as long as the job.
+
+PARTS = 16  # not the number of ranks, which may be another when the job goes on: parts are a part of its identity
+LONG = timedelta(days=30)  # that a rank waits for the one of its host that makes them
+
+
+@contextmanager
+def in_parts(job: Job, place: Place) -> Iterator[Path]:
+    """The folder of a source's parts. What was made for this job is removed when all ranks have done with it."""
+    from neural_brane.files.graphs.parts import MANIFEST
+
+    source = Path(str(job.source))
+    if (source / MANIFEST).is_file():
+        yield source
+        return
+    folder, host = _beside(job), socket.gethostname()
+    key = f"neural-brane/parts on {host}"
+    makes = place.store.compare_set(f"{key}, made by", "", str(place.rank)) == str(place.rank).encode()
+    if makes:
+        if not (folder / MANIFEST).is_file():
+            _make(job, folder)
+        place.store.set(key, "made")
+    place.store.wait([key], LONG)
+    yield folder
+    place.wait_for_all()
+    if makes:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make(job: Job, folder: Path) -> None:
+    from neural_brane.files.graphs.parts import write_shards
+
+    shutil.rmtree(folder, ignore_errors=True)  # of a job that was killed
+    graph = read(str(job.source), job.tables, **job.reading)
+    with counting(f"{graph.name} in parts") as report:
+        write_shards(graph, folder, min(PARTS, len(graph)), report=report)
+
+
+def _beside(job: Job) -> Path:
+    """A folder beside the output whose name says from what its parts are made: those of another source do not pass."""
+    from neural_brane.files import datasets
+
+    files = {**datasets.source_files(str(job.source)), **job.reading, "nodes": job.tables.nodes}
+    told = [job.source, job.reading, job.tables, *(_state(path) for path in files.values())]
+    digest = hashlib.sha256(repr(told).encode()).hexdigest()[:8]
+    output = Path(str(job.output))
+    return output.with_name(f".{output.name}.shards-{digest}")
+
+
+def _state(path: object) -> tuple[int, int] | None:
+    """The size and the time of a file; None of what is none."""
+    if not isinstance(path, (str, Path)) or not os.path.isfile(path):
+        return None
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
+
+
+# `brane embed --cluster`: a training shared among ranks, joined or started.
 
 
 def embed_on_cluster(job: Job, shared: Shared, settings: list[str]) -> None:
     """Train as a rank of the job that has started this process, or start ranks that do."""
-    from neural_brane.cluster.launch import AGENT, is_launched
-    from neural_brane.cluster.packages import require_packages
+    from neural_brane.distributed.launch import AGENT, is_launched, require_packages
     from neural_brane.methods.neural_brane import NeuralBrane
 
     if job.source is None or job.output is None:
@@ -50,9 +111,9 @@ def embed_on_cluster(job: Job, shared: Shared, settings: list[str]) -> None:
 def _check_output(output: Path) -> None:
     """Refuse an output that cannot be written, before the work."""
     from neural_brane.errors import EmbeddingError
-    from neural_brane.io import VectorFile
-    from neural_brane.io.atomic import check_writable
-    from neural_brane.io.vector_parts.writing import check_replaceable
+    from neural_brane.files.storage import check_writable
+    from neural_brane.files.vectors.formats import VectorFile
+    from neural_brane.files.vectors.parts import check_replaceable
 
     if output.suffix:
         VectorFile(output)
@@ -63,7 +124,7 @@ def _check_output(output: Path) -> None:
 
 def _start(job: Job, shared: Shared, parameters: dict[str, Any]) -> None:
     """Start ranks on this machine with the words of this command, and end as they do."""
-    from neural_brane.cluster.launch import start
+    from neural_brane.distributed.launch import start
 
     if shared.ranks is None:
         raise ParameterError(
@@ -84,10 +145,10 @@ def _start(job: Job, shared: Shared, parameters: dict[str, Any]) -> None:
 
 def _train(job: Job, shared: Shared, parameters: dict[str, Any]) -> None:
     """Train as a rank."""
-    from neural_brane.cli.progress import reporting
-    from neural_brane.cluster import embed_shards
-    from neural_brane.cluster.launch import advice, join
-    from neural_brane.methods.devices import resolve
+    from neural_brane.cli.terminal import reporting
+    from neural_brane.distributed.embedding import embed_shards
+    from neural_brane.distributed.launch import advice, join
+    from neural_brane.methods.training import resolve
 
     kept, parts = parameters.pop("checkpoint", None), _parts_of(Path(str(job.output)))
     with (
@@ -127,7 +188,7 @@ def _parts_of(output: Path) -> Path:
 
 def _merge(parts: Path, output: Path) -> None:
     """Write the vectors of a folder of parts as one file, and remove the parts."""
-    from neural_brane.io.merging import merge_parts
+    from neural_brane.files.vectors.formats import merge_parts
 
     merge_parts(parts, output)
     shutil.rmtree(parts, ignore_errors=True)
@@ -135,8 +196,8 @@ def _merge(parts: Path, output: Path) -> None:
 
 def _title(folder: Path, ranks: int) -> str:
     """What is trained, and on how many ranks."""
-    from neural_brane.cluster.launch import count
-    from neural_brane.shards import open_shards
+    from neural_brane.distributed.launch import count
+    from neural_brane.files.graphs.parts import open_shards
 
     graph = open_shards(folder).manifest
     return f"{graph.name}: {graph.nodes:,} nodes, {graph.edges:,} edges, on {count(ranks)}"
@@ -148,7 +209,7 @@ def ending_together(place: Place) -> Iterator[None]:
 
     Where it fails because another rank is gone, it ends without a word: the launcher starts all of them again.
     """
-    from neural_brane.cluster.ending import forgo_restarts, has_said, is_consequence, is_first, wait_until_said
+    from neural_brane.distributed.launch import forgo_restarts, has_said, is_consequence, is_first, wait_until_said
 
     try:
         yield

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neural_brane.cli.console import echo
 from neural_brane.cli.tables import read
+from neural_brane.cli.terminal import echo
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ def embed_new(job: Job, path: Path, *, update: bool, unused: Sequence[str]) -> N
 
     With `update` the model goes on learning from the graph first.
     """
-    from neural_brane.cli.log import log_to
-    from neural_brane.models import load_model
+    from neural_brane.cli.terminal import log_to
+    from neural_brane.files.models import load_model
 
     _check(job, update, unused)
     log_to(job.log)
@@ -66,8 +66,8 @@ def read_alike(job: Job, model: Embedder) -> AttributedGraph:
     """The graph of SOURCE; a table of nodes is encoded as the one that the model learned from."""
     from dataclasses import replace
 
-    from neural_brane.graph.alike import join_alike
-    from neural_brane.io.tables import read_node_frame
+    from neural_brane.files.nodes import read_node_frame
+    from neural_brane.graph.convert import join_alike
 
     links = None
     if job.source is not None:
@@ -80,7 +80,7 @@ def read_alike(job: Job, model: Embedder) -> AttributedGraph:
 
 def _update(model: Any, graph: AttributedGraph) -> Embedding:
     """Go on learning from a changed graph, with progress."""
-    from neural_brane.cli.progress import reporting
+    from neural_brane.cli.terminal import reporting
 
     with reporting(f"{graph.name}: {len(graph):,} nodes, {graph.edges:,} edges") as report:
         embedding: Embedding = model.set_params(progress=report).update(graph).embedding_

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Exit, Option
 
 from neural_brane.cli import options as o
-from neural_brane.cli.console import echo
-from neural_brane.cli.parameters import parse_settings
+from neural_brane.cli.options import parse_settings
 from neural_brane.cli.tables import Tables, read, takes_tables
+from neural_brane.cli.terminal import echo
 from neural_brane.methods import find_method
 
 if TYPE_CHECKING:
-    from neural_brane.estimation import Estimate, Several, Source
+    from neural_brane.experiments.estimate import Estimate, Several, Source
     from neural_brane.methods.base import Embedder
 
 
@@ -55,7 +55,7 @@ def estimate(
     brane estimate graph.npz --method deepwalk --json
     brane estimate synthetic:1000000000 --ranks 64
     """
-    from neural_brane.estimation import look_at
+    from neural_brane.experiments.estimate import look_at
 
     short = {"dim": dim, "epochs": epochs, "threads": threads, "device": device}
     typed = [f"{name}={value}" for name, value in short.items() if value is not None]
@@ -70,7 +70,7 @@ def answer(
     model: Embedder, source: Source, *, time: bool = True, as_json: bool = False, ranks: int | None = None
 ) -> None:
     """Print what a training takes; the exit code says whether it fits."""
-    from neural_brane.estimation import estimate as estimate_training
+    from neural_brane.experiments.estimate import estimate as estimate_training
 
     found = estimate_training(
         source.graph or source.sizes,
@@ -90,8 +90,8 @@ def answer(
 
 def show(found: Estimate) -> None:
     """Print memory and time by part, and whether it fits."""
-    from neural_brane.cli.console import show_table
-    from neural_brane.memory import show_size
+    from neural_brane.cli.terminal import show_table
+    from neural_brane.graph.memory import show_size
 
     sizes = found.sizes
     title = f"{found.method}, dim {found.parameters['dim']}: {sizes.nodes:,} nodes, {sizes.edges:,} edges"
@@ -113,8 +113,8 @@ def show(found: Estimate) -> None:
 
 def show_several(several: Several) -> None:
     """Print what a host's ranks share and what a rank sends; of their time nothing is known here."""
-    from neural_brane.cli.console import show_table
-    from neural_brane.memory import show_size
+    from neural_brane.cli.terminal import show_table
+    from neural_brane.graph.memory import show_size
 
     moments = [
         (moment, part, show_size(count)) for moment, parts in several.moments.items() for part, count in parts.items()

@@ -1,50 +1,280 @@
-"""`brane evaluate`: how good vectors are, whichever program made them."""
+"""`brane evaluate`: score vectors, whichever program made them."""
 
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from neural_brane.cli import evaluate_options as o
-from neural_brane.cli.console import echo
-from neural_brane.cli.evaluate_tasks import (
-    DIVIDED,
-    choose_tasks,
-    score_divided,
-    score_whole,
-    settle_tasks,
-    wanted_kind,
-)
+from typer import Argument, Option
+
+from neural_brane.cli.terminal import echo
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
     from neural_brane.embedding import Embedding
     from neural_brane.evaluate import HeldOutEdges, Labelled, Splits
+    from neural_brane.files.nodes import Kind, Targets
+
+
+# The options of `brane evaluate`, each with the help that teaches it.
+
+CLASSES, LINKS, MATCHING = "Labels: all tasks but links", "Links", "Matching"
+
+
+class Task(StrEnum):
+    """What vectors can be scored by."""
+
+    classification = "classification"
+    multilabel = "multilabel"
+    regression = "regression"
+    clustering = "clustering"
+    retrieval = "retrieval"
+    links = "links"
+    all = "all"
+
+
+File = Annotated[
+    Path,
+    Argument(help="Vectors, in any format that 'brane --help' lists."),
+]
+Tasks = Annotated[
+    list[Task] | None,
+    Option(
+        "--task",
+        metavar="<classification|multilabel|regression|clustering|retrieval|links|all>",
+        help="What to score by; may be repeated. all: whatever --labels and --held-out are enough for "
+        "(default, if --labels: classification, multilabel or regression, by what the labels are; if --held-out: "
+        "links).",
+    ),
+]
+
+Labels = Annotated[
+    str | None,
+    Option(
+        help="Where the classes, labels or numbers are: a dataset's name, a graph (.npz, .content), a table (--id, "
+        "--label) or a file of 'node<TAB>label' lines.",
+        rich_help_panel=CLASSES,
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    Option("--id", metavar="<column>", help="Column of the nodes' ids, in a table.", rich_help_panel=CLASSES),
+]
+LabelColumn = Annotated[
+    str | None,
+    Option("--label", metavar="<column>", help="Column of their classes, in a table.", rich_help_panel=CLASSES),
+]
+Separator = Annotated[
+    str | None,
+    Option(
+        metavar="<text>",
+        help="What stands between several labels of a node (default: found in the file).",
+        rich_help_panel=CLASSES,
+    ),
+]
+Train = Annotated[
+    list[float] | None,
+    Option(
+        metavar="<share>",
+        help="Share of the nodes to train on; may be repeated (default 0.3 0.5 0.7).",
+        rich_help_panel=CLASSES,
+    ),
+]
+SplitCount = Annotated[
+    int | None, Option(help="Random divisions to average over (default 10).", rich_help_panel=CLASSES)
+]
+Stratify = Annotated[
+    bool,
+    Option(
+        "--stratify",
+        help="Divide every class in the same proportion; the paper draws plainly.",
+        rich_help_panel=CLASSES,
+    ),
+]
+SaveSplits = Annotated[
+    Path | None, Option(help="Write the divisions to this JSON file, by node id.", rich_help_panel=CLASSES)
+]
+SplitsFrom = Annotated[
+    Path | None, Option(help="Score on the divisions of this file, not on new ones.", rich_help_panel=CLASSES)
+]
+Penalty = Annotated[
+    str,
+    Option(
+        "--C",
+        metavar="<number|cv>",
+        help="Inverse of the regression's penalty, or 'cv': chosen inside each training part by five-fold "
+        "cross-validation from 0.01, 0.1, 1, 10, 100, 1000.",
+        rich_help_panel=CLASSES,
+    ),
+]
+Lengths = Annotated[
+    list[int] | None,
+    Option(
+        "--k",
+        metavar="<number>",
+        help="For retrieval: length of the list of nearest nodes; may be repeated (default 1 10 100).",
+        rich_help_panel=CLASSES,
+    ),
+]
+Queries = Annotated[
+    int,
+    Option(help="For retrieval: nodes to ask for at most; of more, a random sample.", rich_help_panel=CLASSES),
+]
+Starts = Annotated[int, Option(help="Starts of k-means to average over.", rich_help_panel=CLASSES)]
+
+HeldOut = Annotated[Path | None, Option(help="The pairs to predict, from 'brane split-edges'.", rich_help_panel=LINKS)]
+Similarity = Annotated[
+    Literal["cosine", "dot", "distance"] | None,
+    Option(
+        help="How two vectors are compared (default the method's own where the file names it, or cosine).",
+        rich_help_panel=LINKS,
+    ),
+]
+
+Ids = Annotated[
+    Path | None,
+    Option(help="For an .npy file: one id per line, in the order of its rows.", rich_help_panel=MATCHING),
+]
+AllowMissing = Annotated[
+    bool,
+    Option(
+        "--allow-missing",
+        help="Leave out labelled nodes that have no vector (give them zeros, for links) instead of stopping.",
+        rich_help_panel=MATCHING,
+    ),
+]
+
+Seed = Annotated[int, Option(help="The same seed gives every file the same divisions and starts.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON and nothing else.")]
+
+
+# Which tasks `brane evaluate` scores by, and the scores of each.
+
+USUAL, ALL = "usual", "all"  # until it is known what the labels are
+NEEDS: dict[str, Kind] = {
+    "classification": "class", "clustering": "class", "multilabel": "several", "regression": "number",
+}  # fmt: skip
+DIVIDED: dict[Kind, str] = {"class": "classification", "several": "multilabel", "number": "regression"}
+EVERY = {"class": {"classification", "clustering", "retrieval"}, "several": {"multilabel", "retrieval"}}
+
+
+def choose_tasks(asked: list[Task] | None, labels: str | None, held_out: Path | None) -> set[str]:
+    """The tasks asked for; `USUAL` and `ALL` stand for what depends on the labels."""
+    if labels is None and held_out is None:
+        raise ParameterError(
+            "nothing to score by; give --labels (a dataset or a file of classes) or --held-out (pairs to predict)"
+        )
+    tasks = {USUAL} if asked is None else {str(one) for one in asked}
+    if tasks & {USUAL, ALL}:
+        return ({min(tasks & {USUAL, ALL})} if labels else set()) | ({"links"} if held_out else set())
+    if tasks - {"links"} and labels is None:
+        raise ParameterError(f"--task {min(tasks - {'links'})} needs --labels, a dataset's name or a file of classes")
+    if "links" in tasks and held_out is None:
+        raise ParameterError("--task links needs --held-out, a file that 'brane split-edges' writes before training")
+    if held_out is not None and "links" not in tasks:
+        raise ParameterError(
+            f"--held-out {held_out} is for --task links, which is not asked for; add it, or leave --held-out out"
+        )
+    return tasks
+
+
+def wanted_kind(tasks: set[str]) -> Kind | None:
+    """What the labels must be for these tasks; None where the labels decide."""
+    needing = {NEEDS[task]: task for task in sorted(tasks) if task in NEEDS}
+    if len(needing) > 1:
+        first, second, *_ = needing.values()
+        raise ParameterError(f"--task {first} and --task {second} take labels differently; score one at a time")
+    return next(iter(needing), None)
+
+
+def settle_tasks(tasks: set[str], targets: Targets) -> set[str]:
+    """The tasks, once the labels are known; what was chosen for the user is told on stderr."""
+    from neural_brane.graph.labels import MultiLabels
+
+    several = isinstance(targets, MultiLabels)
+    kind: Kind = "several" if isinstance(targets, MultiLabels) else "number" if targets.dtype.kind == "f" else "class"
+    if kind == "number" and "retrieval" in tasks:
+        raise ParameterError(
+            "--task retrieval needs classes or several labels, and these are numbers; add --task classification to "
+            "take them for classes"
+        )
+    if tasks & {USUAL, ALL} and kind != "class":
+        what = "several a node" if several else "numbers"
+        echo(f"labels are {what}: scored by {DIVIDED[kind]}; --task classification takes them for classes", err=True)
+    for name, meant in ((USUAL, {DIVIDED[kind]}), (ALL, EVERY.get(kind, {"regression"}))):
+        tasks = (tasks - {name}) | meant if name in tasks else tasks
+    return tasks
+
+
+def score_divided(
+    known: Labelled, tasks: set[str], splits: Splits, C: Any, train: list[float] | None
+) -> dict[str, Any]:
+    """The scores of what is learned on part of the nodes and predicted on the others."""
+    from neural_brane.cli.terminal import counting
+    from neural_brane.evaluate import classify, classify_several, regress
+
+    options: dict[str, Any] = {"splits": splits} | ({"train": train} if train else {})
+    if "multilabel" in tasks and C == "cv":
+        raise ParameterError("--C cv is for --task classification; give --task multilabel a number")
+    results: dict[str, Any] = {}
+    if "classification" in tasks:
+        with counting("classification") as report:
+            results["classification"] = classify(known.vectors, known.labels, C=C, progress=report, **options)
+    if "multilabel" in tasks:
+        with counting("multilabel") as report:
+            results["multilabel"] = classify_several(known.vectors, known.labels, C=C, progress=report, **options)
+    if "regression" in tasks:
+        with counting("regression") as report:
+            results["regression"] = regress(known.vectors, known.labels, progress=report, **options)
+    return results
+
+
+def score_whole(
+    known: Labelled, tasks: set[str], *, seed: int, starts: int, k: list[int] | None, queries: int
+) -> dict[str, Any]:
+    """The scores of what looks at all nodes and learns nothing from labels."""
+    from neural_brane.cli.terminal import counting
+    from neural_brane.evaluate import cluster, retrieve
+
+    results: dict[str, Any] = {}
+    if "clustering" in tasks:
+        with counting("clustering") as report:
+            results["clustering"] = cluster(known.vectors, known.labels, starts=starts, seed=seed, progress=report)
+    if "retrieval" in tasks:
+        with counting("retrieval") as report:
+            results["retrieval"] = retrieve(
+                known.vectors, known.labels, k=k, queries=queries, seed=seed, progress=report
+            )
+    return results
+
+
+# `brane evaluate`: how good vectors are, whichever program made them.
 
 
 def evaluate(
-    file: o.File,
-    labels: o.Labels = None,
-    id_column: o.IdColumn = None,
-    label_column: o.LabelColumn = None,
-    separator: o.Separator = None,
-    task: o.Tasks = None,
-    train: o.Train = None,
-    splits: o.Splits = None,
-    stratify: o.Stratify = False,
-    save_splits: o.SaveSplits = None,
-    splits_from: o.SplitsFrom = None,
-    C: o.Penalty = "1",
-    starts: o.Starts = 10,
-    k: o.Lengths = None,
-    queries: o.Queries = 10_000,
-    held_out: o.HeldOut = None,
-    similarity: o.Similarity = None,
-    ids: o.Ids = None,
-    allow_missing: o.AllowMissing = False,
-    seed: o.Seed = 0,
-    as_json: o.AsJson = False,
+    file: File,
+    labels: Labels = None,
+    id_column: IdColumn = None,
+    label_column: LabelColumn = None,
+    separator: Separator = None,
+    task: Tasks = None,
+    train: Train = None,
+    splits: SplitCount = None,
+    stratify: Stratify = False,
+    save_splits: SaveSplits = None,
+    splits_from: SplitsFrom = None,
+    C: Penalty = "1",
+    starts: Starts = 10,
+    k: Lengths = None,
+    queries: Queries = 10_000,
+    held_out: HeldOut = None,
+    similarity: Similarity = None,
+    ids: Ids = None,
+    allow_missing: AllowMissing = False,
+    seed: Seed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Score vectors by what they are good for, whichever program made them.
 
@@ -82,12 +312,12 @@ def evaluate(
     brane embed train.npz -o vectors.npz
     brane evaluate vectors.npz --held-out pairs.npz
     """
-    from neural_brane.cli.progress import counting
     from neural_brane.cli.scores import show
-    from neural_brane.datasets import read_targets
+    from neural_brane.cli.terminal import counting
     from neural_brane.embedding import Embedding
     from neural_brane.evaluate import match, predict_links
-    from neural_brane.io.atomic import check_distinct, check_writable
+    from neural_brane.files.datasets import read_targets
+    from neural_brane.files.storage import check_distinct, check_writable
 
     tasks = choose_tasks(task, labels, held_out)
     penalty = read_penalty(C)

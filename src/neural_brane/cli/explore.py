@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from neural_brane.cli.console import echo
+from neural_brane.cli.terminal import echo
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -93,9 +93,9 @@ def explore(
 
 def find_source(given: str) -> Path | Embedder:
     """A file, or vectors that are learned now from a dataset of that name."""
-    from neural_brane import datasets
     from neural_brane.cli.embed import train
-    from neural_brane.datasets.registry import registry
+    from neural_brane.files import datasets
+    from neural_brane.files.datasets.registry import registry
     from neural_brane.methods import find_method
 
     if given not in registry() and not given.startswith(datasets.SYNTHETIC):
@@ -107,7 +107,7 @@ def find_source(given: str) -> Path | Embedder:
 
 def check_html(html: Path, inputs: list[str]) -> None:
     """Refuse a page that cannot be written, or would overwrite what is read."""
-    from neural_brane.io.atomic import check_distinct, check_target
+    from neural_brane.files.storage import check_distinct, check_target
 
     check_target(html, (".html", ".htm"), ".html", ParameterError)
     check_distinct({"--html": html}, {name: name for name in inputs if name})
@@ -115,7 +115,7 @@ def check_html(html: Path, inputs: list[str]) -> None:
 
 def read_source(graph: str | None, options: dict[str, Any]) -> AttributedGraph | None:
     """The graph that was named, with the files that go with it; None where none was."""
-    from neural_brane import datasets
+    from neural_brane.files import datasets
 
     return None if graph is None else datasets.read(graph, **options)
 
@@ -143,7 +143,7 @@ def default_layout(view: View) -> str:
 
 def make_layout(view: View, layout: str, seed: int) -> None:
     """Make a map of every run, and show how far it is."""
-    from neural_brane.cli.progress import counting
+    from neural_brane.cli.terminal import counting
     from neural_brane.explore.opening import lay_out
 
     with counting("map") as report:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from neural_brane.cli import evaluate_options as o
-from neural_brane.cli.asked import AttributeFile, GraphSource, as_id, read_graph
-from neural_brane.cli.console import echo, show_table
-from neural_brane.cli.progress import counting
+from neural_brane.cli import evaluate as o
+from neural_brane.cli.options import AttributeFile, GraphSource, as_id, read_graph
 from neural_brane.cli.tables import Tables, takes_tables
+from neural_brane.cli.terminal import counting, echo, show_table
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -79,16 +78,15 @@ def open_vectors(path: Path, ids: Path | None, *, check: bool = True) -> Any:
     check: compare a folder with its checksums, which reads all of it; files always are.
     """
     from neural_brane.embedding import Embedding
-    from neural_brane.io.vector_parts import is_parts
-    from neural_brane.search import EmbeddingParts
+    from neural_brane.files.vectors.parts import is_parts
+    from neural_brane.search.index import EmbeddingParts
 
     return EmbeddingParts(path, check=check) if is_parts(path) and ids is None else Embedding.load(path, ids)
 
 
 def open_index(path: Path, vectors: Path, ids: Path | None) -> Any:
     """The index in a file, which is built first where there is none."""
-    from neural_brane.search import load_index
-    from neural_brane.search.index_file import check_belongs, check_index_target
+    from neural_brane.search.index import check_belongs, check_index_target, load_index
 
     if path.exists():
         found = load_index(path)
@@ -111,7 +109,7 @@ class Known:
     def __init__(self, graph: AttributedGraph | None, labels: str | None):
         import numpy as np
 
-        from neural_brane.datasets import read_labels
+        from neural_brane.files.datasets import read_labels
 
         self.graph = graph
         self.labels: dict[str, str] = {}

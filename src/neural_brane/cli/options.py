@@ -1,14 +1,69 @@
-"""Options that several commands share, each with the help that teaches it."""
+"""Options that several commands share, each with the help that teaches it, and how typed values are read."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from neural_brane.methods.kinds import Choice
-from neural_brane.methods.parameters import SHARED
+from neural_brane.cli.tables import Tables, read
+from neural_brane.errors import ParameterError
+from neural_brane.methods.parameters import SHARED, Choice
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from neural_brane.graph import AttributedGraph
+    from neural_brane.methods.base import Embedder
+    from neural_brane.methods.parameters import Parameter
+
+
+# Methods and their parameters from what was typed.
+
+
+def split_names(names: list[str] | None) -> list[str]:
+    """Names that were given by commas, by repeating the option, or both."""
+    return [part.strip() for name in names or () for part in name.split(",") if part.strip()]
+
+
+def parse_settings(method: type[Embedder], texts: Iterable[str]) -> dict[str, Any]:
+    """The values of texts such as 'walk_length=80', by the declarations of a method's parameters.
+
+    >>> from neural_brane import NeuralBrane
+    >>> parse_settings(NeuralBrane, ["l2=1e-4", "bias=true", "tolerance=none"])
+    {'l2': 0.0001, 'bias': True, 'tolerance': None}
+    """
+    settings: dict[str, Any] = {}
+    for text in texts:
+        parameter, value = split_setting(method, text)
+        if parameter.name in settings:
+            raise ParameterError(f"{text}: {parameter.name} is given twice; leave one out")
+        settings[parameter.name] = parameter.parse(value)
+    return settings
+
+
+def parse_grid(method: type[Embedder], texts: Iterable[str]) -> dict[str, list[Any]]:
+    """The values to try of texts such as 'walk_length=20,40'; a semicolon separates where a value has commas."""
+    grid = {}
+    for text in texts:
+        parameter, values = split_setting(method, text)
+        separator = ";" if ";" in values else ","
+        grid[parameter.name] = [parameter.parse(value.strip()) for value in values.split(separator)]
+    return grid
+
+
+def split_setting(method: type[Embedder], text: str) -> tuple[Parameter, str]:
+    """The parameter and the value of a text 'name=value'."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        first = next(iter(method.parameters().values()))
+        raise ParameterError(f"'{text}' sets nothing; write name=value, as in {first.name}={first.example()}")
+    return method.parameter(name.replace("-", "_")), value
+
+
+# Options that several commands share, each with the help that teaches it.
 
 CLUSTER = "Past one machine (with --cluster)"
 READING, TRAINING = "Reading the graph", "Training (--NAME VALUE is short for --set NAME=VALUE)"
@@ -135,3 +190,28 @@ ByRange = Annotated[
         rich_help_panel=CLUSTER,
     ),
 ]
+
+
+# The nodes, the graph and the model that a command is asked about, as they are typed.
+
+AskedModel = Annotated[Path, Argument(help="A model file, as 'brane embed --save-model' writes it (.brane).")]
+AttributeFile = Annotated[Path | None, Option("--attributes", help="Attribute file of that graph.")]
+AsJson = Annotated[bool, Option("--json", help="Print the result as JSON.")]
+GraphSource = Annotated[
+    str | None,
+    Option("--graph", metavar="<source>", help="Dataset or graph file: its labels and attributes tell of the nodes."),
+]
+
+
+def as_id(ids: np.ndarray, typed: str) -> Any:
+    """An id as the vectors have it: where ids are integers, what is typed as one is read as one."""
+    return int(typed) if ids.dtype.kind == "i" and typed.removeprefix("-").isdecimal() else typed
+
+
+def read_graph(source: str | None, attributes: Path | None, tables: Tables) -> AttributedGraph | None:
+    """The graph that tells of the nodes, if one is given."""
+    if source is not None:
+        return read(source, tables, attributes=attributes)
+    if attributes is not None or tables.keywords():
+        raise ParameterError("--attributes, --nodes and how tables are read belong to a graph; give --graph too")
+    return None

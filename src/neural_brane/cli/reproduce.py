@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Exit, Option
 
-from neural_brane.cli.console import echo
-from neural_brane.cli.log import LOG, log_to, tell
-from neural_brane.cli.options import Log
-from neural_brane.cli.parameters import split_names
+from neural_brane.cli.options import Log, split_names
+from neural_brane.cli.terminal import LOG, echo, log_to, tell
 from neural_brane.errors import ParameterError, printable
 
 if TYPE_CHECKING:
     import rich.table
 
-    from neural_brane.reproduce.run import Work
-    from neural_brane.trainings.pool import Ended
-    from neural_brane.trainings.training import Training
+    from neural_brane.experiments.compute import Ended
+    from neural_brane.experiments.reproduce.run import Work
+    from neural_brane.experiments.store import Training
 
+if TYPE_CHECKING:
     Watch = Callable[[Ended[Training]], None]
 
 
@@ -85,12 +84,12 @@ def reproduce(
     brane reproduce --table classification --methods tadw,neural-brane --datasets citeseer --runs 3
     brane reproduce --all --runs 10 --jobs 8 --device cuda -o results
     """
-    from neural_brane.io.atomic import check_writable
-    from neural_brane.reproduce.plan import FULL, OUTPUTS, left_out
-    from neural_brane.reproduce.plan import quick as quick_scale
-    from neural_brane.reproduce.results import read_json, stale
-    from neural_brane.reproduce.run import prepare
-    from neural_brane.reproduce.run import reproduce as run
+    from neural_brane.experiments.reproduce.plan import FULL, OUTPUTS, left_out
+    from neural_brane.experiments.reproduce.plan import quick as quick_scale
+    from neural_brane.experiments.reproduce.results import read_json, stale
+    from neural_brane.experiments.reproduce.run import prepare
+    from neural_brane.experiments.reproduce.run import reproduce as run
+    from neural_brane.files.storage import check_writable
 
     check_writable(output / "results.json", ParameterError)
     log_to(log)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from neural_brane.cli.console import echo, show_table
+from neural_brane.cli.terminal import echo, show_table
 from neural_brane.errors import shorten
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def show_classification(result: Classification, title: str) -> None:
 
 def show_multilabel(result: MultilabelClassification, title: str) -> None:
     """Print Macro-F1 and Micro-F1 by share, and how many labels are predicted."""
-    from neural_brane.evaluate.multilabel import RULE
+    from neural_brane.evaluate.classify import RULE
 
     rows = [
         (f"{100 * score.train:g} %", _mean_and_deviation(score.macro), _mean_and_deviation(score.micro))

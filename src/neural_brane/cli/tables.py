@@ -13,7 +13,7 @@ from typer import Option
 
 if TYPE_CHECKING:
     from neural_brane.graph import AttributedGraph
-    from neural_brane.graph.columns import Encoder
+    from neural_brane.graph.encoder import Encoder
 
 PANEL = "Reading tables"
 COLUMN = "<column>"
@@ -100,7 +100,7 @@ def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
 
 def read(source: str, tables: Tables, **options: Any) -> AttributedGraph:
     """Read a graph, and say what each column of its table of nodes was taken for."""
-    from neural_brane import datasets
+    from neural_brane.files import datasets
 
     graph = datasets.read(source, **options, **tables.keywords())
     if tables.nodes is not None and graph.encoder is not None:
@@ -110,7 +110,7 @@ def read(source: str, tables: Tables, **options: Any) -> AttributedGraph:
 
 def show_columns(encoder: Encoder) -> None:
     """Print what each column of the table of nodes was taken for, on stderr."""
-    from neural_brane.cli.console import show_table
+    from neural_brane.cli.terminal import show_table
 
     rows = [
         (

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from neural_brane.cli.console import echo
 from neural_brane.cli.options import Log
 from neural_brane.cli.tables import Tables, read, takes_tables
+from neural_brane.cli.terminal import echo
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
+    from neural_brane.experiments.tune import Candidate
     from neural_brane.methods.base import Embedder
-    from neural_brane.tune.search import Candidate
 
 
 @takes_tables
@@ -56,14 +56,12 @@ def tune(
     brane tune node2vec reed98 --set epochs=2 --grid p=0.25,1,4
     brane tune deepwalk edges.csv --nodes people.csv --label team
     """
-    from neural_brane import datasets
-    from neural_brane.cli.log import log_to
-    from neural_brane.cli.progress import counting
-    from neural_brane.io.atomic import check_distinct, check_writable
+    from neural_brane.cli.terminal import counting, log_to
+    from neural_brane.experiments.tune import Tuned, candidates, hide_test_labels
+    from neural_brane.experiments.tune import tune as search
+    from neural_brane.files import datasets
+    from neural_brane.files.storage import check_distinct, check_writable
     from neural_brane.methods import find_method
-    from neural_brane.tune.search import candidates, hide_test_labels
-    from neural_brane.tune.search import tune as search
-    from neural_brane.tune.tuned import Tuned
 
     check_distinct({"--log": log}, {"--nodes": tables.nodes, **datasets.source_files(dataset)})
     log_to(log)
@@ -88,8 +86,8 @@ def tune(
 
 def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """The parameters that have one value in every training, and the values to try of the others."""
-    from neural_brane.cli.parameters import parse_grid, parse_settings
-    from neural_brane.tune.grids import grid as usual
+    from neural_brane.cli.options import parse_grid, parse_settings
+    from neural_brane.experiments.tune import grid as usual
 
     fixed, named = parse_settings(method, settings), parse_grid(method, grid)
     if both := sorted(fixed.keys() & named.keys()):
@@ -104,7 +102,7 @@ def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple
 
 def show(results: list[Candidate]) -> None:
     """Print the candidates, best first."""
-    from neural_brane.cli.console import show_table
+    from neural_brane.cli.terminal import show_table
 
     names = tuple(results[0].parameters)
     rows = [

@@ -1,14 +1,11 @@
 """How good vectors are: classes, several labels, numbers, clusters, retrieval and links; and a map to look at."""
 
-from neural_brane.evaluate.classify import Classification, Score, classify
+from neural_brane.evaluate.classify import Classification, MultilabelClassification, Score, classify, classify_several
 from neural_brane.evaluate.cluster import Clustering, cluster
-from neural_brane.evaluate.held_out import HeldOutEdges, hold_out_edges
-from neural_brane.evaluate.labelled import Labelled, match
-from neural_brane.evaluate.link import LinkPrediction, predict_links
+from neural_brane.evaluate.labelled import Labelled, Repeats, match
+from neural_brane.evaluate.link import HeldOutEdges, LinkPrediction, hold_out_edges, predict_links
 from neural_brane.evaluate.map import map_2d
-from neural_brane.evaluate.multilabel import MultilabelClassification, classify_several
 from neural_brane.evaluate.regress import NumberScore, Regression, regress
-from neural_brane.evaluate.repeats import Repeats
 from neural_brane.evaluate.retrieve import ListScore, Retrieval, retrieve
 from neural_brane.evaluate.splits import Splits, random_splits
 

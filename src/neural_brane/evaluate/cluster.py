@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from neural_brane.blas import one_blas_thread
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import Classes
-from neural_brane.evaluate.repeats import Repeats
-from neural_brane.groups.partition import run_k_means
+from neural_brane.evaluate.labelled import Classes, Repeats
+from neural_brane.insight.groups import run_k_means
+from neural_brane.linalg.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 
 

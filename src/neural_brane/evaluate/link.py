@@ -1,19 +1,204 @@
-"""Predict edges that training did not see, from the vectors of their two ends."""
+"""Take edges out before training, and predict them from the vectors of their two ends."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 
-from neural_brane.blas import one_blas_thread
 from neural_brane.embedding import Embedding
-from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.held_out import HeldOutEdges, draw_non_edges, edge_keys, edge_pairs, keys_of
+from neural_brane.errors import EmbeddingError, GraphError, ParameterError
 from neural_brane.evaluate.labelled import check_finite, find_rows
+from neural_brane.files.npz import open_npz, write_npz
+from neural_brane.files.storage import atomic, check_target
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.adjacency import assemble
+from neural_brane.graph.build import attribute_matrix
+from neural_brane.graph.ids import as_ids
+from neural_brane.linalg.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
+
+# Edges taken out before training, to be predicted after it, and the same number of pairs without an edge.
+
+KEYS = ("ids", "training", "positives", "negatives", "about")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutEdges:
+    """A graph to train on, and the pairs of its nodes to be scored on."""
+
+    graph: AttributedGraph  # without the positives
+    positives: np.ndarray  # (k, 2) rows of nodes: edges that were taken out, u < v
+    negatives: np.ndarray  # (k, 2) rows of nodes that never had an edge, u < v
+    training_digest: str  # of the graph to train on
+    full_digest: str  # of the graph with all edges: vectors learned from it have seen the positives
+
+    def __post_init__(self) -> None:
+        for pairs, what in ((self.positives, "positives"), (self.negatives, "negatives")):
+            inside = pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.dtype.kind in "iu" and len(pairs) > 0
+            if not inside or pairs.min() < 0 or pairs.max() >= len(self.graph):
+                raise GraphError(f"{what} must be pairs of rows from 0 to {len(self.graph) - 1}, at least one")
+            leaked = int(np.isin(keys_of(pairs, len(self.graph)), edge_keys(self.graph)).sum())
+            if leaked:
+                raise GraphError(
+                    f"{leaked:,} of the {len(pairs):,} {what} are edges of the graph to train on; "
+                    "take them out first (hold_out_edges, brane split-edges)"
+                )
+
+    def check_unseen(self, provenance: dict[str, Any]) -> bool:
+        """Refuse vectors whose provenance names another graph than the training graph.
+
+        Returns whether it names the training graph: False where it names none, so that nothing is proved.
+        """
+        data = provenance.get("data")
+        digest = data.get("digest") if isinstance(data, dict) else None
+        if digest is None or digest == self.training_digest:
+            return digest is not None
+        if digest == self.full_digest:
+            seen = "the full graph, which contains the held-out edges"
+        else:
+            seen = "another graph than the one that lacks the held-out edges"
+        raise EmbeddingError(
+            f"these vectors were trained on {seen} (digest {digest}, expected {self.training_digest}); "
+            "train them on the graph that 'brane split-edges' wrote"
+        )
+
+    def labelled_pairs(self) -> tuple[np.ndarray, np.ndarray]:
+        """All pairs of ids (2k, 2), and 1 for those that were an edge, 0 for the others: X and y of scikit-learn.
+
+        They are shuffled, always alike, so that every fold of a cross-validation has both kinds.
+        """
+        order = np.random.default_rng(0).permutation(len(self.positives) + len(self.negatives))
+        rows = np.concatenate([self.positives, self.negatives])[order]
+        return self.graph.ids[rows], (order < len(self.positives)).astype(np.int64)
+
+    def save(self, path: str | Path) -> None:
+        """Write the pairs, and the edges that remain, to an .npz file; nodes are named by their ids."""
+        path = check_pairs_target(path)
+        about = {"training_digest": self.training_digest, "full_digest": self.full_digest}
+        with atomic(path) as draft:
+            write_npz(
+                draft,
+                {
+                    "ids": self.graph.ids,
+                    "training": edge_pairs(self.graph).astype(np.int32),
+                    "positives": self.positives.astype(np.int32),
+                    "negatives": self.negatives.astype(np.int32),
+                    "about": np.array(json.dumps(about)),
+                },
+            )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote; the graph comes back without weights, attributes and labels."""
+        try:
+            with open_npz(path, GraphError, f"the arrays {', '.join(KEYS)}") as archive:
+                if missing := [name for name in KEYS if name not in archive]:
+                    raise GraphError(
+                        f"not a file of held-out edges (it lacks '{missing[0]}'); 'brane split-edges' makes one"
+                    )
+                ids, training, positives, negatives, about = (archive[name] for name in KEYS)
+            digests = json.loads(about.item())
+            low, high = training.T
+            adjacency = assemble(low, high, np.ones(len(low), np.float32), len(ids))
+            ids = as_ids(ids)
+            attributes, names = attribute_matrix(None, None, ids)
+            graph = AttributedGraph(adjacency, attributes, ids, names, name=Path(path).stem)
+            return cls(graph, positives, negatives, digests["training_digest"], digests["full_digest"])
+        except FileNotFoundError:
+            raise GraphError(f"{path}: no such file; make one with 'brane split-edges GRAPH -o TRAIN'") from None
+        except GraphError as error:
+            raise GraphError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise GraphError(f"{path}: not a file of held-out edges ({error}); 'brane split-edges' makes one") from None
+
+
+def check_pairs_target(path: str | Path) -> Path:
+    """Refuse, before any work is done, a path that `HeldOutEdges.save` cannot write to."""
+    return check_target(path, (".npz",), ".npz, as pairs to predict are written", GraphError)
+
+
+def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0) -> HeldOutEdges:
+    """Take a share of a graph's edges out, at random, and draw the same number of pairs of nodes without an edge.
+
+    A node may lose all its edges. Self-loops are never taken out. The pairs without an edge are distinct, and
+    none of them is an edge of the full graph.
+
+    >>> from neural_brane import load
+    >>> held_out = hold_out_edges(load("stdlib"), share=0.5)
+    >>> len(held_out.positives) == len(held_out.negatives)
+    True
+    """
+    pairs = edge_pairs(graph)
+    count = round(share * len(pairs))
+    if not 0 < share < 1 or not 0 < count < graph.edges:
+        raise ParameterError(
+            f"share={share} of {len(pairs)} edges between two nodes leaves nothing to train on or to predict; "
+            "give a share between 0 and 1, as in 0.1"
+        )
+    if seed < 0:
+        raise ParameterError(f"seed={seed} makes no sense; give 0 or more")
+    rng = np.random.default_rng((seed, 0))
+    positives = pairs[np.sort(rng.choice(len(pairs), count, replace=False))]
+    negatives = draw_non_edges(edge_keys(graph), len(graph), count, rng)
+    remaining = graph.relinked(_without(graph, positives))
+    return HeldOutEdges(remaining, positives, negatives, remaining.digest(), graph.digest())
+
+
+def draw_non_edges(taken: np.ndarray, nodes: int, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw distinct pairs u < v whose keys are not taken: (count, 2), every such pair equally likely."""
+    free = nodes * (nodes - 1) // 2 - len(taken)
+    if free < count:
+        raise GraphError(
+            f"{count:,} pairs without an edge are needed, and there are {free:,}; hold out a smaller share"
+        )
+    if free < 4 * (len(taken) + count):  # a dense graph: the list of all such pairs is about as long as its edges
+        low, high = np.triu_indices(nodes, 1)
+        keys = np.setdiff1d(low * nodes + high, taken)
+        return np.stack(np.divmod(rng.choice(keys, count, replace=False), nodes), axis=1)
+    found = np.empty(0, dtype=np.int64)
+    while len(found) < count:
+        ends = np.sort(rng.integers(nodes, size=(2 * count, 2)), axis=1)
+        keys = keys_of(ends[ends[:, 0] < ends[:, 1]], nodes)
+        both = np.concatenate([found, keys[~np.isin(keys, taken)]])
+        # Kept in the order drawn, so that cutting at `count` favours no pair.
+        _, first = np.unique(both, return_index=True)
+        found = both[np.sort(first)]
+    return np.stack(np.divmod(found[:count], nodes), axis=1)
+
+
+def edge_pairs(graph: AttributedGraph) -> np.ndarray:
+    """The edges between two nodes as rows u < v: (edges, 2), sorted."""
+    entries = graph.adjacency.tocoo()
+    upper = entries.row < entries.col
+    return np.stack([entries.row[upper], entries.col[upper]], axis=1).astype(np.int64)
+
+
+def edge_keys(graph: AttributedGraph) -> np.ndarray:
+    """One number per edge between two nodes, as `keys_of` makes it."""
+    return keys_of(edge_pairs(graph), len(graph))
+
+
+def keys_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
+    """One number per pair of nodes, the same for (u, v) and (v, u)."""
+    ends = np.sort(pairs.astype(np.int64), axis=1)
+    return ends[:, 0] * nodes + ends[:, 1]
+
+
+def _without(graph: AttributedGraph, pairs: np.ndarray) -> Any:
+    """The adjacency without these edges, in both directions."""
+    entries = graph.adjacency.tocoo()
+    ends = np.stack([entries.row, entries.col], axis=1)
+    kept = ~np.isin(keys_of(ends, len(graph)), keys_of(pairs, len(graph)))
+    low, high, weights = entries.row[kept], entries.col[kept], entries.data[kept]
+    return assemble(low, high, weights, len(graph))
+
+
+# Predict edges that training did not see, from the vectors of their two ends.
 
 SIMILARITIES = ("cosine", "dot", "distance")
 TRAINING_EDGES = 50_000  # the regression learns from at most this many edges, and from the same number of negatives

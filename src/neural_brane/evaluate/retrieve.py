@@ -12,7 +12,7 @@ from scipy import sparse
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import are_labelled, vectors_of
-from neural_brane.graph.multilabels import MultiLabels
+from neural_brane.graph.labels import MultiLabels
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import Exact
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import name_some
+from neural_brane.files.storage import atomic
 from neural_brane.graph.ids import as_ids, locate, repeated
-from neural_brane.io.atomic import atomic
 
 Pair = tuple[np.ndarray, np.ndarray]
 NOTE = "split k trains on the first round(share * nodes) of orders[k], rows of ids, and is tested on the others"

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from neural_brane.blas import one_blas_thread
 from neural_brane.embedding import Embedding
 from neural_brane.errors import BraneError, DependencyError, EmbeddingError
+from neural_brane.files.npz import open_npz, write_npz
+from neural_brane.files.storage import atomic
 from neural_brane.graph.ids import locate
-from neural_brane.io.atomic import atomic
-from neural_brane.io.npz import open_npz, write_npz
+from neural_brane.linalg.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import Exact
 

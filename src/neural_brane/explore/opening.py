@@ -1,4 +1,4 @@
-"""From files to a view: vectors, a graph and maps, matched and checked before anything is shown."""
+"""Open vectors, a graph and maps, matched and checked before anything is shown."""
 
 from __future__ import annotations
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from neural_brane.blas import one_blas_thread
 from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.explore.layout import directions, fit_square
 from neural_brane.explore.nodes import Nodes
+from neural_brane.files.vectors.parts import finite_blocks
 from neural_brane.graph.ids import locate
-from neural_brane.io.vector_parts import finite_blocks
+from neural_brane.linalg.threads import one_blas_thread
 from neural_brane.search.exact import Exact
 
 if TYPE_CHECKING:
@@ -102,8 +102,7 @@ class Run:
 
         Their number and their middles come from a sample of the nodes; every node belongs to the nearest middle.
         """
-        from neural_brane.groups.naming import name_clusters
-        from neural_brane.groups.partition import choose_k, partition
+        from neural_brane.insight.groups import choose_k, name_clusters, partition
 
         total = len(self.vectors)
         rng = np.random.default_rng(seed)
@@ -172,7 +171,7 @@ def open_runs(sources: Sequence[Source]) -> tuple[np.ndarray, list[Run]]:
 
 def open_model(path: Path) -> Embedder:
     """The fitted method of a file; methods are loaded only where there is one, because they take time and memory."""
-    from neural_brane.models import load_model
+    from neural_brane.files.models import load_model
 
     return load_model(path)
 

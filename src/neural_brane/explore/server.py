@@ -1,9 +1,4 @@
-"""The server of the page: on this machine alone, for whoever has the address that it printed.
-
-It listens on 127.0.0.1. Every path begins with a token that cannot be guessed, so another user of the machine, or a
-page of another site in the same browser, cannot ask for anything. The Host header must be our own, so that no other
-name can be made to lead here. Files of the page are known by name: no path of the disk is ever made from a request.
-"""
+"""Serve the page on this machine alone, to whoever has the address that it printed."""
 
 from __future__ import annotations
 
@@ -19,8 +14,31 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 
 from neural_brane.errors import BraneError
-from neural_brane.explore.packed import pack
 from neural_brane.explore.view import View
+
+# A column of numbers with a description before it, as the page reads it from the server or from its own file.
+#
+# Four bytes with the length of the description, the description as JSON padded with spaces to a multiple of four, and
+# then the numbers, all of them little-endian.
+
+
+def pack(about: Any, numbers: np.ndarray) -> bytes:
+    """A description and an array as bytes.
+
+    >>> pack({"n": 1}, np.array([258], "<u2"))
+    b'\\x08\\x00\\x00\\x00{"n": 1}\\x02\\x01'
+    """
+    text = json.dumps(about).encode()
+    text += b" " * (-len(text) % 4)
+    little = numbers.astype(numbers.dtype.newbyteorder("<"), copy=False)
+    return len(text).to_bytes(4, "little") + text + little.tobytes()
+
+
+# The server of the page: on this machine alone, for whoever has the address that it printed.
+#
+# It listens on 127.0.0.1. Every path begins with a token that cannot be guessed, so another user of the machine, or a
+# page of another site in the same browser, cannot ask for anything. The Host header must be our own, so that no other
+# name can be made to lead here. Files of the page are known by name: no path of the disk is ever made from a request.
 
 TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
 # The renderer puts shaders' inputs together by functions that it makes from text, which is what 'unsafe-eval' allows.

@@ -15,7 +15,7 @@ from neural_brane.explore.layout import nearest_rows_of_all
 from neural_brane.explore.run import Run
 from neural_brane.explore.server import page_files
 from neural_brane.explore.view import NEAREST, View
-from neural_brane.io.atomic import atomic
+from neural_brane.files.storage import atomic
 
 MOST_NODES = 50_000  # each takes about 250 bytes of the file
 MOST_ENTRIES = 4_000_000  # of links and attributes together, each about 11 bytes

@@ -25,15 +25,12 @@ from neural_brane.graph.build import (
     place_edges,
     weight_matrix,
 )
-from neural_brane.graph.columns import Encoder
-from neural_brane.graph.edge_columns import Place
+from neural_brane.graph.encoder import Encoder
 from neural_brane.graph.exchange import Exchange
-from neural_brane.graph.frames import frame_edges
+from neural_brane.graph.frames import Place, adjacency_frame, frame_edges, is_frame
 from neural_brane.graph.ids import as_ids
 from neural_brane.graph.labels import node_labels
 from neural_brane.graph.nodes import NodeOptions, join_nodes
-from neural_brane.graph.pandas_index import adjacency_frame, is_frame
-from neural_brane.writers import write
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -41,7 +38,7 @@ class AttributedGraph(Exchange):
     """An undirected graph whose nodes carry attributes.
 
     Make one with `from_edges`, `from_sparse`, `from_frames`, `from_networkx`, `from_igraph`, `from_geometric` or
-    `neural_brane.io.read_graph`: they bring any input into the form below. The constructor is for parts that are in
+    `neural_brane.files.graphs.formats.read_graph`: they bring any input into the form below. The constructor is for parts that are in
     this form already. It checks all of it but the symmetry of the adjacency, which
     `neural_brane.graph.adjacency.assemble` guarantees.
 
@@ -156,8 +153,10 @@ class AttributedGraph(Exchange):
         )
 
     def save(self, path: str | Path, **options: Any) -> None:
-        """Write the graph to a file, in the format that its name says; `neural_brane.io.write_graph` lists them."""
-        write(self, path, **options)
+        """Write the graph to a file, in the format that its name says; `neural_brane.files.graphs.formats.write_graph` lists them."""
+        from neural_brane.files.graphs.formats import write_graph
+
+        write_graph(self, path, **options)
 
     def _changed(self, **parts: Any) -> Self:
         """A copy that shares all arrays but these, which the caller has checked."""

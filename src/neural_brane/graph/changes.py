@@ -1,7 +1,8 @@
-"""What has become of a graph: its nodes matched by id, its attributes by name, and what changed around each node."""
+"""Compare a graph with an earlier one: nodes that are new, and what changed around the others."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +12,143 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.graph.attributed import AttributedGraph
 from neural_brane.graph.ids import locate
+
+# Nodes that a graph lacks, as another graph has them: their attributes by name, their links by id.
+
+FROM_NOTHING, FROM_ATTRIBUTES, FROM_LINKS, FROM_BOTH = "nothing", "attributes", "links", "attributes and links"
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomers:
+    """The nodes of one graph that a known graph lacks, and what ties them to it.
+
+    Parameters
+    ----------
+    known, given
+        The two graphs.
+    places
+        Of every node of `given` among the known ones; −1 for newcomers.
+    rows
+        The newcomers, as positions in `given`; what follows has a row for each.
+    attributes
+        Under the known graph's columns.
+    links
+        To known nodes.
+    among
+        To other newcomers.
+    """
+
+    known: AttributedGraph
+    given: AttributedGraph
+    places: np.ndarray
+    rows: np.ndarray
+    attributes: sparse.csr_array
+    links: sparse.csr_array
+    among: sparse.csr_array
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def made_from(self) -> np.ndarray:
+        """What is known of each newcomer, in words; a link to another newcomer counts if that one has attributes."""
+        described = np.diff(self.attributes.indptr) > 0
+        others = self.among @ described.astype(np.float32) - self.among.diagonal() * described  # not a node itself
+        linked = (np.diff(self.links.indptr) > 0) | (others > 0)
+        words = np.array([FROM_NOTHING, FROM_ATTRIBUTES, FROM_LINKS, FROM_BOTH])
+        return words[described + 2 * linked]
+
+    def together(self) -> AttributedGraph:
+        """The known graph with the newcomers after its own nodes."""
+        known = self.known
+        adjacency = sparse.block_array([[known.adjacency, self.links.T], [self.links, self.among]], format="csr")
+        attributes = sparse.vstack([known.attributes, self.attributes], format="csr")
+        ids = np.concatenate([known.ids.astype(str), self.given.ids[self.rows].astype(str)])
+        return AttributedGraph(adjacency, attributes, ids, known.attribute_names)
+
+
+def find_newcomers(known: AttributedGraph, given: AttributedGraph) -> Newcomers:
+    """Tell the nodes of a graph that a known graph lacks from those that it has.
+
+    Attributes that the known graph lacks are left out, with a warning that counts them; so are nodes that are known
+    and bring other attributes. Newcomers that share neither attributes nor links with the known graph are refused,
+    unless there are others.
+    """
+    places = locate(known.ids, given.ids)
+    rows = np.flatnonzero(places < 0)
+    attributes = align(given, known.attribute_names)
+    _tell_changed(known, given, places, attributes)
+    links = given.adjacency[rows]
+    at = places[links.indices]
+    newcomers = Newcomers(
+        known, given, places, rows, attributes[rows],
+        _take(links, at >= 0, at, len(known)),
+        _take(links, at < 0, np.searchsorted(rows, links.indices), len(rows)),
+    )  # fmt: skip
+    _tell_strangers(newcomers)
+    return newcomers
+
+
+def align(graph: AttributedGraph, names: np.ndarray) -> sparse.csr_array:
+    """A graph's attributes under the columns of names; one without a column is left out, with a warning."""
+    places = locate(names, graph.attribute_names)
+    if np.array_equal(places, np.arange(len(names))):
+        return graph.attributes
+    if unknown := np.count_nonzero(places < 0):
+        warnings.warn(
+            f"{unknown:,} of the {len(places):,} attributes of graph '{graph.name}' were not learned from and are "
+            "left out",
+            stacklevel=4,
+        )
+    at = places[graph.attributes.indices]
+    return _take(graph.attributes, at >= 0, at, len(names))
+
+
+def _take(matrix: sparse.csr_array, kept: np.ndarray, columns: np.ndarray, width: int) -> sparse.csr_array:
+    """Some entries of a matrix, under other columns."""
+    before = np.concatenate([[0], np.cumsum(kept)])
+    taken = sparse.csr_array(
+        (matrix.data[kept], columns[kept].astype(np.int32), before[matrix.indptr]), shape=(matrix.shape[0], width)
+    )
+    taken.sort_indices()
+    return taken
+
+
+def _tell_changed(
+    known: AttributedGraph, given: AttributedGraph, places: np.ndarray, attributes: sparse.csr_array
+) -> None:
+    """Warn of known nodes with other attributes than those learned from: another graph's nodes may bear their ids."""
+    at = np.flatnonzero(places >= 0)
+    differ = (attributes[at] != known.attributes[places[at]]).sum(axis=1) > 0
+    differ &= np.diff(attributes.indptr)[at] > 0  # ends of links need not bring theirs again
+    if differ.any():
+        warnings.warn(
+            f"{np.count_nonzero(differ):,} nodes of graph '{given.name}' (such as {given.ids[at[differ][0]].item()!r}) "
+            "are known by their ids and have other attributes than those learned from; they keep the vectors learned. "
+            "Give nodes that are others other ids",
+            stacklevel=4,
+        )
+
+
+def _tell_strangers(newcomers: Newcomers) -> None:
+    """Warn of newcomers of which nothing is known; refuse a graph that has no others."""
+    strangers = newcomers.rows[newcomers.made_from == FROM_NOTHING]
+    if len(strangers) == 0:
+        return
+    first, name = newcomers.given.ids[strangers[0]].item(), newcomers.given.name
+    if len(strangers) == len(newcomers.places):
+        raise GraphError(
+            f"no node of graph '{name}' (such as {first!r}) has an attribute that was learned from or a link to a node "
+            "that is known; give attributes by the names that were learned from, or links to known ids"
+        )
+    warnings.warn(
+        f"{len(strangers):,} nodes of graph '{name}' (such as {first!r}) have neither an attribute that was learned "
+        "from nor a link to a known node; their vectors tell nothing",
+        stacklevel=4,
+    )
+
+
+# What has become of a graph: its nodes matched by id, its attributes by name, and what changed around each node.
 
 
 @dataclass(frozen=True)

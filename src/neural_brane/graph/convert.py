@@ -1,16 +1,27 @@
-"""Whatever converts to a graph, by what it is: the one door through which methods take their input."""
+"""Convert whatever a user passes to a graph: the one door through which methods take their input."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph.attributed import AttributedGraph
-from neural_brane.graph.pandas_index import is_adjacency, is_frame, package_of
+from neural_brane.graph.encoder import Encoder
+from neural_brane.graph.frames import Place, as_frame, find_column, id_column, is_adjacency, is_frame, package_of
+from neural_brane.graph.ids import locate
+from neural_brane.graph.nodes import append_ids, check_distinct, pad_adjacency, place_rows
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+# Whatever converts to a graph, by what it is: the one door through which methods take their input.
 
 TABLES = ("pandas", "polars", "pyarrow")
 ACCEPTED = (
@@ -62,3 +73,116 @@ def _spell(value: Any) -> str:
     """What something is, for a message."""
     size = f" of {len(value)}" if isinstance(value, tuple | list) else ""
     return f"{type(value).__module__}.{type(value).__qualname__}{size}".removeprefix("builtins.")
+
+
+# New nodes as a known graph's encoder reads them: a table of nodes alone, or tables of edges and nodes.
+
+NODES = Place("nodes")
+
+
+def as_graph_like(source: Any, known: AttributedGraph) -> AttributedGraph:
+    """Make a graph of anything that `as_graph` takes, of a table of nodes, or of a dict from ids to attributes.
+
+    Tables of nodes are encoded as that of the known graph was: columns and values that it lacked are left out, with a
+    warning that counts them. Nodes that edges lead to and that are known need no row.
+
+    >>> known = AttributedGraph.from_edges([("ann", "bob")], attributes={"ann": ["chess"]})
+    >>> as_graph_like({"zoe": ["chess"], "yan": []}, known)
+    AttributedGraph('new nodes': 2 nodes, 0 edges, 1 attributes)
+    """
+    if isinstance(source, Mapping) and package_of(source) != "networkx":
+        return AttributedGraph.from_edges(
+            np.empty((0, 2), known.ids.dtype), attributes=dict(source), ids=list(source), name="new nodes"
+        )
+    if _is_table(source):
+        return join_alike(None, source, known)
+    if isinstance(source, tuple | list) and len(source) == 2 and all(map(_is_table, source)) and known.encoder:
+        return join_alike(AttributedGraph.from_frames(source[0]), source[1], known)
+    return as_graph(source)
+
+
+def join_alike(
+    links: AttributedGraph | None,
+    nodes: Any,
+    known: AttributedGraph,
+    *,
+    place: Place = NODES,
+    id: str | int | None = None,
+) -> AttributedGraph:
+    """The links of new nodes with the attributes that the known graph's encoder gives to a table of nodes.
+
+    links: None where there are none. id: the column of the ids, by name or position; without it the one that had them
+    in the known graph's table, or the index of a pandas DataFrame.
+    """
+    if known.encoder is None:
+        raise GraphError(
+            f"graph '{known.name}' does not come from a table of nodes, so a table of new nodes cannot be encoded "
+            "alike; give their attributes by name, as in {'id': ['name', …]}, or a graph with the same attribute names"
+        )
+    table, index = as_frame(nodes, place.where)
+    column = find_column(table.columns, id, place.where) if id is not None else _id_name(table, index, known, place)
+    ids = id_column(table[column], place, needs="a node needs an id")
+    check_distinct(ids, place)
+    attributes, names = known.encoder.encode(_fitting(table.drop(column), known.encoder, place))
+    linked = np.empty(0, np.int64 if ids.dtype.is_integer() else str) if links is None else links.ids
+    adjacency = sparse.csr_array((0, 0), dtype=np.float32) if links is None else links.adjacency
+    places = locate(linked, ids)
+    _tell_strangers(linked, places, known, place)
+    everyone = append_ids(linked, ids, places)
+    return AttributedGraph(
+        pad_adjacency(adjacency, len(everyone)),
+        place_rows(attributes, places, len(everyone)),
+        everyone,
+        names,
+        name="new nodes" if links is None else links.name,
+        encoder=known.encoder,
+    )
+
+
+def _is_table(source: Any) -> bool:
+    return package_of(source) in TABLES and not (is_frame(source) and is_adjacency(source))
+
+
+def _id_name(table: pl.DataFrame, index: str | None, known: AttributedGraph, place: Place) -> str:
+    """The column that holds the ids."""
+    before = next((column.name for column in known.encoder.columns if column.kind == "id"), None)  # type: ignore[union-attr]
+    if before in table.columns:
+        return str(before)
+    if index is not None:
+        return index
+    raise GraphError(
+        f"{place.where}: no column '{before}', which held the ids of the nodes learned from; there are "
+        f"{', '.join(map(repr, table.columns))}: name the one that holds them, as in --id NAME, or rename it"
+    )
+
+
+def _fitting(table: pl.DataFrame, encoder: Encoder, place: Place) -> pl.DataFrame:
+    """The columns that the encoder reads; those that are absent are empty, and others are left out, with a warning."""
+    import polars as pl
+
+    unknown = [name for name in table.columns if name not in {column.name for column in encoder.columns}]
+    absent = [name for name in encoder.parts if name not in table.columns]
+    if len(absent) == len(encoder.parts):
+        raise GraphError(
+            f"{place.where}: none of the columns that were learned from is there, such as '{absent[0]}'; there are "
+            f"{', '.join(map(repr, table.columns)) or 'no others'}: give the columns the names they had"
+        )
+    for names, what in ((unknown, "were not learned from and are left out"), (absent, "are absent and taken as empty")):
+        if names:
+            examples = ", ".join(map(repr, names[:3]))
+            warnings.warn(f"{place.where}: {len(names):,} columns {what}, such as {examples}", stacklevel=5)
+    return table.with_columns([pl.lit(None, pl.String).alias(name) for name in absent])
+
+
+def _tell_strangers(linked: np.ndarray, places: np.ndarray, known: AttributedGraph, place: Place) -> None:
+    """Warn of nodes of the edges that have no row and are not known."""
+    bare = np.ones(len(linked), bool)
+    bare[places[places >= 0]] = False
+    bare &= locate(known.ids, linked) < 0
+    if bare.any():
+        examples = ", ".join(repr(node) for node in linked[bare][:3].tolist())
+        warnings.warn(
+            f"{place.where}: {np.count_nonzero(bare):,} new nodes of the edges have no row here, such as {examples}; "
+            "they have no attributes",
+            stacklevel=4,
+        )

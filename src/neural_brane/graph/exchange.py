@@ -11,9 +11,9 @@ import numpy as np
 from neural_brane.errors import DependencyError, GraphError
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble
 from neural_brane.graph.build import attribute_matrix, edge_weights, node_ids
+from neural_brane.graph.ids import is_missing
 from neural_brane.graph.labels import node_labels
-from neural_brane.graph.missing import is_missing
-from neural_brane.graph.node_data import NodeData, attributes_of
+from neural_brane.graph.nodes import NodeData, attributes_of
 
 if TYPE_CHECKING:
     from neural_brane.graph.attributed import AttributedGraph

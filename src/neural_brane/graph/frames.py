@@ -1,16 +1,321 @@
-"""Data frames of pandas, polars and Arrow, all as polars data frames of the same values."""
+"""Data frames of pandas, polars and Arrow, and the edges in their columns."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from neural_brane.errors import GraphError
-from neural_brane.graph.edge_columns import Place, edge_columns
+from neural_brane.graph.ids import MISSING, all_integers, as_ids, encode, locate
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+# pandas frames and series: rows are found by their index, never by their place. pandas itself is not imported.
+
+
+def package_of(value: Any) -> str:
+    """The package that an object's class comes from.
+
+    >>> package_of(np.ones(2))
+    'numpy'
+    """
+    return type(value).__module__.partition(".")[0]
+
+
+def is_frame(value: Any) -> bool:
+    """Tell whether a value is a pandas DataFrame."""
+    return package_of(value) == "pandas" and hasattr(value, "columns")
+
+
+def is_series(value: Any) -> bool:
+    """Tell whether a value is a pandas Series."""
+    return package_of(value) == "pandas" and hasattr(value, "index") and not hasattr(value, "columns")
+
+
+def by_index(rows: Any, ids: np.ndarray, what: str) -> Any:
+    """The rows of a DataFrame or Series in the order of the ids that its index names; every id must have one."""
+    index = as_ids(rows.index, what=f"the index of {what}")
+    places = locate(ids, index)
+    order = np.full(len(ids), -1)
+    order[places[places >= 0]] = np.flatnonzero(places >= 0)
+    if len(index) != len(ids) or (order < 0).any():
+        lacking = ids[order < 0]
+        found = f"node {lacking[0].item()!r} has no row" if len(lacking) else "some node has several rows, or none here"
+        raise GraphError(
+            f"{what} are a pandas {type(rows).__name__} of {len(index)} rows, joined to the {len(ids)} nodes by its "
+            f"index: {found}; set its index to the nodes' ids, or give {what}.to_numpy() to go by position"
+        )
+    return rows.iloc[order]
+
+
+def adjacency_frame(frame: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of an adjacency whose index and columns name the same nodes, and these; columns in any order."""
+    ids, columns = as_ids(frame.index, what="the index"), as_ids(frame.columns, what="the columns")
+    order = locate(columns, ids) if ids.dtype.kind == columns.dtype.kind else np.full(len(ids), -1)
+    if len(ids) != len(columns) or (order < 0).any():
+        raise GraphError(
+            f"a DataFrame of {len(ids)} rows and {len(columns)} columns is an adjacency only if its index and its "
+            "columns name the same nodes; for a table of edges use AttributedGraph.from_frames(edges, nodes)"
+        )
+    return frame.iloc[:, order].to_numpy(), ids
+
+
+def is_adjacency(frame: Any) -> bool:
+    """Tell whether a DataFrame's index and columns name the same nodes."""
+    return frame.shape[0] == frame.shape[1] and set(frame.index) == set(frame.columns)
+
+
+def numeric_frame(frame: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of a DataFrame of attributes in the order of the ids, and the names of its columns."""
+    rows = by_index(frame, ids, "attributes")
+    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
+        if getattr(dtype, "kind", "O") not in "biuf":
+            raise GraphError(
+                f"attribute column {name!r} holds {dtype}, not numbers; AttributedGraph.from_frames(edges, nodes) "
+                "takes columns of every kind"
+            )
+    return rows.to_numpy(dtype=float), as_ids(frame.columns, what="attribute_names")
+
+
+# Edges out of the columns of a data frame: which columns, and whether their values can be used.
+
+# Titles of the two ends of an edge, and of its weight, in small letters; pairs in the order of preference.
+PAIRS = (
+    ("source", "target"),
+    ("from", "to"),
+    ("src", "dst"),
+    ("src", "dest"),
+    ("source_id", "target_id"),
+    ("from_id", "to_id"),
+    ("fromnodeid", "tonodeid"),
+    ("from_node", "to_node"),
+    ("source_node", "target_node"),
+    ("node1", "node2"),
+    ("node_1", "node_2"),
+    ("node_a", "node_b"),
+    ("id1", "id2"),
+    ("id_1", "id_2"),
+    ("start", "end"),
+    ("head", "tail"),
+    ("citing", "cited"),
+    ("u", "v"),
+    ("i", "j"),
+)
+WEIGHTS = ("weight", "weights", "w", "value")
+Column = str | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeColumns:
+    """The ends of edges, as int64 or strings, and their weights; None where all weigh 1.
+
+    `names` are the columns that were used, the weight's None where there is none; `ignored` are all others.
+    """
+
+    source: pl.Series
+    target: pl.Series
+    weights: np.ndarray | None
+    names: tuple[str, str, str | None]
+    ignored: list[str]
+
+    @property
+    def told(self) -> str:
+        """Which columns are used, in words."""
+        ends = f"edges from '{self.names[0]}' to '{self.names[1]}'"
+        weighed = "" if self.names[2] is None else f", weighed by '{self.names[2]}'"
+        ignored = f"; columns not used: {', '.join(map(repr, self.ignored))}" if self.ignored else ""
+        return ends + weighed + ignored
+
+    def number(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the ends (edges, 2) as positions among ids, and the ids.
+
+        Strings are numbered as they appear: two of the first edge, two of the second, ...
+        """
+        if self.source.dtype.is_integer():
+            codes, ids = encode(np.stack([self.source.to_numpy(), self.target.to_numpy()], axis=1).ravel())
+        else:
+            codes, ids = encode(side_by_side(self.source, self.target))
+        return codes.reshape(-1, 2), ids
+
+
+def side_by_side(source: pl.Series, target: pl.Series) -> pl.Series:
+    """The ends of all edges in one series: two of the first edge, two of the second, ..."""
+    import polars as pl
+
+    both = pl.concat([source, target])
+    return both.gather(np.arange(len(both)).reshape(2, -1).T.ravel())
+
+
+def choose_columns(
+    columns: list[str], *, source: Column = None, target: Column = None, weight: Column = None, where: str = "edges"
+) -> tuple[str, str, str | None]:
+    """Return the columns of the two ends and of the weight: those given, else by well-known titles, else the first two.
+
+    A column is given by its name or by its position, from 0.
+    """
+    given = [None if one is None else find_column(columns, one, where) for one in (source, target, weight)]
+    free = [name for name in columns if name not in given]
+    ends = given[:2]
+    if ends == [None, None]:
+        ends = list(_known_pair(free)) or list(free[:2])
+    ends = [end or next((name for name in free if name not in ends), None) for end in ends]
+    if len(ends) < 2 or None in ends:
+        raise GraphError(
+            f"{where}: edges need two columns of ids, and there is {', '.join(map(repr, columns)) or 'none'}; "
+            "separate them by ',', a tab, ';' or '|', or name them with source and target"
+        )
+    if ends[0] == ends[1] or given[2] in ends:
+        raise GraphError(f"{where}: source, target and weight are {ends + given[2:]}; give three different columns")
+    rest = [name for name in free if name not in ends]
+    guessed = next((name for known in WEIGHTS for name in rest if name.lower() == known), None)
+    return str(ends[0]), str(ends[1]), given[2] or guessed
+
+
+def _untitled_weight(frame: pl.DataFrame) -> str | None:
+    """Return the third of three columns without titles if it holds numbers: `u,v,weight` is how edges are written."""
+    import polars as pl
+
+    if frame.columns != [f"column_{at}" for at in (1, 2, 3)]:
+        return None
+    third = frame["column_3"].drop_nulls()
+    numbers = third.head(100).cast(pl.Float64, strict=False) if third.dtype == pl.String else third
+    return "column_3" if len(third) and numbers.dtype.is_numeric() and numbers.null_count() == 0 else None
+
+
+def _known_pair(columns: list[str]) -> tuple[str, ...]:
+    by_title = {name.lower().strip().replace(" ", "_"): name for name in reversed(columns)}
+    return next(((by_title[a], by_title[b]) for a, b in PAIRS if a in by_title and b in by_title), ())
+
+
+def find_column(columns: list[str], wanted: str | int, where: str) -> str:
+    """Return the name of a column that is given by its name or by its position, from 0."""
+    if isinstance(wanted, str) and wanted in columns:
+        return wanted
+    if isinstance(wanted, str) and wanted.isdecimal():
+        wanted = int(wanted)
+    if isinstance(wanted, int) and 0 <= wanted < len(columns):
+        return columns[wanted]
+    raise GraphError(
+        f"{where}: there is no column {wanted!r}; give one of {', '.join(map(repr, columns))}, "
+        f"or a position from 0 to {len(columns) - 1}"
+    )
+
+
+def edge_columns(
+    frame: pl.DataFrame,
+    *,
+    source: Column = None,
+    target: Column = None,
+    weight: Column = None,
+    where: str = "edges",
+    first_line: int = 0,
+    lines: np.ndarray | None = None,
+) -> EdgeColumns:
+    """Take edges from a data frame. Columns are chosen as `choose_columns` says; others are left aside.
+
+    Ids that are all integers written the usual way become int64, all others strings. A missing id, and a weight that
+    is not a finite number above 0, is refused; the message has the line, which is `first_line` for the first row, or
+    `lines` has it for every row. `where` begins every message.
+    """
+    if weight is None and source is None and target is None:
+        weight = _untitled_weight(frame)
+    names = choose_columns(frame.columns, source=source, target=target, weight=weight, where=where)
+    place = Place(where, first_line, lines)
+    ends = [id_column(frame[name], place) for name in names[:2]]
+    if ends[0].dtype != ends[1].dtype:
+        import polars as pl
+
+        ends = [end.cast(pl.String) for end in ends]
+    weights = None if names[2] is None else column_weights(frame[names[2]], place)
+    ignored = [name for name in frame.columns if name not in names]
+    return EdgeColumns(ends[0], ends[1], weights, names, ignored)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the rows of a frame come from, for messages."""
+
+    where: str
+    first_line: int = 0
+    lines: np.ndarray | None = None
+
+    def error(self, row: int, message: str) -> GraphError:
+        """An error that points at a row: by its line in a file, else by its position from 0."""
+        if self.lines is not None:
+            return GraphError(f"{self.where}:{self.lines[row]}: {message}")
+        if self.first_line:
+            return GraphError(f"{self.where}:{self.first_line + row}: {message}")
+        return GraphError(f"{self.where}: row {row}: {message}")
+
+
+def id_column(column: pl.Series, place: Place, *, needs: str = "an edge needs two nodes") -> pl.Series:
+    """Return ids as int64 or strings; refuse those that are missing or of another kind. `needs` says why."""
+    missing = column.is_null()
+    if column.dtype.is_float():
+        missing |= column.is_nan().fill_null(True)
+    if missing.any():
+        raise place.error(int(missing.arg_max() or 0), _missing(column.name, needs))
+    ids = _as_ids(column, place, needs)
+    if not ids.dtype.is_integer() and (named := ids.is_in(MISSING)).any():
+        row = int(named.arg_max() or 0)
+        raise place.error(row, _missing(column.name, needs, ids[row]))
+    return ids
+
+
+def _missing(column: str, needs: str, word: str = "") -> str:
+    found = f"holds '{word}', which stands for no value" if word else "is empty"
+    return f"column '{column}' {found}, and {needs}; fill it in, or remove the row"
+
+
+def _as_ids(column: pl.Series, place: Place, needs: str) -> pl.Series:
+    """Return a column as int64 where it holds integers that fit, however they are stored; as strings else."""
+    import polars as pl
+
+    kind = column.dtype
+    if kind.is_float():
+        whole = column.is_finite() & (column == column.round()) & (column.abs() < 2**53)
+        if not whole.all():
+            row = int((~whole).arg_max() or 0)
+            raise place.error(
+                row, f"column '{column.name}' holds {column[row]}, which is no id; give whole numbers or strings"
+            )
+        return column.cast(pl.Int64)
+    if kind.is_integer():
+        narrow = column.cast(pl.Int64, strict=False)
+        return column.cast(pl.String) if narrow.null_count() else narrow
+    if kind in (pl.String, pl.Categorical, pl.Enum):
+        texts = column.cast(pl.String)
+        if (empty := texts.str.strip_chars() == "").any():
+            raise place.error(int(empty.arg_max() or 0), _missing(column.name, needs))
+        return texts.cast(pl.Int64) if all_integers(texts) else texts
+    raise GraphError(f"{place.where}: column '{column.name}' holds {kind}; ids are integers or strings")
+
+
+def column_weights(column: pl.Series, place: Place) -> np.ndarray:
+    """Return weights as float32; refuse what is not a finite number above 0, also after rounding to float32."""
+    import polars as pl
+
+    if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Null)):
+        raise GraphError(f"{place.where}: column '{column.name}' holds {column.dtype}; weights are numbers above 0")
+    with np.errstate(over="ignore", under="ignore"):
+        weights = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().astype(np.float32)
+    bad = ~((weights > 0) & (weights < np.inf))
+    if bad.any():
+        row = int(np.argmax(bad))
+        found = "missing" if column[row] is None else f"'{column[row]}'"
+        raise place.error(
+            row,
+            f"the weight in column '{column.name}' is {found}; give finite numbers above 0 that float32 can hold "
+            "(1e-37 to 1e38), or choose another column",
+        )
+    return weights
+
+
+# Data frames of pandas, polars and Arrow, all as polars data frames of the same values.
 
 EDGES = Place("edges")
 EXPECTED = "give a DataFrame of pandas or polars, or an Arrow table"

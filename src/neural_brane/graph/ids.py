@@ -2,17 +2,118 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neural_brane.errors import BraneError, GraphError
-from neural_brane.forks import check_polars
-from neural_brane.graph.missing import as_array, is_missing
+from neural_brane.errors import BraneError, DependencyError, GraphError
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+# What counts as missing in arrays and objects: None, NaN, NaT, NA and what an array's mask hides.
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value stands for nothing: None, NaN of any kind, NaT or pandas' NA.
+
+    >>> is_missing(float("nan")), is_missing(np.datetime64("NaT")), is_missing("nan"), is_missing(0)
+    (True, True, False, False)
+    """
+    if value is None or type(value).__name__ == "NAType":
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # an array, which is no single value
+        return False
+
+
+def as_array(
+    values: Any, what: str, error: type[BraneError] = GraphError, expected: str = "a list or an array of one kind"
+) -> np.ndarray:
+    """Return values as an array whose entries are those given; refuse what a mask hides.
+
+    NumPy makes one kind of several where a list mixes them: `["a", nan]` would become the strings "a" and "nan",
+    `[2**63, -1]` floats, and True beside a 1 another 1. Here such a list becomes an array of objects.
+    """
+    if np.ma.isMaskedArray(values):
+        if hidden := int(np.ma.count_masked(values)):
+            raise error(f"{what}: {hidden} entries are masked; fill them, as with array.filled(...), or drop them")
+        values = values.data
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "Ufiu" and isinstance(values, list | tuple):
+            objects = np.array(values, dtype=object)
+            mixed = array.dtype.kind in "Uf" or not {bool, np.bool_}.isdisjoint(map(type, objects.flat))
+            array = objects if mixed else array
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise error(f"{what} cannot be made a plain array ({problem}); give {expected}") from problem
+    return array.astype(object) if array.dtype.kind == "T" else array
+
+
+# Polars in forked processes: its threads do not survive a fork, and what waits for them waits without end.
+
+_used = False  # whether Polars has been at work in this process
+_stranded = False  # whether it had been in the one that this was forked from
+
+
+def check_polars() -> None:
+    """Call before Polars works on tables: an error instead of a wait without end."""
+    global _used
+    if _stranded:
+        raise DependencyError(
+            "this process was forked from one that had read tables already, and the threads that read them (Polars) "
+            "do not survive a fork; read the graph before the fork and hand it over, or start processes with "
+            "multiprocessing.get_context('spawn')"
+        )
+    _used = True
+
+
+def _after_fork() -> None:
+    global _stranded
+    _stranded = _used
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+# What to say of an id that no node has.
+
+CLOSE = 50_000  # ids at most that are compared with one that is unknown
+
+
+def about_unknown(ids: np.ndarray, node: Any) -> str:
+    """Say which ids there are, and which of them look like the one that was given.
+
+    >>> about_unknown(np.array(["ann", "bob"]), "Ann")
+    "no node 'Ann' here; ids are strings, such as 'ann', 'bob'; did you mean 'ann'?"
+    """
+    kind = "integers" if ids.dtype.kind == "i" else "strings"
+    known = ", ".join(map(repr, ids[:3].tolist())) or "none"
+    message = f"no node {node!r} here; ids are {kind}, such as {known}"
+    close = near_misses(ids, node)
+    return f"{message}; did you mean {' or '.join(map(repr, close))}?" if close else message
+
+
+def near_misses(ids: np.ndarray, node: Any) -> list[Any]:
+    """Ids that are spelled much like one, upper case or lower; they begin alike, so that few are compared."""
+    text = str(node).casefold()
+    if not text or not isinstance(node, str | int | np.integer):
+        return []
+    names = ids if ids.dtype.kind == "U" else ids.astype(str)
+    alike = np.flatnonzero(np.char.startswith(names, text[0]) | np.char.startswith(names, text[0].upper()))[:CLOSE]
+    spelled: dict[str, int] = {}
+    for row in alike.tolist():
+        spelled.setdefault(str(names[row]).casefold(), row)
+    return [ids[spelled[name]].item() for name in get_close_matches(text, spelled)]
+
+
+# Names of nodes and attributes: integers or strings in, positions out.
 
 MANY, SLICE = 100_000, 500_000
 LARGE = 4_000_000  # strings from which compiled code is faster than it takes to load

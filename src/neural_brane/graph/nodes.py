@@ -1,9 +1,9 @@
-"""A table of nodes joined to a graph: ids found among its nodes, one column as labels, the others as attributes."""
+"""Join a table of nodes to a graph: match its ids, take one column as labels and the others as attributes."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
@@ -11,17 +11,18 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError
-from neural_brane.graph.columns import Column, Encoder, infer_columns
-from neural_brane.graph.columns.encoder import Missing
-from neural_brane.graph.columns.values import as_texts, plain
-from neural_brane.graph.edge_columns import Place, find_column, id_column
-from neural_brane.graph.frames import as_frame
-from neural_brane.graph.ids import locate
+from neural_brane.graph.columns import Column, as_texts, infer_columns, plain
+from neural_brane.graph.encoder import Encoder, Missing
+from neural_brane.graph.frames import Place, as_frame, find_column, id_column, series_of
+from neural_brane.graph.ids import is_missing, locate
 
 if TYPE_CHECKING:
     import polars as pl
 
     from neural_brane.graph.attributed import AttributedGraph
+
+
+# A table of nodes joined to a graph: ids found among its nodes, one column as labels, the others as attributes.
 
 LOOKED_AT = 10_000  # rows that decide which column holds the ids
 
@@ -36,7 +37,7 @@ class NodeOptions(TypedDict, total=False):
         DataFrame if one was set, else the column that holds most of the edges' nodes.
     columns, ignore
         What columns are where it shall not be inferred, as in `{"age": "number:8", "tags": "list:;"}`, and columns
-        to leave out; `neural_brane.graph.columns.infer` says how others are judged.
+        to leave out; `neural_brane.graph.columns` says how others are judged.
     missing
         "none", or "attribute" to give nodes without a value an attribute such as `age=missing`.
     encoder
@@ -210,3 +211,56 @@ def place_rows(matrix: sparse.csr_array, places: np.ndarray, nodes: int) -> spar
     indices = np.empty_like(matrix.indices)
     indices[moved] = matrix.indices
     return sparse.csr_array((matrix.data, indices, starts), shape=(nodes, matrix.shape[1]))  # all entries are 1
+
+
+# What nodes of other libraries carry under keys, as a table of nodes: typed and encoded as its columns are.
+
+MANY_KEYS = 5
+
+
+class NodeData(NamedTuple):
+    """A dict of data for every node, and what the graph is called in messages."""
+
+    nodes: list[dict[str, Any]]
+    where: str
+
+    def column(self, key: str) -> list[Any]:
+        """What the nodes have under a key, None where one has nothing."""
+        return [node.get(key) for node in self.nodes]
+
+    def keys(self) -> list[str]:
+        """The keys that any node has, in the order they appear."""
+        return list(dict.fromkeys(key for node in self.nodes for key in node))
+
+    def tell_unused(self, used: set[str]) -> None:
+        """Warn of data under keys that nobody has asked for."""
+        others = [repr(key) for key in self.keys() if key not in used]
+        if others:
+            more = ", …" if len(others) > MANY_KEYS else ""
+            warnings.warn(
+                f"nodes of {self.where} have data under {', '.join(others[:MANY_KEYS])}{more}, which is not used; name "
+                "it to use it, as in attributes=['age', 'country'] or label='club'",
+                stacklevel=4,
+            )
+
+
+def attributes_of(data: NodeData, keys: Sequence[str]) -> tuple[sparse.csr_array, np.ndarray, Encoder]:
+    """The attributes (nodes, attributes) of what nodes have under some keys, their names, and their encoder."""
+    import polars as pl
+
+    known = data.keys()
+    for key in keys:
+        if key not in known:
+            raise GraphError(f"no node of {data.where} has {key!r}; nodes have {', '.join(map(repr, known)) or 'none'}")
+    return encode_table(pl.DataFrame([series_of(key, _known(data.column(key))) for key in keys]))
+
+
+def encode_table(table: Any) -> tuple[sparse.csr_array, np.ndarray, Encoder]:
+    """The attributes of a polars data frame with a row for every node, their names, and their encoder."""
+    encoder = Encoder.fit(table, infer_columns(table))
+    return (*encoder.encode(table), encoder)
+
+
+def _known(values: list[Any]) -> list[Any]:
+    """The same values, None for all that stands for nothing, in Python's own types."""
+    return [None if is_missing(value) else value.item() if isinstance(value, np.generic) else value for value in values]

@@ -1,8 +1,4 @@
-"""Millions of names to numbers: a hash table in Numba, filled part by part so that each part stays in the cache.
-
-A name of up to 15 bytes is its own key, of 16 bytes; a longer one has a hash for a key, and its bytes are compared.
-The first bits of a key's hash are its part of the table, with one writer: any number of threads gives the same numbers.
-"""
+"""Number millions of names: a hash table in Numba, filled part by part so that each part stays in the cache."""
 
 from __future__ import annotations
 
@@ -13,13 +9,100 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import njit
-
-from neural_brane.graph.spelling import spell
-from neural_brane.graph.words import load_word, mix
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+# Eight bytes at a time: load a word of text, find a byte in it, mix it into a hash.
+
+WORD = np.uint64
+_LOW, _HIGH = WORD(0x0101010101010101), WORD(0x8080808080808080)
+_FACTOR = WORD(0xD6E8FEB86659FD93)  # odd, with bits as if drawn by chance
+_ONE, _SEVEN, _LEFT, _RIGHT, _TOP = WORD(1), WORD(7), WORD(32), WORD(29), WORD(56)
+
+
+@intrinsic
+def load_word(typing_context: Any, data: Any, at: Any) -> Any:
+    """data[at : at + 8] as one number, the first byte lowest, wherever it stands in memory."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.gep(array.data, [arguments[1]])
+        return builder.load(builder.bitcast(place, ir.IntType(64).as_pointer()), align=1)
+
+    return types.uint64(data, types.int64), generate
+
+
+@njit(nogil=True, cache=True, inline="always")
+def mix(word, other):
+    """A hash of two words."""
+    hashed = (word ^ (word >> _LEFT)) * _FACTOR
+    hashed = (hashed ^ other ^ (hashed >> _RIGHT)) * _FACTOR
+    return hashed ^ (hashed >> _LEFT)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def marks(word, byte):
+    """A word whose lowest set bit, if there is one, lies in the first of its bytes that equals `byte`."""
+    odd = word ^ (WORD(byte) * _LOW)
+    return (odd - _LOW) & ~odd & _HIGH
+
+
+@njit(nogil=True, cache=True, inline="always")
+def first_mark(marked):
+    """The number of the byte, from 0, in which the lowest set bit lies."""
+    lowest = (marked & (~marked + _ONE)) >> _SEVEN
+    return np.int64((((lowest - _ONE) & _LOW) * _LOW) >> _TOP)
+
+
+# Names in UTF-8 bytes to an array of strings.
+
+
+def spell(text: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Return names as an array of strings; `place` (names, 2) says where the UTF-8 bytes of each begin and end."""
+    width = int(longest(text, place))
+    letters = np.zeros((len(place), max(width, 1)), np.uint32)
+    decode(text, place, letters)
+    return letters.view(f"<U{max(width, 1)}").ravel() if len(place) else np.empty(0, dtype="<U1")
+
+
+@njit(nogil=True, cache=True)
+def longest(text, place):
+    """The most letters that a name has; in UTF-8, bytes 10xxxxxx continue a letter."""
+    most = 0
+    for k in range(len(place)):
+        letters = 0
+        for at in range(place[k, 0], place[k, 1]):
+            letters += (text[at] & 0xC0) != 0x80
+        most = max(most, letters)
+    return most
+
+
+@njit(nogil=True, cache=True)
+def decode(text, place, letters):
+    """Write the letters (names, width) of names that are valid UTF-8."""
+    for k in range(len(place)):
+        column = -1
+        for at in range(place[k, 0], place[k, 1]):
+            byte = np.uint32(text[at])
+            if byte & 0xC0 == 0x80:
+                letters[k, column] = (letters[k, column] << 6) | (byte & 0x3F)
+                continue
+            column += 1
+            letters[k, column] = (
+                byte if byte < 0x80 else byte & (0x1F if byte < 0xE0 else 0x0F if byte < 0xF0 else 0x07)
+            )
+
+
+# Millions of names to numbers: a hash table in Numba, filled part by part so that each part stays in the cache.
+#
+# A name of up to 15 bytes is its own key, of 16 bytes; a longer one has a hash for a key, and its bytes are compared.
+# The first bits of a key's hash are its part of the table, with one writer: any number of threads gives the same
+# numbers.
 
 PADDING = b"\n" * 16  # what may be read beyond the last name
 PARTS = 64  # of the table; of a million names, each part has half a megabyte

@@ -30,7 +30,7 @@ class Rows:
     """
 
     def __init__(self, matrix: sparse.csr_array, threads: int | None):
-        from neural_brane.kernels.cpu import sparse as kernels  # needs Numba, which a GPU does without
+        from neural_brane.kernels.cpu import sparse as kernels
 
         self.kernels, self.threads, self.size = kernels, threads, matrix.shape[0]
         self.matrix = kernels.Scaled(
@@ -247,7 +247,7 @@ def tables_on(device: str, threads: int | None = 1) -> Tables:
     """The tables of a device, "cpu" or "cuda"; `threads` is for the CPU, where "cluster" leaves what it has made."""
     if device in ("cpu", "cluster"):
         return OnCPU(threads)
-    from neural_brane.kernels.gpu.device import DEVICE  # the GPU, but for tests that interpret its kernels
+    from neural_brane.kernels.gpu.device import DEVICE
 
     return OnTorch(DEVICE)
 

@@ -6,15 +6,15 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
-from neural_brane.linalg import REPORTS, by_slabs, map_threads, weigh
-from neural_brane.linalg.hops import Hops
-from neural_brane.methods._divergence import require_finite
-from neural_brane.methods._factorisation import Factorisation
-from neural_brane.methods._memory import DOUBLE, WEIGHED, Moments, spectral_moments, spectral_width
-from neural_brane.methods._spectral import decompose
-from neural_brane.methods.fitted import Vectors
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.eigenvectors import REPORTS, Hops
+from neural_brane.linalg.threads import by_slabs, map_threads
+from neural_brane.linalg.weights import weigh
+from neural_brane.methods.base import Vectors
+from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared
+from neural_brane.methods.spectral import decompose
+from neural_brane.methods.training import DOUBLE, WEIGHED, Moments, require_finite, spectral_moments, spectral_width
 from neural_brane.progress import Meter
 
 BLOCK_EDGES = 16_384  # whose differences are held at a time: 20 MB at dim 150

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from neural_brane.methods._spectral import Spectral
+from neural_brane.methods.spectral import Spectral
 
 
 class Attributes(Spectral):

@@ -1,32 +1,384 @@
-"""What all methods share: parameters in, one vector per node out."""
+"""The contract of all methods: parameters in, one vector per node out."""
 
+from __future__ import annotations
+
+import hashlib
 import secrets
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import InitVar
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from neural_brane.checkpoint import Stages, kept_seed
-from neural_brane.embedding import Embedding
-from neural_brane.errors import GraphError, ParameterError, not_fitted
+from neural_brane import __version__
+from neural_brane.embedding import Embedding, Layer
+from neural_brane.errors import GraphError, IgnoredAmountsWarning, ParameterError, ZeroVectorWarning, not_fitted
+from neural_brane.files.checkpoints import Checkpoint, Stages, identify, kept_seed
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
-from neural_brane.methods._memory import Moments, check_room
-from neural_brane.methods._reasons import Explained
-from neural_brane.methods.devices import resolve
-from neural_brane.methods.features import as_given, as_matrix, graph_for
-from neural_brane.methods.fitted import Fitted, summarise
-from neural_brane.methods.keeping import keeping
-from neural_brane.methods.known import count_labels, known_labels, refuse_targets
-from neural_brane.methods.notices import tell_ignored_amounts
-from neural_brane.methods.output import Output
+from neural_brane.graph.changes import Newcomers, find_newcomers
+from neural_brane.graph.labels import node_labels
+from neural_brane.graph.memory import Sizes
+from neural_brane.insight.contributions import Reasons
+from neural_brane.insight.explain import Explanation, check_top, explain_node, explain_pairs
+from neural_brane.insight.links import LinkWeights, Shared, Suggestion, rank_links, shared_in_graph, weigh_links
+from neural_brane.linalg.weights import inverse_frequency
+from neural_brane.methods.features import Output, as_given, as_matrix, graph_for, newcomers_for
 from neural_brane.methods.parameters import Parametrised, shared
-from neural_brane.methods.updating import Start, find_start, own_seed
+from neural_brane.methods.training import Moments, Start, check_room, find_start, own_seed, resolve
 from neural_brane.progress import Reporter
-from neural_brane.writers import write_model
+
+# What a method tells of its vectors where they say less than a reader would think.
+
+NAMED = 3  # nodes that a warning names
+
+
+def tell_ignored_amounts(graph: AttributedGraph, title: str) -> None:
+    """Warn of a method that reads which attributes a node has and not how much, where that differs."""
+    entries = graph.attributes
+    if entries.nnz == 0 or entries.data.min() == entries.data.max():
+        return
+    one = np.zeros(entries.shape[1], np.float32)  # for every attribute, the amount of some node that has it
+    one[entries.indices] = entries.data
+    differing = np.unique(entries.indices[one[entries.indices] != entries.data])
+    if len(differing):
+        names = ", ".join(repr(name) for name in graph.attribute_names[differing[:NAMED]].tolist())
+        more = ", …" if len(differing) > NAMED else ""
+        warnings.warn(
+            f"{title} with these parameters reads which attributes a node has, not how much of each, and "
+            f"{len(differing):,} of the {entries.shape[1]:,} attributes of graph '{graph.name}' differ in amount "
+            f"({names}{more}); cut numbers into bins, as AttributedGraph.from_frames does, or choose a method that "
+            "uses amounts",
+            IgnoredAmountsWarning,
+            stacklevel=3,
+        )
+
+
+def tell_zero_vectors(graph: AttributedGraph, rows: np.ndarray, uses: tuple[str, ...]) -> None:
+    """Warn of nodes whose vector is zero: how many, which, and what they lack."""
+    if len(rows) == 0:
+        return
+    has = {
+        "attributes": np.diff(graph.attributes.indptr)[rows] > 0,
+        "links": np.diff(graph.adjacency.indptr)[rows] > 0,
+    }
+    reasons = [
+        f"{count:,} of them have no {part}" for part in uses if (count := int(np.count_nonzero(~has[part]))) > 0
+    ] or ["they have what the method reads, but nothing of it tells them from others"]
+    nodes = ", ".join(repr(node) for node in graph.ids[rows[:NAMED]].tolist())
+    more = ", …" if len(rows) > NAMED else ""
+    warnings.warn(
+        f"{len(rows):,} of the {len(graph):,} nodes of graph '{graph.name}' have the vector zero ({nodes}{more}): "
+        f"{' and '.join(reasons)}; leave them out, or choose a method that uses what they have",
+        ZeroVectorWarning,
+        stacklevel=3,
+    )
+
+
+# Labels that a method may learn from: only those that are given to `fit`, never those of the graph.
+
+MARK = "†"  # stands beside such a method wherever methods are listed
+
+
+def known_labels(method: Embedder, labels: Any, graph: AttributedGraph) -> np.ndarray | None:
+    """One label per node, "" where it is not known; None where no label is.
+
+    labels: as they were given to `fit`, a dict from an id to its label or one label per node.
+    """
+    if labels is None:
+        return None
+    if not method.uses_labels:
+        raise ParameterError(
+            f"labels were given, and {method.title} learns from none; leave them out, or choose a method that "
+            f"'brane methods' marks with {MARK}"
+        )
+    found = node_labels(labels, graph.ids)
+    return None if found is None or not (found != "").any() else found
+
+
+def refuse_targets(method: Embedder, y: Any) -> None:
+    """Refuse what scikit-learn calls y where it would silently go unused though the method learns from labels."""
+    if y is not None and method.uses_labels:
+        raise ParameterError(
+            f"y was given to {method.title}, which takes labels by name alone: fit(graph, labels=known), where known "
+            "is a dict from an id to its label, or one label per node with '' where it is not known"
+        )
+
+
+def count_labels(labels: np.ndarray | None) -> int:
+    """How many nodes have a known label."""
+    return 0 if labels is None else int(np.count_nonzero(labels != ""))
+
+
+def identify_labels(labels: np.ndarray | None) -> str:
+    """What tells a training with these labels from one with others: their number, and a digest of which they are."""
+    if labels is None:
+        return "none"
+    digest = hashlib.sha256("\0".join(labels.tolist()).encode()).hexdigest()[:16]
+    return f"{count_labels(labels):,} known (digest {digest})"
+
+
+# Questions that every fitted method can be asked: why, and what next.
+
+REASONS = 3  # attributes and neighbours told of each suggestion
+
+
+class Explained:
+    """What a method says of its own vectors."""
+
+    title: ClassVar[str]
+
+    def explain(self, node: Any, other: Any = None, top: int = 10) -> Explanation:
+        """Which attributes and neighbours shape a node's vector or, given another node, what makes the two alike.
+
+        The vector of `node` is a sum of terms: in the spectral part what each attribute and each link adds, of the
+        node itself or by a neighbour; in the learned part what each row adds that pooling has chosen. A term's share is
+        what it adds to the squared length of the vector, divided by that length squared: all shares sum to 1. For two
+        nodes it is what a term adds to their cosine, the mean of u's terms seen from v and of v's seen from u; listed
+        are attributes and neighbours that both have. An attribute that comes through a neighbour counts to both.
+
+        The first question costs one pass over the graph, others what lies around the nodes asked for.
+
+        Parameters
+        ----------
+        node, other
+            Ids.
+        top
+            How many attributes and neighbours to list.
+        """
+        fitted: Fitted = self._require_fitted()  # type: ignore[attr-defined]
+        reasons = fitted.reasons
+        if reasons is None:
+            raise ParameterError(
+                f"{self.title} cannot say what its vectors are made of; neural-brane, attributes, smoothed-attributes "
+                "and propagated-attributes can"
+            )
+        embedding, graph = fitted.embedding, fitted.graph
+        row = embedding.row(node)
+        if other is None:
+            return explain_node(reasons, embedding, graph, row, top)
+        return explain_pairs(reasons, embedding, graph, row, [embedding.row(other)], top)[0]
+
+    def suggest(self, node: Any, k: int = 10, *, exclude: Iterable[Any] = (), by: str = "all") -> list[Suggestion]:
+        """The k nodes that a node is likeliest to be linked to, and is not, with reasons, best first.
+
+        Never the node itself, its neighbours or a node of `exclude`. The score adds two numbers, each brought to mean 0
+        and deviation 1 over the nodes that could be linked: one by vectors (the method's own score of the pair where
+        it has learned one, or the similarity of the vectors: whichever ranks links of this graph better) and what
+        common neighbours tell (Σ 1 / degree), which weighs by how well it ranks links of this graph. `by` asks for one
+        alone: "score", "similarity" or "neighbours". The first question looks at 256 links to find these weights.
+
+        The reasons are the attributes and neighbours that add most to the cosine, as `explain(node, other)` has them;
+        of a method that cannot explain, the rarest attributes and neighbours that both have.
+
+        >>> from neural_brane import PropagatedAttributes, load
+        >>> model = PropagatedAttributes(dim=16, seed=0).fit(load("stdlib"))
+        >>> [found.id for found in model.suggest("json.decoder", k=2)]
+        ['json.encoder', 'json.tool']
+        """
+        check_top(k, "k")
+        fitted: Fitted = self._require_fitted()  # type: ignore[attr-defined]
+        embedding, graph = fitted.embedding, fitted.graph
+        row = embedding.row(node)
+        rows, scores = rank_links(
+            embedding,
+            graph,
+            row,
+            k,
+            by=by,
+            similarity=fitted.method.similarity,
+            weights=lambda: fitted.link_weights,
+            exclude=map(embedding.row, exclude),
+        )
+        others = rows.tolist()
+        if fitted.reasons is not None:
+            told = explain_pairs(fitted.reasons, embedding, graph, row, others, REASONS)
+            shared = [Shared(one.attributes, one.neighbours) for one in told]
+        else:
+            weights = inverse_frequency(graph.attributes)
+            shared = [shared_in_graph(graph, weights, row, other, REASONS) for other in others]
+        found = zip(graph.ids[rows].tolist(), scores.tolist(), shared, strict=True)
+        return [Suggestion(*one) for one in found]
+
+    def _reasons(self, fitted: Fitted) -> Reasons | None:
+        """What its vectors are made of, for `explain`; None where it cannot say."""
+        return None
+
+
+# What a method has learned, and the vectors that come of it.
+
+
+class Vectors(NamedTuple):
+    """All that a method learns which keeps nothing but the vectors."""
+
+    vectors: np.ndarray  # (nodes, dim) float32
+
+
+class Fitted:
+    """A method that has learned: its parameters in force, the graph, and what it learned. It never changes."""
+
+    def __init__(
+        self,
+        method: Embedder,
+        graph: AttributedGraph,
+        learned: Any,
+        updated: dict[str, Any] | None = None,
+        known: int = 0,
+    ):
+        self.method, self.graph, self.learned = method, graph, learned
+        self.version = __version__  # that learned it
+        self.updated = updated  # how often, and the graphs before; None where it was learned at once
+        self.labels_known = known  # how many labels it learned from
+
+    @cached_property
+    def embedding(self) -> Embedding:
+        """The vectors with the nodes' ids and where they came from, made once."""
+        vectors = stack(self.blocks(), len(self.graph), self.method.dim)
+        return Embedding(vectors, self.graph.ids, self.provenance(), self.layer)
+
+    @cached_property
+    def reasons(self) -> Reasons | None:
+        """What the vectors are made of, prepared once; None where the method cannot say."""
+        return self.method._reasons(self)
+
+    @cached_property
+    def link_weights(self) -> LinkWeights:
+        """What ranks links in this graph, found once."""
+        return weigh_links(self.embedding, self.graph, self.method.similarity)
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """What a file of vectors says of the graph they belong to."""
+        return summarise(self.graph)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The parameters that were in force."""
+        return self.method.get_params(deep=False)
+
+    @property
+    def n_features_in(self) -> int:
+        """The number of attributes learned from."""
+        return int(self.graph.attributes.shape[1])
+
+    @property
+    def feature_names_in(self) -> np.ndarray:
+        """The names of the attributes learned from, where these have names and are not numbered."""
+        names = self.graph.attribute_names
+        if names.dtype.kind != "U" or len(names) == 0:
+            raise AttributeError(f"the attributes of graph '{self.graph.name}' have no names")
+        return names.astype(object)
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that was given or drawn."""
+        return self.method.seed
+
+    @property
+    def layer(self) -> Layer | None:
+        """What scores pairs of the vectors, where the method has learned such a thing."""
+        return getattr(self.learned, "layer", None)
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """The vectors, some rows at a time; columns and vectors of zeros are told at the end."""
+        empty = np.ones(self.method.dim, bool)
+        zero, done = [], 0
+        for block in self.method._blocks(self.graph, self.learned):
+            empty &= ~block.any(axis=0)
+            zero.append(done + np.flatnonzero(~block.any(axis=1)))
+            done += len(block)
+            yield block
+        tell_zero_vectors(self.graph, np.concatenate(zero), self.method.uses)
+        if count := np.count_nonzero(empty):
+            warnings.warn(
+                f"{count} of the {self.method.dim} columns of these vectors are zero: graph '{self.graph.name}' has "
+                "fewer directions to tell its nodes apart; give a smaller dim",
+                stacklevel=2,
+            )
+
+    def provenance(self) -> dict[str, Any]:
+        """The method, its parameters, the data and the version."""
+        parameters = self.method.deciding_parameters() | {"seed": self.seed}
+        made: dict[str, Any] = {
+            "method": self.method.title,
+            "parameters": parameters,
+            "data": self.data,
+            "version": self.version,
+        }
+        if self.graph.encoder is not None:  # new nodes can be encoded alike
+            made["encoder"] = self.graph.encoder.as_dict()
+        if self.method.uses_labels:  # how many, never which
+            made["labels"] = self.labels_known
+        if self.updated is not None:
+            made["updated"] = self.updated
+        return made | self.method._facts(self.graph, self.learned)
+
+    def found(self, name: str) -> Any:
+        """What is called so: of the fit itself, or of what the method has learned."""
+        for holder in (self, self.learned):
+            if hasattr(holder, name):
+                return getattr(holder, name)
+        raise AttributeError(f"{type(self.method).__name__} learns nothing called '{name}_'")
+
+
+def stack(blocks: Iterable[np.ndarray], nodes: int, dim: int) -> np.ndarray:
+    """Blocks of vectors, one under the other, as (nodes, dim) float32; one block that has them all is not copied."""
+    vectors: np.ndarray | None = None
+    start = 0
+    for block in blocks:
+        if len(block) == nodes and block.dtype == np.float32:
+            vectors = block
+        elif vectors is None:
+            vectors = np.empty((nodes, dim), np.float32)
+        if vectors is not block:
+            vectors[start : start + len(block)] = block
+        start += len(block)
+    return np.empty((nodes, dim), np.float32) if vectors is None else vectors
+
+
+def summarise(graph: AttributedGraph) -> dict[str, Any]:
+    """A graph in a few numbers and its digest, to know it again."""
+    return {
+        "name": graph.name,
+        "nodes": len(graph),
+        "edges": graph.edges,
+        "attributes": graph.attributes.shape[1],
+        "digest": graph.digest(),
+    }
+
+
+# A method's training beside its checkpoint.
+
+
+@contextmanager
+def keeping(method: Embedder, graph: Callable[[], dict[str, Any]]) -> Iterator[Stages]:
+    """The stages that a method trains in; where it has a checkpoint, they are kept in it and go on from it.
+
+    method: a copy whose parameters are in force. graph: gives its size and digest, which take a
+    while on a large one.
+    """
+    path, given = method.get_params().get("checkpoint"), method.progress
+    if path is None:
+        yield Stages()
+        return
+    values = method.deciding_parameters()
+    if method.uses_labels:
+        values |= {"labels": identify_labels(method._known)}
+    identity = identify(method.title, values, cast(int, method.seed), graph())
+    with Checkpoint(path, identity, free=method.prolongs) as checkpoint:
+        if given is not None:
+            method.progress = checkpoint.patience.patient(given)
+        try:
+            yield Stages(checkpoint)
+        finally:
+            method.progress = given
+
+
+# What all methods share: parameters in, one vector per node out.
 
 Source = Any  # whatever `neural_brane.graph.convert.as_graph` takes
 
@@ -60,7 +412,7 @@ class Embedder(Explained, Output, Parametrised, ABC):
     threads: int | None = shared("threads", default=None)
     progress: Reporter | None = shared("progress", default=None)
 
-    def fit(self, graph: Source, y: None = None, *, labels: Any = None, init: "Embedder | None" = None) -> Self:
+    def fit(self, graph: Source, y: None = None, *, labels: Any = None, init: Embedder | None = None) -> Self:
         """Learn from a graph, or from anything that `neural_brane.graph.convert.as_graph` makes one of. Returns self.
 
         That is a graph of NetworkX or igraph, a Data of PyTorch Geometric, an adjacency of SciPy, NumPy or pandas, a
@@ -128,7 +480,9 @@ class Embedder(Explained, Output, Parametrised, ABC):
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, such as m.brane, which `neural_brane.load_model` opens."""
-        write_model(self, path)
+        from neural_brane.files.models import save_model
+
+        save_model(self, path)
 
     @abstractmethod
     def _learn(self, graph: AttributedGraph, seed: int) -> Any:
@@ -197,3 +551,55 @@ def require(holds: bool, name: str, value: object, expected: str) -> None:
     """Raise a ParameterError that names the parameter unless its value is as expected."""
     if not holds:
         raise ParameterError(f"{name}={value!r} makes no sense; give {expected}")
+
+
+# Methods that embed nodes they never saw.
+
+
+class InductiveEmbedder(Embedder):
+    """A method that learns how to make a vector, and so makes them for nodes it never saw.
+
+    Attributes are matched by name to those learned from, links by the ids of the nodes that they lead to.
+    """
+
+    inductive = True
+
+    def transform(self, graph: Source) -> Embedding:
+        """The vectors of the nodes of another graph or table, by what was learned; nothing is learned from it.
+
+        Anything that `fit` takes will do. New nodes without links also come as a table of nodes (pandas, polars or
+        Arrow), which is encoded as the table learned from was, or as a dict from an id to its attributes' names.
+
+        A node whose id is known has the vector that was learned for it. A newcomer's vector is made of its attributes
+        and of its links to known nodes and other newcomers, or of what there is of these: `made_from` of the result
+        says of which. The rows of a matrix of features alone are newcomers without links, and their vectors come as a
+        plain matrix, or as `set_output` has chosen.
+        """
+        fitted = self._require_fitted()
+        fitted.method._check_transforms(fitted)
+        given = as_matrix(self, graph)
+        graph = newcomers_for(self, given, fitted.graph)
+        new = find_newcomers(fitted.graph, graph)
+        vectors = fitted.embedding.vectors[new.places]
+        made_from = np.full(len(graph), "known", dtype="<U20")
+        if len(new):
+            vectors[new.rows] = fitted.method._place(fitted, new)
+            made_from[new.rows] = new.made_from
+        provenance = fitted.provenance() | {"transformed": summarise(graph)}
+        return as_given(self, given, Embedding(vectors, graph.ids, provenance, fitted.layer, made_from), fitted.graph)
+
+    def _check_transforms(self, fitted: Fitted) -> None:
+        """Refuse where what was learned says nothing of other nodes."""
+
+    @abstractmethod
+    def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
+        """The vectors of new nodes, (new nodes, dim) float32."""
+
+
+def require_attributes(fitted: Fitted) -> None:
+    """Refuse new nodes where the nodes learned from had no attributes that others could share."""
+    if fitted.graph.attributes.shape[1] == 0:
+        raise ParameterError(
+            f"this {type(fitted.method).__name__} learned from a graph without attributes, which other nodes could "
+            "share; fit it on one that has some, or embed all nodes with fit_transform(graph)"
+        )

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.blas import one_blas_thread
-from neural_brane.methods import _torch as backend
-from neural_brane.methods._convolution import Convolutional, Piece, convolved, normalised
-from neural_brane.methods.base import require
-from neural_brane.methods.fitted import stack
+from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.methods import descent as backend
+from neural_brane.methods.base import require, stack
+from neural_brane.methods.convolution import Convolutional, Piece, convolved, normalised
 from neural_brane.methods.parameters import choice, number, shared
 
 SMALLEST_VARIANCE = 1e-12  # of a column: one that is constant is no division by zero

@@ -6,14 +6,13 @@ from typing import ClassVar
 import numpy as np
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
+from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.model import padded
-from neural_brane.methods._memory import SINGLE, Moments, neighbour_bytes
-from neural_brane.methods._skipgram import MIXED_PAIRS, Corpus, SkipGram, SkipGramEmbedder, train
 from neural_brane.methods.parameters import shared, whole
+from neural_brane.methods.skipgram import MIXED_PAIRS, Corpus, SkipGram, SkipGramEmbedder, train
+from neural_brane.methods.training import SINGLE, Moments, neighbour_bytes
 from neural_brane.progress import Meter
-from neural_brane.sampling.pairs import window_pairs
-from neural_brane.sampling.walks import WalkSampler
+from neural_brane.sampling.walks import WalkSampler, window_pairs
 
 WALKS = 10_000  # counted at a time
 

@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
-from neural_brane.methods._memory import SINGLE, Moments
-from neural_brane.methods.base import require
+from neural_brane.graph.memory import Sizes
+from neural_brane.methods.base import Vectors, require
 from neural_brane.methods.deepwalk import DeepWalk
-from neural_brane.methods.fitted import Vectors
 from neural_brane.methods.nnmf import NNMF, require_no_negatives
 from neural_brane.methods.parameters import whole
+from neural_brane.methods.training import SINGLE, Moments
 from neural_brane.progress import Progress, Reporter
 
 

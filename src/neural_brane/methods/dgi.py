@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.methods import _torch as backend
-from neural_brane.methods._convolution import Convolutional, Piece, convolved, normalised
+from neural_brane.methods import descent as backend
+from neural_brane.methods.convolution import Convolutional, Piece, convolved, normalised
 from neural_brane.methods.parameters import shared, whole
 
 FIRST_SLOPE = 0.25  # of the PReLU, as PyTorch's own

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.blas import one_blas_thread
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
-from neural_brane.linalg import map_threads, transition, without_self_loops
-from neural_brane.methods import _torch as backend
-from neural_brane.methods._autoencoder import Course, batch_nodes, squares_of_all, steps_of_epoch, train
-from neural_brane.methods._memory import SINGLE, Moments
-from neural_brane.methods.base import Embedder, require
-from neural_brane.methods.fitted import stack
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.threads import map_threads, one_blas_thread
+from neural_brane.linalg.weights import transition, without_self_loops
+from neural_brane.methods import descent as backend
+from neural_brane.methods.autoencoder import Course, batch_nodes, squares_of_all, steps_of_epoch, train
+from neural_brane.methods.base import Embedder, require, stack
 from neural_brane.methods.grarep import above, largest_of_rows
-from neural_brane.methods.kinds import cores
-from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.methods.parameters import cores, number, shared, whole
+from neural_brane.methods.training import SINGLE, Moments
 from neural_brane.progress import Meter
 
 if TYPE_CHECKING:

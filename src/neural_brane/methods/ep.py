@@ -9,18 +9,15 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.newcomers import Newcomers
-from neural_brane.graph.sizes import Sizes
+from neural_brane.graph.changes import Newcomers
+from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu
-from neural_brane.kernels.bags.cpu import rows_of
-from neural_brane.kernels.bags.propagation import Bags, propagate
+from neural_brane.kernels.bags import Bags, propagate, rows_of
 from neural_brane.kernels.model import padded, zeros
-from neural_brane.linalg import without_self_loops
-from neural_brane.methods._divergence import require_finite
-from neural_brane.methods._memory import DOUBLE, SINGLE, Moments
-from neural_brane.methods.fitted import Fitted
-from neural_brane.methods.inductive import InductiveEmbedder
+from neural_brane.linalg.weights import without_self_loops
+from neural_brane.methods.base import Fitted, InductiveEmbedder
 from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.methods.training import DOUBLE, SINGLE, Moments, require_finite
 from neural_brane.progress import Meter
 
 BLOCK_ROWS = 8192  # made random, or embedded, at a time

@@ -8,17 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.blas import one_blas_thread
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.newcomers import Newcomers
-from neural_brane.graph.sizes import Sizes
+from neural_brane.graph.changes import Newcomers
+from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu
-from neural_brane.methods import _torch as backend
-from neural_brane.methods._memory import SINGLE, Moments
-from neural_brane.methods.fitted import Fitted, stack
-from neural_brane.methods.inductive import InductiveEmbedder, require_attributes
+from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.methods import descent as backend
+from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
 from neural_brane.methods.parameters import choice, flag, shared, whole
+from neural_brane.methods.training import SINGLE, Moments
 from neural_brane.progress import Meter
 from neural_brane.sampling.hops import BLOCKS, HopSampler
 

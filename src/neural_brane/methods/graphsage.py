@@ -7,20 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.blas import one_blas_thread
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.newcomers import Newcomers
-from neural_brane.graph.sizes import Sizes
+from neural_brane.graph.changes import Newcomers
+from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu
-from neural_brane.linalg import without_self_loops
-from neural_brane.methods import _torch as backend
-from neural_brane.methods._memory import SINGLE, Moments, neighbour_bytes
-from neural_brane.methods.fitted import Fitted, stack
-from neural_brane.methods.inductive import InductiveEmbedder, require_attributes
+from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.linalg.weights import without_self_loops
+from neural_brane.methods import descent as backend
+from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
 from neural_brane.methods.parameters import shared, whole
+from neural_brane.methods.training import SINGLE, Moments, neighbour_bytes
 from neural_brane.progress import Meter
-from neural_brane.sampling.neighbours import renumber, sample_neighbours
+from neural_brane.sampling.tables import renumber, sample_neighbours
 from neural_brane.sampling.walks import WalkSampler
 
 NEGATIVE_POWER = 0.75

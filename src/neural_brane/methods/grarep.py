@@ -7,15 +7,15 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
-from neural_brane.linalg import REPORTS, leading_eigenvectors, map_threads, tables_on, transition
-from neural_brane.linalg.eigenvectors import ITERATIONS
-from neural_brane.methods._factors import SparseProduct, rooted_unit_rows
-from neural_brane.methods._memory import SINGLE, WEIGHED, Moments, spectral_width
-from neural_brane.methods.base import Embedder
-from neural_brane.methods.fitted import Vectors
-from neural_brane.methods.kinds import cores
-from neural_brane.methods.parameters import number, whole
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.eigenvectors import ITERATIONS, REPORTS, leading_eigenvectors
+from neural_brane.linalg.tables import tables_on
+from neural_brane.linalg.threads import map_threads
+from neural_brane.linalg.weights import transition
+from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.factorisation import SparseProduct, rooted_unit_rows
+from neural_brane.methods.parameters import cores, number, whole
+from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
 from neural_brane.progress import Meter
 
 BLOCK_NUMBERS = 2_000_000  # of Pᵏ at a time, if none of them were 0: 24 MB

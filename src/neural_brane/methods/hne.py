@@ -9,16 +9,14 @@ from scipy import sparse
 from scipy.special import expit
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.newcomers import Newcomers
-from neural_brane.graph.sizes import Sizes
-from neural_brane.linalg import inverse_frequency, tables_on, weigh, without_self_loops
-from neural_brane.linalg.tables import Tables
-from neural_brane.methods._divergence import diverged, require_finite
-from neural_brane.methods._memory import DOUBLE, SINGLE, WEIGHED, Moments
-from neural_brane.methods._torch import BLOCK_NODES, features
-from neural_brane.methods.fitted import Fitted, stack
-from neural_brane.methods.inductive import InductiveEmbedder, require_attributes
+from neural_brane.graph.changes import Newcomers
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.tables import Tables, tables_on
+from neural_brane.linalg.weights import inverse_frequency, weigh, without_self_loops
+from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.descent import BLOCK_NODES, features
 from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.methods.training import DOUBLE, SINGLE, WEIGHED, Moments, diverged, require_finite
 from neural_brane.progress import Meter
 
 MEAN_SHARE, SQUARE_SHARE, SMALLEST = 0.9, 0.999, 1e-8  # of Adam, as its paper advises

@@ -8,13 +8,14 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
-from neural_brane.linalg import Operator, leading_eigenvectors, tables_on, weigh, without_self_loops
-from neural_brane.linalg.tables import Table, Tables
-from neural_brane.methods._factorisation import Factorisation
-from neural_brane.methods._memory import SINGLE, WEIGHED, Moments, spectral_width
-from neural_brane.methods.fitted import Vectors
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.eigenvectors import Operator, leading_eigenvectors
+from neural_brane.linalg.tables import Table, Tables, tables_on
+from neural_brane.linalg.weights import weigh, without_self_loops
+from neural_brane.methods.base import Vectors
+from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared
+from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
 from neural_brane.progress import Meter
 
 SELF = 1e-6  # added to the likeness of a node with itself, as the authors' program does

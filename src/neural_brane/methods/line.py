@@ -4,11 +4,11 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
-from neural_brane.linalg import unit_rows, without_self_loops
-from neural_brane.methods._memory import ALIAS, SINGLE, Moments
-from neural_brane.methods._skipgram import EdgeSkipGram, Part, SkipGram, edges_of, two_seeds
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.weights import unit_rows, without_self_loops
 from neural_brane.methods.parameters import whole
+from neural_brane.methods.skipgram import EdgeSkipGram, Part, SkipGram, edges_of, two_seeds
+from neural_brane.methods.training import ALIAS, SINGLE, Moments
 
 
 class Line(EdgeSkipGram):

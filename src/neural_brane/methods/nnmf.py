@@ -5,15 +5,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.checkpoint import Stage
 from neural_brane.errors import GraphError
+from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
-from neural_brane.linalg import inverse_frequency, map_threads, weigh
-from neural_brane.methods._divergence import require_finite
-from neural_brane.methods._factorisation import Factorisation
-from neural_brane.methods._memory import SINGLE, WEIGHED, Moments
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.threads import map_threads
+from neural_brane.linalg.weights import inverse_frequency, weigh
+from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import shared
+from neural_brane.methods.training import SINGLE, WEIGHED, Moments, require_finite
 from neural_brane.progress import Meter
 
 BLOCK_ROWS = 8_192  # updated at a time by one thread

@@ -8,17 +8,15 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import solve_triangular
 
-from neural_brane.blas import one_blas_thread
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
-from neural_brane.linalg import REPORTS, leading_eigenvectors, map_threads, tables_on, transition, unit_rows
-from neural_brane.linalg.restarts import spread, weighted_steps
-from neural_brane.linalg.tables import BLOCK_ROWS, Rows, Tables
-from neural_brane.linalg.threads import SLAB_COLUMNS
-from neural_brane.methods._divergence import require_finite
-from neural_brane.methods._memory import SINGLE, WEIGHED, Moments, spectral_width
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.eigenvectors import REPORTS, leading_eigenvectors
+from neural_brane.linalg.tables import BLOCK_ROWS, Rows, Tables, tables_on
+from neural_brane.linalg.threads import SLAB_COLUMNS, map_threads, one_blas_thread
+from neural_brane.linalg.weights import spread, transition, unit_rows, weighted_steps
 from neural_brane.methods.base import Embedder, require
 from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.methods.training import SINGLE, WEIGHED, Moments, require_finite, spectral_width
 from neural_brane.progress import Meter
 
 KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 50  # of F and of B, 8 bytes each and as much again for its transpose

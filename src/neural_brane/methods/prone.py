@@ -4,18 +4,16 @@ import numpy as np
 from scipy import sparse
 from scipy.special import iv
 
-from neural_brane.blas import one_blas_thread
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
-from neural_brane.linalg import REPORTS, leading_eigenvectors, tables_on, transition, without_self_loops
-from neural_brane.linalg.eigenvectors import NEGLIGIBLE
-from neural_brane.linalg.tables import Rows, Table, Tables, TorchRows
-from neural_brane.linalg.threads import SLAB_COLUMNS
-from neural_brane.methods._factors import SparseProduct, as_unit_rows, rooted_unit_rows
-from neural_brane.methods._memory import SINGLE, WEIGHED, Moments, spectral_width
-from neural_brane.methods.base import Embedder
-from neural_brane.methods.fitted import Vectors
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.eigenvectors import NEGLIGIBLE, REPORTS, leading_eigenvectors
+from neural_brane.linalg.tables import Rows, Table, Tables, TorchRows, tables_on
+from neural_brane.linalg.threads import SLAB_COLUMNS, one_blas_thread
+from neural_brane.linalg.weights import transition, without_self_loops
+from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.factorisation import SparseProduct, as_unit_rows, rooted_unit_rows
 from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
 from neural_brane.progress import Meter
 
 NEGATIVE_POWER = 0.75  # that the chances of negative samples are raised to, as in word2vec

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from neural_brane.methods._spectral import Spectral
 from neural_brane.methods.parameters import numbers
+from neural_brane.methods.spectral import Spectral
 
 
 class PropagatedAttributes(Spectral):

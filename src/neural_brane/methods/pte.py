@@ -4,10 +4,10 @@ import numpy as np
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
-from neural_brane.methods._memory import ALIAS, SINGLE, Moments
-from neural_brane.methods._skipgram import EdgeSkipGram, Part, SkipGram, edges_of, two_seeds
+from neural_brane.graph.memory import Sizes
 from neural_brane.methods.parameters import whole
+from neural_brane.methods.skipgram import EdgeSkipGram, Part, SkipGram, edges_of, two_seeds
+from neural_brane.methods.training import ALIAS, SINGLE, Moments
 from neural_brane.sampling.buckets import count_buckets
 
 

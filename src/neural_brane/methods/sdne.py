@@ -12,11 +12,11 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.newcomers import Newcomers
-from neural_brane.graph.sizes import Sizes
-from neural_brane.linalg import transition
-from neural_brane.methods import _torch as backend
-from neural_brane.methods._autoencoder import (
+from neural_brane.graph.changes import Newcomers
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.weights import transition
+from neural_brane.methods import descent as backend
+from neural_brane.methods.autoencoder import (
     Course,
     Encoder,
     Entries,
@@ -25,10 +25,9 @@ from neural_brane.methods._autoencoder import (
     steps_of_epoch,
     train,
 )
-from neural_brane.methods._memory import SINGLE, Moments
-from neural_brane.methods.fitted import Fitted, stack
-from neural_brane.methods.inductive import InductiveEmbedder
+from neural_brane.methods.base import Fitted, InductiveEmbedder, stack
 from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.methods.training import SINGLE, Moments
 from neural_brane.progress import Meter
 
 if TYPE_CHECKING:

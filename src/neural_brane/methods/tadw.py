@@ -6,14 +6,23 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
-from neural_brane.linalg import REPORTS, by_slabs, inverse_frequency, transition, unit_rows, weigh
-from neural_brane.linalg.hops import Hops
-from neural_brane.methods._divergence import diverged, require_finite
-from neural_brane.methods._factorisation import Factorisation
-from neural_brane.methods._memory import DOUBLE, SINGLE, WEIGHED, Moments, spectral_moments, spectral_width
-from neural_brane.methods._spectral import decompose
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.eigenvectors import REPORTS, Hops
+from neural_brane.linalg.threads import by_slabs
+from neural_brane.linalg.weights import inverse_frequency, transition, unit_rows, weigh
+from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.methods.spectral import decompose
+from neural_brane.methods.training import (
+    DOUBLE,
+    SINGLE,
+    WEIGHED,
+    Moments,
+    diverged,
+    require_finite,
+    spectral_moments,
+    spectral_width,
+)
 from neural_brane.progress import Meter
 
 

@@ -7,25 +7,16 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.sizes import Sizes
+from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.model import padded
-from neural_brane.methods._memory import ALIAS, SINGLE, Moments, neighbour_bytes
-from neural_brane.methods._skipgram import (
-    Corpus,
-    Part,
-    SkipGram,
-    SkipGramEmbedder,
-    edges_of,
-    train,
-    two_seeds,
-)
 from neural_brane.methods.base import require
 from neural_brane.methods.deepwalk import count_visits
 from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.methods.skipgram import Corpus, Part, SkipGram, SkipGramEmbedder, edges_of, train, two_seeds
+from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes
 from neural_brane.progress import Meter
 from neural_brane.sampling.buckets import count_buckets
-from neural_brane.sampling.pairs import window_pairs
-from neural_brane.sampling.walks import WalkSampler
+from neural_brane.sampling.walks import WalkSampler, window_pairs
 
 WALKS, FEWEST_WALKS = 10, 30_000  # from each node, and in all: a small graph needs as many steps as a larger one
 

@@ -9,25 +9,21 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.newcomers import Newcomers
-from neural_brane.graph.sizes import Sizes
-from neural_brane.kernels import cpu
-from neural_brane.kernels.bags import fourier
-from neural_brane.kernels.bags.cpu import rows_of
+from neural_brane.graph.changes import Newcomers
+from neural_brane.graph.memory import Sizes
+from neural_brane.kernels import bags, cpu
+from neural_brane.kernels.bags import rows_of
 from neural_brane.kernels.model import padded
-from neural_brane.linalg import without_self_loops
-from neural_brane.methods import _torch as backend
-from neural_brane.methods._divergence import require_finite
-from neural_brane.methods._memory import ALIAS, SINGLE, Moments, neighbour_bytes
-from neural_brane.methods._skipgram import two_seeds
+from neural_brane.linalg.weights import without_self_loops
+from neural_brane.methods import descent as backend
+from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
 from neural_brane.methods.deepwalk import count_visits
-from neural_brane.methods.fitted import Fitted, stack
-from neural_brane.methods.inductive import InductiveEmbedder, require_attributes
 from neural_brane.methods.parameters import shared, whole
+from neural_brane.methods.skipgram import two_seeds
+from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes, require_finite
 from neural_brane.progress import Meter
-from neural_brane.sampling.alias import AliasTable, alias_table
-from neural_brane.sampling.pairs import window_targets
-from neural_brane.sampling.walks import WalkSampler
+from neural_brane.sampling.tables import AliasTable, alias_table
+from neural_brane.sampling.walks import WalkSampler, window_targets
 
 NEGATIVE_POWER = 0.75
 FEWEST_WALKS = 150_000  # in all, unless their number is given: a small graph needs as many steps as a larger one
@@ -121,7 +117,7 @@ class UPPSNE(InductiveEmbedder):
             )
         attributes = unit(backend.features(graph))
         own_seeds = two_seeds(seed)
-        tables = fourier.empty_tables(attributes.shape[1], len(graph), self.dim)
+        tables = bags.empty_tables(attributes.shape[1], len(graph), self.dim)
         fill_random(tables.maps[:, : self.dim - self.dim // 2], np.random.default_rng(own_seeds[0]))
         with cpu.threads(self.threads):
             sampler = WalkSampler(links, length=self.walk_length, seed=seed)
@@ -131,7 +127,7 @@ class UPPSNE(InductiveEmbedder):
 
     def _train(
         self,
-        tables: fourier.Tables,
+        tables: bags.Tables,
         attributes: sparse.csr_array,
         sampler: WalkSampler,
         frequent: AliasTable,
@@ -152,7 +148,7 @@ class UPPSNE(InductiveEmbedder):
             targets = window_targets(
                 walks, places, window=self.window, negatives=self.negatives, frequent=frequent, seed=seed, first=first
             )
-            losses = fourier.train(
+            losses = bags.train(
                 tables, own, walks[np.arange(len(walks)), places], targets, negatives=self.negatives, dim=self.dim,
                 rate=self.learning_rate, step=step * BATCHES, batch=self.batch_size,
             )  # fmt: skip

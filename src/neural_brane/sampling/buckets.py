@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from neural_brane.compiling import njit
-from neural_brane.sampling.alias import AliasTable, alias_table
-from neural_brane.sampling.draws import draw_alias
-from neural_brane.sampling.random import advance, stream, uniform
+from neural_brane.kernels.compiling import njit
+from neural_brane.sampling.random import advance, draw_alias, stream, uniform
+from neural_brane.sampling.tables import AliasTable, alias_table
 
 MAX_BUCKETS = 16
 BUCKET_ROWS = 128  # least rows of a bucket: negatives from fewer targets would be too much alike

@@ -4,7 +4,7 @@ import numpy as np
 from numba import prange
 from scipy import sparse
 
-from neural_brane.compiling import njit
+from neural_brane.kernels.compiling import njit
 from neural_brane.sampling.random import advance, stream, uniform
 
 LIMIT = 256  # nodes kept of each hop beyond the first, and links followed from a node: bounds the cost of hubs

@@ -5,10 +5,9 @@ import numpy as np
 from numba import prange
 from scipy import sparse
 
-from neural_brane.compiling import njit
-from neural_brane.sampling.draws import draw_alias, draw_neighbour, is_neighbour
-from neural_brane.sampling.random import advance, stream, uniform
-from neural_brane.sampling.triplet_tables import triplet_tables
+from neural_brane.kernels.compiling import njit
+from neural_brane.sampling.random import advance, draw_alias, draw_neighbour, is_neighbour, stream, uniform
+from neural_brane.sampling.tables import triplet_tables
 
 BLOCK = 128  # triplets that are drawn together
 PATIENCE = 64  # rejected draws before the exact draw, which passes over all nodes

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from scipy import sparse
 
-from neural_brane.sampling.triplet_tables import triplet_tables
+from neural_brane.sampling.tables import triplet_tables
 
 PATIENCE = tl.constexpr(64)  # as in `triplets`
 BLOCK = 128

@@ -1,13 +1,14 @@
-"""Random walks of first order, or of node2vec's second order. Walk k of a seed is the same on any number of threads."""
+"""Random walks, and the pairs that skip-gram trains on."""
 
 import numpy as np
 from numba import prange
 from scipy import sparse
 
-from neural_brane.compiling import njit
-from neural_brane.sampling.draws import draw_neighbour, is_neighbour
-from neural_brane.sampling.neighbours import neighbour_table
-from neural_brane.sampling.random import advance, stream, uniform
+from neural_brane.kernels.compiling import njit
+from neural_brane.sampling.random import advance, draw_alias, draw_neighbour, is_neighbour, stream, uniform
+from neural_brane.sampling.tables import AliasTable, alias_table, neighbour_table
+
+# Random walks of first order, or of node2vec's second order. Walk k of a seed is the same on any number of threads.
 
 
 class WalkSampler:
@@ -67,3 +68,112 @@ def _second_order(tables, before, node, back, away, state):
             return state, following
         if chance < (back if following == before else 1.0 if is_neighbour(tables, before, following) else away):
             return state, following
+
+
+# Pairs (source, target) for skip-gram training: from the windows of walks, or from the entries of a matrix.
+
+
+class EdgeSampler:
+    """Draws entries of a sparse matrix in proportion to their values: draws number 0, 1, 2, … of a seed."""
+
+    def __init__(self, matrix: sparse.csr_array, *, seed: int = 0):
+        self.seed = seed
+        self._sources = np.repeat(np.arange(matrix.shape[0], dtype=np.int32), np.diff(matrix.indptr))
+        self._targets = matrix.indices.astype(np.int32, copy=False)
+        self._alias = alias_table(matrix.data)
+
+    def draw(self, first: int, count: int) -> np.ndarray:
+        """Draws first … first + count - 1, as (count, 2) int32: row and column."""
+        pairs = np.empty((count, 2), np.int32)
+        _draw_edges(self._sources, self._targets, self._alias, np.uint64(self.seed), first, pairs)
+        return pairs
+
+
+def window_pairs(walks: np.ndarray, *, window: int, seed: int, first: int) -> np.ndarray:
+    """Pair every node of walks (k, length) with the nodes at most r places away; r is drawn anew from 1 … window.
+
+    This is word2vec's window: near nodes are paired more often. `first` is the number of the first walk, which fixes
+    what is drawn. Returns (pairs, 2) int32, walk by walk.
+    """
+    counts = np.empty(len(walks), np.int64)
+    _count_pairs(walks, window, np.uint64(seed), first, counts)
+    ends = np.cumsum(counts)
+    pairs = np.empty((counts.sum(), 2), np.int32)
+    _fill_pairs(walks, window, np.uint64(seed), first, ends - counts, pairs)
+    return pairs
+
+
+def window_targets(
+    walks: np.ndarray, places: np.ndarray, *, window: int, negatives: int, frequent: AliasTable, seed: int, first: int
+) -> np.ndarray:
+    """For one place of each of walks (k, length): the nodes at most `window` places away, each before its negatives.
+
+    Negatives are drawn from `frequent`; one that is the node it is drawn against is left out. `first` is the number of
+    the first walk, which fixes what is drawn. Returns (k, 2 window (1 + negatives)) int32, with -1 for none.
+    """
+    targets = np.full((len(walks), 2 * window * (1 + negatives)), -1, np.int32)
+    _draw_targets(walks, places, window, negatives, frequent.keep, frequent.other, np.uint64(seed), first, targets)
+    return targets
+
+
+@njit(parallel=True)
+def _draw_targets(walks, places, window, negatives, keep, other, seed, first, targets):
+    for w in prange(len(walks)):
+        state, at = stream(seed, first + w), 0
+        for place in range(max(places[w] - window, 0), min(places[w] + window + 1, walks.shape[1])):
+            node = walks[w, place]
+            if place == places[w] or node < 0:
+                continue
+            targets[w, at] = node
+            for k in range(1, negatives + 1):
+                state = advance(state)
+                drawn = draw_alias(AliasTable(keep, other), uniform(state))
+                if drawn != node:
+                    targets[w, at + k] = drawn
+            at += 1 + negatives
+
+
+@njit(parallel=True)
+def _draw_edges(sources, targets, alias, seed, first, pairs):
+    for k in prange(len(pairs)):
+        entry = draw_alias(alias, uniform(stream(seed, first + k)))
+        pairs[k, 0] = sources[entry]
+        pairs[k, 1] = targets[entry]
+
+
+@njit
+def _reach(walks, w, place, window, seed, first):
+    """The first and last place of a window: inside the walk, at most the drawn radius from `place`."""
+    chance = uniform(stream(seed, (first + w) * walks.shape[1] + place))
+    radius = 1 + np.int64(chance * window)
+    last = min(place + radius, walks.shape[1] - 1)
+    while walks[w, last] < 0:
+        last -= 1
+    return max(place - radius, 0), last
+
+
+@njit(parallel=True)
+def _count_pairs(walks, window, seed, first, counts):
+    for w in prange(len(walks)):
+        total = 0
+        for place in range(walks.shape[1]):
+            if walks[w, place] < 0:
+                break
+            low, high = _reach(walks, w, place, window, seed, first)
+            total += high - low
+        counts[w] = total
+
+
+@njit(parallel=True)
+def _fill_pairs(walks, window, seed, first, starts, pairs):
+    for w in prange(len(walks)):
+        at = starts[w]
+        for place in range(walks.shape[1]):
+            if walks[w, place] < 0:
+                break
+            low, high = _reach(walks, w, place, window, seed, first)
+            for other in range(low, high + 1):
+                if other != place:
+                    pairs[at, 0] = walks[w, place]
+                    pairs[at, 1] = walks[w, other]
+                    at += 1

@@ -1,11 +1,6 @@
-"""The nearest nodes by cosine: `Exact` looks at every vector, an `Index` at few of them.
-
-`Embedding.nearest` and `Embedding.index` are the usual way in; `EmbeddingParts` for vectors in a folder of parts.
-"""
+"""Find the nearest nodes by cosine: exactly, or by an index that looks at few vectors."""
 
 from neural_brane.search.exact import Exact, nearest_rows
-from neural_brane.search.index import Index
-from neural_brane.search.index_file import load_index
-from neural_brane.search.parts import EmbeddingParts
+from neural_brane.search.index import EmbeddingParts, Index, load_index
 
 __all__ = ["EmbeddingParts", "Exact", "Index", "load_index", "nearest_rows"]

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from neural_brane import METHODS, datasets
+from neural_brane import METHODS
 from neural_brane.explore.opening import lay_out, open_view
 from neural_brane.explore.view import View
+from neural_brane.files import datasets
 
 
 @dataclass

@@ -1,7 +1,7 @@
 import pytest
 
 from neural_brane.errors import ParameterError
-from neural_brane.graph.columns.column import Kind, read_kinds
+from neural_brane.graph.columns import Kind, read_kinds
 
 
 def test_a_dict_a_list_and_one_text_say_the_same():

@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 
 from neural_brane.errors import GraphError, ParameterError
-from neural_brane.graph.columns import Encoder, infer_columns
+from neural_brane.graph.columns import infer_columns
+from neural_brane.graph.encoder import Encoder
 
 PEOPLE = pl.DataFrame(
     {

@@ -7,8 +7,8 @@ import warnings
 import polars as pl
 import pytest
 
-from neural_brane.graph.columns import Encoder, infer_columns
-from neural_brane.graph.columns.values import MISSING
+from neural_brane.graph.columns import MISSING, infer_columns
+from neural_brane.graph.encoder import Encoder
 
 hypothesis = pytest.importorskip("hypothesis", reason="install hypothesis to test with random tables")
 st = hypothesis.strategies

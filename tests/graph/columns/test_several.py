@@ -6,9 +6,9 @@ import pytest
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
-from neural_brane.graph.columns import several
-from neural_brane.graph.columns.column import Column
-from neural_brane.graph.columns.several import Members, Words
+from neural_brane.graph import encoder
+from neural_brane.graph.columns import Column
+from neural_brane.graph.encoder import Members, Words
 
 TEXTS = ["A game of chess", "Chess, again: a GAME", None, "chess engine été", "tea", "Engine of été_2; x tea tea"]
 
@@ -19,7 +19,7 @@ def fit_words(texts, least=2):
 
 @pytest.mark.parametrize("block", [1, 2, 100])
 def test_words_are_those_of_scikit_learn(block, monkeypatch):
-    monkeypatch.setattr(several, "BLOCK_ROWS", block)
+    monkeypatch.setattr(encoder, "BLOCK_ROWS", block)
     known = [text or "" for text in TEXTS]
     vectorizer = CountVectorizer(binary=True, min_df=2, max_df=2)  # half of the five that have text
     expected = vectorizer.fit_transform(known).toarray()
@@ -46,7 +46,7 @@ def test_words_are_named_after_their_column_and_new_ones_are_nothing_to_tell():
 
 @pytest.mark.parametrize("block", [1, 100])
 def test_members_of_lists_and_of_text_are_the_same(block, monkeypatch):
-    monkeypatch.setattr(several, "BLOCK_ROWS", block)
+    monkeypatch.setattr(encoder, "BLOCK_ROWS", block)
     text = pl.Series(["b; a", "", None, "c;;b;b", "nan"])
     lists = pl.Series([["b", "a"], [], None, ["c", "b"], None])
     by_text, by_list = (

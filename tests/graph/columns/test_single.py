@@ -5,9 +5,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from neural_brane.graph.columns.column import Column
-from neural_brane.graph.columns.single import Bins, Categories, Flag
-from neural_brane.graph.columns.values import plain
+from neural_brane.graph.columns import Column, plain
+from neural_brane.graph.encoder import Bins, Categories, Flag
 
 
 def bins(values, number=8):

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from neural_brane.graph.columns.values import as_flags, as_numbers, as_texts, plain
+from neural_brane.graph.columns import as_flags, as_numbers, as_texts, plain
 
 SAME = {
     "whole numbers": [["1", " 20", None, "-3"], [1.0, 20.0, float("nan"), -3.0], [1, 20, None, -3]],

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from neural_brane.kernels import cpu
-from neural_brane.kernels.bags import fourier, reference
-from neural_brane.kernels.bags.cpu import rows_of
+from neural_brane.kernels import bags, cpu
+from neural_brane.kernels.bags import rows_of
 from neural_brane.kernels.model import padded
 
 NODES, ATTRIBUTES, NEGATIVES = 20, 12, 3
@@ -13,7 +12,7 @@ NODES, ATTRIBUTES, NEGATIVES = 20, 12, 3
 def make_case(dim=7, count=30):
     """Tables that are not zero, attributes with amounts, and targets of which some are none."""
     rng = np.random.default_rng(0)
-    tables = fourier.empty_tables(ATTRIBUTES, NODES, dim)
+    tables = bags.empty_tables(ATTRIBUTES, NODES, dim)
     half = dim - dim // 2
     tables.maps[:, :half] = rng.normal(size=(ATTRIBUTES, half))
     tables.contexts[:, :half] = rng.normal(size=(NODES, half))
@@ -43,16 +42,16 @@ def test_training_follows_the_reference(dim):
         for k in range(start, min(start + batch, len(sources))):
             groups = targets[k].reshape(-1, 1 + NEGATIVES)
             hits, against = ([one for one in part.ravel() if one >= 0] for part in (groups[:, 0], groups[:, 1:]))
-            loss, *found = reference.profile_loss(dense, *slow, sources[k], hits, against)
+            loss, *found = bags.profile_loss(dense, *slow, sources[k], hits, against)
             expected.append(loss / max(len(hits) + len(against), 1))
             slopes = [total + one for total, one in zip(slopes, found, strict=True)]
             seen[0] |= set(own[[sources[k]]].indices.tolist())
             seen[1] |= {*hits, *against}
         step += 1
-        rate = reference.corrected(0.02, step)
+        rate = bags.corrected(0.02, step)
         for at in range(2):
-            reference.descend(slow[at], state[at], state[at + 2], slopes[at], sorted(seen[at]), rate)
-    losses = fourier.train(
+            bags.descend_reference(slow[at], state[at], state[at + 2], slopes[at], sorted(seen[at]), rate)
+    losses = bags.train(
         tables, rows_of(own), sources, targets, negatives=NEGATIVES, dim=dim, rate=0.02, step=4, batch=batch
     )
     assert np.abs(slow[0] - before).max() > 0.02
@@ -68,8 +67,8 @@ def test_threads_do_not_change_a_bit():
     one, both = make_case(40), make_case(40)
     settings = {"negatives": NEGATIVES, "dim": 40, "rate": 0.02, "step": 0, "batch": 8}
     with cpu.threads(1):
-        first = fourier.train(one[0], rows_of(one[1]), *one[2:], **settings)
-    second = fourier.train(both[0], rows_of(both[1]), *both[2:], **settings)
+        first = bags.train(one[0], rows_of(one[1]), *one[2:], **settings)
+    second = bags.train(both[0], rows_of(both[1]), *both[2:], **settings)
     np.testing.assert_array_equal(first, second)
     for part, other in zip(one[0], both[0], strict=True):
         np.testing.assert_array_equal(part, other)
@@ -81,12 +80,12 @@ def test_gradients_are_finite_differences(dim):
     own = rng.random((4, 3))
     parts = [rng.normal(size=(3, dim - dim // 2)), rng.normal(size=(6, dim))]
     case = 1, [0, 5, 5], [2, 3]
-    _, *slopes = reference.profile_loss(own, *parts, *case)
+    _, *slopes = bags.profile_loss(own, *parts, *case)
     for part, slope in zip(parts, slopes, strict=True):
         for place in np.ndindex(part.shape):
             before, ends = part[place], []
             for step in (1e-6, -1e-6):
                 part[place] = before + step
-                ends.append(reference.profile_loss(own, *parts, *case)[0])
+                ends.append(bags.profile_loss(own, *parts, *case)[0])
             part[place] = before
             assert slope[place] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)

@@ -6,7 +6,7 @@ import pytest
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import cpu, reference
 from neural_brane.kernels.cpu import nodes, slots
-from neural_brane.kernels.cpu.workspace import BLOCK_NODES, BUCKETS, MAX_BLOCKS, NodeSlots, node_space, slot_space
+from neural_brane.kernels.cpu.updates import BLOCK_NODES, BUCKETS, MAX_BLOCKS, NodeSlots, node_space, slot_space
 from neural_brane.kernels.model import MAX, MEAN, SUM, Bags, Model
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from neural_brane import NeuralBrane
 from neural_brane.errors import CheckpointError, ParameterError
-from neural_brane.methods import devices
+from neural_brane.methods import training
 
 QUICK = {"dim": 8, "epochs": 2, "batches_per_epoch": 3, "batch_size": 3, "seed": 1, "table_std": 0.5, "score_steps": 2}
 
@@ -20,7 +20,7 @@ def test_a_device_nobody_knows_is_refused(small_graph):
 
 @pytest.mark.parametrize("absent", ["torch", "triton"])
 def test_cuda_without_its_packages_says_what_is_missing_and_how_to_get_it(small_graph, monkeypatch, absent):
-    monkeypatch.setattr(devices, "find_spec", lambda name: None if name == absent else object())
+    monkeypatch.setattr(training, "find_spec", lambda name: None if name == absent else object())
     with pytest.raises(
         ParameterError, match=rf"package {absent} is not installed; pip install 'neural-brane\[torch\]'"
     ):
@@ -28,7 +28,7 @@ def test_cuda_without_its_packages_says_what_is_missing_and_how_to_get_it(small_
 
 
 def test_auto_takes_the_cpu_where_there_is_no_gpu_and_says_so(small_graph, monkeypatch, caplog):
-    monkeypatch.setattr(devices, "_missing", lambda packages: "the package torch is not installed")
+    monkeypatch.setattr(training, "_missing", lambda packages: "the package torch is not installed")
     method = NeuralBrane(device="auto", **QUICK).fit(small_graph)
     assert "training on the CPU (the package torch is not installed)" in caplog.text
     assert method.provenance()["parameters"]["device"] == "cpu"
@@ -39,7 +39,7 @@ def test_the_gpu_learns_what_the_cpu_learns(small_graph, monkeypatch, recipe):
     torch = pytest.importorskip("torch")
     pytest.importorskip("triton")
     if not torch.cuda.is_available():
-        monkeypatch.setattr(devices, "_missing", lambda packages: None)
+        monkeypatch.setattr(training, "_missing", lambda packages: None)
     cpu, gpu = (NeuralBrane(recipe=recipe, device=device, **QUICK).fit(small_graph) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(gpu.loss_history_, cpu.loss_history_, rtol=1e-4)
     np.testing.assert_allclose(gpu.embedding_.vectors, cpu.embedding_.vectors, rtol=1e-3, atol=1e-5)
@@ -49,7 +49,7 @@ def test_a_run_on_the_gpu_goes_on_from_its_checkpoint(small_graph, monkeypatch, 
     torch = pytest.importorskip("torch")
     pytest.importorskip("triton")
     if not torch.cuda.is_available():
-        monkeypatch.setattr(devices, "_missing", lambda packages: None)
+        monkeypatch.setattr(training, "_missing", lambda packages: None)
     settings = QUICK | {"device": "cuda", "deterministic": True, "batches_per_epoch": 1, "score_steps": 1, "dim": 4}
     whole = NeuralBrane(**settings).fit(small_graph)
     NeuralBrane(checkpoint=tmp_path / "run", **settings | {"epochs": 1}).fit(small_graph)

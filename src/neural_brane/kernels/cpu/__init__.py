@@ -1,5 +1,129 @@
-"""Neural-Brane's kernels on the CPU, in Numba."""
+"""Neural-Brane on the CPU, in Numba: the functions of `reference`, with the same bits on any number of threads."""
 
-from neural_brane.kernels.cpu.step import Trainer, embed, hide, threads, train
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numba
+import numpy as np
+
+from neural_brane.errors import ParameterError
+from neural_brane.kernels import reference
+from neural_brane.kernels.compiling import check_threads
+from neural_brane.kernels.cpu import nodes, slots
+from neural_brane.kernels.cpu.pooling import pool_nodes
+from neural_brane.kernels.cpu.updates import node_space, pooled_width, slot_space
+from neural_brane.kernels.model import Bags, Model, Settings
+from neural_brane.linalg.threads import one_blas_thread
+
+# Neural-Brane's kernels on the CPU, in Numba.
 
 __all__ = ["Trainer", "embed", "hide", "threads", "train"]
+
+
+# Neural-Brane on the CPU, in Numba: the functions of `reference`, with the same bits on any number of threads.
+#
+# A small batch is computed slot by slot (`slots`); a large one, where nodes repeat, node by node (`nodes`).
+
+# Threads wait for each other several times a step. By default OpenMP's threads spin for milliseconds there, which takes
+# time from other processes and from each other. OpenMP reads this variable when Numba first starts its threads.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
+EMBEDDED_NODES = 1_024  # that a thread embeds at a time
+LARGE_BATCH = 400  # triplets from which on it is faster to compute every distinct node once
+
+
+@contextmanager
+def threads(count: int | None) -> Iterator[None]:
+    """Run kernels on this many threads inside the block; None leaves the number as it is."""
+    check_threads()
+    before, most = numba.get_num_threads(), numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+    if count is not None and not 1 <= count <= most:
+        raise ParameterError(f"threads={count} makes no sense; give 1 to {most}, the number of cores here")
+    numba.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+class Trainer:
+    """Trains a model in place, always by batches of `batch` triplets; the memory that takes is allocated once.
+
+    Batches of `large_batch` triplets or more are computed node by node.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        attribute_bags: Bags,
+        neighbour_bags: Bags,
+        settings: Settings,
+        batch: int,
+        *,
+        large_batch: int = LARGE_BATCH,
+    ):
+        is_large = batch >= large_batch
+        self._model, self._bags, self._settings = model, (attribute_bags, neighbour_bags), settings
+        self._kernel: Callable[..., None] = nodes.train if is_large else slots.train
+        self._space = (node_space if is_large else slot_space)(model, settings, batch)
+
+    def __call__(self, triplets: np.ndarray) -> np.ndarray:
+        """Take one SGD step per batch of triplets (steps, batch, 3) int32.
+
+        Returns (steps,) float64: each batch's mean of −ln σ before its step.
+        """
+        losses = np.empty(len(triplets))
+        self._kernel(
+            self._model, *self._bags, triplets, self._settings, *self._space, losses, numba.get_num_threads()
+        )  # fmt: skip
+        self._model.weight[:] = self._space.layer.weight[:, : self._model.weight.shape[1]]
+        return losses
+
+    def turn_to(self, model: Model, attribute_bags: Bags, neighbour_bags: Bags) -> None:
+        """Train another model from now on, in the same memory.
+
+        Its rows and bags may be more or fewer; its widths are the same, and triplets name no node beyond the number of
+        nodes, or of slots if those are fewer, that the trainer was made for.
+        """
+        self._model, self._bags = model, (attribute_bags, neighbour_bags)
+        hidden, dim = model.weight.shape
+        layer = self._space.layer
+        layer.weight[:, :dim], layer.weight_transposed[:, :hidden] = model.weight, model.weight.T
+
+
+def train(
+    model: Model,
+    attribute_bags: Bags,
+    neighbour_bags: Bags,
+    triplets: np.ndarray,
+    settings: Settings,
+    *,
+    large_batch: int = LARGE_BATCH,
+) -> np.ndarray:
+    """What a new `Trainer` does with triplets (steps, batch, 3): `reference.train`, but faster."""
+    batch = triplets.shape[1]
+    return Trainer(model, attribute_bags, neighbour_bags, settings, batch, large_batch=large_batch)(triplets)
+
+
+def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
+    """f(u), the embedding: pooled attributes beside pooled neighbours. Returns (k, d1 + d2)."""
+    nodes = np.asarray(nodes, np.int32)
+    pooled = np.empty((len(nodes), pooled_width(model, settings)), np.float32)
+
+    def pool(start: int) -> None:
+        rows = slice(start, start + EMBEDDED_NODES)
+        pool_nodes(attribute_bags, model.attribute_table, nodes[rows], settings, pooled[rows], 0)
+        pool_nodes(neighbour_bags, model.neighbour_table, nodes[rows], settings, pooled[rows], settings.attribute_dim)
+
+    with ThreadPoolExecutor(numba.get_num_threads()) as threads:  # a parallel loop takes Numba longer to compile
+        list(threads.map(pool, range(0, len(nodes), EMBEDDED_NODES)))
+    return pooled[:, : model.weight.shape[1]].copy()
+
+
+def hide(model: Model, pooled: np.ndarray):
+    """h(u) = ReLU(W f(u) + b). Returns (k, hidden)."""
+    with one_blas_thread():  # on more threads the order of its sums, and so their last bits, may change
+        return reference.hide(model, pooled)

@@ -1,14 +1,27 @@
-"""Whole registers in Numba: a lane is LANE float32 numbers of a table's row as one value.
+"""Whole registers in Numba: a lane is LANE float32 numbers of a table's row as one value."""
 
-Numba does not vectorise loops that read and write rows of one table in turn: it cannot exclude that they overlap, and
-it keeps running results in memory. These functions work on whole registers instead. `prefetch` asks for a cache line.
-"""
-
+import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
+from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.model import LANE
+
+# How kernels are compiled.
+#
+# Numba optimises a function again inside each of its callers, however deep, and makes code for every one of them. So
+# what has a single caller becomes part of it before it is compiled at all; what has several is compiled on its own.
+
+compiled = njit(error_model="numpy")
+inlined = numba.njit(error_model="numpy", inline="always")
+
+
+# Whole registers in Numba: a lane is LANE float32 numbers of a table's row as one value.
+#
+# Numba does not vectorise loops that read and write rows of one table in turn: it cannot exclude that they overlap, and
+# it keeps running results in memory. These functions work on whole registers instead. `prefetch` asks for a cache line.
 
 _FLOAT, _NUMBER = ir.FloatType(), ir.IntType(32)
 VECTOR = ir.VectorType(_FLOAT, LANE)
@@ -151,3 +164,14 @@ def prefetch_entry(typing_context, array, k):
         return context.get_dummy_value()
 
     return types.none(array, types.int64), generate
+
+
+# The loss of one triplet, and its slope, by the margin h_u · (h_i − h_j).
+
+
+@inlined
+def score_margin(margin, settings):
+    """−ln σ(margin), and the slope of the batch's loss by this margin as a float32."""
+    decay = np.exp(-abs(np.float64(margin)))
+    loss = np.log1p(decay) + max(-np.float64(margin), 0.0)
+    return loss, np.float32(-settings.triplet_scale * (decay if margin > 0 else 1.0) / (1 + decay))

@@ -7,14 +7,31 @@ subtraction. Each node adds up the gradients of its slots in their order.
 import numpy as np
 from numba import prange
 
-from neural_brane.compiling import njit
-from neural_brane.kernels.cpu.compiled import compiled, inlined
-from neural_brane.kernels.cpu.lanes import fill, if_greater, load, multiply_add, store, total
-from neural_brane.kernels.cpu.loss import score_margin
+from neural_brane.kernels.compiling import njit
+from neural_brane.kernels.cpu.lanes import (
+    compiled,
+    fill,
+    if_greater,
+    inlined,
+    load,
+    multiply_add,
+    score_margin,
+    store,
+    total,
+)
 from neural_brane.kernels.cpu.pooling import pool, prefetch_bag, prefetch_indices, prefetch_row
 from neural_brane.kernels.cpu.products import multiply
-from neural_brane.kernels.cpu.updates import deal, mean, propagate, settle, update, update_tasks
-from neural_brane.kernels.cpu.workspace import BLOCK_NODES, SCORE_TRIPLETS, NodeSpace
+from neural_brane.kernels.cpu.updates import (
+    BLOCK_NODES,
+    SCORE_TRIPLETS,
+    NodeSpace,
+    deal,
+    mean,
+    propagate,
+    settle,
+    update,
+    update_tasks,
+)
 from neural_brane.kernels.model import LANE
 
 POOL, SCORE, PROPAGATE, UPDATE = 0, 1, 2, 3  # the passes of a step

@@ -5,12 +5,12 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from neural_brane.compiling import njit
-from neural_brane.kernels.cpu.compiled import inlined
+from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.cpu.lanes import (
     ask_for,
     broadcast,
     fill,
+    inlined,
     lane_of,
     load,
     multiply_add,
@@ -18,7 +18,7 @@ from neural_brane.kernels.cpu.lanes import (
     prefetch,
     prefetch_entry,
     store,
-)  # fmt: skip
+)
 from neural_brane.kernels.model import LANE, MAX, MEAN
 
 PREFETCH = 16  # cache lines asked for ahead of the row being pooled: many reads at once hide how long each takes

@@ -9,8 +9,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from neural_brane.kernels.cpu.compiled import compiled, inlined
-from neural_brane.kernels.cpu.lanes import VECTOR, broadcast, fused, lane_of, place_of
+from neural_brane.kernels.cpu.lanes import VECTOR, broadcast, compiled, fused, inlined, lane_of, place_of
 from neural_brane.kernels.model import LANE
 
 ROWS = 5

@@ -8,13 +8,11 @@ subtracts the gradients.
 import numpy as np
 from numba import prange
 
-from neural_brane.compiling import njit
-from neural_brane.kernels.cpu.compiled import compiled, inlined
-from neural_brane.kernels.cpu.loss import score_margin
+from neural_brane.kernels.compiling import njit
+from neural_brane.kernels.cpu.lanes import compiled, inlined, score_margin
 from neural_brane.kernels.cpu.pooling import pool, prefetch_bag
 from neural_brane.kernels.cpu.products import multiply
-from neural_brane.kernels.cpu.updates import deal, mean, propagate, settle, update, update_tasks
-from neural_brane.kernels.cpu.workspace import SlotSpace
+from neural_brane.kernels.cpu.updates import SlotSpace, deal, mean, propagate, settle, update, update_tasks
 
 COMPUTE, UPDATE = 0, 1  # the passes of a step
 TWIN_ROWS = 32  # rows: for a longer bag, an earlier slot of the same node is looked for

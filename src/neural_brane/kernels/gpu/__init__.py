@@ -9,14 +9,11 @@ from typing import Any
 import torch
 
 from neural_brane.kernels.gpu.bundles import Spans, Split, Tables
-from neural_brane.kernels.gpu.device import DEVICE, INTERPRETED, Allocate, empty
-from neural_brane.kernels.gpu.limits import Limits
-from neural_brane.kernels.gpu.memory import fetch, place, require_memory
+from neural_brane.kernels.gpu.device import DEVICE, INTERPRETED, Allocate, Limits, Shape, empty
 from neural_brane.kernels.gpu.plan import locate
 from neural_brane.kernels.gpu.pool import LARGE_POOL, PoolWork
 from neural_brane.kernels.gpu.pool import pool as pool_kernel
-from neural_brane.kernels.gpu.shapes import Shape
-from neural_brane.kernels.gpu.trainer import Trainer
+from neural_brane.kernels.gpu.trainer import Trainer, fetch, place, require_memory
 from neural_brane.kernels.model import Bags, Model, Settings
 
 __all__ = ["DEVICE", "INTERPRETED", "Limits", "Trainer", "embed", "fetch", "hide", "place", "require_memory", "train"]

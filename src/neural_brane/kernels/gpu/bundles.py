@@ -1,23 +1,26 @@
-"""The named tuples that several kernels take, so that a kernel's signature says what it reads and writes.
-
-A bundle of arrays and numbers is an ordinary argument: Triton passes its fields one by one. A bundle of numbers that
-are known when a kernel is compiled is a `tl.constexpr` argument, written in capitals; those stand beside their kernels.
-What Triton 3.6 asks for:
-
-- a bundle derives from NamedTuple directly, or its field names are lost, and no field is called `type` or `values`;
-- a compile-time field is bound to a local `tl.constexpr` before it is used in `tl.zeros` or `tl.static_range`;
-- so is a compile-time bundle inside another, before it is passed to a function;
-- in an ordinary bundle inside another, no whole number is 1 and no field is None: Triton takes both for compile-time
-  values and, that deep, loses them;
-- a bundle that may be None as a whole (`hubs is not None`) has no field that may be None.
-"""
+"""What several kernels share: named tuples of arguments, the loss of a triplet, float32 products on bfloat16 units."""
 
 from typing import NamedTuple
 
 import torch
+import triton
+import triton.language as tl
 
-from neural_brane.kernels.gpu.shapes import Shape
+from neural_brane.kernels.gpu.device import Shape
 from neural_brane.kernels.model import Array, Bags, Model
+
+# The named tuples that several kernels take, so that a kernel's signature says what it reads and writes.
+#
+# A bundle of arrays and numbers is an ordinary argument: Triton passes its fields one by one. A bundle of numbers that
+# are known when a kernel is compiled is a `tl.constexpr` argument, written in capitals; those stand beside their
+# kernels. What Triton 3.6 asks for:
+#
+# - a bundle derives from NamedTuple directly, or its field names are lost, and no field is called `type` or `values`;
+# - a compile-time field is bound to a local `tl.constexpr` before it is used in `tl.zeros` or `tl.static_range`;
+# - so is a compile-time bundle inside another, before it is passed to a function;
+# - in an ordinary bundle inside another, no whole number is 1 and no field is None: Triton takes both for compile-time
+#   values and, that deep, loses them;
+# - a bundle that may be None as a whole (`hubs is not None`) has no field that may be None.
 
 
 class Table(NamedTuple):
@@ -88,3 +91,57 @@ class Slope(NamedTuple):
 
     triplet_scale: float
     shrink: float  # 2 λ of the L2 on hidden vectors
+
+
+# The loss of a triplet, −ln σ(margin), and its slope, without overflow at any margin.
+#
+# The margin is s(u, i) − s(u, j). Both functions take `decay` = e^−|margin|, which is at most one.
+
+
+@triton.jit
+def slopes_of(margin, decay, scale):
+    """The derivative of −scale · ln σ by the margin."""
+    return -scale * tl.where(margin > 0, decay, 1.0) / (1 + decay)
+
+
+@triton.jit
+def losses_of(margin, decay):
+    """−ln σ of the margins."""
+    # ln(1 + decay); for a small decay by its series, because 1 + decay loses digits.
+    tail = tl.where(decay < 1e-3, decay * (1 - 0.5 * decay), tl.log(1 + decay))
+    return tl.maximum(-margin, 0.0) + tail
+
+
+# Matrix products of float32 numbers on units that multiply bfloat16.
+#
+# A float32 is kept as the bfloat16 nearest to it and the bfloat16 nearest to the remainder, in two planes. Of a
+# product's four terms the three largest are computed: the result is as exact as float32 but for one digit.
+
+
+@triton.jit
+def split(value, HALF: tl.constexpr):
+    """The nearest numbers of a shorter type, and the nearest to the remainders."""
+    near = value.to(HALF)
+    return near, (value - near.to(tl.float32)).to(HALF)
+
+
+@triton.jit
+def store_split(place, plane, value, mask):
+    """Write numbers to both planes; `plane` is the distance from the first to the second."""
+    near, rest = split(value, place.dtype.element_ty)
+    tl.store(place, near, mask=mask)
+    tl.store(place + plane, rest, mask=mask)
+
+
+@triton.jit
+def load_split(place, plane, mask):
+    """Read numbers from both planes; masked ones are zero."""
+    return tl.load(place, mask=mask, other=0.0), tl.load(place + plane, mask=mask, other=0.0)
+
+
+@triton.jit
+def add_product(total, left, left_rest, right, right_rest):
+    """total + left × right, adding the small terms first."""
+    total = tl.dot(left, right_rest, total)
+    total = tl.dot(left_rest, right, total)
+    return tl.dot(left, right, total)

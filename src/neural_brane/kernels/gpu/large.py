@@ -6,13 +6,10 @@ import torch
 import triton
 import triton.language as tl
 
-from neural_brane.kernels.gpu.bundles import Slope, Split
-from neural_brane.kernels.gpu.device import HALF, INTERPRETED
+from neural_brane.kernels.gpu.bundles import Slope, Split, add_product, load_split, losses_of, slopes_of, store_split
+from neural_brane.kernels.gpu.device import DEPTH, HALF, INTERPRETED
 from neural_brane.kernels.gpu.layer import Context, Layer
-from neural_brane.kernels.gpu.loss import losses_of, slopes_of
 from neural_brane.kernels.gpu.pool import LARGE_POOL
-from neural_brane.kernels.gpu.shapes import DEPTH
-from neural_brane.kernels.gpu.split import add_product, load_split, store_split
 from neural_brane.kernels.gpu.tables import Scatter
 
 ROWS, COLUMNS, TAIL, WARPS, STAGES = 128, 128, 32, 4, 3  # of a product; STAGES of loads are ahead of it

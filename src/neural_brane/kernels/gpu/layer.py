@@ -10,13 +10,10 @@ import torch
 import triton
 import triton.language as tl
 
-from neural_brane.kernels.gpu.bundles import HubMaxima, LayerArrays, Spans, Split, Tables
-from neural_brane.kernels.gpu.device import DEVICE, HALF, Allocate
-from neural_brane.kernels.gpu.limits import Limits
+from neural_brane.kernels.gpu.bundles import HubMaxima, LayerArrays, Spans, Split, Tables, store_split
+from neural_brane.kernels.gpu.device import DEVICE, HALF, Allocate, Limits, Shape
 from neural_brane.kernels.gpu.plan import Plan
 from neural_brane.kernels.gpu.pool import PoolTiles, PoolWork, pool
-from neural_brane.kernels.gpu.shapes import Shape
-from neural_brane.kernels.gpu.split import store_split
 from neural_brane.kernels.model import Model, Settings
 
 BLOCK, TOGETHER = 256, 4  # numbers of W that a program updates, shares that it reads at a time

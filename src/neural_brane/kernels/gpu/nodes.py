@@ -6,10 +6,10 @@ import torch
 import triton
 import triton.language as tl
 
+from neural_brane.kernels.gpu.bundles import store_split
 from neural_brane.kernels.gpu.large import LargeLayer, load_hidden, score_triplets
 from neural_brane.kernels.gpu.layer import Context
 from neural_brane.kernels.gpu.plan import BothSegments, Plan
-from neural_brane.kernels.gpu.split import store_split
 from neural_brane.kernels.model import Array, Bags
 
 TOGETHER = 2  # slots, or pieces, that a program reads at a time

@@ -10,8 +10,8 @@ import triton
 import triton.language as tl
 
 from neural_brane.kernels import model as types
-from neural_brane.kernels.gpu.shapes import Shape
-from neural_brane.kernels.gpu.split import store_split
+from neural_brane.kernels.gpu.bundles import store_split
+from neural_brane.kernels.gpu.device import Shape
 from neural_brane.kernels.model import Settings
 
 MAX, MEAN = tl.constexpr(types.MAX), tl.constexpr(types.MEAN)

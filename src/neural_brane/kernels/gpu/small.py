@@ -9,13 +9,20 @@ from typing import NamedTuple
 import triton
 import triton.language as tl
 
-from neural_brane.kernels.gpu.bundles import HubMaxima, Slope, Spans, Split
-from neural_brane.kernels.gpu.device import INTERPRETED, can_launch_ahead
+from neural_brane.kernels.gpu.bundles import (
+    HubMaxima,
+    Slope,
+    Spans,
+    Split,
+    add_product,
+    load_split,
+    losses_of,
+    slopes_of,
+    split,
+)
+from neural_brane.kernels.gpu.device import DEPTH, INTERPRETED, can_launch_ahead
 from neural_brane.kernels.gpu.layer import Context, Layer, descend_block
-from neural_brane.kernels.gpu.loss import losses_of, slopes_of
 from neural_brane.kernels.gpu.pool import SMALL_POOL, follow, pool
-from neural_brane.kernels.gpu.shapes import DEPTH
-from neural_brane.kernels.gpu.split import add_product, load_split, split
 from neural_brane.kernels.gpu.tables import subtract
 from neural_brane.kernels.model import Array
 

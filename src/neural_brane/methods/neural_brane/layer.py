@@ -4,15 +4,15 @@ from typing import Any
 
 import numpy as np
 
-from neural_brane.checkpoint import Stage
 from neural_brane.embedding import Layer
+from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of, padded, zeros
-from neural_brane.methods._divergence import require_finite
-from neural_brane.methods.neural_brane.engines import open_engine
 from neural_brane.methods.neural_brane.parts import Joint, LearnedPart
+from neural_brane.methods.neural_brane.training import open_engine
+from neural_brane.methods.training import require_finite
 from neural_brane.progress import Meter
-from neural_brane.sampling.triplet_tables import can_rank
+from neural_brane.sampling.tables import can_rank
 
 BATCH = 1_024
 RATE, WEIGHT_STD, L2 = 0.5, 0.05, 5e-5  # at twice the rate, few classes in few dimensions end with all h = 0

@@ -1,20 +1,32 @@
-"""The two parts of a vector, and how they become one: [spectral ‖ learned]."""
+"""The two parts of a vector, how they become one, and what each is made of: [spectral ‖ learned]."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from neural_brane.checkpoint import Stage
+from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
+from neural_brane.insight.contributions import Contributions, PooledReasons, SpectralReasons
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of
-from neural_brane.linalg import REPORTS
-from neural_brane.methods._spectral import Decomposition, decompose, hops_of
-from neural_brane.methods.fitted import stack
-from neural_brane.methods.neural_brane.engines import Engine, open_engine, require_room
-from neural_brane.methods.neural_brane.initial import initial_model
-from neural_brane.methods.neural_brane.training import Training, start_numbers
+from neural_brane.linalg.eigenvectors import REPORTS
+from neural_brane.methods.base import stack
+from neural_brane.methods.neural_brane.training import (
+    Engine,
+    Training,
+    initial_model,
+    open_engine,
+    require_room,
+    start_numbers,
+)
+from neural_brane.methods.spectral import Decomposition, decompose, hops_of, spectral_reasons
 from neural_brane.progress import Meter
+
+if TYPE_CHECKING:
+    from neural_brane.methods.neural_brane.model import Learned
+
+
+# The two parts of a vector, and how they become one: [spectral ‖ learned].
 
 BLOCK_NODES = 65_536  # embedded at a time
 STEP_BATCH = 100  # rows of the tables take the step that they would take at this batch
@@ -146,3 +158,41 @@ def kernel_settings(s: dict[str, Any]) -> Settings:
         parameter_l2=s["l2"] if s["regularise"] == "parameters" else 0.0,
         train_bias=s["bias"],
     )
+
+
+# What the two parts of a vector are made of.
+
+
+class JointReasons(NamedTuple):
+    """Both parts, each with its columns of the vector."""
+
+    spectral: SpectralReasons | None
+    learned: PooledReasons | None
+    width: int  # of the spectral part
+    lengths: np.ndarray  # (nodes, 1) what every vector was divided by
+
+    def of(self, row: int, targets: np.ndarray) -> Contributions:
+        """What adds up to the inner products of a node's vector with targets (t, dim)."""
+        scaled = targets / float(self.lengths[row, 0])
+        parts = []
+        if self.spectral is not None:
+            parts.append(self.spectral.of(row, scaled[:, : self.width]))
+        if self.learned is not None:
+            parts.append(self.learned.of(row, scaled[:, self.width :]))
+        return Contributions.sum(parts, len(targets))
+
+
+def joint_reasons(learned: "Learned", graph: AttributedGraph, settings: dict[str, Any]) -> JointReasons:
+    """What it takes to explain a model's vectors."""
+    width, length, joint = settings["spectral_dim"], settings["length"], learned.joint
+    lengths = joint.lengths / length if length else np.ones_like(joint.lengths)
+    spectral, pooled = None, None
+    if width:
+        found = Decomposition(learned.vectors[:, :width] * lengths, learned.values)
+        hops = hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"])
+        spectral = spectral_reasons(found, hops, threads=settings["threads"])
+    if (part := learned.part) is not None:
+        pooled = PooledReasons(
+            part.model, part.bags, part.kernel_settings, settings["output"], joint.centre, float(joint.scale)
+        )
+    return JointReasons(spectral, pooled, width, lengths)

@@ -1,16 +1,220 @@
-"""Train the learned part: epochs of batches, until the last one or until the loss is flat."""
+"""Train the learned part: first values, engines on CPU and GPU, epochs of batches."""
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
+from scipy import sparse
 
-from neural_brane.checkpoint import Stage
 from neural_brane.errors import CheckpointError, UntrainedWarning
+from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
-from neural_brane.methods._divergence import diverged, require_finite
-from neural_brane.methods.neural_brane.engines import Engine
+from neural_brane.kernels.model import Bags, Model, Settings, padded, zeros
+from neural_brane.methods.training import diverged, require_finite
 from neural_brane.progress import Meter, Reporter
+
+# The first values of a model.
+
+BLOCK_ROWS = 8_192  # drawn from one seed
+
+
+def initial_model(graph: AttributedGraph, settings: dict[str, Any], seed: int) -> Model:
+    """A model of a graph before training, its parameters drawn at random."""
+    d1, dim, hidden = settings["attribute_dim"], settings["dim"], settings["hidden"]
+    seeds = initial_seeds(seed)
+    return Model(
+        attribute_table=random_table(seeds.attributes, graph.attributes.shape[1], d1, settings["table_std"]),
+        neighbour_table=random_table(seeds.neighbours, len(graph), dim - d1, settings["table_std"]),
+        weight=random_weight(seeds.layer, hidden, dim, settings["weight_std"]),
+        bias=np.zeros(hidden, np.float32),
+    )
+
+
+class Seeds(NamedTuple):
+    """What the first values of a model's arrays are drawn from."""
+
+    attributes: np.random.SeedSequence
+    neighbours: np.random.SeedSequence
+    layer: np.random.SeedSequence
+
+
+def initial_seeds(seed: int) -> Seeds:
+    """The seeds of the parts of a model."""
+    return Seeds(*np.random.SeedSequence(seed).spawn(3))
+
+
+def random_weight(seed: np.random.SeedSequence, hidden: int, dim: int, std: float) -> np.ndarray:
+    """W before training, (hidden, dim)."""
+    return np.random.default_rng(seed).standard_normal((hidden, dim), np.float32) * np.float32(std)
+
+
+def random_table(seed: np.random.SeedSequence, rows: int, width: int, std: float) -> np.ndarray:
+    """A table of N(0, std²) whose rows are padded to whole cache lines."""
+    table = zeros(rows, padded(width))
+    fill_rows(table[:, :width], seed, 0, std)
+    return table
+
+
+def fill_rows(part: np.ndarray, seed: np.random.SeedSequence, first: int, std: float) -> None:
+    """Draw the rows from `first` on of a random table into `part`.
+
+    Each block of rows has its own seed, so neither the number of threads nor where a part begins changes anything.
+    """
+
+    def fill(block: int) -> None:
+        start = block * BLOCK_ROWS
+        low, high = max(first - start, 0), min(first + len(part) - start, BLOCK_ROWS)
+        own = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, block))
+        drawn = np.random.default_rng(own).standard_normal((high, part.shape[1]), np.float32)
+        to = part[start + low - first : start + high - first]
+        np.multiply(drawn[low:], np.float32(std), out=to)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(fill, range(first // BLOCK_ROWS, -(-(first + len(part)) // BLOCK_ROWS))))
+
+
+# Where a model's kernels run: on the CPU, or on an NVIDIA GPU. Each is imported only when it is asked for.
+
+BothBags = tuple[Bags, Bags]  # of attributes and of neighbours
+
+
+class Engine(Protocol):
+    """A model and a graph in the memory of a device, for as long as the block lasts. Arrays go in and come out."""
+
+    chunk_triplets: int  # drawn and trained between two reports
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
+
+    def sampler(self, adjacency: sparse.csr_array, **options: Any) -> Any:
+        """A TripletSampler whose triplets are drawn into the memory of the device."""
+
+    def train(self, triplets: Any) -> np.ndarray:
+        """Take one step per batch of triplets (steps, batch, 3); returns each one's loss."""
+
+    def model(self) -> Model:
+        """The parameters as they are now, in NumPy arrays."""
+
+    def embed(self, nodes: np.ndarray) -> np.ndarray:
+        """f(u), (k, dim)."""
+
+    def hide(self, pooled: np.ndarray) -> np.ndarray:
+        """h(u), (k, hidden)."""
+
+
+def require_room(settings: dict[str, Any], graph: AttributedGraph) -> None:
+    """Refuse a GPU whose memory is too small, before anything is made."""
+    if settings["device"] != "cuda":
+        return
+    from neural_brane.kernels import gpu
+
+    d1, dim, hidden = settings["attribute_dim"], settings["dim"], settings["hidden"]
+    tables = 4 * (graph.attributes.shape[1] * padded(d1) + len(graph) * padded(dim - d1))
+    bags = sum(8 * len(matrix.indptr) + 4 * matrix.nnz for matrix in (graph.attributes, graph.adjacency))
+    sampler = 20 * len(graph) + 8 * graph.adjacency.nnz  # the most it takes: where edges have different weights
+    hubs = 8 * len(graph)  # the most they take
+    gpu.require_memory(tables, bags + sampler + hubs, dim, hidden, settings["batch_size"])
+
+
+def open_engine(
+    device: str, model: Model, bags: BothBags, settings: Settings, *, threads: int | None, deterministic: bool
+) -> Engine:
+    """An engine on `device`. `threads` is for the CPU, `deterministic` for the GPU.
+
+    A model that ranks have trained is whole again, and runs on the CPU.
+    """
+    if device != "cuda":
+        return _OnCPU(model, bags, settings, threads)
+    return _OnGPU(model, bags, settings, deterministic)
+
+
+class _OnCPU:
+    """Numba kernels on host arrays, which they change in place."""
+
+    chunk_triplets = 50_000
+
+    def __init__(self, model: Model, bags: BothBags, settings: Settings, threads: int | None):
+        from neural_brane.kernels import cpu
+
+        self._cpu = cpu
+        self._model, self._bags, self._settings = model, bags, settings
+        self._threads = cpu.threads(threads)
+        self._trainer: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def __enter__(self) -> Self:
+        self._threads.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._threads.__exit__(None, None, None)
+        self._trainer = None
+
+    def sampler(self, adjacency: sparse.csr_array, **options: Any) -> Any:
+        from neural_brane.sampling.triplets import TripletSampler
+
+        return TripletSampler(adjacency, **options)
+
+    def train(self, triplets: Any) -> np.ndarray:
+        if self._trainer is None:
+            self._trainer = self._cpu.Trainer(self._model, *self._bags, self._settings, triplets.shape[1])
+        return self._trainer(triplets)
+
+    def model(self) -> Model:
+        return self._model
+
+    def embed(self, nodes: np.ndarray) -> np.ndarray:
+        return self._cpu.embed(self._model, *self._bags, nodes, self._settings)
+
+    def hide(self, pooled: np.ndarray) -> np.ndarray:
+        return self._cpu.hide(self._model, pooled)
+
+
+class _OnGPU:
+    """Triton kernels on copies in the GPU's memory."""
+
+    chunk_triplets = 1_000_000
+
+    def __init__(self, model: Model, bags: BothBags, settings: Settings, deterministic: bool):
+        from neural_brane.kernels import gpu
+
+        self._gpu = gpu
+        self._host, self._settings, self._deterministic = model, settings, deterministic
+        self._model = gpu.place(model)
+        self._bags = gpu.place(bags[0]), gpu.place(bags[1])
+        self._trainer: Callable[[Any], np.ndarray] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        del self._model, self._bags, self._trainer
+
+    def sampler(self, adjacency: sparse.csr_array, **options: Any) -> Any:
+        from neural_brane.sampling.triplets_gpu import TripletSampler
+
+        return TripletSampler(adjacency, placed=self._bags[1], device=self._gpu.DEVICE, **options)
+
+    def train(self, triplets: Any) -> np.ndarray:
+        if self._trainer is None:
+            batch = triplets.shape[1]
+            self._trainer = self._gpu.Trainer(
+                self._model, *self._bags, self._settings, batch, self._deterministic, steps=len(triplets)
+            )
+        return self._trainer(triplets)
+
+    def model(self) -> Model:
+        return self._gpu.fetch(self._model, self._host)
+
+    def embed(self, nodes: np.ndarray) -> np.ndarray:
+        return self._gpu.embed(self._model, *self._bags, nodes, self._settings).cpu().numpy()
+
+    def hide(self, pooled: np.ndarray) -> np.ndarray:
+        return self._gpu.hide(self._model, pooled)
+
+
+# Train the learned part: epochs of batches, until the last one or until the loss is flat.
 
 FLAT_EPOCHS = 3
 USUAL_BATCH = 100  # the recipes' own: above, a row of the tables takes the sum of more steps at once

@@ -1,26 +1,65 @@
-"""Neural-Brane on a graph that has changed: both parts go on from what was learned."""
+"""Neural-Brane on nodes it never saw and on a graph that has changed."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.checkpoint import Stages
-from neural_brane.graph.changes import Changes, carry
+from neural_brane.files.checkpoints import Stages
+from neural_brane.graph.changes import Changes, Newcomers, carry
 from neural_brane.kernels.model import Model, bags_of, zeros
-from neural_brane.methods._following import follow
-from neural_brane.methods._spectral import Decomposition, hops_of
-from neural_brane.methods.neural_brane.engines import require_room
-from neural_brane.methods.neural_brane.initial import random_table
 from neural_brane.methods.neural_brane.layer import make_layer
-from neural_brane.methods.neural_brane.parts import LearnedPart, join, kernel_settings, learned_vectors
-from neural_brane.methods.neural_brane.schedule import schedule
-from neural_brane.methods.neural_brane.training import Training, start_numbers
-from neural_brane.methods.updating import Start
-from neural_brane.sampling.triplet_tables import can_rank
+from neural_brane.methods.neural_brane.parts import LearnedPart, join, kernel_settings, learned_vectors, set_length
+from neural_brane.methods.neural_brane.recipes import schedule
+from neural_brane.methods.neural_brane.training import Training, random_table, require_room, start_numbers
+from neural_brane.methods.spectral import Decomposition, follow, hops_of, place_newcomers
+from neural_brane.methods.training import Start
+from neural_brane.sampling.tables import can_rank
 
 if TYPE_CHECKING:
     from neural_brane.methods.neural_brane.model import Learned
+
+
+# Vectors for nodes that were not there when the model was trained.
+
+
+def place(learned: "Learned", new: Newcomers, settings: dict[str, Any]) -> np.ndarray:
+    """The vectors of new nodes: both parts as known nodes have them, from what there is of attributes and links."""
+    width = settings["spectral_dim"]
+    parts = []
+    if width:
+        spectral = learned.vectors[:, :width] * (learned.joint.lengths / settings["length"])
+        parts.append(_place_spectral(Decomposition(spectral, learned.values), new, settings))
+    if learned.part is not None:
+        own = _pool(learned.part, new, settings) - learned.joint.centre
+        if settings["centre"] and settings["output"] == "pooled":
+            _forget_empty(own, learned.part.kernel_settings.attribute_dim, new)
+        parts.append(own * learned.joint.scale)
+    vectors = np.hstack(parts)
+    set_length(vectors, settings["length"])
+    return vectors
+
+
+def _place_spectral(found: Decomposition, new: Newcomers, settings: dict[str, Any]) -> np.ndarray:
+    return place_newcomers(
+        found, new, settings["hop_weights"], link_weight=settings["link_weight"], threads=settings["threads"],
+        device=settings["device"],
+    )  # fmt: skip
+
+
+def _pool(part: LearnedPart, new: Newcomers, settings: dict[str, Any]) -> np.ndarray:
+    """What the model makes of the new nodes' attributes and known neighbours."""
+    theirs = part._replace(bags=(bags_of(new.attributes), bags_of(new.links)))
+    return np.vstack(list(learned_vectors(theirs, len(new), settings)))
+
+
+def _forget_empty(own: np.ndarray, attribute_dim: int, new: Newcomers) -> None:
+    """Put a part of a vector that nothing was pooled for in the middle, where it tells nothing."""
+    own[np.diff(new.attributes.indptr) == 0, :attribute_dim] = 0
+    own[np.diff(new.links.indptr) == 0, attribute_dim:] = 0
+
+
+# Neural-Brane on a graph that has changed: both parts go on from what was learned.
 
 TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 100, 5  # of nodes that are new, and of all that are new or have changed
 ROWS = 2  # the seed of new rows, beside that of the update

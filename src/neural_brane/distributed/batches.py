@@ -1,0 +1,154 @@
+"""A rank's share of a batch, drawn and prepared ahead: triplets and bags, renumbered to the rows that they need."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from neural_brane.distributed.rows import (
+    GraphRows,
+    SamplingTables,
+    begin_triplets,
+    draw_again,
+    draw_others,
+    number_distinct,
+)
+from neural_brane.kernels.model import Bags
+from neural_brane.sampling.triplets import PATIENCE
+
+# Triplets (u, i, j), the same for a seed and a number as `sampling.triplets` draws, wherever the graph's rows lie.
+
+
+class Triplets:
+    """Draws any range of the triplets of a seed. Ranks that hold a range of nodes each draw in lockstep."""
+
+    def __init__(self, rows: GraphRows, tables: SamplingTables, *, allow_self_negative: bool, seed: int):
+        self.rows, self.tables = rows, tables
+        self.allow_self_negative, self.seed = allow_self_negative, np.uint64(seed)
+
+    def draw(self, first: int, count: int) -> np.ndarray:
+        """Triplets first … first + count − 1 of the stream, as (count, 3) int32."""
+        triplets, chance = np.empty((count, 3), np.int32), np.empty(count)
+        states = np.empty(count, np.uint64)
+        begin_triplets(self.seed, first, self.tables.anchors, self.tables.alias, triplets, chance, states)
+        u = triplets[:, 0].astype(np.int64)
+        triplets[:, 1] = self.rows.neighbours(u, chance)
+        refused = np.flatnonzero(self._refused(u, triplets[:, 2]))
+        for _ in range(PATIENCE - 1):
+            if not self.rows.any(np.array([len(refused)])):
+                return triplets
+            draw_again(self.tables.alias, states, refused, triplets)
+            refused = refused[self._refused(u[refused], triplets[refused, 2])]
+        if self.rows.any(np.array([len(refused)])):
+            self._draw_exactly(u, states, refused, triplets)
+        return triplets
+
+    def _refused(self, u: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """Whether j must not be ranked below the neighbours of u."""
+        linked = self.rows.linked(u, j)
+        return linked if self.allow_self_negative else linked | (j == u)
+
+    def _draw_exactly(self, u: np.ndarray, states: np.ndarray, refused: np.ndarray, triplets: np.ndarray) -> None:
+        """Draw j from the other nodes alone, where u is linked to almost all."""
+        bags = self.rows.adjacency_bags(u[refused])
+        draw_others(self.tables.weights, bags, u[refused], self.allow_self_negative, states[refused], refused, triplets)
+
+
+# A rank's share of a batch, prepared ahead: triplets and bags, renumbered to the distinct rows that they need.
+
+
+class Batch(NamedTuple):
+    """Triplets and bags in numbers of this batch's own rows, and which rows of the tables those are."""
+
+    triplets: np.ndarray  # (count, 3) int32: positions among the batch's distinct nodes
+    bags: tuple[Bags, Bags]  # of attributes and of neighbours, for each distinct node
+    attributes: np.ndarray  # (k,) int64: the rows of P that the bags of attributes hold
+    neighbours: np.ndarray  # (k,) int64: the rows of P'
+
+
+def share_of(batch: int, rank: int, ranks: int) -> tuple[int, int]:
+    """The first triplet of a batch that a rank takes, and how many it takes.
+
+    >>> [share_of(10, rank, 4) for rank in range(4)]
+    [(0, 2), (2, 3), (5, 2), (7, 3)]
+    """
+    first = batch * rank // ranks
+    return first, batch * (rank + 1) // ranks - first
+
+
+class BatchMaker:
+    """Makes a rank's share of any batch."""
+
+    def __init__(self, rows: GraphRows, triplets: Triplets, batch: int, rank: int, ranks: int):
+        self.rows, self.triplets, self.batch = rows, triplets, batch
+        self.first, self.count = share_of(batch, rank, ranks)
+        self._number = Numbering()
+
+    def __call__(self, step: int) -> Batch:
+        """This rank's share of batch number `step`."""
+        triplets = self.triplets.draw(step * self.batch + self.first, self.count)
+        nodes = self._number(triplets.reshape(-1))
+        return bags_of_nodes(self.rows, nodes, self._number)._replace(triplets=triplets)
+
+
+def bags_of_nodes(rows: GraphRows, nodes: np.ndarray, number: "Numbering | None" = None) -> Batch:
+    """The bags of some distinct nodes; the batch has no triplets."""
+    number = number or Numbering()
+    bags = rows.attribute_bags(nodes), rows.adjacency_bags(nodes)
+    attributes, neighbours = (number(bag.indices) for bag in bags)
+    return Batch(np.empty((0, 3), np.int32), bags, attributes, neighbours)
+
+
+class Prefetch:
+    """Prepares the next batch in a thread while this one is trained on."""
+
+    def __init__(self, make: BatchMaker, steps: int):
+        self._make, self._steps = make, steps
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="neural-brane-batches")
+        self._next: tuple[int, Future[Batch]] | None = None
+
+    def __call__(self, step: int) -> Batch:
+        """Batch number `step`; the one after it is begun."""
+        ahead, self._next = self._next, None
+        found = ahead[1] if ahead and ahead[0] == step else self._pool.submit(self._make, step)
+        batch = found.result()
+        if step + 1 < self._steps:
+            self._next = step + 1, self._pool.submit(self._make, step + 1)
+        return batch
+
+    def close(self) -> None:
+        """Wait for what has begun: other ranks may be waiting for this one's answers."""
+        self._pool.shutdown(wait=True)
+
+
+@contextmanager
+def prefetch(make: BatchMaker, steps: int) -> Iterator[Prefetch]:
+    """A Prefetch of the first `steps` batches, for as long as the block lasts."""
+    ahead = Prefetch(make, steps)
+    try:
+        yield ahead
+    finally:
+        ahead.close()
+
+
+class Numbering:
+    """Numbers the distinct entries of arrays by first appearance, with a hash table whose memory is kept."""
+
+    def __init__(self) -> None:
+        self._keys, self._places = np.empty(0, np.int32), np.empty(0, np.int32)
+
+    def __call__(self, numbers: np.ndarray) -> np.ndarray:
+        """Replace the entries (k,) int32 ≥ 0 by their places among the distinct ones, which are returned as int64.
+
+        >>> numbers = np.array([7, 3, 7], np.int32)
+        >>> Numbering()(numbers), numbers
+        (array([7, 3]), array([0, 1, 0], dtype=int32))
+        """
+        bits = max(int(2 * len(numbers) - 1).bit_length(), 4) if len(numbers) else 4
+        if len(self._keys) < 1 << bits:
+            self._keys, self._places = np.empty(1 << bits, np.int32), np.empty(1 << bits, np.int32)
+        distinct = np.empty(len(numbers), np.int64)
+        count = number_distinct(numbers, self._keys[: 1 << bits], self._places, distinct, 64 - bits)
+        return distinct[:count].copy()

@@ -1,0 +1,330 @@
+"""Keep the state of a training on many ranks in a folder that any number of ranks can read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch.distributed import checkpoint as dcp
+from torch.distributed._shard.sharded_tensor import Shard, ShardedTensor
+from torch.distributed._shard.sharded_tensor.metadata import ShardMetadata
+from torch.distributed.checkpoint import FileSystemReader, FileSystemWriter
+from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint.filesystem import _StorageInfo
+from torch.distributed.checkpoint.metadata import (
+    ChunkStorageMetadata,
+    Metadata,
+    MetadataIndex,
+    StorageMeta,
+    TensorProperties,
+    TensorStorageMetadata,
+)
+
+from neural_brane.errors import CheckpointError
+from neural_brane.files.checkpoints import AFRESH, require_same
+from neural_brane.files.graphs.parts import checksum
+from neural_brane.files.storage import atomic
+
+# How PyTorch's distributed checkpoints are stored here: tensors in its own files, all that is told of them as JSON.
+#
+# PyTorch writes what it tells of tensors with pickle, and a pickle that somebody has put there runs what it likes. Here
+# it is plain JSON, and the files of tensors are read by PyTorch's loader that takes nothing but tensors.
+
+BLOCK_BYTES = 128 << 20  # of a table that are written or read at once: PyTorch copies what it writes and reads
+Told = dict[str, Any]
+
+
+class Writer(FileSystemWriter):
+    """Writes tensors to a folder, one file for each rank; afterwards `told` is what a `Reader` needs, on rank 0."""
+
+    told: Told
+
+    def __init__(self, folder: Any):
+        super().__init__(folder, single_file_per_rank=True, sync_files=True, thread_count=1)
+
+    def finish(self, metadata: Metadata, results: list[Any]) -> None:
+        """Keep what PyTorch would pickle."""
+        stored = [
+            [result.index.fqn, _numbers(result.index.offset), place.relative_path, place.offset, place.length]
+            for results_of_rank in results
+            for result in results_of_rank
+            for place in [result.storage_data]
+        ]
+        tensors = {name: _tell(tensor) for name, tensor in metadata.state_dict_metadata.items()}
+        self.told = {"tensors": tensors, "stored": stored}
+
+
+class Reader(FileSystemReader):
+    """Reads the tensors of a folder by what a `Writer` has told."""
+
+    def __init__(self, folder: Any, told: Told):
+        super().__init__(folder)
+        self._told = told
+
+    def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
+        """What PyTorch would have pickled."""
+        stored = {
+            MetadataIndex(name, offset): _StorageInfo(path, start, length)
+            for name, offset, path, start, length in self._told["stored"]
+        }
+        tensors: dict[str, Any] = {name: _understand(tensor) for name, tensor in self._told["tensors"].items()}
+        return Metadata(tensors, storage_data=stored, storage_meta=StorageMeta(load_id=self.load_id))
+
+
+@contextmanager
+def sharded() -> Iterator[None]:
+    """Keep PyTorch from warning of sharded tensors, which TorchRec's tables still are."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Please use DTensor", FutureWarning)
+        yield
+
+
+def rows_of(local: torch.Tensor, first: int, total: int, group: Any = None) -> ShardedTensor:
+    """Rows `first`, `first` + 1, … of a table of `total` rows, of which every rank has some; all ranks call it."""
+    with sharded():
+        return _in_blocks([(first, local)], total, local.shape[1], group)
+
+
+def in_blocks(tensors: Mapping[str, Any], group: Any = None) -> dict[str, Any]:
+    """The same tensors, sharded ones cut into blocks of rows that share their memory; all ranks call it."""
+    made = {}
+    for name, tensor in tensors.items():
+        made[name] = tensor
+        if isinstance(tensor, ShardedTensor):
+            shards = [(shard.metadata.shard_offsets[0], shard.tensor) for shard in tensor.local_shards()]
+            rows, width = tensor.size()
+            made[name] = _in_blocks(shards, rows, width, group)
+    return made
+
+
+def _in_blocks(shards: Iterable[tuple[int, torch.Tensor]], rows: int, width: int, group: Any) -> ShardedTensor:
+    blocks, rank = [], torch.distributed.get_rank()
+    for first, local in shards:
+        step = max(BLOCK_BYTES // max(width * local.element_size(), 1), 1)
+        for start in range(0, len(local), step):
+            block = local.detach()[start : start + step]
+            placed = f"rank:{rank}/{block.device}"
+            blocks.append(Shard(block, ShardMetadata([first + start, 0], list(block.shape), placed)))
+    return ShardedTensor._init_from_local_shards(blocks, rows, width, process_group=group)
+
+
+def _tell(tensor: Any) -> Told:
+    chunks = [[list(chunk.offsets), list(chunk.sizes)] for chunk in tensor.chunks]
+    return {"dtype": str(tensor.properties.dtype).removeprefix("torch."), "size": list(tensor.size), "chunks": chunks}
+
+
+def _understand(told: Told) -> TensorStorageMetadata:
+    chunks = [ChunkStorageMetadata(torch.Size(offsets), torch.Size(sizes)) for offsets, sizes in told["chunks"]]
+    dtype = getattr(torch, told["dtype"])
+    return TensorStorageMetadata(TensorProperties(dtype=dtype), torch.Size(told["size"]), chunks)
+
+
+def _numbers(offset: Iterable[int] | None) -> list[int] | None:
+    return None if offset is None else list(offset)
+
+
+# The state of a training on many ranks, in a folder: saved every so many steps, read by any number of ranks.
+#
+# A checkpoint is a folder `step-NNNNNNNN` whose file `checkpoint.json` is written last and tells the run, the step and
+# a checksum of every other file. `LATEST` names the newest once it is whole. The last two are kept, so that one that is
+# damaged costs some steps and not the run. All hosts see the same folder.
+
+KEEP = 2
+EVERY = 100  # steps between two checkpoints
+FORMAT = {"format": "neural-brane cluster checkpoint", "version": 1}
+ABOUT, LATEST = "checkpoint.json", "LATEST"
+
+
+class Kept(NamedTuple):
+    """What a checkpoint keeps besides its tensors: the step that comes next, the ranks that saved it, plain numbers."""
+
+    step: int
+    ranks: int
+    numbers: dict[str, Any]
+    names: tuple[str, ...]  # of its tensors
+
+
+class Checkpoints:
+    """The checkpoints of a run in a folder; all ranks call its methods together.
+
+    identity: what the run is, from `neural_brane.files.checkpoints.identify`; those of another run are refused, but for
+    parameters that are `free` to differ. every: steps between two. keep: how many stay. group: a process group on the
+    CPU for what ranks tell each other; the default one when None.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        identity: Mapping[str, Any],
+        *,
+        every: int = EVERY,
+        keep: int = KEEP,
+        free: tuple[str, ...] = (),
+        group: Any = None,
+    ):
+        self.folder, self.identity, self.every, self.keep, self.group = Path(folder), identity, every, keep, group
+        self.rank, self.ranks = dist.get_rank(group), dist.get_world_size(group)
+        self._free = free
+        self._found: tuple[Path, dict[str, Any]] | None = None
+        self._latest: str | None = None  # as this run has last seen or written it
+
+    def due(self, step: int) -> bool:
+        """Whether to save after so many steps."""
+        return step > 0 and step % self.every == 0
+
+    def find(self) -> Kept | None:
+        """The newest whole checkpoint, which `read` then reads; None where there is none yet."""
+        damage: list[str] = []
+        self._latest = self._tell_all(self._read_latest)
+        for name in self._tell_all(self._list):
+            about, why = self._check(self.folder / name)
+            if about is None:
+                damage += why[:1]
+                continue
+            require_same(self.folder / name, about["run"], self.identity, self._free)
+            if damage and self.rank == 0:
+                warnings.warn(f"{'; '.join(damage)}; the checkpoint before it, {name}, is used", stacklevel=2)
+            self._found = self.folder / name, about
+            return Kept(about["step"], about["ranks"], about["numbers"], tuple(about["told"]["tensors"]))
+        if damage:
+            raise CheckpointError(f"{'; '.join(damage)}; no checkpoint in {self.folder} is whole; {AFRESH}")
+        return None
+
+    def read(self, tensors: Mapping[str, Any]) -> None:
+        """Fill tensors, plain or sharded in any way, with what the checkpoint that was found has under their names."""
+        assert self._found is not None  # noqa: S101  a mistake of ours
+        path, about = self._found
+        reader = Reader(path, about["told"])
+        try:
+            with sharded():
+                _require_like(path, about["told"]["tensors"], tensors)
+                dcp.load(in_blocks(tensors, self.group), storage_reader=reader, process_group=self.group)
+        except CheckpointException as error:
+            raise CheckpointError(f"{path}: cannot be read ({_first(error)}); {AFRESH}") from error
+
+    def save(self, step: int, tensors: Mapping[str, Any], numbers: Mapping[str, Any]) -> None:
+        """Save the state before `step`. One that cannot be written costs no more than the file: training goes on.
+
+        tensors: sharded over the ranks, or plain and the same on all. numbers: anything that JSON can hold.
+        """
+        path = self.folder / f"step-{step:08d}"
+        self._tell_all(lambda: self._make_room(path))
+        writer = Writer(path)
+        try:
+            with sharded():
+                dcp.save(in_blocks(tensors, self.group), storage_writer=writer, process_group=self.group)
+        except CheckpointException as error:
+            if self.rank == 0:
+                warnings.warn(f"{path}: could not be written ({_first(error)}); training goes on", stacklevel=2)
+            return
+        own = {file.name: _sum(file) for file in path.glob(f"__{self.rank}_*")}
+        sums = self._gather(own)
+        about = {"run": self.identity, "step": step, "ranks": self.ranks, "numbers": dict(numbers)}
+        self._tell_all(lambda: self._finish(path, about, writer, sums))
+
+    def _make_room(self, path: Path) -> None:
+        """Take away what an earlier attempt has left at this step; refuse a folder that another run has written to."""
+        if self._read_latest() != self._latest:
+            raise CheckpointError(f"{self.folder}: another run saves its checkpoints there too; name another folder")
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir(parents=True)
+
+    def _finish(self, path: Path, about: dict[str, Any], writer: Writer, sums: list[dict[str, Any]]) -> None:
+        """Write what is told of a checkpoint whose files are all there, name it, and remove those before the last."""
+        files = {name: one for some in sums for name, one in some.items()}
+        with atomic(path / ABOUT) as draft:
+            draft.write_text(json.dumps(FORMAT | about | {"told": writer.told, "files": files}))
+        with atomic(self.folder / LATEST) as draft:
+            draft.write_text(path.name)
+        self._latest = path.name
+        for name in self._list()[self.keep :]:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+
+    def _list(self) -> list[str]:
+        """The folders of checkpoints, newest first: the one that `LATEST` names, then those before it."""
+        found = sorted((path.name for path in self.folder.glob("step-*") if path.is_dir()), reverse=True)
+        latest = self._read_latest()
+        return found if latest not in found else found[found.index(latest) :]
+
+    def _read_latest(self) -> str | None:
+        path = self.folder / LATEST
+        return path.read_text().strip() if path.is_file() else None
+
+    def _check(self, path: Path) -> tuple[dict[str, Any] | None, list[str]]:
+        """What a checkpoint tells, or None and what is wrong with it. Each rank looks at some of its files."""
+        about, why = self._tell_all(lambda: _read_about(path))
+        wrong = [] if about is None else _damage(path, list(about["files"].items())[self.rank :: self.ranks])
+        all_wrong = [text for some in self._gather(wrong) for text in some]
+        return (None, [why, *all_wrong] if why else all_wrong) if why or all_wrong else (about, [])
+
+    def _gather(self, one: Any) -> list[Any]:
+        """What each rank gives, on every rank."""
+        every: list[Any] = [None] * self.ranks
+        dist.all_gather_object(every, one, group=self.group)
+        return every
+
+    def _tell_all(self, make: Any) -> Any:
+        """What rank 0 makes, on every rank; its error too, so that none waits for it."""
+        box: list[Any] = [None, None]
+        if self.rank == 0:
+            try:
+                box[0] = make()
+            except (CheckpointError, OSError) as error:
+                box[1] = str(error)
+        dist.broadcast_object_list(box, group=self.group, group_src=0)
+        if box[1] is not None:
+            raise CheckpointError(box[1])
+        return box[0]
+
+
+def _read_about(path: Path) -> tuple[dict[str, Any] | None, str]:
+    """What a checkpoint tells, or None and what is wrong."""
+    file = path / ABOUT
+    try:
+        about = json.loads(file.read_text())
+    except (OSError, ValueError) as error:
+        return None, f"{file}: cannot be read ({error})"
+    if not isinstance(about, dict) or {name: about.get(name) for name in FORMAT} != FORMAT:
+        return None, f"{file}: is not a checkpoint of this version"
+    return about, ""
+
+
+def _require_like(path: Path, told: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint that lacks one of the tensors, or has it in another size."""
+    for name, tensor in tensors.items():
+        kept = told.get(name)
+        if kept is None or kept["size"] != list(tensor.size()):
+            size = "absent" if kept is None else kept["size"]
+            raise CheckpointError(f"{path}: '{name}' is {size}, not {list(tensor.size())}; {AFRESH}")
+
+
+def _damage(path: Path, files: list[tuple[str, dict[str, Any]]]) -> list[str]:
+    """What is wrong with some files of a checkpoint."""
+    wrong = []
+    for name, known in files:
+        try:
+            found = _sum(path / name)
+        except OSError as error:
+            wrong.append(f"{path / name}: cannot be read ({error.strerror})")
+            continue
+        if found != known:
+            wrong.append(f"{path / name}: is damaged: its size or checksum is not as written")
+    return wrong
+
+
+def _sum(path: Path) -> dict[str, int]:
+    """The size and the checksum of a file."""
+    return {"bytes": path.stat().st_size, "crc32": checksum(path)}
+
+
+def _first(error: CheckpointException) -> str:
+    """The first of the failures that PyTorch has gathered, in a line."""
+    failure = next(iter(error.failures.values()))[0]
+    return str(failure).splitlines()[0] if str(failure) else type(failure).__name__

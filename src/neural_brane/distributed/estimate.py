@@ -1,0 +1,292 @@
+"""Estimate the memory of one rank among many, and what ranks send each other in a step."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.memory import Sizes
+from neural_brane.kernels.model import padded
+from neural_brane.linalg.threads import SLAB_COLUMNS
+from neural_brane.methods.training import ALIAS, DOUBLE, SINGLE, Moments, spectral_width
+from neural_brane.sampling.triplets import TripletSampler
+
+# What the ranks of a training past one machine ask each other for in a step: rows counted, then bytes.
+#
+# A rank looks up every row once, however many bags of its share of the batch name it. So what travels depends on how
+# many distinct rows there are, which `count_rows` counts for triplets that were drawn and `expected_rows` foretells
+# from a graph's sizes.
+
+ID, ENTRY, ANSWER = 8, 4, 1  # bytes of a number asked for, an entry of a bag, a yes or no
+
+
+class BatchRows(NamedTuple):
+    """What one rank's share of a batch names."""
+
+    triplets: int
+    nodes: float  # distinct ones among three slots for each triplet
+    attribute_entries: float  # in the bags of these nodes together
+    neighbour_entries: float
+    attribute_rows: float  # distinct ones among these entries
+    neighbour_rows: float
+
+
+class Traffic(NamedTuple):
+    """The bytes that a rank sends in a step, by what they are; on average it gets as many from the others.
+
+    A rank sends the numbers of the rows that it asks for, the rows that others ask it for, and the gradients of the
+    rows that it got. Every number is a bag of its own to TorchRec, which tells all ranks the lengths of all bags: these
+    bytes grow with the ranks. The graph's bags travel where every rank keeps a range of nodes, and not where hosts have
+    a copy.
+    """
+
+    ids: float
+    lengths: float
+    rows: float
+    gradients: float
+    layer: float
+    graph: float
+
+    @property
+    def with_copies(self) -> float:
+        """All of it where every host has a copy of the graph."""
+        return self.ids + self.lengths + self.rows + self.gradients + self.layer
+
+    @property
+    def by_range(self) -> float:
+        """All of it where every rank keeps a range of nodes."""
+        return self.with_copies + self.graph
+
+
+def shares(triplets: np.ndarray, ranks: int) -> list[np.ndarray]:
+    """The triplets of each rank: of a batch of B, rank r of W takes numbers r·B/W up to (r + 1)·B/W.
+
+    >>> [len(share) for share in shares(np.zeros((10, 3), np.int32), 4)]
+    [2, 3, 2, 3]
+    """
+    ends = np.arange(ranks + 1) * len(triplets) // ranks
+    return [triplets[first:last] for first, last in pairwise(ends)]
+
+
+def distinct_rows(matrix: sparse.csr_array, nodes: np.ndarray) -> np.ndarray:
+    """The rows of a table that the bags of these nodes name, each once and in order."""
+    named = np.zeros(matrix.shape[1], bool)
+    named[matrix[nodes].indices] = True
+    return np.flatnonzero(named)
+
+
+def count_rows(adjacency: sparse.csr_array, attributes: sparse.csr_array, triplets: np.ndarray) -> BatchRows:
+    """Count what the triplets (count, 3) of one rank name.
+
+    >>> path = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    >>> count_rows(path, sparse.csr_array(np.eye(3)), np.array([[0, 1, 2], [0, 1, 2]]))
+    BatchRows(triplets=2, nodes=3, attribute_entries=3, neighbour_entries=4, attribute_rows=3, neighbour_rows=3)
+    """
+    nodes = np.unique(triplets)
+    return BatchRows(
+        triplets=len(triplets),
+        nodes=len(nodes),
+        attribute_entries=_entries(attributes, nodes),
+        neighbour_entries=_entries(adjacency, nodes),
+        attribute_rows=len(distinct_rows(attributes, nodes)),
+        neighbour_rows=len(distinct_rows(adjacency, nodes)),
+    )
+
+
+def expected_rows(sizes: Sizes, triplets: int, nodes: int | None = None) -> BatchRows:
+    """What so many triplets name, as if all nodes had equally many neighbours and attributes, drawn evenly.
+
+    Where some have many more than others, they are drawn more often and name more. nodes: how many distinct ones, where
+    they are not drawn.
+    """
+    drawn = distinct(sizes.nodes, 3 * triplets) if nodes is None else nodes
+    bags = [drawn * entries / max(sizes.nodes, 1) for entries in (sizes.attribute_entries, sizes.links)]
+    rows = [distinct(count, bag) for count, bag in zip((sizes.attributes, sizes.nodes), bags, strict=True)]
+    return BatchRows(triplets, drawn, *bags, *rows)
+
+
+def distinct(items: float, draws: float) -> float:
+    """How many of some items are drawn at least once, on average, where all are equally likely.
+
+    >>> round(distinct(1_000_000, 1_000)), round(distinct(100, 10_000))
+    (1000, 100)
+    """
+    return -items * math.expm1(-draws / items) if items else 0.0
+
+
+def row_bytes(settings: dict[str, Any]) -> tuple[int, int]:
+    """Of a row of P and of P', as the ranks keep and send them."""
+    own = settings["attribute_dim"]
+    other = settings["dim"] - settings["spectral_dim"] - own
+    return SINGLE * padded(own), SINGLE * padded(other)
+
+
+def traffic_of(rows: BatchRows, settings: dict[str, Any], ranks: int) -> Traffic:
+    """The bytes that a rank sends in a step: of evenly spread rows, one in `ranks` is its own."""
+    away = (ranks - 1) / ranks
+    attribute_row, neighbour_row = row_bytes(settings)
+    asked = (rows.attribute_rows if attribute_row else 0) + (rows.neighbour_rows if neighbour_row else 0)
+    arrived = rows.attribute_rows * attribute_row + rows.neighbour_rows * neighbour_row
+    learned = settings["dim"] - settings["spectral_dim"]
+    layer = settings["hidden"] * (learned + 1) if learned else 0
+    drawn = rows.triplets * (3 * ID + 2 * ENTRY + ANSWER)  # a neighbour of u; whether u and j are linked
+    bags = rows.nodes * 4 * ID + ENTRY * (rows.attribute_entries + rows.neighbour_entries)  # with their lengths
+    return Traffic(
+        ids=away * ID * asked,
+        lengths=(ranks - 1) * ID * asked,
+        rows=away * arrived,
+        gradients=away * arrived,
+        layer=2 * away * SINGLE * layer,  # a sum over ranks, passed around a ring
+        graph=away * (drawn + bags),
+    )
+
+
+def _entries(matrix: sparse.csr_array, nodes: np.ndarray) -> int:
+    return int((matrix.indptr[nodes + 1].astype(np.int64) - matrix.indptr[nodes]).sum())
+
+
+# The memory of one rank among many that train Neural-Brane together, and of what the ranks of a host share.
+#
+# Formulas count arrays, as those of one process do. A rank owns an equal range of the nodes and of the attributes.
+
+PROGRAM_BYTES = 480_000_000  # of Python, PyTorch, TorchRec and compiled kernels; two fifths are files that ranks share
+BLOCK_NODES = 65_536  # whose vectors are made at a time
+# Of the rows of a batch: as they come, in the step's order, after the step, their gradients as they go; and of those
+# that others ask for, the rows as they go and the gradients as they come.
+COPIES = 6
+NUMBERING = 40  # bytes for each entry of the larger bags, whose rows become places among those that arrive
+MOST_ROWS = 65_536  # of other ranks that a product holds at once, or as many as a rank owns where that is more
+ASKED = 32  # bytes for each row that products fetch: its number, who asks for it, and its scale in four matrices
+LENGTHS = 16  # bytes for each row and rank: every rank is told the length of every row's bag, as it goes and comes
+BATCHES = 2  # one is prepared while the other is trained
+SAMPLING = 20  # bytes a node, once for a host: who may be u, the alias table, and the weights it is made from
+MAKING = ALIAS + 8 + 9  # bytes a node of the host's first rank, which makes these: weights, degrees and self-loops
+
+
+class Ranks(NamedTuple):
+    """What a training by several ranks takes, besides the program and the graph: by moment, for each of them."""
+
+    moments: Moments
+    graph: int  # bytes of a rank's range of the graph
+    host: dict[str, int]  # bytes that the ranks of a host share, where it has a copy of the whole graph
+    batch: BatchRows
+    counted: bool  # whether the rows of a batch were counted on triplets drawn from the graph, or follow from its sizes
+    traffic: Traffic
+
+
+def ranks_of(
+    source: AttributedGraph | Sizes,
+    sizes: Sizes,
+    settings: dict[str, Any],
+    ranks: int,
+    *,
+    batch: BatchRows | None = None,
+) -> Ranks:
+    """What each of so many ranks takes, with the parameters in force for the graph.
+
+    batch: what a rank's share of a batch names, where it is known; else it is found here.
+    """
+    batch, counted = (batch, True) if batch is not None else _batch_rows(source, sizes, settings, ranks)
+    copy = shard_bytes(sizes)
+    return Ranks(
+        moments=_moments(sizes, settings, ranks, batch),
+        graph=_share(copy, ranks),
+        host={"one copy of the graph": copy, "sampling tables": SAMPLING * sizes.nodes},
+        batch=batch,
+        counted=counted,
+        traffic=traffic_of(batch, settings, ranks),
+    )
+
+
+def shard_bytes(sizes: Sizes) -> int:
+    """Of a graph in parts, as it is mapped into memory; ids and names stay on the disk.
+
+    >>> shard_bytes(Sizes(nodes=1_000, edges=10_000, attributes=100, attribute_entries=20_000))
+    176000
+    """
+    link, entry = 8 if sizes.weighted else 4, 8 if sizes.amounts else 4
+    return 16 * sizes.nodes + link * sizes.links + entry * sizes.attribute_entries
+
+
+def _share(count: int, ranks: int) -> int:
+    return -(-count // ranks)
+
+
+def _batch_rows(
+    source: AttributedGraph | Sizes, sizes: Sizes, settings: dict[str, Any], ranks: int
+) -> tuple[BatchRows, bool]:
+    """What the first rank's share of the first batch names: counted where the graph is there."""
+    triplets = _share(settings["batch_size"], ranks)
+    if settings["dim"] == settings["spectral_dim"]:
+        return expected_rows(sizes, 0), False
+    if isinstance(source, Sizes):
+        return expected_rows(sizes, triplets), False
+    sampler = TripletSampler(
+        source.adjacency, negative_power=settings["negative_power"], allow_self_negative=settings["allow_self_negative"]
+    )
+    return count_rows(source.adjacency, source.attributes, sampler.draw(0, triplets)), True
+
+
+def _moments(sizes: Sizes, settings: dict[str, Any], ranks: int, batch: BatchRows) -> Moments:
+    """Bytes by part besides the graph: the spectral part first, then the learned one beside its vectors."""
+    rows, width = _share(sizes.nodes, ranks), settings["spectral_dim"]
+    found: dict[str, dict[str, int]] = {}
+    if width:
+        found["spectral products"] = _spectral(sizes, settings, ranks)
+    spectral = {"spectral vectors": SINGLE * rows * width} if width else {}
+    if width < settings["dim"]:
+        attribute_row, neighbour_row = row_bytes(settings)
+        spectral["tables"] = _share(sizes.attributes, ranks) * attribute_row + rows * neighbour_row
+        found["sampling tables"] = spectral | {"made by a host's first rank": MAKING * sizes.nodes}
+        found["training"] = spectral | _batches(batch, settings, ranks)
+    block = expected_rows(sizes, 0, nodes=min(BLOCK_NODES, rows))
+    arriving = {"rows and bags of a block": round(_arrived(block, settings) + _bags(block))}
+    found["vectors"] = spectral | {"vectors": SINGLE * rows * settings["dim"]} | arriving
+    return found
+
+
+def _spectral(sizes: Sizes, settings: dict[str, Any], ranks: int) -> dict[str, int]:
+    """The basis and matrices of a rank's rows, slabs of its own and of others' rows, and the list of the latter."""
+    rows = _share(sizes.nodes, ranks)
+    width, hops = spectral_width(sizes.nodes, settings["spectral_dim"]), len(settings["hop_weights"])
+    slab = SINGLE * SLAB_COLUMNS
+    asked = [
+        (ranks - 1) / ranks * distinct(count, entries / ranks)
+        for count, entries in ((sizes.nodes, sizes.links), (sizes.attributes, sizes.attribute_entries))
+    ]
+    rounds = [1 if ranks == 1 else min(max(count / max(rows, MOST_ROWS), 1), ranks - 1) for count in asked]
+    entries = _share(16 * sizes.links + 24 * sizes.attribute_entries, ranks)  # the latter also by their columns
+    return {
+        "basis": 2 * SINGLE * rows * width + 3 * DOUBLE * width * width,
+        "matrices": round(entries + 8 * rows * sum(rounds) + 16 * rows),
+        "slabs": slab * rows * (hops + 4),
+        "fetched rows": round(slab * (rows + 3 * min(max(asked), max(rows, MOST_ROWS)))),
+        "numbers of fetched rows": round(ASKED * sum(asked)),
+    }
+
+
+def _batches(batch: BatchRows, settings: dict[str, Any], ranks: int) -> dict[str, int]:
+    """Of a rank's batches: bags as they are renumbered, rows as they travel, and the scratch of a step."""
+    learned = settings["dim"] - settings["spectral_dim"]
+    return {
+        "bags of batches": round(BATCHES * (_bags(batch) + 24 * batch.triplets)),
+        "lengths of TorchRec's bags": round(LENGTHS * ranks * (batch.attribute_rows + batch.neighbour_rows)),
+        "rows and gradients": round(COPIES * _arrived(batch, settings)),
+        "scratch of a step": round(SINGLE * batch.nodes * 2 * (learned + settings["hidden"])),
+    }
+
+
+def _arrived(batch: BatchRows, settings: dict[str, Any]) -> float:
+    attribute_row, neighbour_row = row_bytes(settings)
+    return batch.attribute_rows * attribute_row + batch.neighbour_rows * neighbour_row
+
+
+def _bags(batch: BatchRows) -> float:
+    """Both kinds of bags, the numbers of their distinct rows, and the table that finds a row's place."""
+    entries = batch.attribute_entries, batch.neighbour_entries
+    return SINGLE * sum(entries) + 16 * batch.nodes + 8 * sum(batch[-2:]) + NUMBERING * max(entries)

@@ -1,0 +1,201 @@
+"""A rank's batches and steps on its GPU."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from scipy import sparse
+
+from neural_brane.distributed.batches import share_of
+from neural_brane.distributed.model import ShardedModel
+from neural_brane.distributed.step import Phase, StepExchange, no_phase
+from neural_brane.kernels.gpu import DEVICE, INTERPRETED, Limits, Trainer, place
+from neural_brane.kernels.model import Bags, Model, Settings, bags_of
+from neural_brane.sampling.triplets_gpu import TripletSampler
+
+# A rank's share of a batch made on its GPU, where the graph fits there: drawn, marked and renumbered without the host.
+#
+# Bags stay where they are in the graph's own arrays. Only the entries of the nodes that a batch meets are rewritten,
+# from rows of the whole table to rows that arrive, in a copy of the array that the kernels read.
+
+BLOCK = 32  # entries of a bag that a program takes at a time
+
+
+class DeviceBatch(NamedTuple):
+    """Triplets in numbers of the graph, and for each table which rows they need."""
+
+    step: int  # its number
+    triplets: torch.Tensor  # (1, count, 3) int32
+    owners: torch.Tensor  # (nodes,) int32: one slot of each node that the batch meets; other entries mean nothing
+    ids: tuple[torch.Tensor, torch.Tensor]  # distinct rows of P and of P', int64, in order
+    places: tuple[torch.Tensor, torch.Tensor]  # for each row of the whole tables its place among the ids, if it has one
+
+
+class DeviceBatches:
+    """Makes batches on a stream of its own: the next one while the GPU works on this one."""
+
+    def __init__(
+        self, attributes: sparse.csr_array, adjacency: sparse.csr_array, batch: int, rank: int, ranks: int,
+        *, steps: int, seed: int, **options: Any,
+    ):  # fmt: skip
+        self.bags = place(bags_of(attributes)), place(bags_of(adjacency))
+        self.local = [Bags(bag.indptr, bag.indices.clone()) for bag in self.bags]  # as kernels read them
+        self._sampler = TripletSampler(adjacency, placed=self.bags[1], device=DEVICE, seed=seed, **options)
+        self._rows = attributes.shape[1], adjacency.shape[0]
+        self._first, self.count = share_of(batch, rank, ranks)
+        self._batch, self._steps = batch, steps
+        self._slots = torch.arange(3 * self.count, dtype=torch.int32, device=DEVICE)
+        self._stream = None if INTERPRETED else torch.cuda.Stream()
+        self._next: tuple[int, DeviceBatch] | None = None
+
+    def __call__(self, step: int) -> DeviceBatch:
+        """Batch number `step`, whose entries are renumbered for the kernels."""
+        ahead, self._next = self._next, None
+        batch = ahead[1] if ahead and ahead[0] == step else self._make(step)
+        if self._stream is not None:
+            torch.cuda.current_stream().wait_stream(self._stream)
+            for tensor in (batch.triplets, batch.owners, *batch.ids, *batch.places):
+                tensor.record_stream(torch.cuda.current_stream())
+        nodes = batch.triplets.view(-1)
+        for bag, local, places in zip(self.bags, self.local, batch.places, strict=True):
+            _renumber[len(nodes),](nodes, batch.owners, bag, local.indices, places, BLOCK=BLOCK)
+        return batch
+
+    def prepare(self, step: int) -> None:
+        """Begin batch number `step`, if there is one; called when the step before it has been launched."""
+        if step < self._steps:
+            self._next = step, self._make(step)
+
+    def _make(self, step: int) -> DeviceBatch:
+        if self._stream is None:
+            return self._draw(step)
+        with torch.cuda.stream(self._stream):
+            return self._draw(step)
+
+    def _draw(self, step: int) -> DeviceBatch:
+        triplets = self._sampler.draw(step * self._batch + self._first, self.count)
+        nodes = triplets.view(-1)
+        owners = torch.empty(self._rows[1], dtype=torch.int32, device=DEVICE)
+        owners[nodes.long()] = self._slots  # any one of a node's slots will do
+        ids, places = [], []
+        for bag, rows in zip(self.bags, self._rows, strict=True):
+            marks = torch.zeros(rows, dtype=torch.uint8, device=DEVICE)
+            if rows:
+                _mark[len(nodes),](nodes, owners, bag, marks, BLOCK=BLOCK)
+            places.append(torch.cumsum(marks, 0, dtype=torch.int32) - 1)
+            ids.append(torch.nonzero(marks)[:, 0])
+        return DeviceBatch(step, triplets[None], owners, (ids[0], ids[1]), (places[0], places[1]))
+
+
+def whole_matrices(shards: Any) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """The attributes and the adjacency of a graph in parts, for GPUs that hold them beside a share of the tables."""
+    parts = [shards.part(number) for number in range(len(shards))]
+    attributes = sparse.vstack([part.attributes.matrix(shards.attributes) for part in parts], format="csr")
+    adjacency = sparse.vstack([part.adjacency.matrix(shards.nodes) for part in parts], format="csr")
+    return sparse.csr_array(attributes, dtype=np.float32), sparse.csr_array(adjacency, dtype=np.float32)
+
+
+@triton.jit
+def _mark(nodes, owners, bags, marks, BLOCK: tl.constexpr):
+    """Mark the rows in the bags of nodes (slots,): one program per slot, of which each node's owner does it."""
+    slot = tl.program_id(0)
+    node = tl.load(nodes + slot).to(tl.int64)
+    if tl.load(owners + node) == slot:
+        last = tl.load(bags.indptr + node + 1)
+        for first in range(tl.load(bags.indptr + node), last, BLOCK):
+            at = first + tl.arange(0, BLOCK)
+            row = tl.load(bags.indices + at, mask=at < last, other=0)
+            tl.store(marks + row, tl.full([BLOCK], 1, tl.uint8), mask=at < last)
+
+
+@triton.jit
+def _renumber(nodes, owners, bags, local, places, BLOCK: tl.constexpr):
+    """Write the places of the rows in the bags of nodes (slots,) to local, where the bags are: as `_mark`."""
+    slot = tl.program_id(0)
+    node = tl.load(nodes + slot).to(tl.int64)
+    if tl.load(owners + node) == slot:
+        last = tl.load(bags.indptr + node + 1)
+        for first in range(tl.load(bags.indptr + node), last, BLOCK):
+            at = first + tl.arange(0, BLOCK)
+            row = tl.load(bags.indices + at, mask=at < last, other=0)
+            tl.store(local + at, tl.load(places + row, mask=at < last, other=0), mask=at < last)
+
+
+# One step on a rank's GPU: our Triton kernels train the rows that arrive, and the owners get back the difference.
+
+SPARE = 1.25  # rows for which there is room, for each that the first batch needs
+
+
+class GPUStep:
+    """Steps of a model on a GPU. The rows that arrive are copied to memory that stays, which captured launches read."""
+
+    together = 16  # steps whose losses are looked at together
+
+    def __init__(
+        self, model: ShardedModel, settings: Settings, batch: int, batches: DeviceBatches, phase: Phase = no_phase
+    ):  # fmt: skip
+        self.model, self.batch, self.batches, self.phase = model, batch, batches, phase
+        self._rates = settings._replace(parameter_l2=0.0)  # the kernels see some of the rows; all of them shrink
+        self._exchange = StepExchange(model, settings, batch)
+        self._trainer: Trainer | None = None
+
+    def __call__(self, batch: DeviceBatch) -> torch.Tensor:
+        """Take one step by all ranks' shares of a batch; returns the whole batch's mean of −ln σ before it."""
+        model = self.model
+        with self.phase("lookup"):
+            rows = [table.lookup(ids) for table, ids in zip(model.tables, batch.ids, strict=True)]
+        with self.phase("kernel"):
+            trainer = self._trainer_for([len(arrived) for arrived in rows])
+            small = trainer.model
+            tables = small.attribute_table, small.neighbour_table
+            trained = [table[: len(arrived)] for table, arrived in zip(tables, rows, strict=True)]
+            for own, arrived in zip(trained, rows, strict=True):
+                torch.mul(arrived.detach(), model.scale, out=own)
+            small.weight.copy_(model.weight)
+            small.bias.copy_(model.bias)
+            trainer.reload()
+            loss = trainer.launch(batch.triplets)[0]
+        with self.phase("exchange"):
+            self._exchange.give_back(rows, trained)
+            return self._exchange.add_up(small.weight, small.bias, loss * self.batches.count)
+
+    def _trainer_for(self, rows: list[int]) -> Trainer:
+        """A trainer with room for so many rows: the one there is, or a new one with more."""
+        if self._trainer is not None:
+            small = self._trainer.model
+            if rows[0] <= len(small.attribute_table) and rows[1] <= len(small.neighbour_table):
+                return self._trainer
+        model = self.model
+        tables = [
+            torch.zeros((min(int(SPARE * count) + 1, max(table.rows, 1)), table.width), device=DEVICE)
+            for table, count in zip(model.tables, rows, strict=True)
+        ]
+        small = Model(tables[0], tables[1], model.weight.clone(), model.bias.clone())
+        limits = Limits(nodes_per_slot=0.0)  # one vector per node would read rows that are not here
+        first, second = self.batches.local
+        count = self.batches.count
+        self._trainer = Trainer(small, first, second, self._rates, count, steps=1, limits=limits)
+        return self._trainer
+
+
+def prepare_gpu(
+    shards: Any, model: ShardedModel, kernel: Settings, settings: dict[str, Any], seed: int, phase: Phase
+) -> tuple[DeviceBatches, Callable[[DeviceBatch], torch.Tensor], int]:
+    """The batches and the step of a training on GPUs, and how many losses are looked at together."""
+    options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}
+    batch, exchange = settings["batch_size"], model.exchange
+    batches = DeviceBatches(
+        *whole_matrices(shards), batch, exchange.rank, exchange.ranks,
+        steps=settings["epochs"] * settings["batches_per_epoch"], seed=seed, **options,
+    )  # fmt: skip
+    step = GPUStep(model, kernel, batch, batches, phase)
+
+    def step_and_prepare(made: DeviceBatch) -> torch.Tensor:
+        loss = step(made)
+        batches.prepare(made.step + 1)
+        return loss
+
+    return batches, step_and_prepare, step.together

@@ -1,0 +1,1 @@
+"""Trainings that are computed once and kept, and what is made of them: tuning, comparison, reproduction, estimates."""

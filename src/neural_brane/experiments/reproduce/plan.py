@@ -1,0 +1,263 @@
+"""The trainings behind the paper's table and figures, as data, and the numbers that the paper prints."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from neural_brane.errors import ParameterError
+from neural_brane.experiments.store import SMALL, Training
+from neural_brane.experiments.tune import TUNING, tuned
+from neural_brane.files import datasets as known_datasets
+from neural_brane.files.datasets.registry import registry
+from neural_brane.methods import METHODS, untrainable
+
+# The numbers that the paper prints, read from paper.toml.
+
+
+def macro_f1(method: str, dataset: str) -> tuple[float, ...] | None:
+    """The paper's Macro-F1 of a method at 30, 50 and 70 % training nodes, or None where it prints none.
+
+    >>> macro_f1("deepwalk", "citeseer")
+    (0.4952, 0.5199, 0.5318)
+    """
+    found = _numbers()["macro_f1"].get(dataset, {}).get(method)
+    return None if found is None else tuple(found)
+
+
+def nmi(method: str, dataset: str) -> float | None:
+    """The NMI of a method's clusters in the paper's text, or None: it gives two.
+
+    >>> nmi("pte", "citeseer")
+    0.2653
+    """
+    found: float | None = _numbers()["nmi"].get(dataset, {}).get(method)
+    return found
+
+
+def nmi_lead(dataset: str) -> dict[str, float]:
+    """By what share Neural-Brane's NMI is above a competitor's, by its name, where the text gives no more.
+
+    >>> nmi_lead("arnetminer-15753")
+    {'deepwalk': 0.345}
+    """
+    return dict(_numbers()["nmi_lead"].get(dataset, {}))
+
+
+def graph(dataset: str) -> dict[str, int]:
+    """The counts of a graph in the paper's table of them; empty for another.
+
+    >>> graph("reed98")["attributes"]
+    64
+    """
+    return dict(_numbers()["graph"].get(dataset, {}))
+
+
+def counterpart(dataset: str) -> str:
+    """The version of a dataset that the paper's numbers are of, which may not be the one at hand.
+
+    >>> counterpart("arnetminer")
+    'arnetminer-15753'
+    """
+    return str(_numbers()["counterpart"].get(dataset, dataset))
+
+
+@cache
+def _numbers() -> dict[str, Any]:
+    return tomllib.loads(
+        resources.files("neural_brane.experiments.reproduce").joinpath("paper.toml").read_text("utf-8")
+    )
+
+
+# The trainings behind the paper's table and figures, as data: which methods, with which settings, on which graphs.
+
+OUTPUTS = ("classification", "clustering", "links", "map", "dimension", "convergence", "pooling")
+SHARES = (0.3, 0.5, 0.7)
+DIM = 150
+HELD_OUT = 0.1  # the share of the edges that are taken out and predicted
+NO_LIMIT = 1_000  # a number of runs that nobody asks for
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A method as the tables show it: its settings, its heading, and the group of methods it stands in."""
+
+    name: str
+    method: str
+    heading: str
+    group: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    most_runs: int = NO_LIMIT
+
+
+LINKS, BOTH, OURS, ATTRIBUTES = "links alone", "links and attributes", "Neural-Brane", "attribute baselines"
+RELEASED, DEFAULT, PAPER = "neural-brane", "neural-brane-default", "neural-brane-paper"
+
+COLUMNS = (
+    Column("deepwalk", "deepwalk", "DeepWalk", LINKS),
+    Column("line", "line", "LINE", LINKS),
+    Column("node2vec", "node2vec", "node2vec", LINKS),
+    Column("nnmf", "nnmf", "NNMF", BOTH),
+    Column("deepwalk+nnmf", "deepwalk+nnmf", "DW+NNMF", BOTH),
+    Column("graphsage", "graphsage", "GraphSAGE", BOTH, most_runs=3),
+    Column("pte", "pte", "PTE-KL", BOTH),
+    Column("tadw", "tadw", "TADW", BOTH),
+    Column("aane", "aane", "AANE", BOTH),
+    Column("graph2gauss", "graph2gauss", "G2G", BOTH, most_runs=3),
+    Column(RELEASED, "neural-brane", "released recipe", OURS, {"recipe": "released"}),
+    Column(DEFAULT, "neural-brane", "default", OURS, {"recipe": "default"}),
+    Column(PAPER, "neural-brane", "paper's text", OURS, {"recipe": "paper"}),
+    Column("attributes", "attributes", "attributes alone", ATTRIBUTES),
+    Column("smoothed-attributes", "smoothed-attributes", "two-hop mean", ATTRIBUTES),
+    Column("propagated-attributes", "propagated-attributes", "joint SVD", ATTRIBUTES),
+)
+RECIPES = (RELEASED, DEFAULT, PAPER)
+MAPS = ("tadw", "aane", RELEASED)
+CLUSTERED = ("citeseer", "arnetminer")  # the datasets of the paper's clustering figure
+LINKED = ("deepwalk", "tadw", RELEASED, DEFAULT, "attributes", "smoothed-attributes", "propagated-attributes")
+LINKS_ONLY = ("arnetminer-15753",)  # datasets whose attributes are not at hand: methods on links alone are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much is computed: all of it, or little of everything."""
+
+    name: str
+    datasets: tuple[str, ...]
+    mapped: tuple[str, ...]  # datasets drawn in the plane
+    runs: int = 10
+    link_runs: int = 3  # each a training of its own, on a graph that lacks the edges to be predicted
+    splits: int = 10
+    starts: int = 10
+    dim: int = DIM
+    dims: tuple[int, ...] = (50, 100, 150, 200, 250, 300)
+    sizes: dict[str, Any] = field(default_factory=dict)  # parameters that replace a method's own
+    device: str = "cpu"  # of the methods that can train on a GPU
+
+    def scoring(self, *, mapped: bool) -> dict[str, Any]:
+        """The scores of a training; `mapped` also lays its vectors out in the plane."""
+        return {
+            "classes": {"train": list(SHARES), "splits": self.splits, "C": 1.0, "tuning": TUNING},
+            "clusters": {"starts": self.starts},
+            "map": mapped,
+        }
+
+
+FULL = Scale(
+    "full",
+    datasets=("citeseer", "arnetminer", "arnetminer-15753", "caltech36", "reed98"),
+    mapped=("caltech36", "reed98"),
+)
+
+
+def quick(*datasets: str) -> Scale:
+    """Little of everything: on the datasets named, or on caltech36 if its files are here, or else on stdlib."""
+    if not datasets:
+        here = {record.name for record in known_datasets.list_datasets() if record.state in ("here", "cached")}
+        datasets = ("caltech36" if "caltech36" in here else "stdlib",)
+    return Scale(
+        "quick", datasets, mapped=datasets, runs=2, link_runs=1, splits=2, starts=2, dim=16, dims=(8, 16), sizes=SMALL
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The runs of one setting on one dataset: their mean is a cell of the table or a point of a figure."""
+
+    output: str
+    column: Column
+    dataset: str
+    trainings: tuple[Training, ...]
+    setting: dict[str, Any] = field(default_factory=dict)  # the parameters that a figure varies
+    tuned: bool = False  # whether the parameters were found by `brane tune` for this dataset
+
+
+def plan(
+    outputs: Iterable[str], columns: Sequence[Column], datasets: Iterable[str], scale: Scale, *, runs: int
+) -> list[Series]:
+    """All series that some outputs need; a training that serves several of them is equal in each."""
+    by_name = {column.name: column for column in columns}
+    return [
+        _series(output, column, dataset, setting, scale, runs)
+        for output in outputs
+        for dataset in datasets
+        for column, setting in _shown(output, by_name, dataset, scale)
+    ]
+
+
+def _shown(output: str, columns: dict[str, Column], dataset: str, scale: Scale) -> list[tuple[Column, dict[str, Any]]]:
+    """The columns that an output shows of a dataset, with the settings that it varies."""
+    if output in ("classification", "clustering"):
+        every = dataset not in LINKS_ONLY
+        return [(column, {}) for column in columns.values() if every or column.group == LINKS]
+    if dataset in LINKS_ONLY:
+        return []
+    if output == "links":
+        return [(column, {}) for name, column in columns.items() if name in LINKED]
+    if output == "map":
+        return [(columns[name], {}) for name in MAPS if name in columns and dataset in scale.mapped]
+    if RELEASED not in columns:
+        return []
+    settings: dict[str, list[dict[str, Any]]] = {
+        "dimension": [{"dim": dim} for dim in scale.dims],
+        "convergence": [{}],
+        "pooling": [{"pooling": "max"}, {"pooling": "sum"}],
+    }
+    return [(columns[RELEASED], setting) for setting in settings[output]]
+
+
+def _series(output: str, column: Column, dataset: str, setting: dict[str, Any], scale: Scale, runs: int) -> Series:
+    count = min(runs, column.most_runs, {"map": 1, "links": scale.link_runs}.get(output, runs))
+    found = None if column.settings else tuned().get(dataset, {}).get(column.method)
+    parameters = _parameters(column, found.parameters if found else column.settings, scale) | setting
+    trainings = tuple(
+        Training(column.method, parameters, dataset, seed, _scoring(output, column, dataset, seed, scale))
+        for seed in range(count)
+    )
+    return Series(output, column, dataset, trainings, setting, tuned=found is not None)
+
+
+def _scoring(output: str, column: Column, dataset: str, seed: int, scale: Scale) -> dict[str, Any]:
+    """What is scored of a training: links alone, or all that the other outputs show."""
+    if output == "links":
+        return {"links": {"share": HELD_OUT}}
+    return scale.scoring(mapped=dataset in scale.mapped and column.name in MAPS and seed == 0)
+
+
+def _parameters(column: Column, chosen: dict[str, Any], scale: Scale) -> dict[str, Any]:
+    """The parameters of a column, those chosen for it among them, at the scale's size."""
+    known = METHODS[column.method]().get_params(deep=False)
+    replaced = scale.sizes | {"device": scale.device}
+    return {"dim": scale.dim} | chosen | {name: value for name, value in replaced.items() if name in known}
+
+
+def choose_columns(names: Sequence[str]) -> list[Column]:
+    """The columns of the methods named, in the order of the table; when none is named, all that can be trained here."""
+    _check(names, [column.method for column in COLUMNS] + list(RECIPES), "method")
+    if not names:
+        return [column for column in COLUMNS if column.method not in left_out()]
+    return [column for column in COLUMNS if column.name in names or column.method in names]
+
+
+def left_out() -> list[str]:
+    """The methods of the paper's tables that cannot be trained here, because their package is not installed."""
+    return [name for name in untrainable() if name in {column.method for column in COLUMNS}]
+
+
+def choose_datasets(names: Sequence[str], scale: Scale) -> list[str]:
+    """The datasets named; the scale's when none is."""
+    _check(names, list(registry()), "dataset")
+    return list(dict.fromkeys(names)) or list(scale.datasets)
+
+
+def _check(names: Sequence[str], known: Sequence[str], what: str) -> None:
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f" (did you mean '{close[0]}'?)" if close else ""
+            raise ParameterError(f"there is no {what} '{name}'{hint}; choose from {', '.join(dict.fromkeys(known))}")

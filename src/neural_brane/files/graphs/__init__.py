@@ -1,0 +1,1 @@
+"""Graphs in files, one module per format."""

@@ -1,0 +1,287 @@
+"""Graphs as text: a file of edges and, beside it, files of attributes and of labels."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import numpy as np
+
+from neural_brane.errors import GraphError, ReadingWarning
+from neural_brane.files import nodes as attribute_file
+from neural_brane.files import nodes as label_file
+from neural_brane.files.graphs.edge_table import EdgeOptions, Edges, read_edge_table
+from neural_brane.files.reading import HEAD, Unpacked, check_count, recognise
+from neural_brane.files.tables import NAMED, TYPED, stem, table_suffix
+from neural_brane.files.text import SAMPLE, fail, find_separator, known_pair, read_table, read_text, split
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble_ends
+from neural_brane.graph.build import attribute_matrix
+from neural_brane.graph.ids import INTEGER, MISSING, all_integers, encode
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+# Graph files as text: one edge per line, with or without a header. `graph_text` states the format.
+
+CLAIM = "mend it, give every node a line of its own or, if the line is an edge, move it further down"
+EXPECTED = "write one edge per line, as 'u v' or 'u v weight'"
+
+
+def read_edges(path: Path, **options: Unpack[EdgeOptions]) -> Edges:
+    """Read a graph file, a table or lines of words, and check every line. `options` are for tables alone."""
+    with Unpacked(path, "graph file") as file:
+        content = recognise(file.head(HEAD))
+        given = any(value is not None for value in options.values())
+        if content.kind in TYPED or (content.kind == "text" and (given or is_separated(path, content.text))):
+            return read_edge_table(file, **options)
+        if given:
+            raise GraphError(f"{path}: columns are those of a table, and the graph file is {content.kind}")
+        return _read_lines(file)
+
+
+def is_separated(path: Path, text: str) -> bool:
+    """Tell whether text is a table: of columns that a separator divides, rather than words between spaces.
+
+    Both `ann,bob` and `ann bob` are lines of words. It is a table where the name of the file says so, where fields
+    hold spaces or quotes, and where the first line holds the titles of two columns.
+    """
+    text = "\n".join(line for line in text.split("\n")[:SAMPLE] if not line.lstrip().startswith("#"))
+    suffix = table_suffix(path)
+    separator = find_separator(text, NAMED.get(suffix, ()))
+    if separator is None:
+        return False
+    rows = split(text, separator)
+    spaced = any(" " in field and re.search(r"[^\W\d]", field) for row in rows for field in row)
+    words = [re.findall(r"[^\s,]+", line) for line in text.split("\n") if line.strip()]
+    inside = {word.count(separator) for line in words for word in line}
+    if suffix in NAMED or '"' in text or known_pair(rows[0]) or (spaced and inside != {1}):
+        return True
+    return any(len(line) not in (2, 3) for line in words)
+
+
+def _read_lines(file: Unpacked) -> Edges:
+    """Read lines of words: `u v` or `u v weight`, perhaps under a header."""
+    import polars as pl
+
+    path = file.path
+    table = read_table(read_text(file, "graph file"), ["u", "v", "weight", "more"])
+    numbers = _numbers(table)
+    nodes = _header(path, table, numbers)
+    if nodes is not None:
+        header, table = table["line"][0], table.slice(1)
+        numbers = None if numbers is None else numbers[1:]
+        check_count(nodes, len(table), f"{path}:{header}: a header that counts nodes", CLAIM, GraphError)
+    _check_columns(path, table)
+    if numbers is None:
+        _check_kinds(path, table, nodes)
+        flat = pl.concat([table["u"], table["v"].fill_null(table["u"])])
+        codes, ids = encode(flat.gather(np.arange(2 * len(table)).reshape(2, -1).T.ravel()))
+    elif nodes is not None:
+        _check_range(path, table, numbers, nodes)
+        codes, ids = numbers, np.arange(nodes)
+    else:
+        codes, ids = encode(numbers.ravel())
+    unnamed = 0 if nodes is None else nodes - len(ids)
+    if unnamed < 0:
+        fail(
+            path,
+            header,
+            f"the header announces {nodes} nodes, but the file names {len(ids)}; mend the header",
+        )
+    linked = table["v"].is_not_null()
+    codes = codes.reshape(-1, 2)[linked.to_numpy()]
+    told = "lines of words" + (f" under a header, '{nodes} {len(codes)}'" if nodes is not None else "")
+    weights = _weights(path, table.filter(linked))
+    return Edges(ids, codes, weights, unnamed, told, _doubt(path, nodes, numbers, weights))
+
+
+def _doubt(path: Path, nodes: int | None, numbers: np.ndarray | None, weights: np.ndarray | None) -> str:
+    """Say how a header was read that could be an edge: where it counts more nodes than the lines below it name."""
+    if nodes is None or numbers is None or weights is not None or int(numbers.max()) == nodes - 1:
+        return ""
+    return (
+        f"{path}: the first line, '{nodes} {len(numbers)}', is read as a header: {nodes} nodes, 0 to {nodes - 1}, and "
+        f"{len(numbers)} edges; if it is an edge, move it further down"
+    )
+
+
+def _numbers(table: pl.DataFrame) -> np.ndarray | None:
+    """Return both ends of every line as integers, or None if some id is a name; a lone node is both ends."""
+    if not (all_integers(table["u"]) and all_integers(table["v"])):
+        return None
+    first = table["u"].cast(int).to_numpy()
+    second = table["v"].fill_null(table["u"]).cast(int).to_numpy()
+    return np.stack([first, second], axis=1)
+
+
+def _header(path: Path, table: pl.DataFrame, numbers: np.ndarray | None) -> int | None:
+    """Return the number of nodes if the first line is a header, by the rule that `graph_text` states."""
+    line, *words = table.row(0)
+    if words[2] is not None or not all(re.fullmatch("[0-9]{1,18}", word or "") for word in words[:2]):
+        return None
+    nodes, announced = int(words[0]), int(words[1])
+    rest = table.slice(1)
+    follow = rest["v"].count()
+    weighted = rest["weight"].count() > 0
+    fits = numbers is not None and numbers[1:].max(initial=-1) < nodes
+    named = numbers is None and not any(rest[end].str.contains(INTEGER).any() for end in ("u", "v"))
+    if announced == follow:
+        by_chance = not (weighted or fits or named) and announced > nodes * (nodes + 1) // 2
+        return None if by_chance else nodes
+    if weighted or fits or named:
+        fail(
+            path,
+            line,
+            f"the first line reads as a header 'nodes edges' that announces {announced} edges, but {follow} "
+            "follow; mend the count, or, if the line is an edge, move it further down",
+        )
+    return None
+
+
+def _first(table: pl.DataFrame) -> dict[str, Any] | None:
+    """Return the first row, if there is one."""
+    return table.row(0, named=True) if len(table) else None
+
+
+def _check_columns(path: Path, table: pl.DataFrame) -> None:
+    """Refuse lines that are too long, files where only some edges have weights, and files without edges."""
+    import polars as pl
+
+    if bad := _first(table.filter(pl.col("more").is_not_null())):
+        words = " ".join(str(bad[column]) for column in ("u", "v", "weight", "more"))
+        fail(path, bad["line"], f"the line has more than three columns ('{words}'); {EXPECTED}")
+    edges = table.filter(pl.col("v").is_not_null())
+    if len(edges) == 0:
+        raise GraphError(f"{path}: the graph has no edges; {EXPECTED}")
+    plain = pl.col("weight").is_null()
+    if edges["weight"].null_count() not in (0, len(edges)):
+        usual = edges.row(0, named=True)
+        odd = edges.filter(plain if usual["weight"] is not None else ~plain).row(0, named=True)
+        has, lacks = ("has a", "has none") if odd["weight"] is not None else ("has no", "has one")
+        fail(
+            path,
+            odd["line"],
+            f"the edge {has} weight, while line {usual['line']} {lacks}; weigh all edges or none",
+        )
+
+
+def _check_kinds(path: Path, table: pl.DataFrame, nodes: int | None) -> None:
+    """Refuse column titles, missing ids and, under a header, names among numbers."""
+    import polars as pl
+
+    for end in ("u", "v"):
+        if bad := _first(table.filter(pl.col(end).is_in(MISSING))):
+            fail(path, bad["line"], f"'{bad[end]}' stands for no value, and an edge needs two nodes; remove the line")
+    first = table.row(0, named=True)
+    if nodes is None and len(first["u"]) > 1 and known_pair([first["u"], first["v"] or ""]):
+        fail(path, first["line"], f"'{first['u']} {first['v']}' are titles of columns; put # before them")
+    is_name = {end: ~pl.col(end).fill_null("0").str.contains(INTEGER) for end in ("u", "v")}
+    named = table.filter(is_name["u"] | is_name["v"])
+    titles = named.filter(is_name["u"] & is_name["v"])
+    odd = named.row(0, named=True)
+    if nodes is None and len(named) == len(titles) == 1 < len(table) and odd["line"] == table["line"][0]:
+        fail(
+            path,
+            odd["line"],
+            f"'{odd['u']} {odd['v']}' are names, while all other ids are numbers; "
+            "put # before column titles, or, if the line is an edge, move it further down",
+        )
+    if nodes is not None and len(named) < len(table):
+        fail(
+            path,
+            odd["line"],
+            f"the edge '{odd['u']} {odd['v']}' names a node, while others number them; "
+            f"under a header, nodes are all names or all integers from 0 to {nodes - 1}",
+        )
+
+
+def _check_range(path: Path, table: pl.DataFrame, numbers: np.ndarray, nodes: int) -> None:
+    """Refuse integers that the header does not allow for."""
+    outside = (numbers < 0) | (numbers >= nodes)
+    if outside.any():
+        at = int(np.argmax(outside.any(axis=1)))
+        fail(
+            path,
+            table["line"][at],
+            f"node {numbers[at][outside[at]][0]} is not one of the {nodes} nodes, 0 to {nodes - 1}, that the "
+            "header announces; mend the line or the header, or remove the header to use any ids",
+        )
+
+
+def _weights(path: Path, edges: pl.DataFrame) -> np.ndarray | None:
+    """Return the float32 weight of every edge, or None where the file has none."""
+    words = edges["weight"]
+    if words.null_count() == len(edges):
+        return None
+    with np.errstate(over="ignore", under="ignore"):
+        weights = words.cast(float, strict=False).to_numpy().astype(np.float32)
+    bad = ~((weights > 0) & np.isfinite(weights))
+    if bad.any():
+        at = int(np.argmax(bad))
+        fail(path, edges["line"][at], f"weight '{words[at]}' is not a finite number above 0; {EXPECTED}")
+    return weights
+
+
+# Graphs as text: a file of edges and, beside it, files of attributes and of labels.
+#
+# Graph file: one edge per line, `u v` or `u v weight`. A line with one id alone is a node without edges.
+# Attribute file: one node per line, `node id:value id:value ...`; an `id` alone means `id:1`.
+# Label file: one node per line, `node<TAB>label`.
+#
+# Words are separated by spaces, tabs or commas; blank lines and lines that begin with # do not count. Ids are
+# integers or names; if any is a name, all are read as names.
+#
+# A graph file may begin with a header, `nodes edges`. The first line is taken for one when it is two integers
+# and the second is the number of edges that follow, except where this must be chance: where the first number of
+# nodes has no room for the second number of edges, as in the edge list `1 2`, `2 3`, `3 1`. It is an error when
+# the first line looks like a header in every other way and only the count is wrong.
+#
+# With a header, nodes are either the integers 0 to nodes - 1, with edges or without, or names; names that have
+# no edge may come from the attribute or the label file. Without a header, the nodes are those that the graph
+# file names.
+
+
+def read_graph_text(
+    path: Path,
+    *,
+    attributes: Path | None = None,
+    labels: Path | None = None,
+    duplicates: Duplicates = "max",
+    self_loops: SelfLoops = "keep",
+    **columns: Unpack[EdgeOptions],
+) -> AttributedGraph:
+    """Read a graph file, text or a table, and, if given, its attribute and label files."""
+    edges = read_edges(path, **columns)
+    if edges.doubt and attributes is None and labels is None:
+        warnings.warn(edges.doubt, ReadingWarning, stacklevel=3)
+    rows = None if attributes is None else attribute_file.read_rows(attributes)
+    pairs = None if labels is None else label_file.read_pairs(labels)
+    ids = _all_ids(path, edges, [part.nodes.to_list() for part in (rows, pairs) if part is not None])
+    matrix, names = attribute_matrix(None, None, ids) if rows is None else attribute_file.to_matrix(rows, ids)
+    adjacency = assemble_ends(edges.ends, edges.weights, len(ids), duplicates=duplicates, self_loops=self_loops)
+    del edges  # in a large graph, as large as the adjacency
+    if adjacency.nnz == 0:
+        raise GraphError(f"{path}: all edges are self-loops; keep them (self_loops='keep') or add edges")
+    found = None if pairs is None else label_file.to_array(pairs, ids)
+    return AttributedGraph(adjacency, matrix, ids, names, found, stem(path))
+
+
+def _all_ids(path: Path, edges: Edges, named: list[list[str]]) -> np.ndarray:
+    """Return the ids of all nodes: those of the graph file, then those that only the other files name."""
+    if edges.unnamed == 0:
+        return edges.ids
+    known = dict.fromkeys(edges.ids.tolist())
+    others = [node for nodes in named for node in dict.fromkeys(nodes) if node not in known]
+    missing = list(dict.fromkeys(others))[: edges.unnamed]
+    if len(missing) < edges.unnamed:
+        linked = len(edges.ids)
+        raise GraphError(
+            f"{path}: the header announces {linked + edges.unnamed} nodes, but only "
+            f"{linked + len(missing)} are named; "
+            "mend the header, or give each node without edges a line of its own"
+        )
+    return np.concatenate([edges.ids, np.array(missing)])

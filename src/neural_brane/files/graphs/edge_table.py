@@ -1,0 +1,206 @@
+"""Read edges from a table file, block by block if it is large."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import numpy as np
+from numba import njit
+
+from neural_brane.errors import GraphError
+from neural_brane.files.reading import Block, Unpacked
+from neural_brane.files.tables import TableReader, column_names, parse_block, read_frame
+from neural_brane.graph.frames import EdgeColumns, Place, column_weights, edge_columns, side_by_side
+from neural_brane.graph.ids import MISSING, all_integers
+from neural_brane.graph.numbering import PADDING, Names, Numbering, first_mark, load_word, marks, names_of, renumber
+
+if TYPE_CHECKING:
+    from neural_brane.files.text import Dialect
+
+
+# The fields of two columns in a block of plain records, found in Numba.
+
+LINE_FEED, SPACE = 10, 32
+
+
+def split_fields(block: Block, separator: str, columns: int, wanted: tuple[int, int]) -> Names | None:
+    """Return two fields of every record, one record after the other; None where a record is not plain.
+
+    Plain records have `columns` fields, no quotes, and no spaces around or nothing in the fields that are wanted.
+    """
+    data, records = block.data, block.lines
+    raw = np.frombuffer(data + PADDING, np.uint8)
+    starts, ends = np.empty(2 * records, np.int64), np.empty(2 * records, np.int64)
+    source, target = wanted
+    if not find_fields(raw, len(data), ord(separator), columns, source, target, starts, ends):
+        return None
+    return Names(raw, starts, ends)
+
+
+@njit(nogil=True, cache=True)
+def find_fields(data, size, separator, columns, source, target, starts, ends):
+    """Write where the two fields of every record begin and end; tell whether all records are plain."""
+    at, record = 0, 0
+    while at < size:
+        for column in range(columns):
+            start = at
+            while True:
+                word = load_word(data, at)
+                found = marks(word, separator) | marks(word, LINE_FEED)
+                if found:
+                    at += first_mark(found)
+                    break
+                at += 8
+            if (data[at] == LINE_FEED) != (column == columns - 1):
+                return False
+            if column in (source, target):
+                if at == start or data[start] <= SPACE or data[at - 1] <= SPACE:
+                    return False
+                place = 2 * record + (column == target)
+                starts[place], ends[place] = start, at
+            at += 1
+        record += 1
+    return True
+
+
+# Edges from a large table of text: block by block, so that the table itself is never in memory.
+
+SAMPLE = 1000  # records from which columns are chosen
+
+
+def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) -> Edges:
+    """Read the edges of a table as `read_edge_table` does, in the memory of the result and a few blocks."""
+    dialect = reader.dialect
+    if dialect is None:
+        raise GraphError(f"{reader.path}: only text is read in blocks")
+    numbering, weights, places = Numbering(), [], []
+    chosen: EdgeColumns | None = None
+    for block in reader.blocks():
+        if chosen is None:
+            chosen = choose_block_columns(reader, block, dialect, columns)
+        names, place, read = read_block(reader, block, dialect, chosen)
+        numbering.add(names)
+        places.append((len(names.starts) // 2, place))
+        if read is not None:
+            weights.append(read)
+    if chosen is None:
+        raise GraphError(f"{reader.path}: the table of edges has no rows under its titles; give at least one")
+    ends, ids = numbering.finish()
+    _check_missing(ids, ends, places, chosen)
+    ends, ids = _as_integers(ends, ids)
+    return Edges(
+        ids, ends.reshape(-1, 2), np.concatenate(weights) if weights else None, 0, f"{reader.told}; {chosen.told}"
+    )
+
+
+def choose_block_columns(
+    reader: TableReader, block: Block, dialect: Dialect, columns: dict[str, str | int | None]
+) -> EdgeColumns:
+    """Choose the columns by the first records."""
+    sample = b"".join(line + b"\n" for line in block.data[: 1 << 20].split(b"\n", SAMPLE)[:-1])
+    first = Block(sample, block.line, sample.count(b"\n")) if b'"' not in sample else block
+    frame, lines = parse_block(reader.path, first, dialect)
+    return edge_columns(frame, where=str(reader.path), first_line=block.line, lines=lines, **columns)
+
+
+def read_block(
+    reader: TableReader, block: Block, dialect: Dialect, chosen: EdgeColumns
+) -> tuple[Names, Place, np.ndarray | None]:
+    """Return the two ids of every record of a block, where the records stand, and their weights."""
+    titles = column_names(dialect)
+    source, target, weight = chosen.names
+    place = Place(str(reader.path), block.line)
+    names = None
+    if b'"' not in block.data:
+        names = split_fields(block, dialect.separator, dialect.columns, (titles.index(source), titles.index(target)))
+    if names is not None and weight is None:
+        return names, place, None
+    frame, lines = parse_block(reader.path, block, dialect)
+    place = Place(str(reader.path), block.line, lines)
+    if names is None:
+        edge_columns(frame, source=source, target=target, where=place.where, first_line=block.line, lines=lines)
+        names = names_of(side_by_side(frame[source], frame[target]))
+    return names, place, None if weight is None else column_weights(frame[weight], place)
+
+
+def _check_missing(ids: np.ndarray, ends: np.ndarray, places: list[tuple[int, Place]], chosen: EdgeColumns) -> None:
+    """Refuse ids that stand for no value, with the line of the first."""
+    bad = np.flatnonzero(np.isin(ids, MISSING))
+    if len(bad) == 0:
+        return
+    at = int(np.argmax(ends == bad[0]))
+    row, word = at // 2, ids[bad[0]]
+    for rows, place in places:
+        if row < rows:
+            raise place.error(
+                row,
+                f"column '{chosen.names[at % 2]}' holds '{word}', which stands for no value, and an edge needs two "
+                "nodes; fill it in, or remove the row",
+            )
+        row -= rows
+
+
+def _as_integers(ends: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return ids that are all integers as int64, in increasing order."""
+    import polars as pl
+
+    if not all_integers(pl.Series(ids[:100])) or not all_integers(pl.Series(ids)):
+        return ends, ids
+    numbers = ids.astype(np.int64)
+    order = np.argsort(numbers)
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order))
+    renumber(ends, rank)
+    return ends, numbers[order]
+
+
+# Edges from a table file: which columns, and their ids as positions.
+
+WHAT = "table of edges"
+LARGE = 1 << 25  # bytes from which compiled code is faster than it takes to load
+PACKED = 4  # a compressed file counts as this many times its size
+
+
+class EdgeOptions(TypedDict, total=False):
+    """How a table of edges is read.
+
+    `source`, `target` and `weight` are its columns, by name or by position from 0; `header` says whether its first line
+    holds titles. What is not given is recognised.
+    """
+
+    source: str | int | None
+    target: str | int | None
+    weight: str | int | None
+    header: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """What a graph file says: the ends (edges, 2) of its edges as positions in ids, and their weights, None for all 1.
+
+    `unnamed` is how many nodes a header counts that the file does not name. `told` says in words how the file was
+    read, and `doubt` how else it could be, if it could.
+    """
+
+    ids: np.ndarray
+    ends: np.ndarray
+    weights: np.ndarray | None
+    unnamed: int
+    told: str
+    doubt: str = ""
+
+
+def read_edge_table(file: Unpacked, *, large: int = LARGE, **options: Unpack[EdgeOptions]) -> Edges:
+    """Read the edges of a table; one of text with `large` bytes or more is read block by block."""
+    columns = {"source": options.get("source"), "target": options.get("target"), "weight": options.get("weight")}
+    header = options.get("header")
+    if file.size >= (large // PACKED if file.packing else large):
+        reader = TableReader(file, what=WHAT, header=header)
+        if reader.dialect is not None:
+            return read_edge_blocks(reader, columns)
+    table = read_frame(file, what=WHAT, header=header)
+    place = {"where": str(file.path), "first_line": table.first_line, "lines": table.lines}
+    found = edge_columns(table.frame, **columns, **place)  # type: ignore[arg-type]
+    ends, ids = found.number()
+    return Edges(ids, ends, found.weights, 0, f"{table.told}; {found.told}")

@@ -1,0 +1,162 @@
+"""Graphs as .npz: ours, the quickest format to load, and SciPy's file of one sparse matrix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.errors import GraphError
+from neural_brane.files.npz import Npz, open_npz, write_npz
+from neural_brane.files.reading import check_count
+from neural_brane.files.storage import atomic, check_space
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.adjacency import Duplicates, SelfLoops
+from neural_brane.graph.encoder import Encoder
+
+# SciPy's .npz of one sparse matrix, as `scipy.sparse.save_npz` writes it: an adjacency.
+#
+# SciPy reads the members it knows and leaves others alone. So ours are written beside them, and nothing is lost.
+
+SHAPED = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}
+
+
+def is_scipys(members: Any) -> bool:
+    """Tell whether an archive holds a sparse matrix of SciPy, and no graph of ours."""
+    return "format" in members and "shape" in members and "adj_data" not in members
+
+
+def read_matrix(path: Path, take: Callable[[str], np.ndarray], members: Any) -> Any:
+    """The matrix of an archive with these members; `take` reads one by its name, and refuses what is damaged."""
+    word = take("format")
+    layout = word.item() if word.ndim == 0 else ""
+    layout = layout.decode("ascii", "replace") if isinstance(layout, bytes) else str(layout)
+    sizes = take("shape")
+    if sizes.shape != (2,) or sizes.dtype.kind not in "iu" or sizes.min() < 0:
+        raise GraphError(f"{path}: the shape is {sizes.tolist()}; expected rows and columns")
+    shape = (int(sizes[0]), int(sizes[1]))
+    try:
+        if layout in SHAPED:
+            matrix = SHAPED[layout]((take("data"), take("indices"), take("indptr")), shape=shape)
+            matrix.check_format(full_check=True)
+            return matrix
+        if layout == "coo":
+            ends = take("coords") if "coords" in members else (take("row"), take("col"))
+            return sparse.coo_array((take("data"), tuple(ends)), shape=shape)
+        if layout == "dia":
+            return sparse.dia_array((take("data"), take("offsets")), shape=shape)
+    except GraphError:
+        raise
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        raise GraphError(f"{path}: its arrays do not make a sparse matrix ({error}); save it again") from None
+    raise GraphError(f"{path}: holds a sparse matrix of the format {layout!r}; save it as csr, csc, coo, bsr or dia")
+
+
+def members_of(matrix: sparse.csr_array) -> dict[str, np.ndarray]:
+    """The members that SciPy gives a CSR matrix."""
+    return {
+        "indices": matrix.indices,
+        "indptr": matrix.indptr,
+        "format": np.array(b"csr"),
+        "shape": np.array(matrix.shape),
+        "data": matrix.data,
+        "_is_array": np.array(True),
+    }
+
+
+# Graphs as .npz: NumPy arrays, the quickest format to load.
+#
+# Keys: `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four with `attr_`, the two matrices as
+# SciPy's CSR stores them; and, where there are any, `labels`, `ids`, `attribute_names` and `encoder`, the JSON text of
+# how the columns of a table became the attributes, in UTF-8 bytes. `neural_brane.files.npz` adds checksums.
+
+Layout = Literal["graph", "scipy"]
+PARTS = ("data", "indices", "indptr", "shape")
+KEYS = "adj_data, adj_indices, adj_indptr, adj_shape, and the same four of attr_"
+
+
+def write_graph_npz(
+    graph: AttributedGraph, path: str | Path, *, compress: bool = False, layout: Layout = "graph"
+) -> None:
+    """Write a graph to an .npz file, which `read_graph` reads back the same.
+
+    With layout="scipy" the adjacency is stored as `scipy.sparse.load_npz` reads it; the other members stand beside.
+    """
+    arrays: dict[str, np.ndarray] = {"ids": graph.ids, "attribute_names": graph.attribute_names}
+    matrices = {"adj": graph.adjacency, "attr": graph.attributes}
+    if layout == "scipy":
+        arrays |= members_of(matrices.pop("adj"))
+    for prefix, matrix in matrices.items():
+        arrays |= {f"{prefix}_{part}": np.asarray(getattr(matrix, part)) for part in PARTS}
+    if graph.labels is not None:
+        arrays["labels"] = graph.labels
+    if graph.encoder is not None:
+        arrays["encoder"] = np.frombuffer(json.dumps(graph.encoder.as_dict()).encode(), np.uint8)
+    check_space(path, 0 if compress else sum(array.nbytes for array in arrays.values()), GraphError)
+    with atomic(path) as draft:
+        write_npz(draft, arrays, compress=compress)
+
+
+def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep") -> AttributedGraph:
+    """Read a graph from an .npz file."""
+    try:
+        with open_npz(path, GraphError, f"the arrays {KEYS}") as archive:
+            if is_scipys(archive):
+                adjacency = read_matrix(path, lambda key: _read_array(path, archive, key), archive)
+            else:
+                adjacency = _read_matrix(path, archive, "adj")
+            attributes = _read_matrix(path, archive, "attr") if "attr_data" in archive else None
+            names = {key: archive[key] for key in ("labels", "ids", "attribute_names") if key in archive}
+            encoder = archive["encoder"].tobytes() if "encoder" in archive else None
+    except FileNotFoundError:
+        raise GraphError(f"{path}: there is no such file; give the path of the .npz file") from None
+    try:
+        graph = AttributedGraph.from_sparse(
+            adjacency, attributes, **names, duplicates=duplicates, self_loops=self_loops, name=path.stem
+        )
+        return graph if encoder is None else graph.encoded(Encoder.from_dict(json.loads(encoder)))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise GraphError(f"{path}: array 'encoder' is not JSON ({error}); write the graph again") from None
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from error
+
+
+def _read_array(path: Path, archive: Npz, key: str) -> np.ndarray:
+    """Read one array that a graph must have."""
+    if key not in archive and "vectors" in archive:
+        raise GraphError(f"{path}: holds vectors, not a graph; give the graph that they were learned from")
+    if key not in archive:
+        raise GraphError(f"{path}: there is no array '{key}', only {', '.join(archive.names)}; a graph needs {KEYS}")
+    return archive[key]
+
+
+def _read_matrix(path: Path, archive: Npz, prefix: str) -> sparse.csr_array:
+    """Read a CSR matrix, after checking that its arrays fit together."""
+    data, indices, indptr, shape = (_read_array(path, archive, f"{prefix}_{part}") for part in PARTS)
+
+    def require(holds: bool, found: str, expected: str) -> None:
+        if not holds:
+            raise GraphError(f"{path}: {found}; expected {expected}: save the matrix as scipy's CSR stores it")
+
+    plain = shape.shape == (2,) and shape.dtype.kind in "iu" and bool((shape >= 0).all())
+    require(plain, f"{prefix}_shape is {shape.tolist()}", "two whole numbers, rows and columns")
+    rows, columns = map(int, shape)
+    check_count(columns, rows + len(indices), f"{path}: {prefix}_shape", "mend the number of columns", GraphError)
+    for part, array, kinds in (("data", data, "biuf"), ("indices", indices, "iu"), ("indptr", indptr, "iu")):
+        found = f"{prefix}_{part} is {array.dtype} with shape {array.shape}"
+        require(array.ndim == 1 and array.dtype.kind in kinds, found, "a flat array of numbers")
+    require(len(indptr) == rows + 1, f"{prefix}_indptr has {len(indptr)} entries", f"rows + 1, {rows + 1}")
+    require(
+        len(data) == len(indices) == indptr[-1],
+        f"{prefix}_data has {len(data)} entries, _indices {len(indices)}, and _indptr ends at {indptr[-1]}",
+        "the same number three times",
+    )
+    rising = indptr[0] == 0 and bool((indptr[1:] >= indptr[:-1]).all())
+    require(rising, f"{prefix}_indptr falls or does not begin with 0", "0 and then rising numbers")
+    inside = len(indices) == 0 or (indices.min() >= 0 and indices.max() < columns)
+    require(bool(inside), f"{prefix}_indices reach beyond the {columns} columns", f"0 to {columns - 1}")
+    return sparse.csr_array((data, indices, indptr), shape=(rows, columns))

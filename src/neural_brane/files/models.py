@@ -1,0 +1,346 @@
+"""Save a fitted method to one file and load it again: its parameters, its graph and what it learned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane import __version__
+from neural_brane.errors import BraneError, ModelError
+from neural_brane.files import tensors
+from neural_brane.files.npz import check_text
+from neural_brane.files.storage import check_space, check_target
+from neural_brane.files.tensors import CODES
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.encoder import Encoder
+from neural_brane.methods import METHODS
+from neural_brane.methods.base import Embedder, Fitted
+from neural_brane.methods.parameters import cores
+from neural_brane.methods.training import resolve
+
+# The named tuples that a model file may hold, by the names it has for them.
+#
+# A method that learns a named tuple of its own adds one line. Nothing else that a file names is looked for, so a file
+# cannot make the program import or call anything.
+
+# The name in files, and where the class is: module.Class within this package. Names stay as they are once written.
+TYPES = {
+    "vectors": "methods.base.Vectors",
+    "decomposition": "methods.spectral.Decomposition",
+    "nnmf parts": "methods.nnmf.Parts",
+    "tadw factors": "methods.tadw.Factors",
+    "pane factors": "methods.pane.Factors",
+    "hne": "methods.hne.Learned",
+    "graphsage": "methods.graphsage.Learned",
+    "graphsage weights": "methods.graphsage.Weights",
+    "graph2gauss": "methods.graph2gauss.Learned",
+    "graph2gauss weights": "methods.graph2gauss.Weights",
+    "convolution": "methods.convolution.Learned",
+    "dgi weights": "methods.dgi.Weights",
+    "cca-ssg weights": "methods.cca_ssg.Weights",
+    "graphmae weights": "methods.graphmae.Weights",
+    "sdne": "methods.sdne.Learned",
+    "dngr": "methods.dngr.Learned",
+    "encoder of rows": "methods.autoencoder.Encoder",
+    "ep": "methods.ep.Learned",
+    "upp-sne": "methods.upp_sne.Learned",
+    "neural-brane": "methods.neural_brane.model.Learned",
+    "learned part": "methods.neural_brane.parts.LearnedPart",
+    "joint": "methods.neural_brane.parts.Joint",
+    "layer": "embedding.Layer",
+    "model": "kernels.model.Model",
+    "bags": "kernels.model.Bags",
+    "settings": "kernels.model.Settings",
+}
+_NAMES = {place: name for name, place in TYPES.items()}
+
+
+@cache
+def find_type(name: str) -> Any:
+    """The class that files call so; KeyError where there is none."""
+    module, _, kind = TYPES[name].rpartition(".")
+    return getattr(import_module(f"neural_brane.{module}"), kind)
+
+
+def name_of(kind: type) -> str | None:
+    """What files call a class; None where they know none."""
+    return _NAMES.get(f"{kind.__module__}.{kind.__qualname__}".removeprefix("neural_brane."))
+
+
+# What a method has learned, as JSON and arrays, and back.
+#
+# Numbers, texts, truths and None are JSON as they are. All else is an object with one key that says what it is: an
+# array, a sparse matrix, a list, a tuple, a dict, or one of the named tuples of `neural_brane.files.models`. Arrays are
+# kept beside the JSON, each once, however often it is used.
+
+
+class Packer:
+    """Collects the arrays of values that become JSON."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+        self._found: dict[str, np.ndarray] = {}  # also keeps the arrays alive, so that no two get one number
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by name, those of wide numbers first: so each begins where a processor reads it best."""
+        return dict(sorted(self._found.items(), key=lambda item: -item[1].dtype.itemsize))
+
+    def pack(self, value: Any, where: str) -> Any:
+        """A value as JSON; `where` names its arrays, and the value in errors."""
+        if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+            return value if not isinstance(value, np.generic) else value.item()
+        if isinstance(value, float | np.generic):
+            return {"number": self._array(np.asarray(value), where)}
+        if isinstance(value, np.ndarray):
+            return self._pack_array(value, where)
+        if isinstance(value, sparse.csr_array):
+            names = ("data", "indices", "indptr")
+            parts = {name: self._array(getattr(value, name), f"{where}/{name}") for name in names}
+            return {"sparse": parts | {"shape": list(value.shape)}}
+        if isinstance(value, Path):
+            return {"path": str(value)}
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return {"dict": {key: self.pack(one, f"{where}/{key}") for key, one in value.items()}}
+        if isinstance(value, tuple) and (name := name_of(type(value))) is not None:
+            fields = zip(value._fields, value, strict=True)  # type: ignore[attr-defined]
+            return {"type": name, "fields": {field: self.pack(one, f"{where}/{field}") for field, one in fields}}
+        if type(value) in (list, tuple):
+            kind = type(value).__name__
+            return {kind: [self.pack(one, f"{where}/{at}") for at, one in enumerate(value)]}
+        raise ModelError(f"{where} is a {type(value).__name__}, which a model file cannot hold; give plain values")
+
+    def _pack_array(self, array: np.ndarray, where: str) -> dict[str, Any]:
+        if array.dtype.kind == "U":
+            width = array.dtype.itemsize // 4
+            codes = np.ascontiguousarray(array).view(np.uint32).reshape(*array.shape, width)
+            return {"text": self._array(codes, where)}
+        if array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous:
+            return {"turned": self._array(array.T, where)}
+        return {"array": self._array(array, where)}
+
+    def _array(self, array: np.ndarray, where: str) -> str:
+        if array.dtype not in CODES:
+            raise ModelError(f"{where} is an array of {array.dtype}, which a model file cannot hold; give numbers")
+        if id(array) not in self._names:
+            self._names[id(array)] = where
+            self._found[where] = array
+        return self._names[id(array)]
+
+
+def unpack(packed: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+    """The value that `pack` described; ValueError, KeyError or TypeError where it describes none."""
+    if not isinstance(packed, dict):
+        if isinstance(packed, list):
+            raise ValueError("a bare list")
+        return packed
+    kind, content = next(iter(packed.items()))
+    if kind == "type":
+        return _named_tuple(find_type(content), packed["fields"], arrays)
+    return _READERS[kind](content, arrays)
+
+
+def _named_tuple(kind: Any, fields: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+    if fields.keys() != set(kind._fields):
+        raise ValueError(f"{kind.__name__} with {', '.join(fields)}, not {', '.join(kind._fields)}")
+    return kind(**{name: unpack(value, arrays) for name, value in fields.items()})
+
+
+def _sparse(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> sparse.csr_array:
+    data, indices, indptr = (arrays[content[name]] for name in ("data", "indices", "indptr"))
+    rows, columns = content["shape"]
+    check_rows(indptr, indices, rows, columns)
+    return sparse.csr_array((data, indices, indptr), shape=(rows, columns))
+
+
+def check_rows(indptr: np.ndarray, indices: np.ndarray, rows: int, columns: int) -> None:
+    """Refuse the structure of a sparse matrix that leads beyond its arrays: compiled code would follow it."""
+    whole = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices)
+    rising = bool((indptr[1:] >= indptr[:-1]).all())
+    inside = len(indices) == 0 or (indices.min() >= 0 and indices.max() < columns)
+    if not (whole and rising and inside):
+        raise ValueError(f"entries that are not in {rows} rows and {columns} columns")
+
+
+def _text(name: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    codes = arrays[name]
+    dtype = np.dtype(f"<U{codes.shape[-1]}")
+    check_text(codes.reshape(-1).view(np.uint8), dtype)
+    return codes.reshape(-1).view(dtype).reshape(codes.shape[:-1])
+
+
+_READERS: dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
+    "number": lambda name, arrays: arrays[name][()],
+    "array": lambda name, arrays: arrays[name],
+    "turned": lambda name, arrays: arrays[name].T,
+    "text": _text,
+    "sparse": _sparse,
+    "path": lambda text, arrays: Path(text),
+    "dict": lambda content, arrays: {key: unpack(value, arrays) for key, value in content.items()},
+    "list": lambda content, arrays: [unpack(value, arrays) for value in content],
+    "tuple": lambda content, arrays: tuple(unpack(value, arrays) for value in content),
+}
+
+
+# A fitted method in one file: its parameters, the graph that it learned from, and what it learned.
+#
+# The file is that of `neural_brane.files.tensors`, with a checksum of every bit. Its JSON tells the method, the parameters
+# as they were given and as they were in force, the graph in numbers, and which arrays make up what was learned.
+
+SUFFIX = ".brane"
+FORMAT = "1"
+MODEL = tensors.Kind(
+    "model",
+    FORMAT,
+    ModelError,
+    mend="restore it from a copy, or fit the method again and save it",
+    outdated="open it with the version that wrote it ('brane info FILE' tells which), or fit the method again and save "
+    "it with this one",
+    mark="model",
+)
+GRAPH_PARTS = ("adjacency", "attributes", "ids", "attribute_names", "labels", "name")
+
+
+def save_model(model: Embedder, path: str | Path) -> None:
+    """Write a fitted method to a file that `load_model` opens; it appears whole or not at all."""
+    fitted = model._require_fitted()
+    path = check_model_target(path)
+    about, arrays = describe(model, fitted)
+    check_space(path, sum(array.nbytes for array in arrays.values()), ModelError)
+    tensors.write(path, MODEL, about, arrays)
+
+
+def check_model_target(path: str | Path) -> Path:
+    """Refuse a path that no model can be written to, before the work whose result it shall hold."""
+    return check_target(path, (SUFFIX,), SUFFIX, ModelError)
+
+
+def load_model(path: str | Path, *, verify: bool = True) -> Embedder:
+    """Open a fitted method that `save` wrote; it behaves as it did when it was saved, in all its bits.
+
+    Arrays are views of the file, which the system reads where they are used, so a model larger than memory opens. The
+    file must not be changed in place as long as the model lives; `save` to the same path replaces it and does no harm.
+
+    Parameters
+    ----------
+    path
+        The file.
+    verify
+        Compare the checksum, which reads the whole file once: any changed byte is refused. Without it, a large model
+        opens at once, and damage to its numbers goes unseen.
+
+    Examples
+    --------
+    >>> import tempfile, neural_brane
+    >>> path = tempfile.mkdtemp() + "/m.brane"
+    >>> neural_brane.Attributes(dim=4, seed=0).fit(neural_brane.load("stdlib")).save(path)
+    >>> neural_brane.load_model(path).embedding_.vectors.shape
+    (554, 4)
+    """
+    path = Path(path)
+    try:
+        _check_kind(path)
+        about, arrays = tensors.read(path, MODEL, mapped=True, verify=verify)
+    except FileNotFoundError:
+        raise ModelError(f"{path}: there is no such file; give one that model.save wrote") from None
+    except IsADirectoryError:
+        raise ModelError(f"{path}: is a folder; give a file that model.save wrote") from None
+    try:
+        return _restore(about, arrays)
+    except ModelError:
+        raise
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError, StopIteration, BraneError) as error:
+        raise MODEL.damaged(path, f"or of another version: {type(error).__name__}: {error}") from None
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse a file that is nothing like a model, by its name and its first bytes."""
+    with path.open("rb") as file:
+        begin = file.read(8 + len(tensors.PREFIX))
+    if not begin:
+        raise ModelError(f"{path}: is empty; fit the method again and save it")
+    if path.suffix != SUFFIX and not begin.endswith(tensors.PREFIX):
+        raise ModelError(
+            f"{path}: is not a model; 'brane embed SOURCE -o VECTORS --save-model FILE{SUFFIX}' "
+            "writes one, and 'brane info' tells what a file is"
+        )
+
+
+def describe(model: Embedder, fitted: Fitted) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What the file says of a fitted method, and its arrays."""
+    packer, graph = Packer(), fitted.graph
+    losses = getattr(fitted.learned, "loss_history", None)
+    about = {
+        "method": fitted.method.title,
+        "version": fitted.version,
+        "written by": __version__,
+        "libraries": {name: version(name) for name in ("numpy", "scipy")},
+        "nodes": len(graph),
+        "dim": fitted.method.dim,
+        "graph": fitted.data,
+        "updated": fitted.updated,
+        "labels known": fitted.labels_known,
+        "loss": None if not losses else float(losses[-1]),
+        "epochs": None if losses is None else len(losses),
+        "given": packer.pack(_given(model, fitted), "given"),
+        "settings": packer.pack(fitted.settings | {"progress": None}, "settings"),
+        "encoder": None if graph.encoder is None else graph.encoder.as_dict(),
+        "parts": packer.pack({part: getattr(graph, part) for part in GRAPH_PARTS}, "graph"),
+        "learned": packer.pack(fitted.learned, "learned"),
+    }
+    return about, packer.arrays()
+
+
+def _given(model: Embedder, fitted: Fitted) -> dict[str, Any]:
+    """The parameters as they were given; one that is an object of Python's stands there as it was in force."""
+    plain = (bool, int, float, str, tuple, list, Path, np.generic, type(None))
+    in_force = fitted.settings | {"progress": None}
+    return {name: value if isinstance(value, plain) else in_force[name] for name, value in model.get_params().items()}
+
+
+def _restore(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Embedder:
+    if about["method"] not in METHODS:
+        raise ModelError(
+            f"this model is of method {about['method']!r}, which this version does not have; open it with version "
+            f"{about['written by']}"
+        )
+    kind = METHODS[about["method"]]
+    encoder = None if about["encoder"] is None else Encoder.from_dict(about["encoder"])
+    graph = AttributedGraph(**unpack(about["parts"], arrays), encoder=encoder)
+    settings = _for_this_machine(unpack(about["settings"], arrays), kind)
+    known = about.get("labels known", 0)  # files of earlier versions have no such line, and their methods no labels
+    fitted = Fitted(kind(**settings), graph, unpack(about["learned"], arrays), about["updated"], known)
+    fitted.version = about["version"]
+    fitted.data = about["graph"]
+    _check_learned(fitted)
+    model = kind(**unpack(about["given"], arrays))
+    model._fitted = fitted
+    return model
+
+
+def _for_this_machine(settings: dict[str, Any], kind: type[Embedder]) -> dict[str, Any]:
+    """The parameters in force, with threads and a device that can be had here."""
+    if settings["threads"] is not None:
+        settings["threads"] = min(settings["threads"], cores())
+    if settings.get("device", "cpu") != "cpu":
+        settings["device"] = resolve("auto", needs=kind.packages)
+    return settings
+
+
+def _check_learned(fitted: Fitted) -> None:
+    """Refuse arrays that do not go with the graph: compiled code reads them without looking."""
+    vectors, nodes = getattr(fitted.learned, "vectors", None), len(fitted.graph)
+    if vectors is not None and vectors.shape != (nodes, fitted.method.dim):
+        raise ValueError(f"vectors of shape {vectors.shape} for {nodes} nodes of dim {fitted.method.dim}")
+    part = getattr(fitted.learned, "part", None)
+    if part is not None:
+        tables = part.model.attribute_table, part.model.neighbour_table
+        for bags, table in zip(part.bags, tables, strict=True):
+            check_rows(bags.indptr, bags.indices, nodes, len(table))

@@ -1,0 +1,237 @@
+"""NumPy's .npz files with checksums, and arrays that are read only when all of their bytes are there.
+
+An .npz file is a zip archive of .npy files. One more member, `checksums`, is JSON text: the version of this format
+and the SHA-256 of every other member's bytes. A file without it, of another program or an earlier version, is read
+too; then the zip archive's own CRC-32 of every member is all there is. Objects are never read: that takes pickle.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import struct
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+import numpy as np
+
+from neural_brane.errors import BraneError
+from neural_brane.files.reading import DAMAGE, check_npz
+
+CHECKSUMS = "checksums"
+FORMAT = 1
+COMMENT = b"neural-brane with checksums"  # of the archive: damage to its directory can hide a member, not both
+ZIP64_HEADER = 30 + 20  # bytes before a member's name and after it, besides padding
+PADDING = 0xD935  # the extra field that other writers of zip archives pad with
+ALIGNED = 64  # bytes; NumPy pads the headers of arrays to as many
+CHUNK = 1 << 20  # bytes that are hashed or copied at a time
+
+
+class Rows:
+    """A table of float32 that is written block by block, so that it need never exist as a whole."""
+
+    def __init__(self, blocks: Iterable[np.ndarray], shape: tuple[int, int]):
+        self.blocks, self.shape = blocks, shape
+
+
+def write_npz(path: Path, arrays: Mapping[str, np.ndarray | Rows], *, compress: bool = False) -> None:
+    """Write arrays of numbers or strings, and their checksums. The same arrays give the same file, byte for byte."""
+    digests = {}
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.comment = COMMENT
+        for name, content in arrays.items():
+            with _new_member(archive, name, compress) as file:
+                hashing = Hashing(file)
+                _write_array(hashing, content)
+            digests[name] = hashing.hexdigest()
+        with _new_member(archive, CHECKSUMS, compress) as file:
+            record = np.array(json.dumps({"format": FORMAT, "sha256": digests}))
+            np.lib.format.write_array(file, record, allow_pickle=False)
+
+
+def _new_member(archive: zipfile.ZipFile, name: str, compress: bool) -> IO[bytes]:
+    information = zipfile.ZipInfo(f"{name}.npy")  # its date is fixed
+    information.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
+    information.extra = _padding(archive.start_dir + ZIP64_HEADER + len(information.filename))
+    return archive.open(information, "w", force_zip64=True)
+
+
+def _padding(begin: int) -> bytes:
+    """An extra field that makes what begins there begin at a multiple of ALIGNED, so that it can be mapped."""
+    length = -(begin + 4) % ALIGNED
+    return struct.pack("<HH", PADDING, length) + bytes(length)
+
+
+def _write_array(file: Any, content: np.ndarray | Rows) -> None:
+    if not isinstance(content, Rows):
+        np.lib.format.write_array(file, content, allow_pickle=False)
+        return
+    header = {"descr": "<f4", "fortran_order": False, "shape": content.shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    for block in content.blocks:
+        file.write(block.data)
+
+
+class Hashing:
+    """A file that is written to, or nothing, and the digest of what was written."""
+
+    def __init__(self, file: Any = None):
+        self._file, self._hash = file, hashlib.sha256()
+
+    def write(self, data: Any) -> None:
+        """Write some bytes."""
+        self._hash.update(data)
+        if self._file is not None:
+            self._file.write(data)
+
+    def hexdigest(self) -> str:
+        """The SHA-256 of what was written so far."""
+        return self._hash.hexdigest()
+
+
+class Npz:
+    """The arrays of an .npz file, each read and checked when it is asked for; made by `open_npz`."""
+
+    def __init__(self, path: Path, archive: zipfile.ZipFile, error: type[BraneError]):
+        self.path, self._archive, self._error = path, archive, error
+        names = archive.namelist()
+        self.names = [name.removesuffix(".npy") for name in names if name.endswith(".npy")]
+        if len(set(names)) < len(names):
+            self._refuse("two of its arrays have one name")
+        self._digests: dict[str, str] | None = None
+        if (archive.comment == COMMENT) != (CHECKSUMS in self.names):
+            self._refuse("its checksums, or the mark at its end, are gone")
+        if CHECKSUMS in self.names:
+            self.names.remove(CHECKSUMS)
+            self._digests = self._read_checksums()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        try:
+            if self._digests is not None:
+                self.verify(name)
+            with self._archive.open(f"{name}.npy") as file:
+                return read_array(file, self._archive.getinfo(f"{name}.npy").file_size)
+        except BraneError:
+            raise
+        except ObjectArrayError:
+            raise self._error(
+                f"{self.path}: array '{name}' holds Python objects, which are never read from a file; "
+                "save plain numbers or strings"
+            ) from None
+        except DAMAGE:
+            self._refuse(f"array '{name}' cannot be read")
+
+    def verify(self, name: str) -> None:
+        """Read all bytes of an array once, and refuse the file where they are not what its checksum says."""
+        try:
+            digest = self._digest(name)
+        except DAMAGE:
+            self._refuse(f"array '{name}' cannot be read")
+        if self._digests is not None and digest != self._digests[name]:
+            self._refuse(f"array '{name}' is not what its checksum says")
+
+    def _digest(self, name: str) -> str:
+        hashing = Hashing()
+        with self._archive.open(f"{name}.npy") as file:
+            while data := file.read(CHUNK):
+                hashing.write(data)
+        return hashing.hexdigest()
+
+    def _read_checksums(self) -> dict[str, str]:
+        """The digest of every array, once it is known that they are of the arrays that are here."""
+        try:
+            record = json.loads(self[CHECKSUMS].item())
+            version, digests = record["format"], record["sha256"]
+        except BraneError:
+            raise
+        except DAMAGE:
+            self._refuse("its checksums cannot be read")
+        if version != FORMAT:
+            raise self._error(
+                f"{self.path}: has checksums of format {version}, and this version reads format {FORMAT}; "
+                "read it with the version of neural-brane that wrote it"
+            )
+        if not isinstance(digests, dict) or sorted(digests) != sorted(self.names):
+            self._refuse("it has other arrays than its checksums name")
+        return digests
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise self._error(
+            f"{self.path}: the file is damaged, cut off or changed: {why}; make it again, or copy it anew"
+        )
+
+
+@contextmanager
+def open_npz(path: str | Path, error: type[BraneError], expected: str) -> Iterator[Npz]:
+    """Open an .npz file; what is none, or is damaged, raises `error`. `expected` says what it should hold."""
+    path = Path(path)
+    try:
+        check_npz(path, error)
+        archive = zipfile.ZipFile(path)
+    except (BraneError, FileNotFoundError):
+        raise
+    except OSError as failure:
+        raise error(f"{path}: cannot be read ({failure.strerror}); make it a readable file") from None
+    except DAMAGE:
+        with path.open("rb") as file:
+            if file.read(6) == np.lib.format.MAGIC_PREFIX:
+                raise error(f"{path}: the file holds one array, not {expected}") from None
+        raise error(f"{path}: this is not an .npz file, or it is cut off; {expected} were expected") from None
+    with archive:
+        yield Npz(path, archive, error)
+
+
+class ObjectArrayError(ValueError):
+    """An array holds Python objects, which only pickle could read."""
+
+
+def read_array(file: IO[bytes], size: int) -> np.ndarray:
+    """Read an array from an .npy file or member of `size` bytes.
+
+    Memory is taken only once the header is found to announce exactly the bytes that are there.
+    """
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"unknown version {version}")
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read_header(file)
+    if dtype.hasobject:
+        raise ObjectArrayError
+    length = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or length != size - file.tell():
+        raise ValueError(f"{length} bytes announced, {size - file.tell()} found")
+    if length == 0:
+        return np.zeros(shape, dtype)
+    data = np.empty(length, np.uint8)
+    filled = 0
+    while filled < length:
+        if not (count := file.readinto(data[filled : filled + CHUNK].data)):  # type: ignore[attr-defined]
+            raise EOFError
+        filled += count
+    if file.read(1):  # also reaches the end, where zipfile compares the CRC-32
+        raise ValueError("bytes follow the array")
+    check_text(data, dtype)
+    array = data.view(dtype)
+    return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+
+
+def check_text(data: np.ndarray, dtype: np.dtype) -> None:
+    """Refuse what is no text: numbers beyond the last character, and halves of characters."""
+    if dtype.kind == "U":
+        points = data.view(np.dtype(np.uint32).newbyteorder(dtype.byteorder))
+        if ((points > 0x10FFFF) | ((points >= 0xD800) & (points <= 0xDFFF))).any():
+            raise ValueError("not text")
+
+
+def read_npy(path: Path) -> np.ndarray:
+    """Read the array of an .npy file; raises one of `DAMAGE` where there is none."""
+    with path.open("rb") as file:
+        return read_array(file, os.fstat(file.fileno()).st_size)

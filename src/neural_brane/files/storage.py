@@ -1,0 +1,289 @@
+"""Write files whole or not at all, and describe a folder of files by a manifest with checksums."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from neural_brane.errors import BraneError, ParameterError
+
+# The one way in which files are written: whole or not at all, and to a path that was tried before the work.
+#
+# `check_target` and `check_distinct` refuse a path before the work whose result it shall hold; `atomic` writes it
+# after, and `atomic_together` several files that belong together.
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: what a killed run leaves behind stays there
+    fcntl = None  # type: ignore[assignment]
+
+DRAFT = ".brane-"  # drafts are called .brane-PID-RANDOM, with the suffix of the file that they shall become
+
+
+@contextmanager
+def atomic(path: str | Path) -> Iterator[Path]:
+    """Yield the path of a draft beside `path`; what is written there becomes `path` if nothing fails.
+
+    Missing folders are made. The draft keeps the suffix, by which many writers choose a format. It is on the disk
+    before it is moved. Of a link, the file that it leads to is replaced. A file that was there keeps its permissions.
+    Drafts of runs that were killed are removed.
+    """
+    with atomic_together([path]) as (draft,):
+        yield draft
+
+
+@contextmanager
+def atomic_together(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
+    """Yield drafts of files that belong together, as `atomic` does of one; they are moved when all are on the disk.
+
+    Readers look for the last of them. Of several, that one is taken away before the others are replaced: a crash
+    between two moves leaves a set that is refused, and never old and new files that pass for one set.
+    """
+    targets = [Path(os.path.realpath(path)) for path in paths]
+    with ExitStack() as stack:
+        drafts = []
+        for target in targets:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            remove_abandoned(target.parent)
+            drafts.append(stack.enter_context(_draft(target.parent, target.suffix)))
+        yield drafts
+        for target, draft in zip(targets, drafts, strict=True):
+            if target.exists():
+                shutil.copymode(target, draft)
+            _sync(draft)
+        if len(targets) > 1:
+            targets[-1].unlink(missing_ok=True)
+        for target, draft in zip(targets, drafts, strict=True):
+            os.replace(draft, target)
+    for folder in {target.parent for target in targets}:
+        _sync_folder(folder)
+
+
+def check_target(
+    path: str | Path, suffixes: Collection[str], expected: str, error: type[BraneError], *, size: int = 0
+) -> Path:
+    """Return the path if a file with one of the suffixes can be written there, else raise `error`.
+
+    Call it before the work whose result the file shall hold. `expected` lists the suffixes in the message. `size` is
+    the number of bytes that the file is expected to have.
+    """
+    path = Path(path)
+    if path.suffix not in suffixes:
+        raise error(f"{path}: cannot tell its format; name a file ending in {expected}")
+    if path.is_dir():
+        raise error(f"{path}: is a folder; name a file in it")
+    check_writable(path, error)
+    check_space(path, size, error)
+    return path
+
+
+def check_writable(path: str | Path, error: type[BraneError]) -> None:
+    """Refuse a file that cannot be written, by making one for a moment in the nearest folder that exists."""
+    target = Path(os.path.realpath(path))
+    folder = _nearest_folder(target)
+    try:
+        if not folder.is_dir():
+            raise NotADirectoryError
+        with _draft(folder, target.suffix):
+            pass
+    except OSError as failure:
+        reason = f" ({failure.strerror})" if failure.strerror else ""
+        raise error(f"{path}: '{folder}' is not a folder that can be written to{reason}; choose another") from None
+    if target.exists() and not os.access(target, os.W_OK):
+        raise error(f"{path}: is write-protected; make it writable, or choose another file")
+
+
+def check_space(path: str | Path, size: int, error: type[BraneError]) -> None:
+    """Refuse a file of `size` bytes that its disk has no room for; the one that it replaces stays until the end."""
+    folder = _nearest_folder(Path(os.path.realpath(path)))
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise error(
+            f"{path}: about {size:,} bytes are needed and {free:,} are free in '{folder}'; "
+            "make room, or choose another folder"
+        )
+
+
+def check_distinct(outputs: Mapping[str, str | Path | None], inputs: Mapping[str, str | Path | None]) -> None:
+    """Refuse an output that is also an input or another output, by whatever name, link or spelling.
+
+    The keys say where a path was given, as in "--output"; a path that is None was not given.
+    """
+    given = [(name, path) for name, path in outputs.items() if path is not None]
+    others = [(name, path) for name, path in inputs.items() if path is not None]
+    for place, (name, path) in enumerate(given):
+        for other, its_path in [*others, *given[:place]]:
+            if same_file(path, its_path):
+                shown = f"{path}" if str(path) == str(its_path) else f"{path}, the same file as {its_path},"
+                what = "read" if (other, its_path) in others else "written"
+                raise ParameterError(
+                    f"{name} {shown} is also {what} as {other} and would be overwritten; choose another file"
+                )
+
+
+def same_file(one: str | Path, other: str | Path) -> bool:
+    """Whether two paths lead to one file, also by links; the files need not exist.
+
+    >>> same_file("graph.txt", "./folder/../graph.txt")
+    True
+    """
+    with suppress(OSError):
+        return os.path.samefile(one, other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove the drafts that killed runs have left in a folder; a draft that somebody writes is locked and stays."""
+    if fcntl is None:
+        return
+    for path in filter(_is_draft, folder.glob(f"{DRAFT}*")):
+        with suppress(OSError):  # gone meanwhile, locked, or not ours to remove
+            descriptor = os.open(path, os.O_RDWR)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+            finally:
+                os.close(descriptor)
+
+
+def _is_draft(path: Path) -> bool:
+    """Whether a file's name is one that `_draft` gives."""
+    return re.fullmatch(rf"{re.escape(DRAFT)}\d+-[0-9a-f]{{8}}", path.name.removesuffix(path.suffix)) is not None
+
+
+@contextmanager
+def _draft(folder: Path, suffix: str) -> Iterator[Path]:
+    """Make an empty file in the folder, locked as long as this process needs it, and remove it at the end."""
+    path = folder / f"{DRAFT}{os.getpid()}-{secrets.token_hex(4)}{suffix}"
+    descriptor = _make_locked(path)
+    try:
+        yield path
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+        path.unlink(missing_ok=True)
+
+
+def _make_locked(path: Path) -> int | None:
+    """Make a file and lock it; None where there are no locks. Another run may remove it just before it is locked."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        if fcntl is None:
+            os.close(descriptor)
+            return None
+        with suppress(OSError):  # file systems without locks: nobody can lock it, so nobody removes it
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if path.exists():
+            return descriptor
+        os.close(descriptor)
+
+
+def _nearest_folder(target: Path) -> Path:
+    """The folder of a file, or the nearest one above it that exists."""
+    return next(folder for folder in target.absolute().parents if folder.exists())
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a file's new name survive a power cut; where folders cannot be synced, nothing is lost but that."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+# A folder of files with a manifest: JSON that is written last and tells the size and CRC-32 of every other file.
+#
+# Sizes are compared when the folder is opened, which reads nothing of the files; checksums when somebody asks, or
+# before a program that trusts its input reads a file.
+
+MANIFEST = "manifest.json"
+CHECKSUM = "checksum"  # of the manifest itself: the CRC-32 of its other entries
+CHUNK = 1 << 22
+AGAIN = "make it again, or copy it anew"
+
+
+def checksum_of(path: Path) -> int:
+    """The CRC-32 of a file's bytes."""
+    found = 0
+    with path.open("rb") as file:
+        while data := file.read(CHUNK):
+            found = zlib.crc32(data, found)
+    return found
+
+
+def describe_files(folder: Path, names: Iterable[str]) -> dict[str, dict[str, int]]:
+    """What a manifest says of files: their bytes and CRC-32."""
+    return {name: {"bytes": (folder / name).stat().st_size, "crc32": checksum_of(folder / name)} for name in names}
+
+
+def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
+    """Write the manifest of a folder, with a checksum of its own; call it when all other files are there."""
+    with atomic(folder / MANIFEST) as draft:
+        text = json.dumps(dict(content) | {CHECKSUM: _own_checksum(content)}, indent=1)
+        draft.write_text(text + "\n", encoding="utf-8")
+
+
+def read_manifest(folder: Path, form: str, version: int, error: type[BraneError]) -> dict[str, Any]:
+    """The manifest of a folder of the format `form`; one that is missing, damaged or of another version is refused."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise error(
+            f"{folder}: has no {MANIFEST}; it is no folder of {form}, or what writes it has not ended: wait, or "
+            "make it again"
+        )
+    try:
+        content = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError, RecursionError):
+        raise error(f"{path}: is damaged or cut off; {AGAIN}") from None
+    if content.get("format") != form:
+        raise error(f"{path}: is of format {content.get('format')!r}, and {form!r} was expected")
+    if content.get("version") != version:
+        raise error(
+            f"{path}: is of version {content.get('version')!r}, and this version of neural-brane reads {version}; "
+            "read it with the one that wrote it"
+        )
+    if content.pop(CHECKSUM, None) != _own_checksum(content):
+        raise error(f"{path}: is damaged or changed: it is not what its checksum says; {AGAIN}")
+    return content
+
+
+def _own_checksum(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(dict(content), sort_keys=True).encode())
+
+
+def check_sizes(folder: Path, files: Mapping[str, Mapping[str, int]], error: type[BraneError]) -> None:
+    """Refuse a folder in which a file is missing, or has other than the bytes that the manifest says."""
+    for name, record in files.items():
+        try:
+            found = (folder / name).stat().st_size
+        except OSError:
+            raise error(f"{folder / name}: is missing, and {MANIFEST} lists it; {AGAIN}") from None
+        if found != record["bytes"]:
+            raise error(
+                f"{folder / name}: has {found:,} bytes, and {MANIFEST} says {record['bytes']:,}; it is cut off or "
+                f"changed: {AGAIN}"
+            )
+
+
+def check_checksum(folder: Path, name: str, record: Mapping[str, int], error: type[BraneError]) -> None:
+    """Read a file once, and refuse it where its bytes are not what the manifest's CRC-32 says."""
+    if checksum_of(folder / name) != record["crc32"]:
+        raise error(f"{folder / name}: is damaged or changed: it is not what its checksum in {MANIFEST} says; {AGAIN}")

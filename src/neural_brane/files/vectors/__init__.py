@@ -1,0 +1,1 @@
+"""Vectors in files, one module per format."""

@@ -1,0 +1,401 @@
+"""Read and write vectors; the suffix of a file says its format, and one table declares all formats."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from neural_brane.errors import EmbeddingError
+from neural_brane.files.storage import atomic_together, check_space, check_target, check_writable
+from neural_brane.files.vectors.h5ad import import_h5py, read_h5ad, write_h5ad
+from neural_brane.files.vectors.npz import ids_beside, read_npy, read_npz, write_npy, write_npz
+from neural_brane.files.vectors.parquet import read_parquet, write_columns, write_parquet
+from neural_brane.files.vectors.parts import StoredColumn, finite_blocks, open_parts, read_whole
+from neural_brane.files.vectors.pgvector import load_lines, read_pgvector, write_pgvector
+from neural_brane.files.vectors.projector import CONFIG, projector_files, read_projector, write_projector
+from neural_brane.files.vectors.safetensors import read_safetensors, write_safetensors
+from neural_brane.files.vectors.table import Content, VectorTable
+from neural_brane.files.vectors.text import (
+    read_csv,
+    read_tsv,
+    read_word2vec,
+    read_word2vec_binary,
+    write_csv,
+    write_tsv,
+    write_word2vec,
+    write_word2vec_binary,
+)
+from neural_brane.graph.ids import as_ids
+
+# The formats of vectors, each declared once: how it is read and written, what it keeps, which ids it holds.
+
+PROVENANCE, LAYER, MADE_FROM = "the provenance", "the layer that scores pairs", "what each vector was made from"
+ALL = frozenset((PROVENANCE, LAYER, MADE_FROM))
+
+
+def _alone(path: Path) -> list[Path]:
+    return [path]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFormat:
+    """A format of vectors.
+
+    `write` takes the content and a path for each of `files`; `holds` tells whether an id that is a string can stand in
+    the format, and `limit` is the beginning of the sentence that says it cannot.
+    """
+
+    read: Callable[[Path], VectorTable]
+    write: Callable[..., None]
+    keeps: frozenset[str] = frozenset()  # besides vectors and ids
+    holds: Callable[[str], bool] | None = None  # None: any id
+    limit: str = ""
+    number_bytes: float = 12  # that a number takes, about
+    id_bytes: int = 0  # that an id takes besides its characters
+    files: Callable[[Path], list[Path]] = _alone  # the last is what readers look for
+    folder: bool = False
+    usage: Callable[[Path, Any, int], str] | None = None  # what to do with the file, for people
+    require: Callable[[], object] | None = None  # raises where an optional package is missing
+
+
+def _is_word(node: str) -> bool:
+    return node.split() == [node]
+
+
+def _lacks(*characters: str) -> Callable[[str], bool]:
+    return lambda node: not any(character in node for character in characters)
+
+
+def _is_field(node: str) -> bool:
+    return bool(node) and _lacks("\t", "\n", "\r")(node)
+
+
+def _show_projector(path: Path, ids: np.ndarray | StoredColumn, dim: int) -> str:
+    return f"look at it with: tensorboard --logdir '{path}'"
+
+
+_WORD2VEC = VectorFormat(read_word2vec, write_word2vec, holds=_is_word, limit="word2vec text separates by spaces and")
+FORMATS: dict[str, VectorFormat] = {
+    ".npz": VectorFormat(read_npz, write_npz, ALL, number_bytes=4),
+    ".parquet": VectorFormat(read_parquet, write_parquet, frozenset((PROVENANCE, MADE_FROM)), number_bytes=5),
+    ".columns.parquet": VectorFormat(read_parquet, write_columns, frozenset((PROVENANCE,)), number_bytes=4),
+    ".safetensors": VectorFormat(read_safetensors, write_safetensors, ALL, number_bytes=4),
+    ".h5ad": VectorFormat(
+        read_h5ad,
+        write_h5ad,
+        ALL,
+        holds=_lacks("\0"),
+        limit="HDF5 ends strings at the character 0 and",
+        number_bytes=4,
+        id_bytes=32,
+        require=import_h5py,
+    ),
+    ".txt": _WORD2VEC,
+    ".w2v": _WORD2VEC,
+    ".vec": _WORD2VEC,
+    ".emb": _WORD2VEC,
+    ".bin": VectorFormat(
+        read_word2vec_binary,
+        write_word2vec_binary,
+        holds=lambda node: bool(node) and _lacks(" ", "\n")(node),
+        limit="word2vec's binary form ends ids at a space and",
+        number_bytes=4,
+    ),
+    ".tsv": VectorFormat(read_tsv, write_tsv, holds=_is_field, limit="a .tsv file"),
+    ".csv": VectorFormat(read_csv, write_csv),
+    ".npy": VectorFormat(
+        read_npy,
+        write_npy,
+        holds=_lacks("\n", "\r"),
+        limit="the file of ids, one on each line,",
+        number_bytes=4,
+        files=lambda path: [ids_beside(path), path],
+    ),
+    ".pgvector": VectorFormat(read_pgvector, write_pgvector, holds=_lacks("\0"), limit="PostgreSQL", usage=load_lines),
+    ".projector": VectorFormat(
+        read_projector,
+        write_projector,
+        frozenset((PROVENANCE,)),
+        holds=_is_field,
+        limit="the projector's table of ids",
+        files=projector_files,
+        folder=True,
+        usage=_show_projector,
+    ),
+}
+NAMES = (
+    ".npz, .parquet, .safetensors, .h5ad, .csv, .tsv, .txt .w2v .vec .emb (word2vec text), .bin (word2vec binary), "
+    ".npy, .pgvector or .projector"
+)
+
+
+def find_format(path: Path) -> VectorFormat | None:
+    """The format that a name says; None where it says none."""
+    return FORMATS.get("".join(path.suffixes[-2:])) or FORMATS.get(path.suffix)
+
+
+# Vectors to files and back; the suffix says which format.
+#
+# ===========================  ===============================================================  ==========  =========
+# suffix                       what a line, a member or a file is                               provenance  checksums
+# ===========================  ===============================================================  ==========  =========
+# ``.npz``                     arrays ``vectors``, ``ids``, ``provenance`` (JSON text)          yes         yes
+# ``.parquet``                 columns ``id`` and ``vector``, an array of ``dim`` float32       yes         yes
+# ``.columns.parquet``         columns ``id d0 d1 …``                                           yes         yes
+# ``.safetensors``             tensors ``embeddings`` and ``ids`` (strings as JSON)             yes         yes
+# ``.h5ad``                    AnnData's HDF5: ``X``, names of ``obs``, ``uns``                 yes         yes
+# ``.txt .w2v .vec .emb``      word2vec text: ``nodes dim``, then ``id v1 v2 …``                no          no
+# ``.bin``                     word2vec binary: ``nodes dim``, then id, space, float32          no          no
+# ``.tsv``                     a header ``id d0 d1 …``, then one node per line, by tabs         no          no
+# ``.csv``                     the same by commas, ids quoted where they must be                no          no
+# ``.npy``                     one array; its ids are the lines of ``NAME.ids.txt`` beside it   no          no
+# ``.pgvector``                PostgreSQL's COPY: ``id<TAB>[v1,v2,…]``                          no          no
+# ``.projector``               a folder for TensorBoard's projector: two tables and a config    yes         no
+# a folder                     parts with a manifest, see `neural_brane.files.vectors.parts`        yes         yes
+# ===========================  ===============================================================  ==========  =========
+#
+# Vectors are written block by block, so the whole table need never exist in memory. Text holds the shortest
+# decimal that reads back as the same float32.
+
+CHECKED_IDS = 1 << 17  # ids that are checked at a time
+Blocks = Iterable[np.ndarray] | Callable[[], Iterable[np.ndarray]]
+
+
+class VectorFile:
+    """A file that vectors will be written to; some formats write others beside it, or a folder.
+
+    Make it before the work: the constructor refuses a suffix without a format, a folder that cannot be written to and
+    a format whose package is not installed. `check_ids` refuses ids that the format cannot hold and `check_size`
+    vectors that the disk cannot, as soon as they are known.
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        found = find_format(self.path)
+        if found is None or not found.folder:
+            check_target(path, FORMATS, NAMES, EmbeddingError)
+        self._format: VectorFormat = found or FORMATS[self.path.suffix]
+        if self._format.folder and self.path.exists() and not self.path.is_dir():
+            raise EmbeddingError(f"{path}: is a file, and {self.path.suffix} is a folder of files; remove it")
+        if self._format.require is not None:
+            self._format.require()
+        for file in self.files:
+            check_writable(file, EmbeddingError)
+        self._checked: np.ndarray | StoredColumn | None = None  # the ids that were found to fit
+
+    @property
+    def files(self) -> list[Path]:
+        """All files that will be written."""
+        return self._format.files(self.path)
+
+    def usage(self, ids: np.ndarray | StoredColumn, dim: int) -> str:
+        """What people can do with the file, where its format has a program of its own; else nothing."""
+        return self._format.usage(self.path, ids, dim) if self._format.usage else ""
+
+    def lost(
+        self,
+        provenance: dict[str, Any] | None,
+        layer: tuple[np.ndarray, np.ndarray] | None = None,
+        made_from: np.ndarray | StoredColumn | None = None,
+    ) -> list[str]:
+        """What of this the format has no place for, in words."""
+        given = {PROVENANCE: bool(provenance), LAYER: layer is not None, MADE_FROM: made_from is not None}
+        return [what for what, there in given.items() if there and what not in self._format.keeps]
+
+    def check_ids(self, ids: np.ndarray | StoredColumn) -> None:
+        """Refuse ids that the format cannot hold; those that were checked before are not checked again."""
+        if ids is self._checked:
+            return
+        holds = self._format.holds
+        if holds is None or ids.dtype.kind != "U":
+            return
+        for at in range(0, len(ids), CHECKED_IDS):
+            for node in ids[at : at + CHECKED_IDS].tolist():
+                if not holds(node):
+                    raise EmbeddingError(
+                        f"{self.path}: {self._format.limit} cannot hold id {node!r}; write .csv, .npz or .parquet "
+                        "instead"
+                    )
+        self._checked = ids
+
+    def check_size(self, ids: np.ndarray | StoredColumn, dim: int) -> None:
+        """Refuse vectors of `dim` numbers that the disk has no room for."""
+        check_space(self.path, expected_size(self._format, ids, dim), EmbeddingError)
+
+    def write(
+        self,
+        ids: Any,
+        blocks: Blocks,
+        *,
+        dim: int,
+        provenance: dict[str, Any] | None = None,
+        layer: tuple[np.ndarray, np.ndarray] | None = None,
+        made_from: np.ndarray | StoredColumn | None = None,
+    ) -> None:
+        """Write vectors, given as blocks of rows (k, dim) in the order of `ids`.
+
+        The file appears under its name only when it is complete. If it cannot be written (the disk is full, the folder
+        gone), an .npz file elsewhere gets the vectors and the error names it; that takes blocks which can be had
+        again: a list of them, or a function that gives them. layer: the weight and bias of what scores pairs of the
+        vectors. made_from: a word per node. `lost` tells which of these a format cannot keep.
+        """
+        ids = ids if isinstance(ids, StoredColumn) else as_ids(ids, error=EmbeddingError)
+        self.check_ids(ids)
+        known = json.dumps(provenance or {})
+
+        def write(path: Path) -> None:
+            checked = _check_blocks(blocks() if callable(blocks) else blocks, len(ids), dim)
+            _write(path, Content(ids, checked, dim, known, layer, made_from))
+
+        try:
+            write(self.path)
+        except OSError as failure:
+            can_repeat = callable(blocks) or iter(blocks) is not blocks
+            kept = _keep_elsewhere(write, self.path.stem.removesuffix(".columns")) if can_repeat else None
+            raise EmbeddingError(_not_written(self.path, failure, kept)) from failure
+
+
+def _write(path: Path, content: Content) -> None:
+    """Write the files of a format; a folder that was made for them goes with them if that fails."""
+    form = find_format(path)
+    if form is None:
+        raise EmbeddingError(f"{path}: cannot tell its format; name a file ending in {NAMES}")
+    new = form.folder and not path.exists()
+    try:
+        with atomic_together(form.files(path)) as drafts:
+            form.write(content, *drafts)
+    except BaseException:
+        if new:
+            with suppress(OSError):
+                path.rmdir()
+        raise
+
+
+def expected_size(form: VectorFormat, ids: np.ndarray | StoredColumn, dim: int) -> int:
+    """The bytes that a file of vectors will have, about: text takes some twelve for each number."""
+    return int(len(ids) * (dim * form.number_bytes + ids.dtype.itemsize + form.id_bytes)) + 4096
+
+
+def _keep_elsewhere(write: Callable[[Path], None], stem: str) -> Path | None:
+    """Write an .npz file to the first folder that takes it: for temporary files, the current one, or the user's own."""
+    for parent in (tempfile.gettempdir, Path.cwd, Path.home):
+        with suppress(OSError, RuntimeError):  # full too, gone, not to be written to, or nobody's home
+            folder = Path(tempfile.mkdtemp(prefix="brane-", dir=parent()))
+            try:
+                write(folder / f"{stem}.npz")
+                return folder / f"{stem}.npz"
+            except OSError:
+                folder.rmdir()
+    return None
+
+
+def _not_written(path: Path, failure: OSError, kept: Path | None) -> str:
+    """What to say of vectors that could not be written where they should be."""
+    reason = failure.strerror or str(failure)
+    if kept is None:
+        return f"{path}: could not be written ({reason}), nor could a file elsewhere; make room and run it again"
+    change = "move it where you want it" if path.suffix == ".npz" else f"turn it: brane convert '{kept}' -o '{path}'"
+    return f"{path}: could not be written ({reason}); the vectors are kept in {kept}: make room, and {change}"
+
+
+def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTable:
+    """Read a file of vectors; ids become integers if all of them are, else they stay strings.
+
+    `ids` is a file with one id per line, in the order of the rows, for an .npy file; without it they are read from
+    the file NAME.ids.txt beside it, or else are the rows' numbers, from 0. Other formats hold their own, as does a
+    folder of parts.
+    """
+    path = Path(path)
+    form = find_format(path)
+    read = form.read if form is not None else None
+    if path.is_dir() and read is not read_projector:
+        read = read_projector if (path / CONFIG).is_file() else read_whole
+    if path.suffix == ".brane":
+        raise EmbeddingError(
+            f"{path}: is a model, not vectors; give the file that 'brane embed … -o FILE' wrote, or save "
+            "load_model(…).embedding_"
+        )
+    if read is None:
+        raise EmbeddingError(f"{path}: cannot tell its format; name a file ending in {NAMES}")
+    if not (path.is_dir() if read in (read_projector, read_whole) else path.is_file()):
+        raise EmbeddingError(f"{path}: no such file; make one with 'brane embed SOURCE -o {path}'")
+    if path.is_file() and path.stat().st_size == 0:
+        raise EmbeddingError(f"{path}: is empty; write the vectors again")
+    if ids is not None and path.suffix != ".npy":
+        raise EmbeddingError(f"{path}: holds its own ids; leave out {ids}, which goes with an .npy file")
+    try:
+        table = read(path) if ids is None else read_npy(path, Path(ids))
+    except UnicodeDecodeError as error:
+        raise EmbeddingError(f"{path}: not a text file in UTF-8 ({error.reason} at byte {error.start})") from None
+    table = table._replace(ids=as_ids(table.ids, what=f"{path}: ids", error=EmbeddingError))
+    _check_finite(path, table)
+    return table
+
+
+def _check_finite(path: Path, table: VectorTable) -> None:
+    """Refuse vectors with numbers that no distance can be had from."""
+    if table.vectors.dtype.kind == "f" and not (finite := np.isfinite(table.vectors)).all():
+        row = int(np.argwhere(~finite)[0][0]) + 1
+        raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity; give finite numbers, or remove it")
+
+
+def _check_blocks(blocks: Iterable[np.ndarray], rows: int, dim: int) -> Iterator[np.ndarray]:
+    """Yield the blocks as contiguous float32; refuse other shapes, and more or fewer rows than there are ids."""
+    done = 0
+    for block in blocks:
+        if block.ndim != 2 or block.shape[1] != dim:
+            raise EmbeddingError(f"a block of vectors has shape {block.shape}; (rows, {dim}) was announced")
+        done += len(block)
+        if done > rows:
+            raise EmbeddingError(f"more vectors were given than the {rows} ids")
+        yield np.ascontiguousarray(block, dtype="<f4")
+    if done < rows:
+        raise EmbeddingError(f"{done} vectors were given for {rows} ids")
+
+
+# A folder of parts becomes one file, block by block.
+
+
+def merge_parts(folder: str | Path, output: str | Path, *, tell: Callable[[int], object] | None = None) -> None:
+    """Write the vectors of a folder of parts to one file, in the format that its suffix says.
+
+    Vectors are never in memory as a whole, and ids only for .npz and .safetensors. The folder is compared with its
+    checksums first, and stays. `tell` is called with the number of rows after each block.
+
+    >>> import tempfile
+    >>> from neural_brane.files.vectors.parts import write_parts
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> write_parts(folder / "parts", np.array(["a", "b", "c"]), np.eye(3), parts=2)
+    >>> merge_parts(folder / "parts", folder / "vectors.csv")
+    >>> (folder / "vectors.csv").read_text().splitlines()[:2]
+    ['id,d0,d1,d2', 'a,1.0,0.0,0.0']
+    """
+    file = VectorFile(output)
+    parts = open_parts(folder)
+    parts.check()
+    write_blocks(file, Path(folder), parts, tell=tell)
+
+
+def write_blocks(file: VectorFile, source: Path, found: Any, *, tell: Callable[[int], object] | None = None) -> None:
+    """Write what `found` has, an embedding or a folder of parts that came from `source`, to a file.
+
+    Ids that the format cannot hold, and vectors that the disk cannot, are refused first.
+    """
+    file.check_ids(found.ids)
+    file.check_size(found.ids, found.dim)
+
+    def blocks() -> Iterator[np.ndarray]:
+        for block in finite_blocks(source, found.vectors):
+            yield block
+            if tell is not None:
+                tell(len(block))
+
+    known: dict[str, Any] = {"provenance": found.provenance, "layer": found.layer, "made_from": found.made_from}
+    file.write(found.ids, blocks, dim=found.dim, **known)

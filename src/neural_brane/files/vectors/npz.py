@@ -1,0 +1,178 @@
+"""Vectors as NumPy's files: .npz with all that belongs to them, .npy with a file of ids beside it, or mapped."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from neural_brane.errors import EmbeddingError, PartError
+from neural_brane.files import npz
+from neural_brane.files.reading import check_file, check_npy
+from neural_brane.files.vectors.parts import is_parts
+from neural_brane.files.vectors.table import LAYER, Content, VectorTable, parse_ids, parse_provenance
+from neural_brane.graph.ids import as_ids
+
+# Vectors as NumPy's files: .npz with all that belongs to them, and .npy, an array with a file of ids beside it.
+
+
+def write_npz(content: Content, path: Path) -> None:
+    """Write arrays `vectors`, `ids` and `provenance`, the first of them block by block, and what else there is."""
+    arrays: dict[str, np.ndarray | npz.Rows] = {
+        "vectors": npz.Rows(content.blocks, (len(content.ids), content.dim)),
+        "ids": np.asarray(content.ids),
+        "provenance": np.array(content.provenance),
+    }
+    if content.layer is not None:
+        arrays |= dict(zip(LAYER, content.layer, strict=True))
+    if content.made_from is not None:
+        arrays["made_from"] = np.asarray(content.made_from)
+    npz.write_npz(path, arrays)
+
+
+def read_npz(path: Path) -> VectorTable:
+    """Read the arrays `vectors` and `ids`, and `provenance`, a layer and `made_from` where there are any."""
+    return read_members(path, lambda archive: archive["vectors"])
+
+
+def read_members(path: Path, vectors: Callable[[npz.Npz], np.ndarray]) -> VectorTable:
+    """Read what an .npz file holds; `vectors` says how the largest of its arrays comes out of it."""
+    with npz.open_npz(path, EmbeddingError, "arrays 'vectors' and 'ids'") as archive:
+        if "adj_indptr" in archive:
+            raise EmbeddingError(f"{path}: is a graph, not vectors; make them with 'brane embed {path} -o FILE'")
+        for name in ("vectors", "ids"):
+            if name not in archive:
+                raise EmbeddingError(f"{path}: has no array '{name}'; arrays 'vectors' and 'ids' were expected")
+        layer = (archive[LAYER[0]], archive[LAYER[1]]) if all(name in archive for name in LAYER) else None
+        text = archive["provenance"] if "provenance" in archive else np.array("{}")
+        provenance = parse_provenance(path, text.item() if text.size == 1 else None)
+        table = VectorTable(vectors(archive), archive["ids"], provenance, layer)
+        return table._replace(made_from=archive["made_from"]) if "made_from" in archive else table
+
+
+def ids_beside(path: Path) -> Path:
+    """The file of ids that is written beside an .npy file, and looked for there.
+
+    >>> str(ids_beside(Path("vectors.npy")))
+    'vectors.ids.txt'
+    """
+    return path.with_suffix(".ids.txt")
+
+
+def write_npy(content: Content, ids: Path, path: Path) -> None:
+    """Write one array, and its ids to a text file with one on each line; there is no place for the provenance."""
+    with open(path, "wb") as file, open(ids, "w", encoding="utf-8", newline="\n") as lines:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (len(content.ids), content.dim)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for nodes, block in content.with_ids():
+            file.write(block.data)
+            lines.writelines(f"{node}\n" for node in nodes.tolist())
+
+
+def read_npy(path: Path, ids: Path | None = None) -> VectorTable:
+    """Read one array; its ids are the lines of the file `ids`, of the file beside it, or else the rows' numbers."""
+    check_npy(path, EmbeddingError)
+    try:
+        vectors = npz.read_npy(path)
+    except npz.ObjectArrayError:
+        raise EmbeddingError(
+            f"{path}: holds Python objects, which are never read from a file; save plain numbers"
+        ) from None
+    except npz.DAMAGE:
+        raise EmbeddingError(f"{path}: not a readable .npy file, or it is cut off; write it with numpy.save") from None
+    if vectors.ndim != 2:
+        raise EmbeddingError(f"{path}: holds no table; save one array of shape (nodes, dim)")
+    if ids is None and not ids_beside(path).is_file():
+        return VectorTable(vectors, np.arange(len(vectors)), {})
+    ids = ids or ids_beside(path)
+    lines = _read_lines(path, ids)
+    if len(lines) != len(vectors):
+        raise EmbeddingError(f"{path} has {len(vectors):,} rows, {ids} {len(lines):,} lines; give one id per row")
+    return VectorTable(vectors, parse_ids(lines), {})
+
+
+def _read_lines(path: Path, ids: Path) -> list[str]:
+    if not ids.is_file():
+        raise EmbeddingError(f"{path}: there is no file of ids {ids}; give one with an id on each line")
+    check_file(ids, EmbeddingError)
+    try:
+        text = ids.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise EmbeddingError(f"{ids}: not a text file in UTF-8 ({error.reason} at byte {error.start})") from None
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+# Vectors that stay in their file: memory-mapped, so that only what is looked at is read.
+
+LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member of a zip archive; its name and extra field follow
+NUMBERS = np.dtype("<f4")
+
+
+def map_vectors(path: str | Path, *, check: bool = True) -> VectorTable:
+    """The vectors of an .npz file, mapped; its ids and the rest are read.
+
+    `check` reads the whole file once and compares it with its checksums; without it a million vectors are there in
+    milliseconds, and a damaged file may go unnoticed.
+    """
+    path = Path(path)
+    if is_parts(path):
+        raise PartError(
+            f"{path}: is a folder of parts; neural_brane.search.EmbeddingParts searches it without reading all"
+        )
+    if path.suffix != ".npz":
+        raise EmbeddingError(f"{path}: only .npz files can be mapped; write one with Embedding.load(…).save('v.npz')")
+    if not path.is_file():
+        raise EmbeddingError(f"{path}: no such file; make one with 'brane embed SOURCE -o {path}'")
+
+    def mapped(archive: npz.Npz) -> np.ndarray:
+        if check:
+            archive.verify("vectors")
+        return _mapped(path)
+
+    table = read_members(path, mapped)
+    return table._replace(ids=as_ids(table.ids, what=f"{path}: ids", error=EmbeddingError))
+
+
+def _mapped(path: Path) -> np.ndarray:
+    try:
+        shape, offset = _find(path, "vectors.npy")
+    except npz.DAMAGE as failure:
+        raise EmbeddingError(
+            f"{path}: its vectors cannot be mapped ({failure}); write it again with Embedding.load(…).save('v.npz')"
+        ) from None
+    if 0 in shape:
+        return np.zeros(shape, NUMBERS)
+    return np.memmap(path, NUMBERS, "r", offset, shape)
+
+
+def _find(path: Path, member: str) -> tuple[tuple[int, int], int]:
+    """The shape of an uncompressed table of float32 in an archive, and the place in the file where it begins."""
+    with zipfile.ZipFile(path) as archive:
+        about = archive.getinfo(member)
+    if about.compress_type != zipfile.ZIP_STORED:
+        raise ValueError("they are compressed")
+    with path.open("rb") as file:
+        file.seek(about.header_offset)
+        mark, name, extra = LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))
+        if mark != b"PK\3\4":
+            raise ValueError("the archive's directory leads elsewhere")
+        begin = file.seek(name + extra, os.SEEK_CUR)
+        shape = _read_shape(file)
+        length = shape[0] * shape[1] * NUMBERS.itemsize
+        if length != about.file_size - (file.tell() - begin) or file.tell() + length > os.fstat(file.fileno()).st_size:
+            raise ValueError("the file is cut off or damaged")
+        return shape, file.tell()
+
+
+def _read_shape(file: IO[bytes]) -> tuple[int, int]:
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, by_columns, kind = read(file)
+    if kind != NUMBERS or by_columns or len(shape) != 2:
+        raise ValueError(f"they are {kind}{', by columns' if by_columns else ''}, shape {shape}, not rows of float32")
+    return shape[0], shape[1]

@@ -1,0 +1,680 @@
+"""Vectors as a folder of parts, each a range of nodes, so that many processes can write them at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from itertools import pairwise
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, get_args
+
+import numpy as np
+
+from neural_brane.errors import EmbeddingError, PartError
+from neural_brane.files import npz
+from neural_brane.files.reading import DAMAGE
+from neural_brane.files.storage import (
+    AGAIN,
+    MANIFEST,
+    atomic,
+    atomic_together,
+    check_checksum,
+    check_sizes,
+    check_writable,
+    describe_files,
+    read_manifest,
+    write_manifest,
+)
+from neural_brane.files.vectors.parquet import ROW_GROUP, vectors_of, write_frames
+from neural_brane.files.vectors.table import LAYER, VectorTable
+from neural_brane.graph.ids import as_ids, check_polars, locate, repeated
+from neural_brane.graph.memory import require_memory
+
+if TYPE_CHECKING:
+    import polars
+
+
+# The names of the files of a folder of vectors.
+
+FORMAT, VERSION = "neural-brane vectors", 1
+Kind = Literal["npy", "parquet"]
+KINDS = get_args(Kind)
+LAYER_FILE = "layer.npz"
+REPLACED = "manifest.old.json"  # the manifest of an older set, until the new one is complete
+RECORDS = "part-*.json"
+INTEGER, STRING = "integer", "string"  # what ids are
+
+
+def part_files(part: int, kind: Kind) -> list[str]:
+    """The files of a part; the ids are in the last.
+
+    >>> part_files(3, "npy")
+    ['part-00003.npy', 'part-00003.ids.parquet']
+    """
+    return [f"part-{part:05}.parquet"] if kind == "parquet" else [f"part-{part:05}.npy", f"part-{part:05}.ids.parquet"]
+
+
+def record_file(part: int) -> str:
+    """The file that tells of a part which is written, until the manifest does."""
+    return f"part-{part:05}.json"
+
+
+# What one part keeps in its files: a memory-mapped table, or columns of a Parquet file.
+
+
+class Stored(Protocol):
+    """Rows of one part."""
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """The rows from one number up to another."""
+
+
+class MappedTable(NamedTuple):
+    """The rows of a memory-mapped table."""
+
+    table: np.ndarray
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """The rows from one number up to another, which the disk gives when they are looked at."""
+        return self.table[begin:end]
+
+
+def map_table(path: Path, rows: int, dim: int) -> MappedTable:
+    """The rows of an .npy file, once its header is what the manifest says."""
+    if not rows:
+        return MappedTable(np.empty((0, dim), np.float32))
+    try:
+        table = np.load(path, mmap_mode="r", allow_pickle=False)
+    except DAMAGE as failure:
+        raise PartError(f"{path}: cannot be mapped ({failure}); {AGAIN}") from None
+    if table.shape != (rows, dim) or table.dtype != np.dtype("<f4") or not table.flags.c_contiguous:
+        raise PartError(
+            f"{path}: holds {table.dtype} of shape {table.shape}, and the manifest says rows of float32, "
+            f"({rows}, {dim}); {AGAIN}"
+        )
+    return MappedTable(table.view(np.ndarray))  # slices of a memmap are made more slowly
+
+
+class StoredParquet:
+    """The Parquet file of a part. Polars trusts what it reads, so the checksum is compared before the first reading."""
+
+    def __init__(self, folder: Path, name: str, record: Mapping[str, int], rows: int):
+        self.folder, self.name, self.rows = folder, name, rows
+        self._record: Mapping[str, int] | None = record  # None once it is checked
+        self._lock = Lock()
+
+    def scan(self, *, numbered: str | None = None) -> polars.LazyFrame:
+        """The file, for a query of Polars; `numbered` names a column of row numbers."""
+        import polars
+
+        check_polars()
+        with self._lock:
+            if self._record is not None:
+                check_checksum(self.folder, self.name, self._record, PartError)
+            self._record = None
+        return polars.scan_parquet(self.folder / self.name, row_index_name=numbered)
+
+
+class ParquetColumn(NamedTuple):
+    """A column of a part's Parquet file."""
+
+    table: StoredParquet
+    name: str
+
+    def read(self, begin: int, end: int) -> np.ndarray:
+        """The rows from one number up to another."""
+        series = self._collect(self.table.scan().select(self.name).slice(begin, end - begin))[self.name]
+        path = self.table.folder / self.table.name
+        if len(series) != end - begin or series.null_count():
+            raise PartError(f"{path}: column '{self.name}' lacks rows that the manifest lists; {AGAIN}")
+        return vectors_of(path, [series]) if series.dtype.is_nested() else series.to_numpy()
+
+    def find(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of the wanted values that stand in the column, and their rows; the column is never read as a whole."""
+        import polars
+
+        if not self.table.rows:
+            return wanted[:0], np.empty(0, np.int64)
+        query = self.table.scan(numbered="row").select("row", self.name)
+        found = self._collect(query.filter(polars.col(self.name).is_in(polars.Series(wanted).implode())))
+        return found[self.name].to_numpy().astype(wanted.dtype), found["row"].to_numpy().astype(np.int64)
+
+    def _collect(self, query: polars.LazyFrame) -> polars.DataFrame:
+        import polars
+
+        try:
+            return query.collect()
+        except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as failure:
+            path, reason = self.table.folder / self.table.name, str(failure).partition("\n")[0]
+            raise PartError(f"{path}: cannot be read ({reason}); {AGAIN}") from None
+
+
+# Columns and rows that lie in several parts, read as slices or by row numbers.
+
+
+class _Parts:
+    """Something that parts hold one after another."""
+
+    def __init__(self, parts: Sequence[Stored], bounds: np.ndarray):
+        self._parts, self._bounds = parts, bounds
+
+    def __len__(self) -> int:
+        return int(self._bounds[-1])
+
+    def _pieces(self, begin: int, end: int) -> list[np.ndarray]:
+        """The rows of a range, a piece from each of the parts that it touches."""
+        found = []
+        part = max(int(np.searchsorted(self._bounds, begin, side="right")) - 1, 0)
+        while begin < end:
+            first, stop = int(self._bounds[part]), min(int(self._bounds[part + 1]), end)
+            if stop > begin:
+                found.append(self._parts[part].read(begin - first, stop - first))
+                begin = stop
+            part += 1
+        return found
+
+    def _groups(self, rows: np.ndarray) -> list[tuple[slice, np.ndarray]]:
+        """Ranges to read for some rows, and which of the rows are in each: those of one group of a part."""
+        order = np.argsort(rows, kind="stable")
+        part = np.searchsorted(self._bounds, rows[order], side="right") - 1
+        group = (rows[order] - self._bounds[part]) // ROW_GROUP
+        cuts = np.flatnonzero(np.diff(part) | np.diff(group)) + 1
+        lots = [lot for lot in np.split(order, cuts) if len(lot)]
+        return [(slice(int(rows[lot[0]]), int(rows[lot[-1]]) + 1), lot) for lot in lots]
+
+    def _wanted(self, asked: Any) -> slice | np.ndarray:
+        """What is asked for as a slice in steps of 1, or as row numbers from 0."""
+        if isinstance(asked, slice):
+            begin, end, step = asked.indices(len(self))
+            return slice(begin, max(begin, end)) if step == 1 else np.arange(begin, end, step)
+        rows = np.asarray(asked)
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise PartError(f"rows are asked for by {rows.dtype} of shape {rows.shape}; give a slice or row numbers")
+        rows = rows.astype(np.int64)
+        rows = np.where(rows < 0, rows + len(self), rows)
+        if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
+            raise IndexError(f"a row is asked for that is none of {len(self):,}")
+        return rows
+
+
+class StoredRows(_Parts):
+    """The vectors of all parts, as a table of float32 that is read where it is asked for."""
+
+    def __init__(self, parts: Sequence[Stored], bounds: np.ndarray, dim: int):
+        super().__init__(parts, bounds)
+        self.shape, self.dtype, self.ndim = (int(bounds[-1]), dim), np.dtype(np.float32), 2
+
+    def __getitem__(self, asked: Any) -> np.ndarray:
+        wanted = self._wanted(asked)
+        if isinstance(wanted, slice):
+            pieces = self._pieces(wanted.start, wanted.stop)
+            return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty((0, self.shape[1]), "<f4"), *pieces])
+        found = np.empty((len(wanted), self.shape[1]), np.float32)
+        for span, places in self._groups(wanted):
+            [piece] = self._pieces(span.start, span.stop)
+            found[places] = piece[wanted[places] - span.start]
+        return found
+
+
+class StoredColumn(_Parts):
+    """The ids of all parts, or other words, as an array that is read where it is asked for."""
+
+    _parts: Sequence[ParquetColumn]
+
+    def __init__(self, parts: Sequence[ParquetColumn], bounds: np.ndarray, dtype: np.dtype):
+        super().__init__(parts, bounds)
+        self.dtype = dtype  # of strings, the length is a guess
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all of them in memory, about."""
+        return len(self) * self.dtype.itemsize
+
+    def __getitem__(self, asked: Any) -> np.ndarray:
+        wanted = self._wanted(asked)
+        if isinstance(wanted, slice):
+            return self._as_array(self._pieces(wanted.start, wanted.stop))
+        found = np.empty(len(wanted), np.int64 if self.dtype.kind == "i" else object)
+        for span, places in self._groups(wanted):
+            [piece] = self._pieces(span.start, span.stop)
+            found[places] = piece[wanted[places] - span.start]
+        return self._as_array([found])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        whole = self[:]
+        return whole if dtype is None else whole.astype(dtype)
+
+    def find(self, wanted: np.ndarray) -> np.ndarray:
+        """The row of each wanted value, -1 where it is not here; one part after another is searched on the disk.
+
+        `wanted` are distinct, integers or strings as these are. One that stands in several rows is refused.
+        """
+        rows = np.full(len(wanted), -1, np.int64)
+        if wanted.dtype.kind != self.dtype.kind:
+            return rows
+        for part, first in zip(self._parts, self._bounds.tolist(), strict=False):
+            values, places = part.find(wanted)
+            which = locate(wanted, values)
+            if (twice := repeated(np.concatenate([which, np.flatnonzero(rows >= 0)]))) is not None:
+                raise PartError(f"id {wanted[twice].item()!r} stands for several vectors; give each node one vector")
+            rows[which] = places + first
+        return rows
+
+    def _as_array(self, pieces: list[np.ndarray]) -> np.ndarray:
+        if self.dtype.kind == "i":
+            return np.concatenate([np.empty(0, np.int64), *pieces])
+        return np.concatenate([np.empty(0, object), *pieces]).astype(str)
+
+
+# A folder of vectors is opened: sizes are compared at once, rows and ids are read when they are asked for.
+
+BLOCK_ROWS = 8192  # rows that are read at a time
+
+
+def is_parts(path: str | Path) -> bool:
+    """Whether a path is a folder with a manifest, as vectors in parts have one."""
+    return (Path(path) / MANIFEST).is_file()
+
+
+def open_parts(folder: str | Path) -> VectorParts:
+    """Open a folder of vectors that `PartWriter` and `finish` wrote.
+
+    The manifest is read, and the sizes of all files are compared with it; `VectorParts.check` compares the rest.
+    """
+    folder = Path(folder)
+    content = read_manifest(folder, FORMAT, VERSION, PartError)
+    try:
+        parts = VectorParts(folder, content)
+    except (LookupError, TypeError, ValueError, AttributeError) as failure:
+        if isinstance(failure, PartError):
+            raise
+        raise PartError(f"{folder / MANIFEST}: does not tell what a manifest must ({failure}); {AGAIN}") from None
+    return parts
+
+
+class VectorParts:
+    """Vectors in a folder of parts, of which only what is asked for is read; made by `open_parts`.
+
+    Attributes
+    ----------
+    nodes, dim
+        How many vectors, and their width.
+    provenance
+        What made them.
+    vectors
+        Their rows, as a table that a slice or an array of row numbers reads from: `vectors[5:9]`, `vectors[[7, 3]]`.
+    ids
+        Their ids, likewise; `np.asarray(ids)` reads all of them.
+    made_from
+        A word for each, likewise, or None.
+    bounds
+        (parts + 1,) int64: part k has the rows bounds[k] … bounds[k+1] - 1.
+    """
+
+    def __init__(self, folder: Path, content: dict[str, Any]):
+        self.folder = folder
+        self.nodes, self.dim, self.kind = int(content["nodes"]), int(content["dim"]), content["kind"]
+        self.provenance: dict[str, Any] = dict(content["provenance"])
+        self.files: dict[str, dict[str, int]] = content["files"]
+        counts = [int(part["rows"]) for part in content["parts"]]
+        self.bounds = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+        names = [part_files(part, self.kind) for part in range(len(counts))]
+        if self.kind not in KINDS or self.bounds[-1] != self.nodes or content["ids"] not in (INTEGER, STRING):
+            raise ValueError("kind, ids or parts")
+        if absent := [name for files in names for name in files if name not in self.files]:
+            raise ValueError(f"no file {absent[0]}")
+        check_sizes(folder, self.files, PartError)
+        self._tables = [self._open(files[-1], rows) for files, rows in zip(names, counts, strict=True)]
+        kind = np.dtype(np.int64) if content["ids"] == INTEGER else np.dtype(f"U{self._mean_length()}")
+        self.ids = StoredColumn(self._columns("id"), self.bounds, kind)
+        made_from = StoredColumn(self._columns("made_from"), self.bounds, np.dtype("U32"))
+        self.made_from = made_from if content["made_from"] else None
+        vectors: Sequence[Stored] = self._columns("vector")
+        if self.kind == "npy":
+            vectors = [map_table(folder / files[0], rows, self.dim) for files, rows in zip(names, counts, strict=True)]
+        self.vectors = StoredRows(vectors, self.bounds, self.dim)
+
+    def __len__(self) -> int:
+        return self.nodes
+
+    def __repr__(self) -> str:
+        return f"VectorParts({str(self.folder)!r}: {self.nodes:,} × {self.dim} in {len(self.bounds) - 1} parts)"
+
+    @property
+    def layer(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The weight and bias of what scores pairs, where there is one."""
+        if LAYER_FILE not in self.files:
+            return None
+        with npz.open_npz(self.folder / LAYER_FILE, PartError, "the arrays of a layer") as archive:
+            return archive[LAYER[0]], archive[LAYER[1]]
+
+    def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The ids and vectors of at most `rows` nodes at a time, in order."""
+        for at in range(0, self.nodes, rows):
+            yield self.ids[at : at + rows], self.vectors[at : at + rows]
+
+    def check(self, tell: Callable[[int], object] | None = None) -> None:
+        """Compare the CRC-32 of every file with the manifest; one that is damaged is refused by name.
+
+        tell: a function that is called with the number of bytes after each file.
+        """
+        for name, record in self.files.items():
+            check_checksum(self.folder, name, record, PartError)
+            if tell is not None:
+                tell(record["bytes"])
+
+    def _open(self, name: str, rows: int) -> StoredParquet:
+        return StoredParquet(self.folder, name, self.files[name], rows)
+
+    def _columns(self, name: str) -> list[ParquetColumn]:
+        return [ParquetColumn(table, name) for table in self._tables]
+
+    def _mean_length(self) -> int:
+        """About as many characters as an id has, for those who judge how large a file will be."""
+        if self.kind == "parquet" or not self.nodes:
+            return 16
+        return 1 + sum(self.files[table.name]["bytes"] for table in self._tables) // self.nodes
+
+
+# Parts of vectors are written: each by whoever has its rows, the manifest by one when all parts are there.
+
+WRITTEN_ROWS = 8192  # rows of a Parquet part that are in memory at a time
+
+
+class PartWriter:
+    """The vectors of nodes `first` … `first + rows - 1`, written block by block in that order.
+
+    Use it in a `with` statement: the part's files appear when it ends, and not at all if it fails. A manifest that was
+    in the folder is put aside first, since its parts are being replaced. Vectors are never in memory as a whole; the
+    ids of the part are.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with PartWriter(folder, 0, first=0, rows=3, dim=2) as part:
+    ...     part.write(["a", "b"], np.zeros((2, 2)))
+    ...     part.write(["c"], np.ones((1, 2)))
+    >>> finish(folder, parts=1, provenance={"method": "ones"})
+    >>> sorted(path.name for path in Path(folder).iterdir())
+    ['manifest.json', 'part-00000.ids.parquet', 'part-00000.npy']
+    """
+
+    def __init__(self, folder: str | Path, part: int, first: int, rows: int, dim: int, kind: Kind = "npy"):
+        if min(part, first, rows) < 0 or dim < 1 or kind not in KINDS:
+            raise PartError(
+                f"part {part} with {rows} rows of {dim} numbers from node {first}, as {kind!r}, makes no sense; give "
+                "numbers from 0, a dim from 1, and 'npy' or 'parquet'"
+            )
+        self.folder, self.part, self.first, self.rows, self.dim, self.kind = Path(folder), part, first, rows, dim, kind
+        self._done = 0
+        self._ids: list[polars.Series] = []
+        self._made_from: list[polars.Series] = []
+        self._stack = ExitStack()
+        self._drafts: list[Path] = []
+        self._table: IO[bytes] | None = None  # where vectors go: the .npy file, or one without a name
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        check_replaceable(self.folder)
+        with suppress(FileNotFoundError):  # another writer may have been first
+            os.replace(self.folder / MANIFEST, self.folder / REPLACED)
+        names = [*part_files(self.part, self.kind), record_file(self.part)]
+        with ExitStack() as stack:
+            self._drafts = stack.enter_context(atomic_together([self.folder / name for name in names]))
+            if self.kind == "npy":
+                file: IO[bytes] = stack.enter_context(self._drafts[0].open("wb"))
+                header = {"descr": "<f4", "fortran_order": False, "shape": (self.rows, self.dim)}
+                np.lib.format.write_array_header_1_0(file, header)
+            else:
+                file = stack.enter_context(tempfile.TemporaryFile(dir=self.folder))
+            self._table = file
+            stack.push(self._close)
+            self._stack = stack.pop_all()
+        return self
+
+    def write(self, ids: Any, vectors: np.ndarray, made_from: Any = None) -> None:
+        """Append the vectors of the next nodes, with their ids; `made_from` is a word per node, for all or for none."""
+        import polars
+
+        vectors = np.ascontiguousarray(vectors, dtype="<f4")
+        names = as_ids(ids, what=f"{self._name}: ids", error=PartError)
+        if self._table is None:
+            raise PartError(f"{self._name}: is not open; write in a 'with' statement")
+        if vectors.ndim != 2 or vectors.shape != (len(names), self.dim):
+            raise PartError(
+                f"{self._name}: vectors of shape {vectors.shape} for {len(names)} ids; give one row of {self.dim} "
+                "numbers for each"
+            )
+        if self._done + len(names) > self.rows:
+            raise PartError(f"{self._name}: more than the {self.rows:,} rows that were announced")
+        if not len(names):
+            return
+        self._ids.append(polars.Series("id", names))
+        if self._ids[-1].dtype != self._ids[0].dtype:
+            raise PartError(f"{self._name}: ids are integers in one block and strings in another; give one of the two")
+        if made_from is not None:
+            self._made_from.append(polars.Series("made_from", made_from, dtype=polars.String))
+        self._table.write(vectors.data)
+        self._done += len(names)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, failure, trace)
+
+    def _close(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write the ids, or the Parquet file, and the record of the part to their drafts, unless something failed."""
+        if kind is not None or self._table is None:
+            return
+        if self._done < self.rows:
+            raise PartError(f"{self._name}: {self._done:,} rows were written, and {self.rows:,} were announced")
+        if self._made_from and sum(map(len, self._made_from)) != self.rows:
+            raise PartError(f"{self._name}: made_from was given for some rows and not for others; give it for all")
+        self._table.flush()
+        ids = self._write_ids()
+        record: dict[str, Any] = {
+            "first": self.first,
+            "rows": self.rows,
+            "dim": self.dim,
+            "kind": self.kind,
+            "ids": ids,
+        }
+        files = [next(iter(describe_files(draft.parent, [draft.name]).values())) for draft in self._drafts[:-1]]
+        named = dict(zip(part_files(self.part, self.kind), files, strict=True))
+        record["made_from"], record["files"] = bool(self._made_from), named
+        self._drafts[-1].write_text(json.dumps(record), encoding="utf-8")
+
+    def _write_ids(self) -> str | None:
+        """Write the Parquet file of a part; tells what the ids are, if there are any."""
+        import polars
+
+        columns = [polars.concat(self._ids) if self._ids else polars.Series("id", [], polars.Int64)]
+        columns += [polars.concat(self._made_from)] if self._made_from else []
+        frame = polars.DataFrame(columns)
+        schema: dict[str, Any] = dict(frame.schema)
+        frames = iter([frame])
+        if self.kind == "parquet":
+            schema = {"id": schema["id"], "vector": polars.Array(polars.Float32, self.dim)} | schema
+            frames = self._with_vectors(frame)
+        write_frames(self._drafts[-2], schema, frames, "{}")
+        return None if not self.rows else INTEGER if frame["id"].dtype == polars.Int64 else STRING
+
+    def _with_vectors(self, frame: polars.DataFrame) -> Iterator[polars.DataFrame]:
+        """The columns of a part in frames of some rows, with the vectors that were put aside."""
+        import polars
+
+        if not self.rows:
+            return
+        vectors = np.memmap(self._table, "<f4", "r", shape=(self.rows, self.dim))  # type: ignore[call-overload]
+        kind = polars.Array(polars.Float32, self.dim)
+        for at in range(0, self.rows, WRITTEN_ROWS):
+            block = polars.Series("vector", np.asarray(vectors[at : at + WRITTEN_ROWS]), dtype=kind)
+            yield frame.slice(at, WRITTEN_ROWS).insert_column(1, block)
+
+    @property
+    def _name(self) -> str:
+        return str(self.folder / part_files(self.part, self.kind)[0])
+
+
+def check_replaceable(folder: Path) -> None:
+    """Refuse a folder whose manifest is of something else, such as a graph in parts: it would be lost."""
+    path = folder / MANIFEST
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))["format"]
+    except FileNotFoundError:
+        return
+    except (ValueError, LookupError, TypeError):
+        found = None
+    if found != FORMAT:
+        raise PartError(
+            f"{folder}: has a {MANIFEST} that is not of vectors, or is damaged; choose another folder, or remove it"
+        )
+
+
+def finish(
+    folder: str | Path,
+    parts: int,
+    *,
+    provenance: dict[str, Any] | None = None,
+    layer: Sequence[np.ndarray] | None = None,
+) -> None:
+    """Write the manifest of a folder whose `parts` parts are all there; what an earlier set left there is removed.
+
+    One process calls it, when every `PartWriter` has ended. `layer` is the weight and bias of what scores pairs.
+    """
+    folder = Path(folder)
+    records = [_read_record(folder, part, parts) for part in range(parts)]
+    if not records:
+        raise PartError(f"{folder}: has no part; write at least one, which may be empty")
+    content = {"format": FORMAT, "version": VERSION} | _agree(folder, records)
+    content["parts"] = [{name: one[name] for name in ("first", "rows")} for one in records]
+    files = {name: about for one in records for name, about in one["files"].items()}
+    if layer is not None:
+        with atomic(folder / LAYER_FILE) as draft:
+            npz.write_npz(draft, dict(zip(LAYER, map(np.asarray, layer), strict=True)))
+        files |= describe_files(folder, [LAYER_FILE])
+    write_manifest(folder, content | {"files": files, "provenance": provenance or {}})
+    for name in _older_files(folder) - files.keys():
+        (folder / name).unlink(missing_ok=True)
+
+
+def _older_files(folder: Path) -> set[str]:
+    """Files that this and earlier sets have written: what manifests and records list, and these themselves."""
+    found = set()
+    for path in [folder / REPLACED, *folder.glob(RECORDS)]:
+        with suppress(OSError, ValueError, LookupError, TypeError):
+            listed = json.loads(path.read_text(encoding="utf-8"))["files"]
+            found |= {path.name, *(name for name in listed if Path(name).name == name)}
+    return found
+
+
+def _read_record(folder: Path, part: int, parts: int) -> dict[str, Any]:
+    """What the writer of a part said of it."""
+    path = folder / record_file(part)
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise PartError(
+            f"{path}: is missing, so part {part} of {parts} was not written to its end; write it, then finish"
+        ) from None
+    except (ValueError, TypeError):
+        raise PartError(f"{path}: is damaged; write part {part} again") from None
+
+
+def _agree(folder: Path, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """What all parts have in common; refuses parts that leave out nodes, overlap, or differ in kind."""
+    nodes = 0
+    for part, one in enumerate(records):
+        if one["first"] != nodes:
+            raise PartError(
+                f"{folder / part_files(part, one['kind'])[0]}: begins at node {one['first']:,}, and the parts before "
+                f"it end at {nodes:,}; give parts that follow each other"
+            )
+        nodes += one["rows"]
+    filled = [one for one in records if one["rows"]] or records[:1]
+    common: dict[str, Any] = {"nodes": nodes}
+    for name, among in (("dim", records), ("kind", records), ("ids", filled), ("made_from", filled)):
+        values = sorted({str(one[name]) for one in among})
+        if len(values) > 1:
+            raise PartError(f"{folder}: parts differ in '{name}': {' and '.join(values)}; write all of them alike")
+        common[name] = among[0][name]
+    return common | {"ids": common["ids"] or INTEGER}
+
+
+# A folder of vectors in one piece, and one piece of vectors as a folder.
+
+MOST_PARTS = 99_999
+
+
+def read_whole(folder: Path) -> VectorTable:
+    """Read all vectors of a folder into memory, compared with their checksums."""
+    parts = open_parts(folder)
+    size = parts.nodes * (4 * parts.dim + parts.ids.dtype.itemsize)
+    require_memory(
+        size,
+        f"{folder}: reading {parts.nodes:,} vectors of {parts.dim} numbers",
+        "search them where they are with 'brane nearest' or neural_brane.search.EmbeddingParts",
+    )
+    parts.check()
+    vectors = np.empty((parts.nodes, parts.dim), np.float32)
+    for at in range(0, parts.nodes, BLOCK_ROWS):
+        vectors[at : at + BLOCK_ROWS] = parts.vectors[at : at + BLOCK_ROWS]
+    made_from = None if parts.made_from is None else np.asarray(parts.made_from)
+    return VectorTable(vectors, np.asarray(parts.ids), parts.provenance, parts.layer, made_from)
+
+
+def finite_blocks(path: Path, vectors: np.ndarray | StoredRows, rows: int = BLOCK_ROWS) -> Iterator[np.ndarray]:
+    """The vectors of a file or folder, some rows at a time; NaN and infinity, which have no distance, are refused."""
+    for at in range(0, len(vectors), rows):
+        block = vectors[at : at + rows]
+        finite = np.isfinite(block).all(axis=1)
+        if not finite.all():
+            row = at + int(np.argmin(finite)) + 1
+            raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity; give finite numbers, or remove it")
+        yield block
+
+
+def write_parts(
+    folder: Path,
+    ids: np.ndarray | StoredColumn,
+    vectors: np.ndarray | StoredRows,
+    *,
+    parts: int,
+    kind: Kind = "npy",
+    provenance: dict[str, Any] | None = None,
+    layer: Any = None,
+    made_from: np.ndarray | StoredColumn | None = None,
+    tell: Callable[[int], object] | None = None,
+) -> None:
+    """Write vectors as a folder of so many parts, of about as many nodes each; some rows are read at a time.
+
+    tell: a function that is called with the number of rows after each block.
+    """
+    check_folder(folder, parts)
+    bounds = [len(ids) * part // parts for part in range(parts + 1)]
+    for part, (first, end) in enumerate(pairwise(bounds)):
+        with PartWriter(folder, part, first, end - first, vectors.shape[1], kind) as out:
+            for at in range(first, end, BLOCK_ROWS):
+                span = slice(at, min(at + BLOCK_ROWS, end))
+                out.write(ids[span], vectors[span], None if made_from is None else made_from[span])
+                if tell is not None:
+                    tell(span.stop - at)
+    finish(folder, parts, provenance=provenance, layer=layer)
+
+
+def check_folder(folder: Path, parts: int) -> Path:
+    """Refuse, before the work, a number of parts that makes no sense and a path that can be no folder of them.
+
+    Returns the path of the manifest.
+    """
+    if not 1 <= parts <= MOST_PARTS:
+        raise PartError(f"{parts} parts make no sense; give a number from 1 to {MOST_PARTS:,}")
+    if folder.exists() and not folder.is_dir():
+        raise PartError(f"{folder}: names a file, and parts are written to a folder; name a folder")
+    check_replaceable(folder)
+    check_writable(folder / MANIFEST, PartError)
+    return folder / MANIFEST

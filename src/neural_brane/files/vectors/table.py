@@ -1,0 +1,96 @@
+"""Vectors as every format reads and writes them: rows of numbers, an id for each, and where they came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from neural_brane.errors import EmbeddingError
+
+if TYPE_CHECKING:
+    import polars
+
+    from neural_brane.files.vectors.parts import StoredColumn
+
+LAYER = ("layer_weight", "layer_bias")  # the arrays of what scores pairs of vectors, in formats that keep it
+
+
+class VectorTable(NamedTuple):
+    """What a file of vectors holds; a format that has no place for something leaves it empty."""
+
+    vectors: np.ndarray  # (nodes, dim)
+    ids: np.ndarray  # (nodes,) integers or strings
+    provenance: dict[str, Any]  # what made the vectors
+    layer: tuple[np.ndarray, np.ndarray] | None = None  # weight and bias of what scores pairs
+    made_from: np.ndarray | None = None  # (nodes,) strings: what the vectors of new nodes were made from
+
+
+class Content(NamedTuple):
+    """What goes into a file of vectors; the vectors come block by block, so that they need never exist as a whole.
+
+    Ids, and `made_from`, may lie in a folder of parts: slices of them are read, and `np.asarray` reads all.
+    """
+
+    ids: np.ndarray | StoredColumn  # (nodes,) integers or strings
+    blocks: Iterable[np.ndarray]  # rows (k, dim), contiguous float32, in the order of the ids
+    dim: int
+    provenance: str  # JSON text of an object
+    layer: tuple[np.ndarray, np.ndarray] | None = None
+    made_from: np.ndarray | StoredColumn | None = None
+
+    def with_ids(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Each block with the ids of its rows."""
+        done = 0
+        for block in self.blocks:
+            yield self.ids[done : done + len(block)], block
+            done += len(block)
+
+
+def parse_ids(words: list[str]) -> np.ndarray:
+    """Return integers where every word is one as Python would write it ('007' is not), else the words."""
+    try:
+        numbers = [int(word) for word in words]
+        if all(str(number) == word for number, word in zip(numbers, words, strict=True)):
+            return np.array(numbers, dtype=np.int64)
+    except (ValueError, OverflowError):
+        pass
+    return np.array(words, dtype=str)
+
+
+def parse_provenance(path: Path, text: Any) -> dict[str, Any]:
+    """The provenance that a file holds as JSON text."""
+    try:
+        provenance = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        provenance = None
+    if not isinstance(provenance, dict):
+        raise EmbeddingError(f"{path}: its 'provenance' is not the JSON text of an object; leave it out")
+    return provenance
+
+
+def column_names(dim: int) -> list[str]:
+    """The titles of a vector's columns: d0, d1, ..."""
+    return [f"d{i}" for i in range(dim)]
+
+
+def as_frames(content: Content) -> Iterator[polars.DataFrame]:
+    """Turn blocks of vectors into data frames with the columns id, d0, d1, ..."""
+    import polars
+
+    for ids, block in content.with_ids():
+        columns = map(polars.Series, column_names(content.dim), block.T)
+        yield polars.DataFrame([polars.Series("id", ids), *columns])
+
+
+def number_lines(block: np.ndarray, separator: str) -> list[str]:
+    """A line of text per row, in the shortest decimals that read back as the same float32."""
+    import polars
+
+    text = polars.DataFrame(list(map(polars.Series, column_names(block.shape[1]), block.T))).write_csv(
+        include_header=False, separator=separator
+    )
+    return text.split("\n")[: len(block)]

@@ -1,0 +1,379 @@
+"""Columns of a table of nodes: their values in one form, and the kind of each column."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from neural_brane.errors import GraphError, ParameterError
+from neural_brane.graph.ids import MISSING as MISSING_WORDS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+# The values of a column in one form, whichever kind of table they came from.
+#
+# A CSV file has text alone, a Parquet file has numbers, and pandas turns whole numbers into fractions where one is
+# missing. `plain` makes all of them the same: booleans, whole numbers where all are whole, other numbers, text or lists
+# of text, and null for what is missing.
+
+MISSING = ("", *MISSING_WORDS)
+UNKNOWN = ("NA", "N/A", "n/a", "-", "?")  # missing among numbers; a value, such as Namibia, among other words
+TRUE, FALSE = ("true", "yes", "y", "t", "on", "1"), ("false", "no", "n", "f", "off", "0")
+NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"  # \d would take the digits of every script
+WHOLE = r"^[+-]?[0-9]+$"
+CODE = r"^[+-]?0\d"  # 02139 is a postal code, not a number
+DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$"
+LARGEST_WHOLE = 2**53  # up to here a float64 holds every whole number
+
+
+def plain(series: pl.Series) -> pl.Series | None:
+    """A column as Boolean, Int64, UInt64, Float64, String or List(String); None where it holds none of these."""
+    import polars as pl
+
+    kind = series.dtype
+    if kind == pl.Boolean:
+        return series
+    if kind.is_numeric():
+        return _plain_numbers(series)
+    if isinstance(kind, pl.List | pl.Array):
+        return None if kind.inner.is_nested() else _plain_lists(series)
+    if kind == pl.Null or kind.is_temporal() or kind in (pl.String, pl.Categorical, pl.Enum):
+        return _plain_texts(series.cast(pl.String))
+    return None
+
+
+def _plain_numbers(series: pl.Series) -> pl.Series:
+    import polars as pl
+
+    if series.dtype == pl.UInt64 and series.max() is not None and series.max() > 2**63 - 1:  # type: ignore[operator]
+        return series
+    if series.dtype.is_integer():
+        return series.cast(pl.Int64)
+    numbers = series.cast(pl.Float64).fill_nan(None)
+    known = numbers.drop_nulls()
+    whole = len(known) > 0 and bool((known.abs() < LARGEST_WHOLE).all()) and bool((known == known.floor()).all())
+    return numbers.cast(pl.Int64) if whole else numbers
+
+
+def _plain_lists(series: pl.Series) -> pl.Series:
+    """Lists of text, an empty one as missing."""
+    import polars as pl
+
+    texts = series.cast(pl.List(pl.String))
+    return texts.to_frame("list").select(pl.when(pl.col("list").list.len() > 0).then("list")).to_series()
+
+
+def _plain_texts(series: pl.Series) -> pl.Series:
+    texts = without_missing(series.str.strip_chars())
+    known = texts.drop_nulls()
+    if len(known) and bool(known.str.to_lowercase().is_in(["true", "false"]).all()):
+        return texts.str.to_lowercase() == "true"
+    numbers = _numbers_in(texts)
+    return texts if numbers is None else numbers
+
+
+def without_missing(texts: pl.Series, words: tuple[str, ...] = MISSING) -> pl.Series:
+    """The same texts, with null for those that say that a value is missing."""
+    import polars as pl
+
+    column = texts.to_frame("text")
+    return column.select(pl.when(~pl.col("text").is_in(list(words))).then("text")).to_series()
+
+
+def _numbers_in(texts: pl.Series) -> pl.Series | None:
+    """The numbers that texts spell, if all of them spell one and none is a code with leading zeros."""
+    import polars as pl
+
+    texts = without_missing(texts, UNKNOWN)
+    known = texts.drop_nulls()
+    if len(known) == 0 or not known.str.contains(NUMBER).all() or known.str.contains(CODE).any():
+        return None
+    if known.str.contains(WHOLE).all():
+        for kind in (pl.Int64, pl.UInt64):
+            whole = texts.cast(kind, strict=False)
+            if whole.null_count() == texts.null_count():
+                return whole
+    return _plain_numbers(texts.cast(pl.Float64))
+
+
+def as_texts(values: pl.Series) -> pl.Series:
+    """Plain values as text: true and false, 3 for 3.0, anything else as it is."""
+    import polars as pl
+
+    return values.cast(pl.String)
+
+
+def as_numbers(values: pl.Series) -> pl.Series:
+    """Plain values as Float64; null also where a text is not a number."""
+    import polars as pl
+
+    return values.cast(pl.Float64, strict=False).fill_nan(None)
+
+
+def hold_dates(known: pl.Series) -> bool:
+    """Whether plain values, none of them missing, are dates such as 2024-02-29, with or without a time of day."""
+    import polars as pl
+
+    if known.dtype != pl.String or len(known) == 0 or not known.str.contains(DATE).all():
+        return False
+    return as_days(known).null_count() == 0
+
+
+def as_days(values: pl.Series) -> pl.Series:
+    """Dates as days since 1970, in Float64; null where a value is no date."""
+    import polars as pl
+
+    days = as_texts(values).str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+    return days.cast(pl.Int32).cast(pl.Float64)
+
+
+def as_flags(values: pl.Series) -> pl.Series:
+    """Plain values as Boolean; null also where one is neither true nor false."""
+    import polars as pl
+
+    if values.dtype == pl.Boolean:
+        return values
+    words = as_texts(values).str.to_lowercase().to_frame("word")
+    true, false = pl.col("word").is_in(list(TRUE)), pl.col("word").is_in(list(FALSE))
+    return words.select(pl.when(true).then(True).when(false).then(False)).to_series()
+
+
+# What a column of a table of nodes is: its kind, why, and how a person says so, as in `age:number:8`.
+
+ENCODED = ("category", "number", "boolean", "list", "text")  # kinds that become attributes
+KINDS = (*ENCODED, "id", "label", "ignored")
+EXPECTED = (
+    "write NAME:KIND or NAME:KIND:OPTION, as in age:number:8 (bins), tags:list:; (separator), bio:text:2 (nodes that "
+    f"a word must have), country:category, member:boolean; kinds are {', '.join(ENCODED)} and ignored"
+)
+_GIVEN = re.compile(rf"^(?P<name>.+?):(?P<kind>{'|'.join((*ENCODED, 'ignored'))})(?::(?P<option>.+))?$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table of nodes.
+
+    Parameters
+    ----------
+    kind
+        What becomes of it: category, number, boolean, list and text become attributes; id and label do not, nor does
+        what is ignored.
+    why
+        The reason, in words.
+    option
+        Of a number the bins, of a list in text its separator, of text the nodes that a word must have.
+    missing, distinct
+        Rows without a value, and different values.
+    examples
+        Some values, for people to look at; they are not kept in files.
+    """
+
+    name: str
+    kind: str
+    why: str
+    option: int | str | None = None
+    missing: int = 0
+    distinct: int = 0
+    examples: tuple[str, ...] = ()
+
+
+class Kind(NamedTuple):
+    """What a person says of a column."""
+
+    kind: str
+    option: int | str | None = None
+
+
+def read_kinds(given: Mapping[str, str] | Iterable[str] | None) -> dict[str, Kind]:
+    """What is said of columns, by name: a dict from a name to its kind, or a list of `NAME:KIND:OPTION`.
+
+    >>> read_kinds(["age:number:4", "tags:list:;"])
+    {'age': Kind(kind='number', option=4), 'tags': Kind(kind='list', option=';')}
+    >>> read_kinds({"age": "number"})
+    {'age': Kind(kind='number', option=None)}
+    """
+    if isinstance(given, Mapping):
+        given = [f"{name}:{kind}" for name, kind in given.items()]
+    kinds: dict[str, Kind] = {}
+    for text in [given] if isinstance(given, str) else given or ():
+        match = _GIVEN.match(text)
+        if match is None:
+            raise ParameterError(f"column {text!r} is not understood; {EXPECTED}")
+        name, kind, option = match["name"], match["kind"], match["option"]
+        if name in kinds:
+            raise ParameterError(f"column '{name}' is given twice, as {kinds[name].kind} and as {kind}; leave one out")
+        kinds[name] = Kind(kind, _read_option(text, kind, option))
+    return kinds
+
+
+def _read_option(text: str, kind: str, option: str | None) -> int | str | None:
+    """The option of a kind: a whole number above zero for bins and words, a separator for lists."""
+    if option is None or kind == "list":
+        return option
+    if kind not in ("number", "text"):
+        raise ParameterError(f"column {text!r}: {kind} takes no option; write {text.rpartition(':')[0]}")
+    if not option.isdecimal() or int(option) < 1:
+        raise ParameterError(f"column {text!r}: {option!r} is not a whole number above 0; {EXPECTED}")
+    return int(option)
+
+
+# What each column of a table of nodes is, as a person would say who looks at its values.
+#
+# - Two values that mean yes and no, or 1 and 0: boolean.
+# - Numbers, and dates such as 2024-02-29: number, cut into bins. Few different ones get a bin each, so that stars from 1
+#   to 5 are five attributes.
+# - Text whose values hold `;` or `|`, or commas between short words that come again and again: list.
+# - Values that are mostly different and have three words or more: text.
+# - Values that come again: category.
+# - Nothing, one value in all rows, or another value in nearly every row: ignored, as it tells no nodes apart or all.
+
+BINS = 8
+WORD_NODES = 2  # nodes that must have a word
+EXAMPLES, EXAMPLE_LENGTH = 3, 24
+MOSTLY, NEARLY_ALL = 0.5, 0.9  # shares of values that are different
+PROSE_WORDS, LONG_PROSE_WORDS = 3, 8  # words of a value, on average
+SEPARATORS = {";": 0.2, "|": 0.2, ",": 0.3}  # and the share of values that hold one, in a list
+NUMBERED_ROWS = 10  # fewer numbers that follow one another may be chance
+
+
+def infer_columns(
+    frame: pl.DataFrame,
+    *,
+    columns: Mapping[str, str] | Iterable[str] | None = None,
+    ignore: Collection[str] = (),
+    id: str | None = None,
+    label: str | None = None,
+) -> list[Column]:
+    """Say of every column of a table of nodes what it is.
+
+    `columns` says it for some (`{"age": "number:8"}` or `["age:number:8"]`), `ignore` leaves some out, `id` and
+    `label` name the columns that hold the nodes' ids and classes.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> people = pl.DataFrame({"age": [31, 45, 22, 31], "country": ["IN", "FR", None, "IN"]})
+    >>> [(column.name, column.kind) for column in infer_columns(people)]
+    [('age', 'number'), ('country', 'category')]
+    """
+    ignore = (ignore,) if isinstance(ignore, str) else tuple(ignore)
+    given = read_kinds(columns)
+    roles = {name: role for name, role in ((id, "id"), (label, "label")) if name is not None}
+    for name in (*roles, *given, *ignore):
+        if name not in frame.columns:
+            raise GraphError(f"there is no column '{name}' of nodes; there are {', '.join(map(repr, frame.columns))}")
+    for name in (*given, *ignore):
+        if name in roles:
+            raise GraphError(f"column '{name}' is the {roles[name]} of the nodes and cannot be an attribute as well")
+    given |= {name: Kind("ignored") for name in ignore}
+    return [_describe(frame[name], Kind(roles[name]) if name in roles else given.get(name)) for name in frame.columns]
+
+
+def _describe(series: pl.Series, given: Kind | None) -> Column:
+    """A column with its counts and what it is: as given, or else by its values."""
+    values = plain(series)
+    if values is None:
+        return Column(series.name, "ignored", f"holds {series.dtype}, which has no kind here")
+    known = values.drop_nulls()
+    counts = {"missing": values.null_count(), "distinct": known.n_unique(), "examples": _examples(known)}
+    if given is not None:
+        return Column(series.name, given.kind, "as given", _option(known, given), **counts)  # type: ignore[arg-type]
+    kind, why, option = _judge(series.name, known, counts["missing"], counts["distinct"])  # type: ignore[arg-type]
+    return Column(series.name, kind, why, option, **counts)  # type: ignore[arg-type]
+
+
+def _option(known: pl.Series, given: Kind) -> int | str | None:
+    """The option that goes with a kind, where none is given."""
+    import polars as pl
+
+    if given.option is not None:
+        return given.option
+    if given.kind == "list" and known.dtype == pl.String:
+        counts = {separator: known.str.contains(separator, literal=True).sum() for separator in SEPARATORS}
+        return max(counts, key=lambda separator: counts[separator])
+    return {"number": BINS, "text": WORD_NODES}.get(given.kind)
+
+
+def _examples(known: pl.Series) -> tuple[str, ...]:
+    """The first different values, cut short."""
+    import polars as pl
+
+    first = known.head(50)
+    texts = first.list.join("; ") if isinstance(first.dtype, pl.List) else as_texts(first)
+    few = texts.unique(maintain_order=True).head(EXAMPLES).to_list()
+    return tuple(text if len(text) <= EXAMPLE_LENGTH else f"{text[: EXAMPLE_LENGTH - 1]}…" for text in few)
+
+
+def _judge(name: str, known: pl.Series, missing: int, distinct: int) -> tuple[str, str, int | str | None]:
+    """The kind of a column by its values, why, and the option of that kind."""
+    import polars as pl
+
+    if len(known) == 0:
+        return "ignored", "no row has a value", None
+    if isinstance(known.dtype, pl.List):
+        return "list", "holds lists", None
+    if distinct == 1 and missing == 0:
+        return "ignored", "every row has the same value", None
+    if _is_boolean(known, distinct):
+        return "boolean", "two values, yes and no", None
+    if known.dtype.is_numeric():
+        return _judge_numbers(name, known, missing, distinct)
+    return _judge_texts(known, distinct)
+
+
+def _is_boolean(known: pl.Series, distinct: int) -> bool:
+    import polars as pl
+
+    if known.dtype == pl.Boolean:
+        return True
+    if distinct > 2:
+        return False
+    words = set(as_texts(known).str.to_lowercase().unique().to_list())
+    return any(words == {true, false} for true, false in zip(TRUE, FALSE, strict=True))
+
+
+def _judge_numbers(name: str, known: pl.Series, missing: int, distinct: int) -> tuple[str, str, int | str | None]:
+    own = known.dtype.is_integer() and missing == 0 and distinct == len(known) >= NUMBERED_ROWS
+    if own and bool((known.diff().drop_nulls() == 1).all()):
+        return "ignored", "numbers the rows", None
+    if own and (name.lower() == "id" or name.lower().endswith(("_id", "-id", " id")) or name.endswith("Id")):
+        return "ignored", "every row has an id of its own", None
+    if distinct <= BINS:
+        return "number", f"{distinct} different numbers, a bin each", BINS
+    return "number", "all values are numbers", BINS
+
+
+def _judge_texts(known: pl.Series, distinct: int) -> tuple[str, str, int | str | None]:
+    if hold_dates(known):
+        return "number", "all values are dates", BINS
+    for separator, share in SEPARATORS.items():
+        if _is_list(known, separator, share):
+            return "list", f"short values between '{separator}'", separator
+    words = _words(known)
+    different = distinct / len(known)
+    if (different > MOSTLY and words >= PROSE_WORDS) or (words >= LONG_PROSE_WORDS and distinct > BINS):
+        return "text", f"{words:.0f} words in a value, most of them different", WORD_NODES
+    if different > NEARLY_ALL:
+        return "ignored", "nearly every row has a value of its own", None
+    return "category", f"{distinct:,} values that come again", None
+
+
+def _words(texts: pl.Series) -> float:
+    """The number of words of a text, on average."""
+    return float(texts.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
+
+
+def _is_list(known: pl.Series, separator: str, share: float) -> bool:
+    """Whether enough values hold the separator, and what stands between is short and comes again."""
+    if known.str.contains(separator, literal=True).mean() < share:  # type: ignore[operator]
+        return False
+    parts = known.str.split(separator).explode().str.strip_chars()
+    parts = parts.filter(parts != "")
+    if len(parts) == 0 or parts.str.contains(r"^[\d.]+$").all():
+        return False
+    repeated = parts.n_unique() <= len(parts) * (MOSTLY if separator == "," else NEARLY_ALL)
+    return repeated and _words(parts) < PROSE_WORDS

@@ -1,0 +1,213 @@
+"""The memory that can be had, the memory that a graph takes, and the one place that refuses what does not fit."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from neural_brane.errors import OutOfMemoryError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from neural_brane.graph.attributed import AttributedGraph
+
+
+# How much memory can be had, and the one place that refuses what does not fit.
+#
+# What can be had is the least of several limits: the machine's free memory, that of the control group (as in a
+# container) and the process's own (`ulimit`).
+
+UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+UNLIMITED = 1 << 60  # control groups write numbers beyond this where there is no limit
+
+
+def available(root: str | Path = "/") -> int | None:
+    """The bytes that can still be allocated before something fails; None where the system does not say.
+
+    root: where /proc and /sys are found, for tests.
+    """
+    known = [*_machine(Path(root)), *_groups(Path(root)), *_process()]
+    return max(min(known), 0) if known else None
+
+
+def require_memory(needed: int, what: str, mend: str, *, room: int | None = None) -> None:
+    """Refuse what needs more memory than there is room for; room: what is available unless given."""
+    room = available() if room is None else room
+    if room is not None and needed > room:
+        raise OutOfMemoryError(f"{what} needs {show_size(needed)} of memory, and {show_size(room)} can be had; {mend}")
+
+
+def show_size(count: float) -> str:
+    """A number of bytes for people.
+
+    >>> show_size(2_350_000_000)
+    '2.4 GB'
+    """
+    for unit in UNITS[:-1]:
+        if count < 999.5:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} {UNITS[-1]}"
+
+
+def parse_size(text: str) -> int | None:
+    """A number of bytes, written as in 2.5GB or 300 MB; None where the text is none.
+
+    >>> parse_size("2.5GB"), parse_size("300 MB"), parse_size("much")
+    (2500000000, 300000000, None)
+    """
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kMGTP]?B|bytes)?", text.strip(), re.IGNORECASE)
+    if found is None:
+        return None
+    unit = (found[2] or "bytes").lower()
+    power = 0 if unit in ("b", "bytes") else [one.lower() for one in UNITS].index(unit)
+    return int(float(found[1]) * 1000**power)
+
+
+def used() -> int:
+    """The memory that this process takes up now, in bytes; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0
+
+
+def _machine(root: Path) -> Iterator[int]:
+    """Memory that is free or can be freed at once, and swap; all of the memory where more is not told."""
+    fields = _fields(root / "proc/meminfo")
+    if "MemAvailable" in fields:
+        yield 1024 * (fields["MemAvailable"] + fields.get("SwapFree", 0))
+    elif hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    elif sys.platform == "win32":
+        yield _windows()
+
+
+def _groups(root: Path) -> Iterator[int]:
+    """What the control groups of this process still allow, those of version 2 and of version 1."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for _, kinds, path in (line.split(":", 2) for line in lines if line.count(":") >= 2):
+        if kinds == "":
+            names, home = ("memory.max", "memory.current", "inactive_file"), root / "sys/fs/cgroup"
+        elif "memory" in kinds.split(","):
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            home = root / "sys/fs/cgroup/memory"
+        else:
+            continue
+        own = home / path.lstrip("/")
+        for folder in (own, *own.parents):  # a group has no more than those around it
+            yield from _group(folder, *names)
+            if folder == home:
+                break
+
+
+def _group(folder: Path, limit: str, usage: str, cache: str) -> Iterator[int]:
+    most, now = _number(folder / limit), _number(folder / usage)
+    if most is not None and now is not None and most < UNLIMITED:
+        yield most - now + _fields(folder / "memory.stat").get(cache, 0)
+
+
+def _process() -> Iterator[int]:
+    """What the limits of this process still allow."""
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return
+    fields = _fields(Path("/proc/self/status"))
+    for kind, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+        most = resource.getrlimit(kind)[0]
+        if most != resource.RLIM_INFINITY:
+            yield most - 1024 * fields.get(name, 0)
+
+
+def _fields(path: Path) -> dict[str, int]:
+    """The numbers of a file of lines 'name number' or 'name: number kB'; none where there is no such file."""
+    try:
+        lines = [line.replace(":", " ").split() for line in path.read_text().splitlines()]
+    except OSError:
+        return {}
+    return {line[0]: int(line[1]) for line in lines if len(line) > 1 and line[1].isdecimal()}
+
+
+def _number(path: Path) -> int | None:
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdecimal() else None
+
+
+def _windows() -> int:
+    import ctypes
+
+    class Status(ctypes.Structure):
+        _fields_ = (
+            ("length", ctypes.c_ulong),
+            ("load", ctypes.c_ulong),
+            *((name, ctypes.c_ulonglong) for name in ("total", "free", "page_total", "page_free", "a", "b", "c")),
+        )
+
+    status = Status(length=ctypes.sizeof(Status))
+    ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]
+    return int(status.page_free)
+
+
+# A graph in the few numbers that memory and time depend on.
+
+ENTRY_BYTES = 8  # a column's number and a float32
+ID_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How large a graph is; none of it need be in memory.
+
+    >>> Sizes(nodes=1_000_000, edges=10_000_000, attributes=100_000, attribute_entries=20_000_000).graph_bytes
+    336800000
+    """
+
+    nodes: int
+    edges: int
+    attributes: int = 0
+    attribute_entries: int = 0
+    weighted: bool = False  # whether edges have different weights
+    amounts: bool = False  # whether nodes have different amounts of their attributes
+    text_bytes: int = 0  # of labels, and of ids and names beyond ID_BYTES each
+
+    @classmethod
+    def of(cls, graph: AttributedGraph) -> Sizes:
+        """The sizes of a graph that is there."""
+        texts = [graph.ids, graph.attribute_names, *([] if graph.labels is None else [graph.labels])]
+        return cls(
+            nodes=len(graph),
+            edges=graph.edges,
+            attributes=graph.attributes.shape[1],
+            attribute_entries=graph.attributes.nnz,
+            weighted=_differ(graph.adjacency.data),
+            amounts=_differ(graph.attributes.data),
+            text_bytes=max(sum(text.nbytes for text in texts) - ID_BYTES * sum(graph.attributes.shape), 0),
+        )
+
+    @property
+    def links(self) -> int:
+        """The entries of the adjacency: two for each edge."""
+        return 2 * self.edges
+
+    @property
+    def graph_bytes(self) -> int:
+        """The memory that the graph itself takes."""
+        entries = ENTRY_BYTES * (self.links + self.attribute_entries)
+        return entries + 8 * self.nodes + ID_BYTES * (self.nodes + self.attributes) + self.text_bytes
+
+
+def _differ(values: np.ndarray) -> bool:
+    return len(values) > 0 and bool(values.min() != values.max())

@@ -1,0 +1,130 @@
+"""Make an attributed block model of any size, for tests of scale."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.errors import ParameterError
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.adjacency import assemble, compact
+from neural_brane.graph.memory import require_memory
+
+ENTRY_BYTES = 29  # of memory while a graph is made, for each entry of its two matrices
+ROUNDS = 8  # of drawing edges: each replaces those drawn twice; a small dense graph may still lack a few
+
+
+def synthetic(
+    nodes: int,
+    *,
+    degree: int = 20,
+    attributes: int | None = None,
+    attributes_per_node: int = 20,
+    classes: int = 10,
+    mixing: float = 0.2,
+    seed: int = 0,
+) -> AttributedGraph:
+    """Make a graph whose nodes belong to classes that show in both links and attributes.
+
+    Parameters
+    ----------
+    nodes
+        Their number; the label of each is one of `classes` classes, all equally likely.
+    degree
+        Mean number of neighbours, so there are nodes * degree / 2 edges (fewer where they do not fit).
+    attributes
+        Their number, by default a tenth of the nodes and at least attributes_per_node * classes; every node has
+        exactly `attributes_per_node`.
+    mixing
+        The share of links and of attributes drawn without regard to class: at 0 no link joins two classes, at 1
+        classes do not show.
+
+    Examples
+    --------
+    >>> synthetic(1000)
+    AttributedGraph('synthetic:1000': 1000 nodes, 10000 edges, 200 attributes, 10 classes)
+    """
+    if attributes is None:
+        attributes = default_attributes(nodes, attributes_per_node, classes)
+    _check(nodes, degree, attributes, attributes_per_node, classes, mixing)
+    random = np.random.default_rng(seed)
+    labels = random.integers(classes, size=nodes, dtype=np.int32)
+    ends = np.divmod(_draw_edges(random, labels, nodes * degree // 2, classes, mixing), nodes)
+    adjacency = assemble(*ends, np.ones(len(ends[0]), dtype=np.float32), nodes)
+    matrix = _draw_attributes(random, labels, attributes, attributes_per_node, classes, mixing)
+    return AttributedGraph(
+        adjacency,
+        matrix,
+        np.arange(nodes),
+        np.arange(attributes),
+        np.array([str(label) for label in range(classes)])[labels],
+        f"synthetic:{nodes}",
+    )
+
+
+def default_attributes(nodes: int, attributes_per_node: int = 20, classes: int = 10) -> int:
+    """How many attributes there are, unless their number is given."""
+    return max(nodes // 10, attributes_per_node * classes)
+
+
+def _check(nodes: int, degree: int, attributes: int, attributes_per_node: int, classes: int, mixing: float) -> None:
+    """Refuse sizes that no such graph can have."""
+    entries = nodes * (degree + attributes_per_node) + attributes
+    require_memory(
+        ENTRY_BYTES * entries, f"a synthetic graph of {nodes:,} nodes", "give fewer nodes or a smaller degree"
+    )
+    if nodes < 2:
+        raise ParameterError(f"nodes is {nodes}; give at least 2")
+    if degree < 1:
+        raise ParameterError(f"degree is {degree}; give at least 1")
+    if not 1 <= classes <= nodes:
+        raise ParameterError(f"classes is {classes}; give 1 to {nodes}, the number of nodes")
+    if not 0 <= attributes_per_node <= attributes:
+        raise ParameterError(f"attributes_per_node is {attributes_per_node}; give 0 to {attributes}")
+    if not 0 <= mixing <= 1:
+        raise ParameterError(f"mixing is {mixing}; give a share from 0 to 1")
+
+
+def _draw_edges(
+    random: np.random.Generator, labels: np.ndarray, wanted: int, classes: int, mixing: float
+) -> np.ndarray:
+    """Draw distinct edges between distinct nodes, each as one number: low * nodes + high."""
+    nodes = len(labels)
+    members = np.argsort(labels, kind="stable").astype(np.int32)
+    sizes = np.bincount(labels, minlength=classes)
+    starts = np.cumsum(sizes) - sizes
+    edges = np.empty(0, dtype=np.int64)
+    for _ in range(ROUNDS):
+        missing = wanted - len(edges)
+        if missing == 0:
+            break
+        here = random.integers(nodes, size=missing, dtype=np.int32)
+        there = random.integers(nodes, size=missing, dtype=np.int32)
+        alike = np.flatnonzero(random.random(missing, dtype=np.float32) >= mixing)
+        group = labels[here[alike]]
+        there[alike] = members[starts[group] + random.integers(sizes[group])]
+        drawn = np.minimum(here, there).astype(np.int64) * nodes + np.maximum(here, there)
+        edges = np.sort(np.concatenate([edges, drawn[here != there]]))
+        edges = edges[np.diff(edges, prepend=-1) > 0]
+    return edges
+
+
+def _draw_attributes(
+    random: np.random.Generator, labels: np.ndarray, attributes: int, each: int, classes: int, mixing: float
+) -> sparse.csr_array:
+    """Draw the same number of distinct attributes for every node.
+
+    The attributes are cut into `each` ranges and a node draws one from every range, so its attributes are
+    distinct and sorted. Within a range, each class prefers a part of its own.
+    """
+    nodes = len(labels)
+    columns = np.empty((nodes, each), dtype=np.int32)
+    for k in range(each):
+        start, stop = k * attributes // each, (k + 1) * attributes // each
+        place = random.random(nodes)
+        own = random.random(nodes) >= mixing
+        place[own] = (labels[own] + place[own]) / classes
+        columns[:, k] = np.minimum(start + place * (stop - start), stop - 1)
+    values = np.ones(nodes * each, dtype=np.float32)
+    starts = np.arange(0, nodes * each + 1, each) if each else np.zeros(nodes + 1, dtype=np.int64)
+    return compact(sparse.csr_array((values, columns.ravel(), starts), shape=(nodes, attributes)))

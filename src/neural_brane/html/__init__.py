@@ -1,1 +1,0 @@
-"""Pages for a browser: one HTML file that needs nothing else, neither files nor a network."""

@@ -1,0 +1,1 @@
+"""Explain vectors, score and suggest links, find groups and name them."""

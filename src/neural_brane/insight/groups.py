@@ -1,0 +1,264 @@
+"""Find groups of nodes whose vectors lie together, and name them by what their nodes have."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.errors import EmbeddingError, GraphError, ParameterError, printable
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.ids import locate
+from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.progress import Meter, Reporter
+from neural_brane.search.exact import unit_rows
+
+# Which attributes the nodes of a cluster have more often than others.
+
+SURE = 0.001  # the chance that a cluster of random nodes would be given any such name
+
+
+class Name(NamedTuple):
+    """An attribute that is over-represented in a cluster."""
+
+    attribute: Any
+    lift: float  # how many times as often as among all nodes
+    share: float  # of the cluster's nodes that have it
+
+
+def name_clusters(
+    attributes: sparse.csr_array, names: np.ndarray, clusters: np.ndarray, k: int, top: int
+) -> list[list[Name]]:
+    """The attributes that name each cluster, the surest first, at most `top`; none where chance would do.
+
+    An attribute counts that nodes of the cluster have more often than nodes elsewhere, and so much more that k random
+    clusters of these sizes would be given any such name with a chance of 0.1 % (hypergeometric, Bonferroni's bound).
+    They are ranked by how many deviations lie between what is found and what chance has.
+    """
+    nodes, width = attributes.shape
+    holders = np.bincount(attributes.indices, minlength=width)
+    has = sparse.csr_array((np.ones(attributes.nnz), attributes.indices, attributes.indptr), shape=attributes.shape)
+    places = clusters, np.arange(nodes)
+    counts = (sparse.csr_array((np.ones(nodes), places), shape=(k, nodes)) @ has).tocsr()
+    bound = SURE / max(k * int(np.count_nonzero(holders)), 1)
+    sizes = np.bincount(clusters, minlength=k).tolist()
+    return [_names(counts[[at]], holders, names, (nodes, sizes[at]), bound, top) for at in range(k)]
+
+
+def _names(
+    counts: sparse.csr_array, holders: np.ndarray, names: np.ndarray, sizes: tuple[int, int], bound: float, top: int
+) -> list[Name]:
+    from scipy.stats import hypergeom
+
+    columns, found, (nodes, size) = counts.indices, counts.data, sizes
+    total = holders[columns]
+    expected = size * total / nodes
+    variance = expected * (1 - total / nodes) * (nodes - size) / max(nodes - 1, 1)
+    deviations = np.divide(found - expected, np.sqrt(variance), out=np.zeros(len(found)), where=variance > 0)
+    order = np.argsort(-deviations, kind="stable")[: 4 * top]
+    chance = hypergeom.sf(found[order] - 1, nodes, total[order], size)
+    sure = order[(chance <= bound) & (found[order] > expected[order])][:top]
+    return [Name(names[columns[at]].item(), float(found[at] / expected[at]), float(found[at] / size)) for at in sure]
+
+
+# k-means on vectors of length one, and how many clusters there are.
+
+MOST = 20  # clusters that are tried
+SAMPLE = 2_000  # nodes that the number is chosen by
+NEAREST = 10  # in the graph of the sample
+PRICE = 0.01  # modularity that one more cluster must add
+STARTS = 3  # of k-means, the best of which counts
+
+
+def run_k_means(table: np.ndarray, k: int, seed: int, *, starts: int, mend: str) -> np.ndarray:
+    """The cluster of every row, by the best of some runs of k-means; `mend` says what to do if k is too many."""
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(), one_blas_thread():  # the last bits would follow the number of threads
+        warnings.simplefilter("error", ConvergenceWarning)
+        try:
+            return KMeans(k, n_init=starts, random_state=seed).fit_predict(table)
+        except ConvergenceWarning:
+            raise EmbeddingError(f"fewer distinct vectors than {k} clusters; {mend}") from None
+
+
+def partition(unit: np.ndarray, k: int, seed: int) -> np.ndarray:
+    """The cluster of every row; the largest cluster is 0."""
+    found = run_k_means(unit, k, seed, starts=STARTS, mend="give a smaller k")
+    order = np.argsort(-np.bincount(found, minlength=k), kind="stable")
+    ranks = np.empty(k, np.int64)
+    ranks[order] = np.arange(k)
+    return ranks[found]
+
+
+def choose_k(unit: np.ndarray, seed: int, progress: Reporter | None = None) -> int:
+    """The number of clusters up to which one more adds to how well they hold together.
+
+    In a sample of nodes each is joined to its nearest by cosine. k-means divides the sample into 2, 3, … clusters, and
+    the modularity of that graph says how much more the clusters are joined in themselves than chance would have it. The
+    number is best whose modularity, less a hundredth for every cluster, is largest.
+    """
+    rng = np.random.default_rng(seed)
+    sample = unit if len(unit) <= SAMPLE else unit[np.sort(rng.choice(len(unit), SAMPLE, replace=False))]
+    distinct = len(np.unique(sample, axis=0))
+    if distinct < 3:
+        return min(distinct, len(unit))
+    graph = join_nearest(sample)
+    tried = range(2, min(MOST, distinct - 1) + 1)
+    meter = Meter(progress, len(tried), "numbers of clusters tried")
+    reached = np.empty(len(tried))
+    for at, k in enumerate(tried):
+        reached[at] = modularity(graph, partition(sample, k, seed))
+        meter.advance()
+    return tried[int(np.argmax(reached - PRICE * np.array(tried)))]
+
+
+def join_nearest(unit: np.ndarray) -> sparse.csr_array:
+    """The graph in which each row is joined to its nearest by cosine, in no direction."""
+    count = min(NEAREST, len(unit) - 1)
+    with one_blas_thread():
+        cosines = unit @ unit.T  # of a sample, so that this is small
+    np.fill_diagonal(cosines, -np.inf)
+    nearest = np.argpartition(-cosines, count - 1, axis=1)[:, :count]
+    ends = np.repeat(np.arange(len(unit)), count), nearest.ravel()
+    joined = sparse.csr_array((np.ones(len(ends[0])), ends), shape=(len(unit),) * 2)
+    return joined.maximum(joined.T).tocsr()
+
+
+def modularity(graph: sparse.csr_array, clusters: np.ndarray) -> float:
+    """The share of edges within clusters beyond what chance would put there.
+
+    >>> modularity(sparse.csr_array(np.kron(np.eye(2), [[0, 1], [1, 0]])), np.array([0, 0, 1, 1]))
+    0.5
+    """
+    members = _members(clusters)
+    between = (members @ graph @ members.T).toarray()
+    ends = between.sum(axis=0) / between.sum()
+    return float(np.trace(between) / between.sum() - ends @ ends)
+
+
+def _members(clusters: np.ndarray) -> sparse.csr_array:
+    """(clusters, nodes): 1 where a node is in a cluster."""
+    places = clusters, np.arange(len(clusters))
+    return sparse.csr_array((np.ones(len(clusters)), places), shape=(int(clusters.max()) + 1, len(clusters)))
+
+
+# Clusters of vectors, with their names and central nodes.
+
+NAMES, CENTRAL = 5, 3  # attributes and nodes told of a cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster: its size, what its nodes have more often than others, and the nodes nearest to its middle."""
+
+    size: int
+    attributes: list[Name]
+    centre: list[Any]
+
+    def __str__(self) -> str:
+        names = ", ".join(printable(one.attribute) for one in self.attributes) or "nothing over-represented"
+        return f"{self.size} nodes: {names}; around {', '.join(map(printable, self.centre))}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """The cluster of every node, and what each cluster is; the largest is number 0."""
+
+    ids: np.ndarray
+    assignments: np.ndarray  # (nodes,) int64
+    clusters: tuple[Cluster, ...]
+    chosen: bool  # whether k was chosen by the rule
+
+    @property
+    def k(self) -> int:
+        """How many there are."""
+        return len(self.clusters)
+
+    def __len__(self) -> int:
+        return self.k
+
+    def __iter__(self) -> Iterator[Cluster]:
+        return iter(self.clusters)
+
+    def __getitem__(self, at: int) -> Cluster:
+        return self.clusters[at]
+
+    def __repr__(self) -> str:
+        how = "chosen" if self.chosen else "given"
+        lines = [f"  {at}  {one}" for at, one in enumerate(self.clusters)]
+        return "\n".join([f"{self.k} clusters ({how}) of {len(self.ids)} nodes", *lines])
+
+    def as_dict(self) -> dict[str, Any]:
+        """What the clusters are, as plain values for JSON; `assignments` are not in it."""
+        return {
+            "nodes": len(self.ids),
+            "k": self.k,
+            "chosen": self.chosen,
+            "clusters": [
+                {"size": one.size, "centre": one.centre, "attributes": [name._asdict() for name in one.attributes]}
+                for one in self.clusters
+            ],
+        }
+
+
+def find_clusters(
+    vectors: np.ndarray,
+    ids: np.ndarray,
+    k: int | None = None,
+    *,
+    graph: AttributedGraph | None = None,
+    seed: int = 0,
+    progress: Reporter | None = None,
+) -> Clusters:
+    """Divide nodes by k-means on their vectors, each brought to length one.
+
+    Without `k`, `neural_brane.insight.groups.choose_k` chooses a number up to 20, by 2,000 of the nodes.
+    The attributes of `graph`, matched by id, name the clusters.
+    """
+    _check(vectors, k, seed)
+    unit = unit_rows(vectors)
+    chosen = choose_k(unit, seed, progress) if k is None else int(k)
+    found = partition(unit, chosen, seed)
+    names: list[list[Name]] = [[] for _ in range(chosen)]
+    if graph is not None:
+        names = _names_of_clusters(graph, ids, found, chosen)
+    clusters = tuple(
+        Cluster(int((found == at).sum()), names[at], ids[_central(unit, found == at)].tolist()) for at in range(chosen)
+    )
+    return Clusters(ids, found, clusters, k is None)
+
+
+def _names_of_clusters(graph: AttributedGraph, ids: np.ndarray, found: np.ndarray, k: int) -> list[list[Name]]:
+    rows = locate(graph.ids, ids)
+    known = rows >= 0
+    if not known.any():
+        raise GraphError(
+            f"none of the {len(ids):,} vectors belongs to a node of graph '{graph.name}'; give the graph they were "
+            "learned from"
+        )
+    return name_clusters(graph.attributes[rows[known]], graph.attribute_names, found[known], k, NAMES)
+
+
+def _central(unit: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """The rows of the members nearest to their mean, by cosine."""
+    rows = np.flatnonzero(members)
+    nearness = unit[rows] @ unit[rows].mean(axis=0)
+    return rows[np.argsort(-nearness, kind="stable")[:CENTRAL]]
+
+
+def _check(vectors: np.ndarray, k: int | None, seed: int) -> None:
+    if len(vectors) == 0:
+        raise EmbeddingError("there are no vectors to divide into clusters; give some")
+    if not np.isfinite(vectors).all():
+        raise EmbeddingError("some vectors hold NaN or infinity, which are in no cluster; leave them out")
+    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    if k is not None and not (whole and 1 <= k <= len(vectors)):
+        raise ParameterError(f"k={k!r} makes no sense; give a whole number from 1 to {len(vectors)}, or None")
+    if seed < 0:
+        raise ParameterError(f"seed={seed} makes no sense; give 0 or more")

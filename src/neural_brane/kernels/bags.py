@@ -1,0 +1,410 @@
+"""Tables whose rows are pooled in bags and trained by Adam: definitions in NumPy, fast versions in Numba."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+from scipy import sparse
+
+from neural_brane.kernels.compiling import njit
+from neural_brane.kernels.cpu.lanes import fill, load, multiply_add, store, total
+from neural_brane.kernels.model import LANE, padded, zeros
+
+# Trainings of pooled rows in plain NumPy: the definitions that fast kernels are tested against.
+
+MEAN_DECAY, SQUARE_DECAY, SMALLEST = 0.9, 0.999, 1e-8  # Adam's, as its paper has them
+
+
+def corrected(rate: float, step: int) -> float:
+    """The rate of step 1, 2, …, with what makes up for Adam's running means having begun at zero."""
+    return rate * np.sqrt(1 - SQUARE_DECAY**step) / (1 - MEAN_DECAY**step)
+
+
+def descend_reference(table, mean, square, gradient, touched, rate: float):
+    """A step of Adam for the rows that were touched; the others stay, with their running means, as they are."""
+    mean[touched] = MEAN_DECAY * mean[touched] + (1 - MEAN_DECAY) * gradient[touched]
+    square[touched] = SQUARE_DECAY * square[touched] + (1 - SQUARE_DECAY) * gradient[touched] ** 2
+    table[touched] -= rate * mean[touched] / (np.sqrt(square[touched]) + SMALLEST)
+
+
+def ranked(around, own, others, margin: float):
+    """The loss max(0, margin + |around − own| − |around − other|) of every row, and its three gradients."""
+    near, far = around - own, around - others
+    lengths = [np.linalg.norm(part, axis=1, keepdims=True) for part in (near, far)]
+    losses = np.maximum(margin + lengths[0] - lengths[1], 0)
+    near, far = (
+        np.where(losses > 0, part / np.where(length > 0, length, 1), 0)
+        for part, length in zip((near, far), lengths, strict=True)
+    )
+    return losses[:, 0], (near - far, -near, far)
+
+
+def propagate_reference(
+    table, mean, square, around, own, nodes, others, *, margin: float, rate: float, step: int, batch: int
+):
+    """Train a table by embedding propagation, in place: a step for every `batch` of the nodes; returns their losses.
+
+    around, own: (nodes, rows of the table), dense: what makes a node's reconstruction and its own vector of the rows.
+    others: a node for each of the nodes. step: how many steps were taken before.
+    """
+    losses = np.empty(len(nodes))
+    for start in range(0, len(nodes), batch):
+        some = slice(start, start + batch)
+        bags = np.stack([around[nodes[some]], own[nodes[some]], own[others[some]]])
+        around_some, own_some, others_some = bags @ table
+        losses[some], slopes = ranked(around_some, own_some, others_some, margin)
+        gradient = sum(bag.T @ slope for bag, slope in zip(bags, slopes, strict=True))
+        step += 1
+        descend_reference(table, mean, square, gradient, (bags != 0).any(axis=(0, 1)), corrected(rate, step))
+    return losses
+
+
+def fourier(attributes, maps, dim: int):
+    """The vectors of nodes with these attributes, (nodes, dim): cosines of what the maps make of them, then sines.
+
+    maps: (attributes, dim - dim // 2). Of an odd number the last sine is left out.
+    """
+    angles = attributes @ maps
+    return np.hstack([np.cos(angles), np.sin(angles)])[:, :dim] / np.sqrt(maps.shape[1])
+
+
+def profile_loss(attributes, maps, contexts, source: int, targets, negatives):
+    """The loss of one source, whose vector predicts the targets and not the negatives, and its two gradients."""
+    dim, half = contexts.shape[1], maps.shape[1]
+    vector = fourier(attributes[[source]], maps, dim)[0]
+    hits, signs = np.array([*targets, *negatives]), np.repeat([1, -1], [len(targets), len(negatives)])
+    scores = contexts[hits] @ vector
+    slopes = -signs / (1 + np.exp(signs * scores))
+    by_vector = slopes @ contexts[hits]
+    angles = attributes[source] @ maps
+    by_angle = -np.sin(angles) * by_vector[:half] / np.sqrt(half)
+    by_angle[: dim - half] += np.cos(angles[: dim - half]) * by_vector[half:] / np.sqrt(half)
+    by_contexts = np.zeros_like(contexts)
+    np.add.at(by_contexts, hits, np.outer(slopes, vector))
+    return np.logaddexp(0, -signs * scores).sum(), np.outer(attributes[source], by_angle), by_contexts
+
+
+# What trainings of pooled rows share on the CPU, in Numba: bags are pooled, and gradients go back to their rows.
+#
+# The gradients of a batch are sorted by row, so that every row has one writer and one order of its sum: the number of
+# threads changes no bit. Kernels that run in parallel call these functions.
+
+
+class Rows(NamedTuple):
+    """A sparse matrix by rows."""
+
+    indptr: np.ndarray  # int64
+    indices: np.ndarray  # int32
+    values: np.ndarray  # float32
+
+
+def rows_of(matrix: sparse.csr_array) -> Rows:
+    """A CSR matrix for a kernel."""
+    values = matrix.data.astype(np.float32, copy=False)
+    return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), values)
+
+
+@njit(error_model="numpy")
+def pool(table, rows, shares, start, stop, pooled, slot):
+    """pooled[slot] = Σ shares × rows of a table, over the entries start … stop - 1."""
+    for c in range(0, table.shape[1], LANE):
+        total = fill(np.float32(0))
+        for entry in range(start, stop):
+            total = multiply_add(fill(shares[entry]), load(table, rows[entry], c), total)
+        store(total, pooled, slot, c)
+
+
+@njit(error_model="numpy")
+def turn(indptr, rows, place):
+    """Sort the entries of some bags by row.
+
+    indptr: (slots + 1,) int64. rows: of each entry. place: (rows of the table,) int64, -1 everywhere before and after.
+    Returns the distinct rows, in the order they are met, where the entries of each begin, and of every entry sorted so
+    its number and its slot.
+    """
+    distinct = np.empty(len(rows), np.int64)
+    found = 0
+    for row in rows:
+        if place[row] < 0:
+            place[row] = found
+            distinct[found] = row
+            found += 1
+    starts = np.zeros(found + 1, np.int64)
+    for row in rows:
+        starts[place[row] + 1] += 1
+    for at in range(found):
+        starts[at + 1] += starts[at]
+    entries, slots, filled = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64), starts[:-1].copy()
+    for slot in range(len(indptr) - 1):
+        for entry in range(indptr[slot], indptr[slot + 1]):
+            at = place[rows[entry]]
+            entries[filled[at]] = entry
+            slots[filled[at]] = slot
+            filled[at] += 1
+    for row in rows:
+        place[row] = -1
+    return distinct[:found], starts, entries, slots
+
+
+@njit(error_model="numpy")
+def descend(table, mean, square, row, gradient, at, rate):
+    """A step of Adam for one row, down gradient[at]; rate has the corrections of `reference.corrected`."""
+    keep, forget = np.float32(MEAN_DECAY), np.float32(1 - MEAN_DECAY)
+    keep_square, forget_square = np.float32(SQUARE_DECAY), np.float32(1 - SQUARE_DECAY)
+    own, own_mean, own_square, slope = table[row], mean[row], square[row], gradient[at]
+    for c in range(len(own)):
+        own_mean[c] = keep * own_mean[c] + forget * slope[c]
+        own_square[c] = keep_square * own_square[c] + forget_square * slope[c] * slope[c]
+        own[c] -= rate * own_mean[c] / (np.sqrt(own_square[c]) + np.float32(SMALLEST))
+
+
+@njit(error_model="numpy")
+def gathered(gradients, shares, entries, slots, start, stop, total, at):
+    """total[at] = Σ shares × gradients of slots, over the sorted entries start … stop - 1."""
+    for c in range(0, total.shape[1], LANE):
+        lane = fill(np.float32(0))
+        for k in range(start, stop):
+            lane = multiply_add(fill(shares[entries[k]]), load(gradients, slots[k], c), lane)
+        store(lane, total, at, c)
+
+
+# Embedding propagation on the CPU, in Numba: follows `bags.reference.propagate`, with the same bits on any threads.
+
+
+class Bags(NamedTuple):
+    """What nodes are pooled of: their own rows, and those of their neighbours."""
+
+    links: Rows
+    own: Rows
+    sizes: np.ndarray  # (nodes,) float64: of every node's own bag
+    around: np.ndarray  # (nodes,) float64: of the bag of its neighbours
+
+
+def propagate(table, mean, square, bags: Bags, nodes, others, *, margin: float, rate: float, step: int, batch: int):
+    """Train a table (rows, width) in place, width a multiple of LANE; returns the loss of each of the nodes.
+
+    nodes: to reconstruct, int64: each has a bag of its own and some around it. others: as many, int64, with a bag of
+    their own. step: how many steps were taken before.
+    """
+    losses = np.empty(len(nodes), np.float32)
+    pooled = zeros(3 * min(batch, len(nodes)), table.shape[1])
+    place = np.full(len(table), -1, np.int64)
+    _propagate(table, mean, square, bags, nodes, others, margin, rate, step, batch, losses, pooled, place)
+    return losses
+
+
+@njit(error_model="numpy", parallel=True)
+def _propagate(table, mean, square, bags, nodes, others, margin, rate, step, batch, losses, pooled, place):
+    for start in range(0, len(nodes), batch):
+        stop = min(start + batch, len(nodes))
+        count = stop - start
+        indptr, rows, shares = _fill_bags(bags, nodes[start:stop], others[start:stop])
+        for slot in prange(3 * count):
+            pool(table, rows, shares, indptr[slot], indptr[slot + 1], pooled, slot)
+        for k in prange(count):
+            losses[start + k] = _rank(pooled, k, count + k, 2 * count + k, margin)
+        distinct, starts, entries, slots = turn(indptr, rows, place)
+        step += 1
+        own_rate = np.float32(rate * np.sqrt(1 - SQUARE_DECAY**step) / (1 - MEAN_DECAY**step))
+        gradient = np.empty((len(distinct), table.shape[1]), np.float32)
+        for k in prange(len(distinct)):
+            gathered(pooled, shares, entries, slots, starts[k], starts[k + 1], gradient, k)
+            descend(table, mean, square, distinct[k], gradient, k, own_rate)
+
+
+@njit(error_model="numpy")
+def _fill_bags(bags, nodes, others):
+    """The bags around the nodes, their own and those of the others, as (3 k + 1,) indptr, rows and their shares."""
+    own, links = bags.own, bags.links
+    indptr = np.zeros(3 * len(nodes) + 1, np.int64)
+    for k in range(len(nodes)):
+        node, other = nodes[k], others[k]
+        for link in range(links.indptr[node], links.indptr[node + 1]):
+            neighbour = links.indices[link]
+            indptr[k + 1] += own.indptr[neighbour + 1] - own.indptr[neighbour]
+        indptr[len(nodes) + k + 1] = own.indptr[node + 1] - own.indptr[node]
+        indptr[2 * len(nodes) + k + 1] = own.indptr[other + 1] - own.indptr[other]
+    for slot in range(3 * len(nodes)):
+        indptr[slot + 1] += indptr[slot]
+    rows, shares = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+    at = 0
+    for node in nodes:
+        for link in range(links.indptr[node], links.indptr[node + 1]):
+            scale = links.values[link] / bags.around[node]
+            at = _copy_bag(own, links.indices[link], scale, rows, shares, at)
+    for some in (nodes, others):
+        for node in some:
+            at = _copy_bag(own, node, 1 / bags.sizes[node], rows, shares, at)
+    return indptr, rows, shares
+
+
+@njit(error_model="numpy")
+def _copy_bag(own, node, scale, rows, shares, at):
+    """Append a node's own bag, its amounts times a scale; returns where the next entry goes."""
+    for entry in range(own.indptr[node], own.indptr[node + 1]):
+        rows[at] = own.indices[entry]
+        shares[at] = scale * own.values[entry]
+        at += 1
+    return at
+
+
+@njit(error_model="numpy")
+def _rank(pooled, around, own, other, margin):
+    """The loss of one node; its three slots of `pooled` become the gradients."""
+    near = far = 0.0
+    for c in range(pooled.shape[1]):
+        near += np.float64(pooled[around, c] - pooled[own, c]) ** 2
+        far += np.float64(pooled[around, c] - pooled[other, c]) ** 2
+    near, far = np.sqrt(near), np.sqrt(far)
+    loss = margin + near - far
+    near_scale = np.float32(1 / near) if loss > 0 and near > 0 else np.float32(0)
+    far_scale = np.float32(1 / far) if loss > 0 and far > 0 else np.float32(0)
+    for c in range(pooled.shape[1]):
+        to_own = near_scale * (pooled[around, c] - pooled[own, c])
+        to_other = far_scale * (pooled[around, c] - pooled[other, c])
+        pooled[around, c] = to_own - to_other
+        pooled[own, c] = -to_own
+        pooled[other, c] = to_other
+    return max(loss, 0.0)
+
+
+# Skip-gram whose sources are cosines and sines of attributes, on the CPU in Numba; the same bits on any threads.
+#
+# Follows `bags.reference.profile_loss`: the gradients of a batch of sources are added up, and Adam steps down them.
+
+
+class Tables(NamedTuple):
+    """What is trained, with the running means of Adam. Spare columns are zero and stay so."""
+
+    maps: np.ndarray  # (attributes, padded(half)) float32
+    maps_mean: np.ndarray
+    maps_square: np.ndarray
+    contexts: np.ndarray  # (nodes, 2 × padded(half)) float32: for the cosines, then for the sines
+    contexts_mean: np.ndarray
+    contexts_square: np.ndarray
+
+
+def empty_tables(attributes: int, nodes: int, dim: int) -> Tables:
+    """Tables of zeros for vectors of this width."""
+    width = padded(dim - dim // 2)
+    return Tables(*(zeros(attributes, width) for _ in range(3)), *(zeros(nodes, 2 * width) for _ in range(3)))
+
+
+def train(tables: Tables, own: Rows, sources, targets, *, negatives: int, dim: int, rate: float, step: int, batch: int):
+    """Train the tables in place: a step for every `batch` of the sources (k,); returns the mean loss of their targets.
+
+    targets: (k, any) int32: nodes that a source predicts, each followed by its negatives; -1 for none. step: how many
+    steps were taken before.
+    """
+    losses = np.empty(len(sources), np.float32)
+    width, slots = tables.maps.shape[1], min(batch, len(sources))
+    angles, vectors, slopes = zeros(slots, width), zeros(slots, 2 * width), zeros(slots, 2 * width)
+    spare = [np.full(len(table), -1, np.int64) for table in (tables.maps, tables.contexts)]
+    _train(tables, own, sources, targets, negatives, dim, rate, step, batch, losses, angles, vectors, slopes, *spare)
+    return losses
+
+
+@njit(error_model="numpy", parallel=True)
+def _train(
+    tables, own, sources, targets, negatives, dim, rate, step, batch, losses, angles, vectors, slopes, maps_at, nodes_at
+):
+    for start in range(0, len(sources), batch):
+        count = min(batch, len(sources) - start)
+        drawn, factors = targets[start : start + count], np.zeros((count, targets.shape[1]), np.float32)
+        bags, rows, amounts = _bags_of(own, sources[start : start + count])
+        for k in prange(count):
+            pool(tables.maps, rows, amounts, bags[k], bags[k + 1], angles, k)
+            _embed(angles, vectors, k, dim)
+            losses[start + k] = _score(tables.contexts, vectors, k, negatives, drawn, factors, slopes)
+            _turn_back(angles, slopes, k, dim)
+        indptr, hits, shares = _flat(drawn, factors)
+        step += 1
+        own_rate = np.float32(rate * np.sqrt(1 - SQUARE_DECAY**step) / (1 - MEAN_DECAY**step))
+        distinct, starts, entries, slots = turn(bags, rows, maps_at)
+        gradient = np.empty((len(distinct), angles.shape[1]), np.float32)
+        for k in prange(len(distinct)):
+            gathered(angles, amounts, entries, slots, starts[k], starts[k + 1], gradient, k)
+            descend(tables.maps, tables.maps_mean, tables.maps_square, distinct[k], gradient, k, own_rate)
+        others, firsts, picks, places_of = turn(indptr, hits, nodes_at)
+        gradients = np.empty((len(others), vectors.shape[1]), np.float32)
+        for k in prange(len(others)):
+            gathered(vectors, shares, picks, places_of, firsts[k], firsts[k + 1], gradients, k)
+            descend(tables.contexts, tables.contexts_mean, tables.contexts_square, others[k], gradients, k, own_rate)
+
+
+@njit(error_model="numpy")
+def _bags_of(own, nodes):
+    """The rows of some nodes as one CSR matrix: indptr, columns and values."""
+    indptr = np.zeros(len(nodes) + 1, np.int64)
+    for k in range(len(nodes)):
+        indptr[k + 1] = indptr[k] + own.indptr[nodes[k] + 1] - own.indptr[nodes[k]]
+    rows, amounts = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+    for k in range(len(nodes)):
+        first = own.indptr[nodes[k]]
+        for at in range(indptr[k], indptr[k + 1]):
+            rows[at] = own.indices[first + at - indptr[k]]
+            amounts[at] = own.values[first + at - indptr[k]]
+    return indptr, rows, amounts
+
+
+@njit(error_model="numpy")
+def _embed(angles, vectors, k, dim):
+    """vectors[k]: the cosines of angles[k] and, from the middle on, its sines."""
+    half, middle = dim - dim // 2, angles.shape[1]
+    scale = np.float32(1 / np.sqrt(half))
+    for c in range(half):
+        vectors[k, c] = scale * np.cos(angles[k, c])
+    for c in range(dim - half):
+        vectors[k, middle + c] = scale * np.sin(angles[k, c])
+
+
+@njit(error_model="numpy")
+def _turn_back(angles, slopes, k, dim):
+    """angles[k] becomes the derivative by the angles: a cosine falls by its sine, a sine grows by its cosine."""
+    half, middle = dim - dim // 2, angles.shape[1]
+    scale = np.float32(1 / np.sqrt(half))
+    for c in range(half):
+        angle = angles[k, c]
+        angles[k, c] = -scale * np.sin(angle) * slopes[k, c]
+        if c < dim - half:
+            angles[k, c] += scale * np.cos(angle) * slopes[k, middle + c]
+
+
+@njit(error_model="numpy")
+def _score(contexts, vectors, k, negatives, drawn, factors, slopes):
+    """The mean loss of the targets of vectors[k]; factors[k] are its derivatives by the scores, slopes[k] by itself."""
+    loss, targets = 0.0, 0
+    for at in range(drawn.shape[1]):
+        if drawn[k, at] < 0:
+            continue
+        score = fill(np.float32(0))
+        for c in range(0, contexts.shape[1], LANE):
+            score = multiply_add(load(vectors, k, c), load(contexts, drawn[k, at], c), score)
+        sign = 1.0 if at % (1 + negatives) == 0 else -1.0
+        signed = sign * total(score)
+        factors[k, at] = np.float32(-sign / (1 + np.exp(signed)))
+        loss += np.log1p(np.exp(-signed)) if signed > -30 else -signed
+        targets += 1
+    for c in range(0, contexts.shape[1], LANE):
+        slope = fill(np.float32(0))
+        for at in range(drawn.shape[1]):
+            if drawn[k, at] >= 0:
+                slope = multiply_add(fill(factors[k, at]), load(contexts, drawn[k, at], c), slope)
+        store(slope, slopes, k, c)
+    return loss / max(targets, 1)
+
+
+@njit(error_model="numpy")
+def _flat(drawn, factors):
+    """The targets of all sources one after another and their factors, and where those of each source begin."""
+    indptr = np.zeros(len(drawn) + 1, np.int64)
+    hits, shares = np.empty(drawn.size, np.int32), np.empty(drawn.size, np.float32)
+    found = 0
+    for k in range(len(drawn)):
+        for at in range(drawn.shape[1]):
+            if drawn[k, at] >= 0:
+                hits[found] = drawn[k, at]
+                shares[found] = factors[k, at]
+                found += 1
+        indptr[k + 1] = found
+    return indptr, hits[:found], shares[:found]

@@ -1,1 +1,0 @@
-"""Skip-gram with negative sampling: the definition and a fast version."""

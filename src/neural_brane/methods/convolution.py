@@ -1,0 +1,290 @@
+"""What the methods that learn a graph convolution share."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, cast
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.changes import Newcomers
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.weights import without_self_loops
+from neural_brane.methods import descent as backend
+from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.parameters import shared, whole
+from neural_brane.methods.training import SINGLE, Moments
+from neural_brane.progress import Meter
+from neural_brane.sampling.tables import sample_neighbours
+
+WALK_NODES = 4  # of each of the walks that a part of a graph is made of
+STEP_TABLES = 16  # tables of nodes × dim that a step and its gradients hold
+
+
+class Learned(NamedTuple):
+    """The network, and how its training went."""
+
+    weights: Any  # the method's own named tuple
+    loss_history: list[float]  # the mean over the steps of each epoch
+    scale: float  # what vectors are multiplied by, so that their entries have a mean square of one
+
+
+class Piece:
+    """What a step works on: the whole graph, or a part of it."""
+
+    def __init__(self, links: sparse.csr_array, attributes: sparse.csr_array, device: str):
+        self.links, self.entries, self.device = links, attributes, device
+        self._made: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        return int(self.links.shape[0])
+
+    def kept(self, name: str, make: Callable[[], Any]) -> Any:
+        """Something that a method makes of the piece, made once."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
+
+    @cached_property
+    def attributes(self) -> backend.BothWays:
+        """The attributes, ready to be multiplied with a table of weights."""
+        return backend.BothWays(self.entries, self.device)
+
+    @cached_property
+    def averages(self) -> backend.BothWays:
+        """The matrix that averages over neighbours, ready to be multiplied."""
+        return backend.BothWays(normalised(self.links), self.device, symmetric=True)
+
+
+class Pieces:
+    """What the steps of a training work on, one after another; the same for the same step, whoever asks."""
+
+    def __init__(self, graph: AttributedGraph, most: int, device: str):
+        self.links = without_self_loops(graph.adjacency)
+        self.attributes = shares(backend.features(graph))
+        self.most, self.device = most, device
+        self.per_epoch = -(-len(graph) // most)
+        self.whole = Piece(self.links, self.attributes, device) if self.per_epoch == 1 else None
+
+    def draw(self, rng: np.random.Generator) -> Piece:
+        """The whole graph or, where that is too large for a step, the nodes of random walks."""
+        if self.whole is not None:
+            return self.whole
+        nodes = walk_nodes(self.links, self.most, rng)
+        return Piece(self.links[nodes][:, nodes], self.attributes[nodes], self.device)
+
+
+class Convolutional(InductiveEmbedder):
+    """A method that learns a convolution of attributes over links, by steps on the graph or on parts of it."""
+
+    uses = ("links", "attributes")
+    extra = "torch"
+    why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
+    prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
+
+    nodes_per_step: int = whole(
+        "Nodes that a step works on at most. A larger graph is learned from in parts, each the nodes of random walks.",
+        default=20_000,
+        least=WALK_NODES,
+    )
+    learning_rate: float = shared("learning_rate", default=1e-3, about="Of Adam.")
+    device: str = shared("device", default="auto")
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
+    epochs: int | None = shared("epochs", default=100)
+
+    @abstractmethod
+    def _first_weights(self, rng: np.random.Generator, attributes: int) -> Any:
+        """The weights before the first step, a named tuple of tensors."""
+
+    @abstractmethod
+    def _loss(self, weights: Any, piece: Piece, rng: np.random.Generator) -> Any:
+        """The loss of one step, with all that is random in it drawn from `rng`."""
+
+    @abstractmethod
+    def _encode(self, weights: Any, links: sparse.csr_array, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
+        """The vectors of a whole graph by learned weights, in NumPy, some nodes at a time."""
+
+    def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
+        backend.import_torch()
+        with backend.one_thread():
+            pieces = Pieces(graph, self.nodes_per_step, self.device)
+            weights = self._first_weights(np.random.default_rng(seed), pieces.attributes.shape[1])
+            losses = self._train(pieces, weights, seed)
+        learned = type(weights)(*backend.to_numpy(weights))
+        vectors = self._encode(learned, pieces.links, pieces.attributes)
+        return Learned(learned, losses, _scale(sum(_squares(block) for block in vectors) / len(graph) / self.dim))
+
+    def _train(self, pieces: Pieces, weights: Any, seed: int) -> list[float]:
+        """Train the weights in place; returns the mean loss of every epoch."""
+        descent, stage = self._descent(weights), self._stages.stage("weights")
+        best = Best(weights, self._patience())
+        numbers: dict[str, Any] = {"history": [], "losses": []}
+        best.restore(stage)
+        descent.restore(stage, numbers)
+        history, losses, per_epoch = numbers["history"], numbers["losses"], pieces.per_epoch
+        epochs = cast(int, self.epochs)  # those in force
+        meter = Meter(self.progress, epochs * per_epoch, "steps", epochs=epochs)
+        meter.resume(stage.position)
+        for step in stage.steps(
+            epochs * per_epoch,
+            lambda: descent.arrays() | best.arrays(),
+            numbers,
+            per_epoch=per_epoch,
+            until=lambda: best.is_past(history),
+        ):
+            rng, epoch = np.random.default_rng([seed, step]), step // per_epoch
+            loss = self._loss(weights, pieces.draw(rng), rng)
+            losses.append(loss.item())
+            mean = float(np.mean(losses))
+            if (step + 1) % per_epoch == 0:
+                best.offer(history, mean)
+                losses.clear()
+            self._set_rate(descent, step / (epochs * per_epoch))
+            descent.step(loss, epoch + 1)
+            meter.advance(epoch=epoch + 1, loss=mean)
+        descent.require_finite(epochs)
+        best.put_in_place()
+        return history
+
+    def _descent(self, weights: Any) -> backend.Descent:
+        """What takes the steps."""
+        return backend.Descent(weights, self.learning_rate)
+
+    def _epochs_for(self, nodes: int) -> int:
+        """The epochs of a graph of so many nodes."""
+        return cast(int, self.epochs)
+
+    def _patience(self) -> int | None:
+        """The epochs without a lower loss after which training ends with the best weights; None takes all epochs."""
+        return None
+
+    def _set_rate(self, descent: backend.Descent, done: float) -> None:
+        """Change the learning rate where it depends on how much of the training is done."""
+
+    def memory(self, sizes: Sizes) -> Moments:
+        """Bytes by part, at the moments when most are taken."""
+        n, width = sizes.nodes, sizes.attributes or sizes.nodes
+        entries, taken = sizes.attribute_entries or n, min(n, self.nodes_per_step)
+        held = {"matrices": 8 * entries + 12 * sizes.links}  # shares of attributes, and links without self-loops
+        part = taken / max(n, 1)
+        copies = 4 if self._patience() is None else 5  # a gradient, Adam's two means and the best weights
+        return {
+            "training": held
+            | {
+                "tables": copies * SINGLE * self._inputs() * width * self.dim,
+                "batches": int(part * (36 * entries + 24 * sizes.links)) + STEP_TABLES * SINGLE * taken * self.dim,
+            },
+            "vectors": held
+            | {"tables": SINGLE * self._inputs() * width * self.dim, "vectors": 3 * SINGLE * n * self.dim},
+        }
+
+    def _inputs(self) -> int:
+        """How many tables of attributes × dim are learned."""
+        return 1
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied in all steps."""
+        n, entries = sizes.nodes, sizes.attribute_entries or sizes.nodes
+        return float(self._epochs_for(n) * self.dim * (2 * entries + 4 * (sizes.links + n) + n * self.dim))
+
+    def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
+        links, attributes = without_self_loops(graph.adjacency), shares(backend.features(graph))
+        for block in self._encode(learned.weights, links, attributes):
+            yield block * np.float32(learned.scale)
+
+    def _check_transforms(self, fitted: Fitted) -> None:
+        require_attributes(fitted)
+
+    def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
+        graph = new.together()
+        return stack(self._blocks(graph, fitted.learned), len(graph), self.dim)[len(new.known) :]
+
+
+class Best:
+    """The weights of the epoch with the lowest loss, where training ends some epochs after it."""
+
+    def __init__(self, weights: Any, patience: int | None):
+        self.weights, self.patience = weights._asdict(), patience
+        self.kept = {name: weight.detach().clone() for name, weight in self.weights.items() if patience is not None}
+
+    def offer(self, history: list[float], loss: float) -> None:
+        """Add an epoch's loss, and keep the weights that gave it where none was lower."""
+        if self.patience is not None and loss < min(history, default=np.inf):
+            for name, kept in self.kept.items():
+                kept.copy_(self.weights[name].detach())
+        history.append(loss)
+
+    def is_past(self, history: list[float]) -> bool:
+        """Whether so many epochs have not lowered the loss."""
+        return self.patience is not None and len(history) - 1 - int(np.argmin(history or [0])) >= self.patience
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The weights that are kept."""
+        return {f"{name}, best": weight.cpu().numpy() for name, weight in self.kept.items()}
+
+    def restore(self, stage: Any) -> None:
+        """Go on from where a stage was left."""
+        for name, weight in self.kept.items() if stage.kept is not None else ():
+            weight.copy_(backend.import_torch().from_numpy(stage.kept.arrays[f"{name}, best"]))
+
+    def put_in_place(self) -> None:
+        """Make the best weights those that were learned."""
+        for name, kept in self.kept.items():
+            self.weights[name].detach().copy_(kept)
+
+
+def normalised(links: sparse.csr_array) -> sparse.csr_array:
+    """The matrix D^(−1/2) (A + wI) D^(−1/2) of a graph convolution, w the mean weight of an edge, D the sums of A + wI.
+
+    A has no self-loops. Without weights this is what Kipf and Welling (2017) write; a node without neighbours is its
+    own average.
+    """
+    looped = with_loops(links)
+    sums = np.asarray(looped.sum(axis=1)).ravel()
+    scales = 1 / np.sqrt(sums)
+    looped.data *= np.repeat(scales, np.diff(looped.indptr)) * scales[looped.indices]
+    return looped.astype(np.float32)
+
+
+def with_loops(links: sparse.csr_array) -> sparse.csr_array:
+    """A + wI in double precision, with sorted rows; w is the mean weight of an edge."""
+    weight = links.data.mean(dtype=np.float64) if links.nnz else 1.0
+    looped = (links.astype(np.float64) + weight * sparse.eye_array(links.shape[0], format="csr")).tocsr()
+    looped.sort_indices()
+    return looped
+
+
+def shares(attributes: sparse.csr_array) -> sparse.csr_array:
+    """Attributes with every row divided by the sum of its amounts; an empty row stays empty."""
+    sums = np.asarray(abs(attributes).sum(axis=1, dtype=np.float64)).ravel()
+    scales = np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)
+    data = attributes.data * np.repeat(scales, np.diff(attributes.indptr))
+    return sparse.csr_array((data.astype(np.float32), attributes.indices, attributes.indptr), shape=attributes.shape)
+
+
+def walk_nodes(links: sparse.csr_array, most: int, rng: np.random.Generator) -> np.ndarray:
+    """The nodes of random walks from distinct nodes, each once and in increasing order, `most` of them at most."""
+    at = rng.choice(links.shape[0], max(most // WALK_NODES, 1), replace=False)
+    found = [at]
+    for _ in range(WALK_NODES - 1):
+        at = sample_neighbours(links, at, 1, rng)[1]
+        found.append(at)
+    return np.unique(np.concatenate(found))
+
+
+def _squares(block: np.ndarray) -> float:
+    return float(np.square(block, dtype=np.float64).sum())
+
+
+def _scale(mean_square: float) -> float:
+    """What makes the mean square of entries one; one where all of them are zero."""
+    return float(mean_square**-0.5) if mean_square > 0 else 1.0
+
+
+def convolved(averages: sparse.csr_array, table: np.ndarray, bias: np.ndarray) -> Iterator[np.ndarray]:
+    """The averages of a table's rows over neighbours, and a bias, some nodes at a time."""
+    for start in range(0, averages.shape[0], backend.BLOCK_NODES):
+        yield averages[start : start + backend.BLOCK_NODES] @ table + bias

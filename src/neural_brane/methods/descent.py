@@ -1,0 +1,182 @@
+"""What the methods on PyTorch share; PyTorch is imported when one of them learns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.errors import DependencyError
+from neural_brane.files.checkpoints import Stage
+from neural_brane.graph import AttributedGraph
+from neural_brane.methods.training import diverged, require_finite
+
+if TYPE_CHECKING:
+    import torch
+
+BLOCK_NODES = 8192  # embedded at a time
+_turns = RLock()
+
+
+def import_torch() -> Any:
+    """The torch module, or an error that says how to get it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise DependencyError(
+            "this method learns with PyTorch, which is not installed; run: pip install 'neural-brane[torch]'"
+        ) from error
+    return torch
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold PyTorch to one CPU thread: the order of its sums, and so their last bits, follow the number of threads.
+
+    The number is partly the process's and partly the calling thread's own, so callers in several threads take turns.
+    """
+    torch = import_torch()
+    with _turns:
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def features(graph: AttributedGraph) -> sparse.csr_array:
+    """A graph's attributes or, where it has none at all, one attribute per node: its own."""
+    if graph.attributes.shape[1]:
+        return graph.attributes
+    return sparse.eye_array(len(graph), dtype=np.float32, format="csr")
+
+
+def glorot(rng: np.random.Generator, shape: tuple[int, int], device: str) -> torch.Tensor:
+    """A weight matrix to learn, uniform as Glorot and Bengio's; the same on every device."""
+    span = np.sqrt(6 / sum(shape))
+    values = rng.random(shape, np.float32)
+    values -= np.float32(0.5)
+    values *= np.float32(2 * span)
+    return import_torch().from_numpy(values).to(device).requires_grad_()
+
+
+def zeros(columns: int, device: str) -> torch.Tensor:
+    """A bias to learn, (1, columns)."""
+    return import_torch().zeros((1, columns), device=device, requires_grad=True)
+
+
+def to_numpy(weights: Iterable[torch.Tensor]) -> Iterator[np.ndarray]:
+    """Learned weights as NumPy arrays."""
+    return (weight.detach().cpu().numpy() for weight in weights)
+
+
+class Descent:
+    """Named weights and the Adam that trains them: all of its state can be kept, and gone on with.
+
+    l2: what half the squares of all weights are multiplied by and added to a loss; `step` returns it without these.
+    """
+
+    def __init__(self, weights: Any, learning_rate: float, *, l2: float = 0.0):
+        self.weights: dict[str, torch.Tensor] = weights._asdict()
+        self.rate = learning_rate
+        torch = import_torch()
+        self.adam = torch.optim.Adam(weights, lr=learning_rate, weight_decay=l2, fused=True)
+        for weight in weights:  # what Adam itself makes before its first step
+            none = torch.zeros((), dtype=torch.float32, device=weight.device)
+            means = {"exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
+            self.adam.state[weight] = {"step": none} | means
+
+    def step(self, loss: torch.Tensor, epoch: int) -> float:
+        """Take one step down the gradient of a loss; returns it."""
+        value = loss.item()
+        if not np.isfinite(value):
+            diverged(f"in epoch {epoch}: the loss is no longer a number", learning_rate=self.rate)
+        self.adam.zero_grad()
+        loss.backward()
+        self.adam.step()
+        return value
+
+    def require_finite(self, epoch: int) -> None:
+        """Refuse weights that the last step took too far."""
+        weights = dict(zip(self.weights, to_numpy(self.weights.values()), strict=True))
+        require_finite(weights, f"epoch {epoch}", learning_rate=self.rate)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The weights, and the running means of their gradients and of the squares of these."""
+        found: dict[str, np.ndarray] = {}
+        for name, weight in self.weights.items():
+            state = self.adam.state[weight]
+            found |= dict(zip(_names(name), to_numpy((weight, state["exp_avg"], state["exp_avg_sq"])), strict=True))
+        steps = [self.adam.state[weight]["step"].item() for weight in self.weights.values()]
+        return found | {"steps": np.array(steps)}
+
+    def restore(self, stage: Stage, numbers: dict[str, Any]) -> None:
+        """Go on from where a stage was left."""
+        if stage.kept is None:
+            return
+        torch, kept = import_torch(), stage.kept.arrays
+        with torch.no_grad():
+            for (name, weight), steps in zip(self.weights.items(), kept["steps"], strict=True):
+                state = self.adam.state[weight]
+                for tensor, one in zip((weight, state["exp_avg"], state["exp_avg_sq"]), _names(name), strict=True):
+                    tensor.copy_(torch.from_numpy(kept[one]))
+                state["step"].fill_(float(steps))
+        numbers.update(stage.kept.numbers)
+
+
+def _names(weight: str) -> tuple[str, str, str]:
+    return weight, f"{weight}, mean", f"{weight}, square"
+
+
+class SparseRows:
+    """A sparse matrix on a device, to be multiplied with dense ones: never dense itself."""
+
+    def __init__(self, matrix: sparse.csr_array, device: str):
+        torch = import_torch()
+        self.bag = torch.nn.functional.embedding_bag
+        self.indptr = torch.from_numpy(matrix.indptr.astype(np.int64)).to(device)
+        self.indices = torch.from_numpy(matrix.indices.astype(np.int64)).to(device)
+        self.values = torch.from_numpy(matrix.data.astype(np.float32, copy=False)).to(device)
+
+    def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
+        return self.bag(
+            self.indices, dense, self.indptr, mode="sum", per_sample_weights=self.values, include_last_offset=True
+        )
+
+
+class BothWays:
+    """A sparse matrix on a device with its transpose, so that gradients are products of rows too.
+
+    That is several times as quick as the gradient PyTorch finds, and every sum has one order.
+    """
+
+    def __init__(self, matrix: sparse.csr_array, device: str, *, symmetric: bool = False):
+        self.rows = SparseRows(matrix, device)
+        self.columns = self.rows if symmetric else SparseRows(matrix.T.tocsr(), device)
+
+    def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
+        product: torch.Tensor = _product().apply(dense, self.rows, self.columns)
+        return product
+
+
+@cache
+def _product() -> Any:
+    """A sparse matrix times a dense one, as a function that PyTorch can differentiate."""
+
+    class Product(import_torch().autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(context: Any, dense: torch.Tensor, rows: SparseRows, columns: SparseRows) -> torch.Tensor:
+            context.columns = columns
+            return rows @ dense.contiguous()
+
+        @staticmethod
+        def backward(context: Any, slope: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+            return context.columns @ slope.contiguous(), None, None
+
+    return Product

@@ -1,0 +1,208 @@
+"""What the skip-gram methods share: tables, the falling learning rate, progress."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.files.checkpoints import Stage
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.memory import Sizes
+from neural_brane.kernels import cpu, sgns
+from neural_brane.kernels.model import padded, zeros
+from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.parameters import shared, whole
+from neural_brane.methods.training import SINGLE, require_finite
+from neural_brane.progress import Meter
+from neural_brane.sampling.buckets import TileSorter
+from neural_brane.sampling.walks import EdgeSampler
+
+CHUNK_PAIRS = 500_000  # drawn, sorted and trained at a time: enough for many in each tile, little to keep
+PAIRS_PER_ROW = 16  # in a chunk, where there are tiles: with more, a row would see one bucket for too long
+MIXED_PAIRS = 2_000_000  # of walks, drawn at a time and dealt to chunks
+BLOCK_ROWS = 65_536  # filled with random numbers at a time
+LOOKED_AT = 1_024  # source rows of a step that are looked at for numbers that are none: those spread at once
+
+
+class Corpus(NamedTuple):
+    """Where pairs come from: `draw(first, count)` gives the pairs (k, 2) of some walks or edges of an endless row.
+
+    An epoch takes `total` of them.
+    """
+
+    draw: Callable[[int, int], np.ndarray]
+    total: int
+    pairs: float  # that one of them gives, about
+
+
+class SkipGram:
+    """A source and a target table, trained on pairs with negatives from frequency ** 0.75.
+
+    sources, targets: how often each occurs, about: work is shared out, and negatives are drawn, accordingly. Source
+    rows start small and random and stay so where no pair has them; targets start at zero. With `one_table`, sources
+    and targets are the same vectors. With `shares`, the source table is another SkipGram's, of the same sources and
+    buckets.
+    """
+
+    def __init__(
+        self,
+        sources: np.ndarray,
+        targets: np.ndarray,
+        *,
+        dim: int,
+        negatives: int,
+        seed: int,
+        one_table: bool = False,
+        buckets: int | None = None,
+        shares: "SkipGram | None" = None,
+    ):
+        first, second = two_seeds(seed)
+        self.dim = dim
+        self.drawn = 0
+        self.sorter = TileSorter(
+            sources.astype(np.float64),
+            targets.astype(np.float64),
+            negatives=negatives,
+            one_table=one_table,
+            buckets=buckets,
+            seed=first,
+        )
+        self.source: np.ndarray = shares.source if shares else self._random(len(sources), second)
+        self.target = self.source if one_table else zeros(len(targets), padded(dim))
+
+    def _random(self, rows: int, seed: int) -> np.ndarray:
+        """Uniform in ±1 / (2 dim), as word2vec's."""
+        table = zeros(rows, padded(self.dim))
+        rng = np.random.default_rng(seed)
+        place = self.sorter.sources.place
+        for start in range(0, rows, BLOCK_ROWS):
+            some = place[start : start + BLOCK_ROWS]
+            table[some, : self.dim] = (rng.random((len(some), self.dim), np.float32) - np.float32(0.5)) / self.dim
+        return table
+
+    def train(self, pairs: np.ndarray, first_rate: float, last_rate: float) -> None:
+        """One step per pair, at a rate that falls evenly; chunk by chunk, neighbouring pairs in different chunks.
+
+        A walk has many pairs of the same few nodes. Sorted into tiles all at once, they would pull a vector to
+        and fro.
+        """
+        chunks = max(1, -(-len(pairs) // self.chunk))
+        rates = np.linspace(first_rate, last_rate, chunks + 1)
+        for chunk in range(chunks):
+            some = np.ascontiguousarray(pairs[chunk::chunks])
+            tiles = self.sorter.sort(some, self.drawn)
+            sgns.train(self.source, self.target, *tiles, rates[chunk], rates[chunk + 1])
+            self.drawn += len(some)
+
+    @property
+    def chunk(self) -> int:
+        """How many pairs to train at a time."""
+        return CHUNK_PAIRS if self.sorter.buckets == 1 else min(CHUNK_PAIRS, PAIRS_PER_ROW * len(self.source))
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """The source table, (sources, dim), in the order of the sources."""
+        return self.source[self.sorter.sources.place, : self.dim]
+
+
+Part = tuple[Corpus, SkipGram]  # a source of pairs, and the tables it trains
+
+
+class SkipGramEmbedder(Embedder):
+    """A method whose vectors are the source table of skip-gram.
+
+    A longer run is another one from its first step on, because the learning rate falls to the end.
+    """
+
+    why_not = "it keeps vectors alone, and not the table of contexts that they were trained against"
+
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
+
+    def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
+        with cpu.threads(self.threads):
+            return Vectors(self._vectors(graph, seed))
+
+    def _tables(self, rows: int, targets: int) -> dict[str, int]:
+        """Bytes of two tables with `rows` and `targets` rows, and of how their rows are dealt out."""
+        return {"tables": SINGLE * padded(self.dim) * (rows + targets), "sampling": 24 * (rows + targets)}
+
+    def _chunk(self, rows: int, negatives: int) -> dict[str, int]:
+        """Bytes of the pairs that are trained at a time: as they are drawn, and in tiles with their negatives."""
+        return {"batches": min(CHUNK_PAIRS, PAIRS_PER_ROW * rows) * (40 + 8 * negatives)}
+
+    @abstractmethod
+    def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
+        """Learn: (nodes, dim) float32."""
+
+
+class EdgeSkipGram(SkipGramEmbedder):
+    """A skip-gram method whose pairs are entries of matrices, drawn in proportion to their value."""
+
+    samples: int | None = whole("Entries drawn.", default=None)
+    negatives: int = whole("Drawn against each entry, in proportion to (weighted degree) ** 0.75.", default=5)
+    learning_rate: float = shared("learning_rate", default=0.025, about="At the start; it falls evenly to zero.")
+
+    def _samples(self, entries: int) -> int:
+        """How many to draw: as given, or each entry a hundred times and enough for a small graph to learn."""
+        return max(100 * entries, 3_000_000) if self.samples is None else self.samples
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers of the vectors of all entries drawn and their negatives."""
+        drawn = self._samples(max(sizes.links, sizes.attribute_entries if "attributes" in self.uses else 0))
+        return float(drawn * len(self.uses) * (1 + self.negatives) * padded(self.dim))
+
+    def _train(self, parts: Sequence[Part]) -> None:
+        meter = Meter(self.progress, sum(corpus.total for corpus, _ in parts), "edges")
+        train(parts, learning_rate=self.learning_rate, meter=meter, stage=self._stages.stage("tables"))
+
+
+def two_seeds(seed: int) -> tuple[int, int]:
+    """Two unrelated seeds from one."""
+    first, second = (int(part) for part in np.random.SeedSequence(seed).generate_state(2, np.uint64))
+    return first, second
+
+
+def edges_of(matrix: sparse.csr_array, samples: int, seed: int) -> Corpus:
+    """The entries of a matrix as pairs of row and column."""
+    return Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1)
+
+
+def train(parts: Sequence[Part], *, learning_rate: float, epochs: int = 1, meter: Meter, stage: Stage) -> None:
+    """Train all parts side by side, some pairs of each in turn, while the rate falls evenly to zero."""
+    chunks = max(
+        1,
+        *(
+            int(np.ceil(corpus.total * corpus.pairs / (MIXED_PAIRS if corpus.pairs > 1 else model.chunk)))
+            for corpus, model in parts
+        ),
+    )
+    total = sum(corpus.total for corpus, _ in parts)
+    steps = chunks * epochs
+    meter.resume(total * stage.position // chunks)
+    numbers = {"drawn": [0] * len(parts)}
+    for step in stage.steps(steps, _tables(parts), numbers):
+        rates = learning_rate * (1 - step / steps), learning_rate * (1 - (step + 1) / steps)
+        epoch, chunk = divmod(step, chunks)
+        for at, (corpus, model) in enumerate(parts):
+            first, last = (epoch * corpus.total + corpus.total * at_chunk // chunks for at_chunk in (chunk, chunk + 1))
+            model.drawn = numbers["drawn"][at]
+            pairs = corpus.draw(first, last - first)
+            model.train(pairs, *rates)
+            numbers["drawn"][at] = model.drawn
+            seen = model.source[model.sorter.sources.place[pairs[-LOOKED_AT:, 0]]]
+            require_finite({"vectors": seen}, f"step {step + 1} of {steps}", learning_rate=learning_rate)
+        meter.advance(total * (step + 1) // chunks - meter.done, epoch=1 + epoch)
+    require_finite(_tables(parts), f"step {steps} of {steps}", learning_rate=learning_rate)
+
+
+def _tables(parts: Sequence[Part]) -> dict[str, np.ndarray]:
+    """Every table of the parts once, by name."""
+    tables: dict[str, np.ndarray] = {}
+    for at, (_, model) in enumerate(parts):
+        for name, table in ((f"source {at}", model.source), (f"target {at}", model.target)):
+            if not any(table is other for other in tables.values()):
+                tables[name] = table
+    return tables

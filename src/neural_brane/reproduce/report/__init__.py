@@ -1,1 +1,0 @@
-"""The report: figures, tables and the page that holds them."""

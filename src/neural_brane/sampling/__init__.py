@@ -1,1 +1,0 @@
-"""What training draws at random: the same for a seed, whatever the number of threads."""

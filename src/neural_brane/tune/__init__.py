@@ -1,1 +1,0 @@
-"""A method's parameters by grid search: the search, the grids, and what was found."""

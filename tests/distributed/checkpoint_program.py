@@ -1,0 +1,141 @@
+"""What ranks save and read for test_checkpoints.py: saved by two, read by one, two and four; damaged, and refused."""
+
+import json
+import shutil
+import sys
+import warnings
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+from leaving import leave
+from ranks import PATIENCE, RANKS
+from torch import distributed
+
+from neural_brane.distributed import checkpoints as storage
+from neural_brane.distributed.checkpoints import Checkpoints
+from neural_brane.distributed.exchange import node_range
+from neural_brane.errors import CheckpointError
+
+ROWS, WIDTH = 103, 4
+TABLE = torch.arange(ROWS * WIDTH, dtype=torch.float32).reshape(ROWS, WIDTH)
+
+
+class State:
+    """A table cut over the ranks of a group, and a vector that all of them have."""
+
+    def __init__(self, group):
+        self.own = node_range(ROWS, distributed.get_rank(group), distributed.get_world_size(group))
+        self.local, self.weight = torch.zeros(len(self.own), WIDTH), torch.zeros(3)
+        self.tensors = {"table": storage.rows_of(self.local, self.own.start, ROWS, group), "weight": self.weight}
+
+    def fill(self, step):
+        self.local.copy_(TABLE[self.own.start : self.own.stop] * step)
+        self.weight.fill_(step)
+
+    def holds(self, step):
+        expected = State.__new__(State)
+        expected.own, expected.local, expected.weight = self.own, torch.zeros_like(self.local), torch.zeros(3)
+        expected.fill(step)
+        return bool(torch.equal(self.local, expected.local) and torch.equal(self.weight, expected.weight))
+
+
+def identity(**changes):
+    graph = {"name": "graph", "nodes": ROWS, "edges": 1, "attributes": 1, "digest": "12ab"}
+    same = {"method": "neural-brane", "version": "1", "code": "c", "libraries": {}, "seed": 0}
+    return same | {"graph": graph | changes.pop("graph", {}), "parameters": {"dim": 4, "epochs": 3} | changes}
+
+
+def open_checkpoints(folder, group, **changes):
+    return Checkpoints(folder, identity(**changes), every=10, free=("epochs",), group=group)
+
+
+def save(folder, group, first, last):
+    kept, state = open_checkpoints(folder, group), State(group)
+    kept.find()
+    for step in range(first, last + 1, 10):
+        state.fill(step)
+        kept.save(step, state.tensors, {"sum": step / 10})
+
+
+def read(folder, group, **changes):
+    """What is found and read, or the error; with warnings."""
+    checkpoints, state = open_checkpoints(folder, group, **changes), State(group)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            kept = checkpoints.find()
+            if kept is None:
+                return {"none": True}
+            checkpoints.read(state.tensors)
+        except CheckpointError as error:
+            return {"error": str(error)}
+    told = [str(one.message) for one in warned]
+    names = sorted(kept.names)
+    return kept._asdict() | {"names": names, "whole": state.holds(kept.step), "warned": told}
+
+
+def alone(work):
+    """Do something on rank 0, before and after which all ranks are together."""
+    distributed.barrier()
+    if distributed.get_rank() == 0:
+        work()
+    distributed.barrier()
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def main(output, groups, rank):
+    found, kept = {}, output / "kept"
+    if rank < 2:
+        found["nothing"] = read(kept, groups[2])
+        save(kept, groups[2], 10, 30)
+    distributed.barrier()
+    found["folders"] = sorted(path.name for path in kept.iterdir())
+    for ranks, group in groups.items():
+        if rank < ranks:
+            found[f"read by {ranks}"] = read(kept, group)
+        distributed.barrier()
+    if rank < 2:
+        found["other parameter"] = read(kept, groups[2], dim=8)
+        found["free parameter"] = read(kept, groups[2], epochs=9)
+        found["other graph"] = read(kept, groups[2], graph={"digest": "ff00"})
+    alone(lambda: shutil.copytree(kept, output / "unfinished"))
+    alone(lambda: (output / "unfinished" / "step-00000030" / "checkpoint.json").unlink())
+    alone(lambda: flip(kept / "step-00000030" / "__1_0.distcp"))
+    found["one damaged"] = read(kept, groups[4])
+    found["not whole"] = read(output / "unfinished", groups[4])
+    alone(lambda: (kept / "step-00000020" / "__0_0.distcp").unlink())
+    found["all damaged"] = read(kept, groups[4])
+    if rank < 2:
+        found["two runs"] = two_runs(output / "shared", groups[2])
+    if rank == 0:
+        (output / "found.json").write_text(json.dumps(found))
+
+
+def two_runs(folder, group):
+    first, second, state = open_checkpoints(folder, group), open_checkpoints(folder, group), State(group)
+    first.find(), second.find()
+    first.save(10, state.tensors, {})
+    try:
+        second.save(10, state.tensors, {})
+    except CheckpointError as error:
+        return str(error)
+    return "saved"
+
+
+if __name__ == "__main__":
+    store, folder, number = sys.argv[1:]
+    storage.BLOCK_BYTES = 400  # so that a table has several blocks
+    limit = timedelta(seconds=PATIENCE)
+    distributed.init_process_group(
+        "gloo", store=distributed.FileStore(store, RANKS), rank=int(number), world_size=RANKS, timeout=limit
+    )
+    main(Path(folder), {ranks: distributed.new_group(list(range(ranks))) for ranks in (1, 2, 4)}, int(number))
+    distributed.barrier()
+    distributed.destroy_process_group()
+    leave()

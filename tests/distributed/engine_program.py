@@ -1,0 +1,59 @@
+"""What every rank trains for test_equal.py: each case, 20 steps; the first rank writes the model that came out."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from engine_cases import CASES, SEED, STEPS, graph, settings_of
+from leaving import leave
+from torch import distributed
+
+from neural_brane.distributed.batches import BatchMaker, Triplets, prefetch
+from neural_brane.distributed.exchange import Exchange
+from neural_brane.distributed.model import ShardedModel
+from neural_brane.distributed.rows import LocalRows, RangedRows, sampling_tables
+from neural_brane.distributed.step import CPUStep
+from neural_brane.files.graphs.parts import parts_of
+from neural_brane.kernels import cpu
+from neural_brane.methods.neural_brane.parts import kernel_settings
+
+
+def train(name, rows, exchange):
+    """The model after STEPS steps, and the losses."""
+    settings = settings_of(name)
+    tables = sampling_tables(
+        rows, exchange,
+        negative_power=settings["negative_power"], allow_self_negative=settings["allow_self_negative"],
+    )  # fmt: skip
+    triplets = Triplets(rows, tables, allow_self_negative=settings["allow_self_negative"], seed=SEED)
+    make = BatchMaker(rows, triplets, settings["batch_size"], exchange.rank, exchange.ranks)
+    model = ShardedModel(rows.attributes, rows.nodes, settings, exchange, torch.device("cpu"))
+    model.start(settings, SEED)
+    step = CPUStep(model, kernel_settings(settings), settings["batch_size"], make.count)
+    if isinstance(rows, RangedRows):  # it asks by the group that the step uses too, so nothing is prepared ahead
+        return model, [float(step(make(number))) for number in range(STEPS)]
+    with prefetch(make, STEPS) as ahead:
+        return model, [float(step(ahead(number))) for number in range(STEPS)]
+
+
+def main(output: Path) -> None:
+    torch.set_num_threads(1)
+    distributed.init_process_group("gloo")
+    exchange, shards, found = Exchange(), parts_of(graph(), 3), {}
+    for form, rows in (("local", LocalRows(shards)), ("ranged", RangedRows(shards, exchange))):
+        for name in CASES if form == "local" else ("max", "large"):
+            with cpu.threads(1):
+                model, losses = train(name, rows, exchange)
+            for field, array in model.whole()._asdict().items():
+                found[f"{form}/{name}/{field}"] = array
+            found[f"{form}/{name}/losses"] = np.array(losses)
+    if exchange.rank == 0:
+        np.savez(output / f"{exchange.ranks}.npz", **found)
+    distributed.barrier()
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
+    leave()

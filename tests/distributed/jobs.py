@@ -1,0 +1,120 @@
+"""Jobs that tests start by torchrun, watch and kill: what they do is seen in their metrics and checkpoints."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from neural_brane.distributed.metrics import read_lines
+
+PATIENCE = 300.0  # seconds: only where a job hangs
+# How soon a host counts as lost: PyTorch's own 15 seconds, and 30 for others to join, would be most of the test.
+QUICK = "last_call_timeout=1,keep_alive_interval=1,keep_alive_max_attempt=4"
+
+
+class Running:
+    """A job whose output, checkpoints and metrics are in a folder; it ends with the block."""
+
+    def __init__(self, folder: Path, graph: Path, words: list[str]):
+        self.folder, self.kept, self.metrics = folder, folder / "kept", folder / "metrics.jsonl"
+        options = ["--cluster", "-o", str(folder / "vectors"), "--checkpoint", str(self.kept)]
+        self.words = ["-m", "neural_brane", "embed", str(graph), *options, "--metrics", str(self.metrics), *words]
+        self.agents: list[subprocess.Popen] = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for agent in self.agents:
+            kill_host(agent)
+
+    def start(self, *options: str) -> subprocess.Popen:
+        """Start an agent of torchrun with these options."""
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "OMP_NUM_THREADS": "1",
+            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+        }
+        command = [sys.executable, "-m", "torch.distributed.run", *options, *self.words]
+        with (self.folder / "log").open("a") as log:
+            agent = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+        self.agents.append(agent)
+        return agent
+
+    def log(self) -> str:
+        """All that was printed so far."""
+        return (self.folder / "log").read_text()
+
+    def resumed(self) -> list[dict]:
+        """What was told each time that the job went on."""
+        return [line for line in read_lines(self.metrics) if line.get("event") == "resumed"]
+
+    def saved(self) -> int:
+        """The step of the newest checkpoint."""
+        try:
+            return int((self.kept / "LATEST").read_text().removeprefix("step-"))
+        except FileNotFoundError:
+            return 0
+
+    def wait_for_progress(self, times: int, ranks: int) -> None:
+        """Wait until the job has gone on so many times, last on so many ranks, and has saved a later step since."""
+
+        def seen() -> bool:
+            resumed = self.resumed()
+            on_those = not resumed or resumed[-1]["ranks"] == ranks
+            return len(resumed) >= times and on_those and self.saved() > (resumed[-1]["step"] if resumed else 0)
+
+        self.wait(seen)
+
+    def wait(self, seen) -> None:
+        """Wait for something that is bound to be seen unless the job fails."""
+        end = time.monotonic() + PATIENCE
+        while not seen():
+            assert time.monotonic() < end, self.log()[-4000:]
+            assert any(agent.poll() is None for agent in self.agents), self.log()[-4000:]
+            time.sleep(0.05)
+
+    def finish(self) -> float:
+        """Wait until the job has ended well; returns the mean loss of its last epoch."""
+        for agent in self.agents:
+            if agent.poll() != -signal.SIGKILL:
+                assert agent.wait(PATIENCE) == 0, self.log()[-4000:]
+        newest = self.kept / (self.kept / "LATEST").read_text() / "checkpoint.json"
+        loss: float = json.loads(newest.read_text())["numbers"]["losses"][-1]
+        return loss
+
+
+def workers(agent: subprocess.Popen) -> dict[int, int]:
+    """The processes that an agent has started, by their rank."""
+    found = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(status.read_text().rpartition(")")[2].split()[1])
+            words = (status.parent / "environ").read_bytes().split(b"\0") if parent == agent.pid else []
+        except (OSError, IndexError):  # it has ended meanwhile
+            continue
+        ranks = [int(word.removeprefix(b"RANK=")) for word in words if word.startswith(b"RANK=")]
+        found |= dict.fromkeys(ranks, int(status.parent.name))
+    return found
+
+
+def is_told_to_end(pid: int) -> bool:
+    """Whether a stopped process has been sent SIGTERM, which it will see when it goes on."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except FileNotFoundError:
+        return True
+    pending = next(int(line.split()[1], 16) for line in lines if line.startswith("ShdPnd"))
+    return bool(pending >> (signal.SIGTERM - 1) & 1)
+
+
+def kill_host(agent: subprocess.Popen) -> None:
+    """Kill an agent with its workers, as a host that loses its power: no process of it can say goodbye."""
+    pids = list(workers(agent).values())
+    agent.kill()
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    agent.wait()

@@ -1,0 +1,123 @@
+"""A second engine for ranks, written by hand in double precision: what the real one is compared with.
+
+Each rank owns some rows of every table. It asks the owners for the distinct rows that its triplets pool, takes the
+gradient of `kernels.reference` on what arrives, and sends the owners what to add. test_oracle.py reads what it finds.
+"""
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import torch
+from engine_cases import CASES, LONG, LONG_STEPS, SEED, STEPS, graph, settings_of
+from ranks import PATIENCE
+from torch import distributed
+
+from neural_brane.distributed.exchange import node_range
+from neural_brane.kernels import reference
+from neural_brane.kernels.model import Bags, Model, bags_of
+from neural_brane.methods.neural_brane.parts import kernel_settings
+from neural_brane.methods.neural_brane.training import initial_model
+from neural_brane.sampling.triplets import TripletSampler
+
+RANKS = 2
+SHORT = [name for name in CASES if name != "large"]  # the definition is slow
+
+
+def send(values, give, take):
+    """Give each rank so many of the next rows; returns those that come here, in the order of the ranks."""
+    got = np.empty((sum(take), *values.shape[1:]), values.dtype)
+    distributed.all_to_all_single(torch.from_numpy(got), torch.from_numpy(values), list(take), list(give))
+    return got
+
+
+class Shard:
+    """The rows of a table that a rank owns."""
+
+    def __init__(self, table, rank):
+        own = node_range(len(table), rank, RANKS)
+        self.rows = table[own.start : own.stop].astype(np.float64)
+        self.first, self._starts = own.start, [node_range(len(table), other, RANKS).start for other in range(RANKS)]
+
+    def fetch(self, ids):
+        """Rows by their distinct numbers, which rise."""
+        cuts = np.append(np.searchsorted(ids, self._starts), len(ids))
+        self._give = np.diff(cuts).tolist()
+        self._take = send(np.diff(cuts), [1] * RANKS, [1] * RANKS).tolist()
+        self._wanted = send(ids, self._give, self._take) - self.first
+        return send(self.rows[self._wanted], self._take, self._give)
+
+    def add(self, differences):
+        """Add to the rows that were fetched last, at their owners."""
+        np.add.at(self.rows, self._wanted, send(differences, self._give, self._take))
+
+
+class Oracle:
+    """A model in double precision whose tables lie with their ranks; all ranks take its steps together."""
+
+    def __init__(self, model, bags, settings, rank):
+        self.tables = [Shard(table, rank) for table in (model.attribute_table, model.neighbour_table)]
+        self.weight, self.bias = model.weight.astype(np.float64), model.bias.astype(np.float64)
+        self.bags, self.settings = bags, settings
+
+    def step(self, triplets):
+        """One step by this rank's triplets and those of the others; returns the sum of −ln σ over all of them."""
+        settings = self.settings
+        nodes, places = np.unique(triplets, return_inverse=True)
+        ids, bags = zip(*(distinct_rows(bag, nodes) for bag in self.bags), strict=True)
+        rows = [table.fetch(own) for table, own in zip(self.tables, ids, strict=True)]
+        without_l2 = settings._replace(parameter_l2=0.0)  # which shrinks all rows, at their owners
+        small = Model(*rows, self.weight, self.bias)
+        slopes, loss = reference.gradients(small, *bags, places.reshape(triplets.shape), without_l2)
+        for table, slope in zip(self.tables, slopes[:2], strict=True):
+            table.rows *= 1 - 2 * settings.table_rate * settings.parameter_l2
+            table.add(-settings.table_rate * slope)
+        sums = np.concatenate([slopes.weight.ravel(), slopes.bias, [loss * len(triplets)]])
+        distributed.all_reduce(torch.from_numpy(sums))
+        slope = sums[: self.weight.size].reshape(self.weight.shape) + 2 * settings.parameter_l2 * self.weight
+        self.weight -= settings.learning_rate * slope
+        if settings.train_bias:
+            slope = sums[self.weight.size : -1] + 2 * settings.parameter_l2 * self.bias
+            self.bias -= settings.learning_rate * slope
+        return sums[-1]
+
+
+def distinct_rows(bags, nodes):
+    """The distinct rows in the bags of some nodes, and these bags in places among them."""
+    pieces = [bags.indices[bags.indptr[node] : bags.indptr[node + 1]] for node in nodes]
+    ids, places = np.unique(np.concatenate(pieces), return_inverse=True)
+    indptr = np.cumsum([0, *map(len, pieces)])
+    return ids.astype(np.int64), Bags(indptr, places)
+
+
+def train(name, steps, rank):
+    """What this rank has of a case after so many steps."""
+    settings, case = settings_of(name), graph()
+    batch = settings["batch_size"]
+    options = {option: settings[option] for option in ("negative_power", "allow_self_negative")}
+    triplets = TripletSampler(case.adjacency, seed=SEED, **options).draw(0, steps * batch).reshape(steps, batch, 3)
+    bags = bags_of(case.attributes), bags_of(case.adjacency)
+    oracle = Oracle(initial_model(case, settings, SEED), bags, kernel_settings(settings), rank)
+    losses = [oracle.step(np.array_split(of_step, RANKS)[rank]) / batch for of_step in triplets]
+    found = dict(zip(("attribute_table", "neighbour_table"), (table.rows for table in oracle.tables), strict=True))
+    found |= {"weight": oracle.weight, "bias": oracle.bias, "losses": np.array(losses)}
+    return {f"{name}/{field}": array for field, array in found.items()}
+
+
+def main(store, output, rank):
+    torch.set_num_threads(1)
+    limit = timedelta(seconds=PATIENCE)
+    distributed.init_process_group(
+        "gloo", store=distributed.FileStore(store, RANKS), rank=rank, world_size=RANKS, timeout=limit
+    )
+    found = {}
+    for name in (*SHORT, *LONG):
+        found |= train(name, LONG_STEPS if name in LONG else STEPS, rank)
+    np.savez(Path(output) / f"{rank}.npz", **found)
+    distributed.barrier()
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,45 @@
+"""What is kept in docs/results/: its words are those of its numbers, and its methods those of today."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from neural_brane.experiments.reproduce.results import read_json, stale
+from neural_brane.experiments.store import describe_machine
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "docs" / "results"
+
+
+def test_the_report_and_the_sentences_are_those_made_of_the_numbers(load_script, tmp_path):
+    load_script("rewrite_report").main(target=tmp_path)
+    for name in ("results.json", "report.html"):
+        again = (tmp_path / name).read_text(encoding="utf-8")
+        assert again == (FOLDER / name).read_text(encoding="utf-8"), "run scripts/rewrite_report.py"
+
+
+def test_no_cell_is_stale():
+    results, here = read_json(FOLDER / "results.json"), describe_machine()
+    told = [one for one in results.cells if one.fingerprint]
+    if not told:
+        pytest.skip("these results are from before cells said what computed them; run brane reproduce --all")
+    packages = here["packages"] | {"python": here["python"]}
+    alike = [one for one in told if one.versions == packages and one.machine.startswith(f"{here['processor']},")]
+    if not alike:
+        pytest.skip("another kind of processor or library may give other last bits, and all cells are of one")
+    assert stale(replace(results, cells=alike)) == [], "run brane reproduce --all"
+
+
+def test_pages_say_of_the_kept_results_what_is_so():
+    results = read_json(FOLDER / "results.json")
+    page = (ROOT / "docs" / "reproduce.md").read_text(encoding="utf-8")
+    assert ("from before the tuning part was set aside" in page) == (not results.tuning)
+    advice = (
+        (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").split("## Where each is good")[1].split("\n## ")[0]
+    )
+    known = {f"{one.mean:.3f}".lstrip("0") for one in results.find("classification", "macro_f1", train=0.7)}
+    told = set(re.findall(r"(?<![\d\w])\.\d{3}", advice))
+    assert told
+    assert told <= known, "these figures are not those of the table at 70 %"

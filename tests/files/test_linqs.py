@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from neural_brane.errors import GraphError
+from neural_brane.files.graphs.formats import read_graph
+
+
+@pytest.fixture
+def cites(tmp_path):
+    (tmp_path / "p.content").write_text("p1\t0\t1\t1\tTheory\n35\t0\t0\t0\tRule Learning\nx-9\t0\t0.5\t0\tTheory\n")
+    path = tmp_path / "p.cites"
+    path.write_text("35\tp1\np1\t35\nx-9\t35\np1\tp1\n")
+    return path
+
+
+def test_papers_keep_the_order_of_the_content_file(cites):
+    graph = read_graph(cites)
+    assert graph.name == "p"
+    assert graph.ids.tolist() == ["p1", "35", "x-9"]
+    assert graph.adjacency.toarray().tolist() == [[1, 1, 0], [1, 0, 1], [0, 1, 0]]
+    assert graph.attributes.toarray().tolist() == [[0, 1, 1], [0, 0, 0], [0, 0.5, 0]]
+    assert graph.attribute_names.tolist() == [0, 1, 2]
+    assert graph.labels.tolist() == ["Theory", "Rule Learning", "Theory"]
+
+
+def test_rules(cites):
+    assert read_graph(cites, self_loops="drop").edges == 2
+    assert read_graph(cites, duplicates="sum").adjacency[0, 1] == 2
+
+
+def test_the_content_file_may_be_elsewhere(cites, tmp_path):
+    elsewhere = tmp_path / "words.txt"
+    elsewhere.write_text((tmp_path / "p.content").read_text().replace("\t", " ").replace("Rule ", "Rule_"))
+    (tmp_path / "p.content").unlink()
+    assert read_graph(cites, attributes=elsewhere).classes.tolist() == ["Rule_Learning", "Theory"]
+    with pytest.raises(GraphError, match=r"p\.content: there is no such file; give the path of the \.content file"):
+        read_graph(cites)
+
+
+def test_labels_are_in_the_content_file(cites):
+    with pytest.raises(GraphError, match=r"\.cites files hold their own labels; leave out l\.txt"):
+        read_graph(cites, labels="l.txt")
+
+
+@pytest.mark.parametrize(
+    ("cites", "content", "message"),
+    [
+        (
+            "a b\n",
+            "a 0 1 x\nb 0 x\n",
+            "p.content:2: the line has 3 columns; expected 4 as in the lines before",
+        ),
+        ("a b\n", "a\n", "p.content:1: the line has 1 columns; expected an id, values and a label"),
+        (
+            "a b\n",
+            "a 0 x\nb 0 x\na 1 y\n",
+            "p.content:3: paper 'a' already has line 1; remove one of the two",
+        ),
+        (
+            "a b\n",
+            "a 0 x\nb yes x\n",
+            "p.content:2: value 'yes' is not a finite number; write 'id value value ... label'",
+        ),
+        (
+            "a b\nb zoe\n",
+            "a 0 x\nb 1 x\n",
+            "p.cites:2: paper 'zoe' has no line in p.content; add one there, or remove this line",
+        ),
+        (
+            "a b\nb\n",
+            "a 0 x\nb 1 x\n",
+            "p.cites:2: the line does not have two columns; write one citation per line, as 'cited citing'",
+        ),
+        ("", "a 0 x\n", "p.cites: the .cites file is empty; write one entry per line"),
+    ],
+)
+def test_linqs_files(read_malformed, cites, content, message):
+    assert read_malformed({"p.cites": cites, "p.content": content}) == message

@@ -1,0 +1,143 @@
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from neural_brane.errors import EmbeddingError
+from neural_brane.files import tensors
+from neural_brane.files.tensors import Kind, list_arrays, read, read_about, read_plain, write, write_plain
+
+THING = Kind("thing", "7", EmbeddingError, mend="make it again", outdated="ask for a newer one", mark="thing")
+OTHER = THING._replace(noun="book", mark="book")
+ARRAYS = {
+    "doubles": np.arange(6.0).reshape(2, 3).T,
+    "floats": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "halves": np.arange(3, dtype=np.float16),
+    "counts": np.arange(4),
+    "none": np.zeros((0, 5), np.float32),
+    "bytes": np.frombuffer(b"abc", np.uint8),
+    "flags": np.array([True, False, True]),
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    write(tmp_path / "a.thing", THING, {"name": "é", "losses": [0.1]}, ARRAYS)
+    return tmp_path / "a.thing"
+
+
+@pytest.mark.parametrize("options", [{}, {"mapped": True}, {"mapped": True, "verify": False}])
+def test_what_is_written_is_read(path, options):
+    about, arrays = read(path, THING, **options)
+    assert about == {"name": "é", "losses": [0.1]}
+    assert list(arrays) == list(ARRAYS)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, ARRAYS[name])
+        assert array.dtype == ARRAYS[name].dtype
+    assert read_about(path, THING) == about
+
+
+def test_the_checksum_is_that_of_the_whole_file_with_zeros_for_its_digits(path):
+    content = path.read_bytes()
+    begin = 8 + len(tensors.PREFIX)
+    digits, rest = content[begin : begin + 64], content[:begin] + b"0" * 64 + content[begin + 64 :]
+    assert hashlib.sha256(rest).hexdigest().encode() == digits
+
+
+def test_mapped_arrays_are_views_of_the_file_that_cannot_be_written(path):
+    _, arrays = read(path, THING, mapped=True)
+    for array in arrays.values():
+        assert not array.flags.writeable
+    base = arrays["floats"]
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    assert isinstance(base, np.memmap)
+
+
+def test_a_mapped_file_can_be_replaced(path):
+    _, arrays = read(path, THING, mapped=True)
+    write(path, THING, {}, {"floats": np.zeros(3, np.float32)})
+    np.testing.assert_array_equal(arrays["floats"], ARRAYS["floats"])
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_no_flipped_byte_is_accepted(path, mapped):
+    content = path.read_bytes()
+    for at in range(len(content)):
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
+        with pytest.raises(EmbeddingError, match=r"a\.thing: "):
+            read(path, THING, mapped=mapped)
+    path.write_bytes(content)
+    read(path, THING, mapped=mapped)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_no_file_that_was_cut_off_or_goes_on_is_accepted(path, mapped):
+    content = path.read_bytes()
+    for cut in [*(content[:at] for at in range(0, len(content), 7)), content + b"\0"]:
+        path.write_bytes(cut)
+        with pytest.raises(EmbeddingError):
+            read(path, THING, mapped=mapped)
+
+
+def test_damage_to_the_numbers_goes_unseen_where_the_caller_asks_for_no_check(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert read(path, THING, mapped=True, verify=False)[1]["flags"].tolist() != [True, False, True]
+
+
+def test_a_file_of_another_kind_says_so(path):
+    with pytest.raises(EmbeddingError, match=r"is not a book, or a damaged one: its header says that it is a 'thing'"):
+        read(path, OTHER)
+    assert read_about(path, OTHER) == {}
+
+
+def test_a_file_of_another_format_says_what_to_do(path):
+    newer = THING._replace(format="8")
+    with pytest.raises(EmbeddingError, match=r"a thing of format '7', and this version reads format 8; ask for a new"):
+        read(path, newer)
+
+
+def test_a_file_of_the_safetensors_library_is_read(tmp_path):
+    numpy = pytest.importorskip("safetensors.numpy")
+    arrays = {name: np.ascontiguousarray(array) for name, array in ARRAYS.items()}
+    numpy.save_file(arrays, tmp_path / "a.safetensors", metadata={"made by": "hand"})
+    for mapped in (False, True):
+        found = read_plain(tmp_path / "a.safetensors", EmbeddingError, mapped=mapped)
+        assert found.metadata == {"made by": "hand"}
+        assert found.arrays.keys() == ARRAYS.keys()
+        for name, array in found.arrays.items():
+            np.testing.assert_array_equal(array, ARRAYS[name])
+    assert list_arrays(tmp_path / "a.safetensors", EmbeddingError).arrays["floats"] == ("F32", (2, 3))
+
+
+def test_the_safetensors_library_reads_what_is_written(path, tmp_path):
+    numpy = pytest.importorskip("safetensors.numpy")
+    write_plain(tmp_path / "plain", {"made by": "us"}, ARRAYS)
+    for written in (path, tmp_path / "plain"):
+        found = numpy.load_file(written)
+        assert found.keys() == ARRAYS.keys()
+        for name, array in found.items():
+            np.testing.assert_array_equal(array, ARRAYS[name])
+    assert read_plain(tmp_path / "plain", EmbeddingError).metadata == {"made by": "us"}
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        ([], "no header of a safetensors file"),
+        ({"a": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}, "numbers of kind 'BF16', which NumPy lacks"),
+        ({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}, "array 'a' does not fit into its 4 bytes"),
+        ({"a": {"dtype": "F32", "shape": [1], "data_offsets": "x"}}, "array 'a' does not fit"),
+        ({"a": {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}}, "with 2 bytes after its last array"),
+        ({"a": 3}, "array 'a' does not fit"),
+    ],
+)
+def test_a_header_that_makes_no_sense_is_refused(header, reason, tmp_path):
+    text = json.dumps(header).encode()
+    (tmp_path / "a").write_bytes(len(text).to_bytes(8, "little") + text + b"\0\0\0\0")
+    for reader in (read_plain, list_arrays):
+        with pytest.raises(EmbeddingError, match=reason):
+            reader(tmp_path / "a", EmbeddingError)

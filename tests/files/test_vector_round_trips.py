@@ -1,0 +1,125 @@
+"""Vectors to every format and back: the same ids, of the same kind, and the same float32, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from neural_brane.cli.app import app
+from neural_brane.embedding import Embedding
+from neural_brane.errors import EmbeddingError
+from neural_brane.files.vectors.formats import FORMATS
+
+PLAIN = {
+    "integers": [0, 7, -3, 2**63 - 1, -(2**63)],
+    "leading zeros": ["007", "7", "07", "+7", "-0"],
+    "beyond 64 bits": ["18446744073709551615", "9223372036854775808", "1", "2", "3"],
+    "numbers that are names": ["1e5", "nan", "inf", "0x10", "1_000"],
+    "unicode": ["módulo", "節点", "Ωmega", "🙂", "e\u0301"],
+    "quotes": ['"', "'", '"a"', 'a"b', '""'],
+    "commas": [",", "a,b", ",,", ";", '",'],
+    "names of columns": ["id", "d0", "d1", "true", "null"],
+    "signs": ["#a", "\\n", "\ufeff", "%s", "{}"],
+    "mixed": ["1", "a", "2", "b", "3"],
+}
+WITH_SPACES = {
+    "spaces": ["New York", " a", "a ", "a  b", "1 2"],
+    "other blanks": ["a\u00a0b", "\u3000", "a\u2028b", "a\x0bb", "a\x85b"],
+}
+WITH_LINES = {
+    "lines and tabs": ["a\nb", "a\r\nb", "\t", "a\rb", "\n"],
+    "nothing": ["", " ", "a", "b", "c"],
+    "controls": ["\x1b[2J", "\x01x", "\x7f", "a\x1cb", "\t\n"],
+}
+# How much of it a format takes; of the rest, some is held and some refused, and none is changed.
+HOLD = {
+    ".npz": 3,
+    ".parquet": 3,
+    ".columns.parquet": 3,
+    ".safetensors": 3,
+    ".h5ad": 3,
+    ".csv": 3,
+    ".pgvector": 3,
+    ".tsv": 2,
+    ".npy": 2,
+}
+HOLD |= {".projector": 2, ".txt": 1, ".w2v": 1, ".vec": 1, ".emb": 1, ".bin": 1}
+CASES = [
+    (suffix, name, ids)
+    for suffix, most in HOLD.items()
+    for group in (PLAIN, WITH_SPACES, WITH_LINES)[:most]
+    for name, ids in group.items()
+]
+VECTORS = np.array(
+    [
+        [0.1, -0.0, 1 / 3],
+        [np.finfo(np.float32).max, np.finfo(np.float32).smallest_subnormal, np.finfo(np.float32).tiny],
+        [16777217, 1e-45, -1e30],
+        [np.pi, 123456.789, 2**-126],
+        [0.30000001, 9.999999e9, 1],
+    ],
+    dtype=np.float32,
+)
+
+
+def test_every_format_that_is_written_is_tried():
+    assert set(HOLD) == set(FORMATS)
+
+
+@pytest.mark.parametrize(("suffix", "name", "ids"), CASES, ids=[f"{suffix}-{name}" for suffix, name, _ in CASES])
+def test_vectors_come_back_the_same(suffix, name, ids, tmp_path):
+    path = tmp_path / f"v{suffix}"
+    Embedding(VECTORS, ids).save(path)
+    again = Embedding.load(path)
+    assert again.ids.tolist() == ids
+    assert again.vectors.tobytes() == VECTORS.tobytes()
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_an_id_that_a_format_cannot_hold_is_refused_and_never_changed(suffix, tmp_path):
+    for ids in (WITH_SPACES | WITH_LINES | {"zeros": ["a\0b", "\0a"]}).values():
+        for node in ids:
+            try:
+                Embedding([[1.0]], [node]).save(tmp_path / f"v{suffix}")
+            except EmbeddingError:
+                continue
+            assert Embedding.load(tmp_path / f"v{suffix}").ids.tolist() == [node]
+
+
+def test_vectors_by_commas_are_evaluated(tmp_path):
+    Embedding(np.eye(6)[:, :2], ["a,1", "b", "c", "d", "e", "f"]).save(tmp_path / "v.csv")
+    (tmp_path / "labels.txt").write_text("b\tone\nc\ttwo\nd\ttwo\ne\tone\nf\tone\n")
+    arguments = ["evaluate", str(tmp_path / "v.csv"), "--labels", str(tmp_path / "labels.txt")]
+    result = CliRunner().invoke(app, [*arguments, "--task", "clustering", "--starts", "1"])
+    assert result.exit_code == 0
+    assert "such as a,1" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("content", "ids"),
+    [
+        (",0,1\nx,1,2\ny,3,4\n", ["x", "y"]),  # as pandas writes an index
+        ('"id","a","b"\r\n"x,1",1,2\r\n"7",3,4\r\n', ["x,1", "7"]),
+        ("7,1,2\n8,3,4", [7, 8]),
+    ],
+)
+def test_tables_by_commas_of_other_programs_are_read(content, ids, tmp_path):
+    (tmp_path / "v.csv").write_text(content, newline="")
+    again = Embedding.load(tmp_path / "v.csv")
+    assert (again.ids.tolist(), again.vectors.tolist()) == (ids, [[1, 2], [3, 4]])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", r"v\.csv: is empty; write the vectors again"),
+        ("id,d0\na,1\nb,1,2\n", r"v\.csv:3: 2 numbers after id 'b', 1 were expected"),
+        ('id,d0\n"a"b,1\n', r"v\.csv:2: .*quote ids as in"),
+        ('id,d0\n"a,1\n', r"v\.csv:2: .*quote ids as in"),
+    ],
+)
+def test_a_damaged_table_by_commas_is_described(content, message, tmp_path):
+    (tmp_path / "v.csv").write_text(content)
+    with pytest.raises(EmbeddingError, match=message):
+        Embedding.load(tmp_path / "v.csv")
