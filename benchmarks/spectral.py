@@ -23,7 +23,7 @@ from scipy import sparse
 from neural_brane import AttributedGraph, PropagatedAttributes, load
 from neural_brane.experiments.compute import peak_memory, run
 from neural_brane.experiments.store import describe_machine
-from neural_brane.linalg.threads import by_slabs, one_blas_thread
+from neural_brane.kernels.threads import by_slabs, one_blas_thread
 from neural_brane.linalg.weights import average_scales, inverse_frequency, weigh
 from neural_brane.methods.training import gpu_name, resolve
 

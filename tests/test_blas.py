@@ -5,7 +5,7 @@ from threading import Event, Thread
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 
 
 def blas_threads() -> set[int]:

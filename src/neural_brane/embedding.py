@@ -16,7 +16,7 @@ from neural_brane.files.vectors.npz import map_vectors
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import about_unknown, as_ids, locate, repeated
 from neural_brane.insight.groups import Clusters, find_clusters
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Reporter
 from neural_brane.search.exact import find_rows, mean_vector, nearest_nodes, similarities, unknown
 

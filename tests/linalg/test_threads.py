@@ -2,7 +2,7 @@ import threading
 
 import numpy as np
 
-from neural_brane.linalg.threads import by_slabs, map_threads
+from neural_brane.kernels.threads import by_slabs, map_threads
 
 
 def test_results_come_in_the_order_of_the_items():

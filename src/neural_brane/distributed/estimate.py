@@ -12,7 +12,7 @@ from scipy import sparse
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.model import padded
-from neural_brane.linalg.threads import SLAB_COLUMNS
+from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.methods.training import ALIAS, DOUBLE, SINGLE, Moments, spectral_width
 from neural_brane.sampling.triplets import TripletSampler
 

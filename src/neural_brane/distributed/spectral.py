@@ -9,9 +9,9 @@ from scipy import sparse
 
 from neural_brane.distributed.exchange import Exchange, Requests, node_range, owners
 from neural_brane.files.graphs.parts import Rows
+from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.linalg.eigenvectors import arrange_hops, leading_eigenvectors
 from neural_brane.linalg.tables import BLOCK_ROWS, Table, Tables, tables_on
-from neural_brane.linalg.threads import SLAB_COLUMNS
 from neural_brane.linalg.weights import average_scales, link_scales, rarity, weigh
 from neural_brane.methods.neural_brane.parts import Joint, join
 from neural_brane.methods.spectral import Decomposition, HopProduct

@@ -14,7 +14,7 @@ from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import Classes, Repeats, score_at, vectors_of
 from neural_brane.evaluate.splits import Splits, splits_of
 from neural_brane.graph.labels import MultiLabels
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 
 # Predict nodes' classes from their vectors by logistic regression: the paper's first table.

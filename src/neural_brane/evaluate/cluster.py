@@ -11,7 +11,7 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import Classes, Repeats
 from neural_brane.insight.groups import run_k_means
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 
 

@@ -19,7 +19,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import assemble
 from neural_brane.graph.build import attribute_matrix
 from neural_brane.graph.ids import as_ids
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 
 # Edges taken out before training, to be predicted after it, and the same number of pairs without an edge.

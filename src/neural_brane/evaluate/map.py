@@ -12,7 +12,7 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import check_finite
 from neural_brane.files.storage import atomic, check_target
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
 from neural_brane.evaluate.labelled import Repeats, score_at, vectors_of
 from neural_brane.evaluate.splits import Splits, splits_of
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)  # times the mean squared length of the centred training vectors

@@ -26,9 +26,9 @@ from neural_brane.graph.memory import Sizes, available, show_size, used
 from neural_brane.graph.synthetic import ENTRY_BYTES, default_attributes, synthetic
 from neural_brane.kernels import cpu
 from neural_brane.kernels.model import Bags, Model, padded, zeros
+from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.linalg.eigenvectors import ITERATIONS
 from neural_brane.linalg.tables import OnCPU
-from neural_brane.linalg.threads import SLAB_COLUMNS
 from neural_brane.methods import find_method
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.neural_brane import layer

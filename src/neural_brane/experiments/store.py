@@ -19,7 +19,7 @@ from neural_brane.errors import BraneError, ParameterError
 from neural_brane.files import datasets
 from neural_brane.files.storage import atomic
 from neural_brane.graph.synthetic import synthetic
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder
 

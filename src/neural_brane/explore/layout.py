@@ -22,7 +22,7 @@ from neural_brane.errors import BraneError, DependencyError, EmbeddingError
 from neural_brane.files.npz import open_npz, write_npz
 from neural_brane.files.storage import atomic
 from neural_brane.graph.ids import locate
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import Exact
 

@@ -17,7 +17,7 @@ from neural_brane.explore.layout import directions, fit_square
 from neural_brane.explore.nodes import Nodes
 from neural_brane.files.vectors.parts import finite_blocks
 from neural_brane.graph.ids import locate
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.search.exact import Exact
 
 if TYPE_CHECKING:

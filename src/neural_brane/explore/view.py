@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 from neural_brane.errors import ParameterError
 from neural_brane.explore.nodes import Nodes
 from neural_brane.explore.run import Run
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.search.exact import cosines_of_pairs
 
 # Which attributes some nodes have more often than all nodes do.

@@ -13,7 +13,7 @@ from scipy import sparse
 from neural_brane.errors import EmbeddingError, GraphError, ParameterError, printable
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import locate
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import unit_rows
 

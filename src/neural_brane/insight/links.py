@@ -13,7 +13,7 @@ from neural_brane.embedding import Embedding, Layer
 from neural_brane.errors import ParameterError, printable
 from neural_brane.graph import AttributedGraph
 from neural_brane.insight.contributions import Terms
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 
 # A likely link, with the reasons for it.
 

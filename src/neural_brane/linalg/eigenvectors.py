@@ -7,8 +7,8 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError
+from neural_brane.kernels.threads import SLAB_COLUMNS, one_blas_thread
 from neural_brane.linalg.tables import Table, Tables
-from neural_brane.linalg.threads import SLAB_COLUMNS, one_blas_thread
 
 # The matrix whose leading directions are the spectral vectors, in parts that are never multiplied out.
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from neural_brane.linalg.threads import by_slabs, map_threads
+from neural_brane.kernels.threads import by_slabs, map_threads
 
 BLOCK_ENTRIES = 65_536  # multiplied by one thread at a time
 BLOCK_ROWS = 8_192  # of a table, likewise

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from neural_brane.linalg.threads import map_threads
+from neural_brane.kernels.threads import map_threads
 
 # Attributes and links as weighted sparse matrices.
 

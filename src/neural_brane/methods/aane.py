@@ -7,8 +7,8 @@ from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
+from neural_brane.kernels.threads import by_slabs, map_threads
 from neural_brane.linalg.eigenvectors import REPORTS, Hops
-from neural_brane.linalg.threads import by_slabs, map_threads
 from neural_brane.linalg.weights import weigh
 from neural_brane.methods.base import Vectors
 from neural_brane.methods.factorisation import Factorisation

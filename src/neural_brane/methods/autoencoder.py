@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.files.checkpoints import Stage
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
 from neural_brane.progress import Meter
 

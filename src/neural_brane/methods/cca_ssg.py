@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import require, stack
 from neural_brane.methods.convolution import Convolutional, Piece, convolved, normalised

@@ -12,7 +12,7 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
-from neural_brane.linalg.threads import map_threads, one_blas_thread
+from neural_brane.kernels.threads import map_threads, one_blas_thread
 from neural_brane.linalg.weights import transition, without_self_loops
 from neural_brane.methods import descent as backend
 from neural_brane.methods.autoencoder import Course, batch_nodes, squares_of_all, steps_of_epoch, train

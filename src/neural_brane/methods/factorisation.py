@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.linalg.tables import Table, Tables
-from neural_brane.linalg.threads import one_blas_thread
 from neural_brane.linalg.weights import unit_rows
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.parameters import shared

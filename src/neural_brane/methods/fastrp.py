@@ -7,8 +7,8 @@ from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
+from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.linalg.tables import BLOCK_ROWS, Table, tables_on
-from neural_brane.linalg.threads import SLAB_COLUMNS
 from neural_brane.methods.base import Embedder, Vectors
 from neural_brane.methods.parameters import number, numbers, shared
 from neural_brane.methods.training import SINGLE, Moments

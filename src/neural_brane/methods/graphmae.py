@@ -10,7 +10,7 @@ from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import require
 from neural_brane.methods.convolution import Convolutional, Piece, with_loops

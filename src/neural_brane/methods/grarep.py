@@ -8,9 +8,9 @@ from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
+from neural_brane.kernels.threads import map_threads
 from neural_brane.linalg.eigenvectors import ITERATIONS, REPORTS, leading_eigenvectors
 from neural_brane.linalg.tables import tables_on
-from neural_brane.linalg.threads import map_threads
 from neural_brane.linalg.weights import transition
 from neural_brane.methods.base import Embedder, Vectors
 from neural_brane.methods.factorisation import SparseProduct, rooted_unit_rows

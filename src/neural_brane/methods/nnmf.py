@@ -9,7 +9,7 @@ from neural_brane.errors import GraphError
 from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
-from neural_brane.linalg.threads import map_threads
+from neural_brane.kernels.threads import map_threads
 from neural_brane.linalg.weights import inverse_frequency, weigh
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import shared

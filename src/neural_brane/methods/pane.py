@@ -10,9 +10,9 @@ from scipy.linalg import solve_triangular
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
+from neural_brane.kernels.threads import SLAB_COLUMNS, map_threads, one_blas_thread
 from neural_brane.linalg.eigenvectors import REPORTS, leading_eigenvectors
 from neural_brane.linalg.tables import BLOCK_ROWS, Rows, Tables, tables_on
-from neural_brane.linalg.threads import SLAB_COLUMNS, map_threads, one_blas_thread
 from neural_brane.linalg.weights import spread, transition, unit_rows, weighted_steps
 from neural_brane.methods.base import Embedder, require
 from neural_brane.methods.parameters import number, shared, whole

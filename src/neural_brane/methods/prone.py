@@ -6,9 +6,9 @@ from scipy.special import iv
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
+from neural_brane.kernels.threads import SLAB_COLUMNS, one_blas_thread
 from neural_brane.linalg.eigenvectors import NEGLIGIBLE, REPORTS, leading_eigenvectors
 from neural_brane.linalg.tables import Rows, Table, Tables, TorchRows, tables_on
-from neural_brane.linalg.threads import SLAB_COLUMNS, one_blas_thread
 from neural_brane.linalg.weights import transition, without_self_loops
 from neural_brane.methods.base import Embedder, Vectors
 from neural_brane.methods.factorisation import SparseProduct, as_unit_rows, rooted_unit_rows

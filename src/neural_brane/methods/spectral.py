@@ -11,9 +11,9 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers, carry
 from neural_brane.graph.memory import Sizes, require_memory
 from neural_brane.insight.contributions import Reasons, SpectralReasons
+from neural_brane.kernels.threads import map_threads, one_blas_thread
 from neural_brane.linalg.eigenvectors import NEGLIGIBLE, REPORTS, Hops, arrange_hops, leading_eigenvectors, whiten
 from neural_brane.linalg.tables import BLOCK_ROWS, Table, Tables, tables_on
-from neural_brane.linalg.threads import map_threads, one_blas_thread
 from neural_brane.linalg.weights import average_scales, inverse_frequency, link_scales, tell_apart, weigh
 from neural_brane.methods.base import Fitted, InductiveEmbedder
 from neural_brane.methods.parameters import shared

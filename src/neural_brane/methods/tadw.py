@@ -7,8 +7,8 @@ from scipy import sparse
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
+from neural_brane.kernels.threads import by_slabs
 from neural_brane.linalg.eigenvectors import REPORTS, Hops
-from neural_brane.linalg.threads import by_slabs
 from neural_brane.linalg.weights import inverse_frequency, transition, unit_rows, weigh
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared, whole

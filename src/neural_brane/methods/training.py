@@ -15,9 +15,9 @@ from neural_brane.files.checkpoints import is_finite
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Changes, find_changes
 from neural_brane.graph.memory import Sizes, available, require_memory
+from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.linalg.eigenvectors import OVERSAMPLING
 from neural_brane.linalg.tables import BLOCK_ROWS
-from neural_brane.linalg.threads import SLAB_COLUMNS
 from neural_brane.methods.parameters import RUN
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.files.vectors.parts import StoredColumn, StoredRows
 from neural_brane.graph.ids import about_unknown, as_ids, locate
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 
 # What a search is asked: ids of nodes or vectors, one or several; and how its answers are put.
 

@@ -15,7 +15,7 @@ from neural_brane.kernels.cpu import nodes, slots
 from neural_brane.kernels.cpu.pooling import pool_nodes
 from neural_brane.kernels.cpu.updates import node_space, pooled_width, slot_space
 from neural_brane.kernels.model import Bags, Model, Settings
-from neural_brane.linalg.threads import one_blas_thread
+from neural_brane.kernels.threads import one_blas_thread
 
 # Neural-Brane's kernels on the CPU, in Numba.
 
