@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -159,44 +159,42 @@ def check_rules(duplicates: str, self_loops: str) -> None:
         raise ParameterError(f"self_loops is {self_loops!r}; give 'keep' or 'drop'")
 
 
+class Rules(NamedTuple):
+    """How edges are merged: repeats by their largest weight or their sum, self-loops kept or dropped."""
+
+    duplicates: Duplicates = "max"
+    self_loops: SelfLoops = "keep"
+
+
+USUAL = Rules()
+
+
 def assemble(
-    rows: np.ndarray,
-    columns: np.ndarray,
-    weights: np.ndarray | None,
-    nodes: int,
-    *,
-    duplicates: Duplicates = "max",
-    self_loops: SelfLoops = "keep",
-    large: int = LARGE,
+    ends: np.ndarray, weights: np.ndarray | None, nodes: int, rules: Rules = USUAL, *, large: int = LARGE
 ) -> sparse.csr_array:
-    """Make the (nodes, nodes) symmetric matrix of edges, whose ends are given as positions of nodes.
+    """Make the (nodes, nodes) symmetric matrix of edges, whose `ends` (edges, 2) are positions of nodes.
 
     Edges may stand in any direction and order. One that is stated several times, in whichever direction, gets
-    the largest of its weights (duplicates="max") or their sum ("sum"). Without weights, each weighs 1.
-    From `large` edges on, compiled code does the same in less time and memory.
+    the largest of its weights or their sum, as the rules say. Without weights, each weighs 1. From `large` edges on,
+    compiled code does the same in less time and memory; it copies no ends that are int32.
     """
-    ends = np.stack([rows, columns], axis=1)
-    return assemble_ends(ends, weights, nodes, duplicates=duplicates, self_loops=self_loops, large=large)
+    check_rules(*rules)
+    if len(ends) >= large and nodes <= np.iinfo(np.int32).max:
+        whole = np.ascontiguousarray(ends, dtype=np.int32)
+        return scatter_edges(whole, weights, nodes, add=rules.duplicates == "sum", loops=rules.self_loops == "keep")
+    return _assemble_by_sorting(ends, weights, nodes, rules)
 
 
-def _assemble_by_sorting(
-    rows: np.ndarray,
-    columns: np.ndarray,
-    weights: np.ndarray | None,
-    nodes: int,
-    duplicates: Duplicates,
-    self_loops: SelfLoops,
-) -> sparse.csr_array:
-    """What `assemble` gives, in plain NumPy: its definition."""
-    weights = np.ones(len(rows), dtype=np.float32) if weights is None else weights
-    low = np.minimum(rows, columns).astype(np.int64)
-    high = np.maximum(rows, columns)
-    if self_loops == "drop":
+def _assemble_by_sorting(ends: np.ndarray, weights: np.ndarray | None, nodes: int, rules: Rules) -> sparse.csr_array:
+    """Define what `assemble` gives, in plain NumPy."""
+    weights = np.ones(len(ends), dtype=np.float32) if weights is None else weights
+    low, high = np.minimum(ends[:, 0], ends[:, 1]).astype(np.int64), np.maximum(ends[:, 0], ends[:, 1])
+    if rules.self_loops == "drop":
         proper = low != high
         low, high, weights = low[proper], high[proper], weights[proper]
     low *= nodes
     low += high
-    low, weights = merge(low, weights, duplicates)
+    low, weights = merge(low, weights, rules.duplicates)
     low, high = np.divmod(low, max(nodes, 1))
     mirrored = low != high
     matrix = sparse.coo_array(
@@ -207,23 +205,6 @@ def _assemble_by_sorting(
         shape=(nodes, nodes),
     )
     return compact(matrix.tocsr())
-
-
-def assemble_ends(
-    ends: np.ndarray,
-    weights: np.ndarray | None,
-    nodes: int,
-    *,
-    duplicates: Duplicates = "max",
-    self_loops: SelfLoops = "keep",
-    large: int = LARGE,
-) -> sparse.csr_array:
-    """As `assemble`, for ends (edges, 2) side by side: many of them, as int32, are not copied."""
-    check_rules(duplicates, self_loops)
-    if len(ends) >= large and nodes <= np.iinfo(np.int32).max:
-        whole = np.ascontiguousarray(ends, dtype=np.int32)
-        return scatter_edges(whole, weights, nodes, add=duplicates == "sum", loops=self_loops == "keep")
-    return _assemble_by_sorting(ends[:, 0], ends[:, 1], weights, nodes, duplicates, self_loops)
 
 
 def merge(keys: np.ndarray, weights: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
@@ -272,17 +253,15 @@ def is_symmetric(matrix: sparse.csr_array, *, entries_per_strip: int = ENTRIES_P
     return True
 
 
-def symmetrise(
-    matrix: sparse.csr_array, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep"
-) -> sparse.csr_array:
+def symmetrise(matrix: sparse.csr_array, rules: Rules = USUAL) -> sparse.csr_array:
     """Merge the two directions of every edge of a square CSR matrix, sorted and without repeats.
 
     A matrix that is symmetric already, and has no self-loops to drop, is returned itself.
     """
     symmetric = is_symmetric(matrix)
-    if symmetric and (self_loops == "keep" or not matrix.diagonal().any()):
+    if symmetric and (rules.self_loops == "keep" or not matrix.diagonal().any()):
         return matrix
     entries = matrix.tocoo()
-    # A symmetric matrix states each edge twice, and the two must not be added up.
-    rule: Duplicates = "max" if symmetric else duplicates
-    return assemble(entries.row, entries.col, entries.data, matrix.shape[0], duplicates=rule, self_loops=self_loops)
+    if symmetric:  # each edge is stated twice, and the two must not be added up
+        rules = rules._replace(duplicates="max")
+    return assemble(np.stack(entries.coords, axis=1), entries.data, matrix.shape[0], rules)

@@ -11,7 +11,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 from scipy import sparse
 
-from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble, check_rules, compact, symmetrise
+from neural_brane.graph.adjacency import Duplicates, Rules, SelfLoops, assemble, check_rules, compact, symmetrise
 from neural_brane.graph.build import (
     attribute_matrix,
     check_adjacency,
@@ -38,8 +38,8 @@ class AttributedGraph(Exchange):
     """An undirected graph whose nodes carry attributes.
 
     Make one with `from_edges`, `from_sparse`, `from_frames`, `from_networkx`, `from_igraph`, `from_geometric` or
-    `neural_brane.files.graphs.formats.read_graph`: they bring any input into the form below. The constructor is for parts that are in
-    this form already. It checks all of it but the symmetry of the adjacency, which
+    `neural_brane.files.graphs.formats.read_graph`: they bring any input into the form below. The constructor is for
+    parts that are in this form already. It checks all of it but the symmetry of the adjacency, which
     `neural_brane.graph.adjacency.assemble` guarantees.
 
     `renamed`, `relabelled` and `relinked` make a graph that differs in one part. They check that part and
@@ -153,7 +153,7 @@ class AttributedGraph(Exchange):
         )
 
     def save(self, path: str | Path, **options: Any) -> None:
-        """Write the graph to a file, in the format that its name says; `neural_brane.files.graphs.formats.write_graph` lists them."""
+        """Write the graph to a file in the format that its name says, as `neural_brane.files.graphs.formats` does."""
         from neural_brane.files.graphs.formats import write_graph
 
         write_graph(self, path, **options)
@@ -216,14 +216,7 @@ class AttributedGraph(Exchange):
         if ids is None and nodes is not None:
             ids = np.arange(nodes)
         ends, names = place_edges(edges, None if ids is None else node_ids(ids))
-        adjacency = assemble(
-            ends[:, 0],
-            ends[:, 1],
-            edge_weights(weights, len(ends)),
-            len(names),
-            duplicates=duplicates,
-            self_loops=self_loops,
-        )
+        adjacency = assemble(ends, edge_weights(weights, len(ends)), len(names), Rules(duplicates, self_loops))
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(adjacency, bags, names, attribute_names, node_labels(labels, names), name)
 
@@ -255,7 +248,7 @@ class AttributedGraph(Exchange):
         ['age=22', 'age=31']
         """
         ends, weights, ids = frame_edges(edges, source=source, target=target, weight=weight)
-        adjacency = assemble(ends[0], ends[1], weights, len(ids), duplicates=duplicates, self_loops=self_loops)
+        adjacency = assemble(ends, weights, len(ids), Rules(duplicates, self_loops))
         none, names = attribute_matrix(None, None, ids)
         graph = cls(adjacency, none, ids, names, name=name)
         return graph if nodes is None else graph.joined(nodes, **options)
@@ -286,7 +279,7 @@ class AttributedGraph(Exchange):
         if is_frame(adjacency):
             adjacency, index = adjacency_frame(adjacency)
             ids = index if ids is None else ids
-        matrix = symmetrise(weight_matrix(adjacency), duplicates=duplicates, self_loops=self_loops)
+        matrix = symmetrise(weight_matrix(adjacency), Rules(duplicates, self_loops))
         names = np.arange(matrix.shape[0]) if ids is None else node_ids(ids)
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(matrix, bags, names, attribute_names, node_labels(labels, names), name)

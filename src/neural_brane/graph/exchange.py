@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from neural_brane.errors import DependencyError, GraphError
-from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble
+from neural_brane.errors import GraphError
+from neural_brane.graph.adjacency import Duplicates, Rules, SelfLoops, assemble
 from neural_brane.graph.build import attribute_matrix, edge_weights, node_ids
 from neural_brane.graph.ids import is_missing
 from neural_brane.graph.labels import node_labels
@@ -17,6 +18,32 @@ from neural_brane.graph.nodes import NodeData, attributes_of
 
 if TYPE_CHECKING:
     from neural_brane.graph.attributed import AttributedGraph
+
+
+class Links(NamedTuple):
+    """Edges between positions, with their weights as another library has them; None where all weigh 1."""
+
+    ends: np.ndarray  # (edges, 2)
+    weights: Any
+
+    @classmethod
+    def between(cls, nodes: Iterable[Any], edges: Iterable[tuple[Any, Any, Any]]) -> Links:
+        """Turn edges (node, node, weight) into edges between the positions of the nodes."""
+        place = {node: at for at, node in enumerate(nodes)}
+        stated = [(place[u], place[v], weight) for u, v, weight in edges]
+        ends = np.array([edge[:2] for edge in stated], dtype=np.int64).reshape(-1, 2)
+        return cls(ends, [weight for _, _, weight in stated])
+
+    def assemble(self, nodes: int, rules: Rules) -> sparse.csr_array:
+        """Make the (nodes, nodes) adjacency."""
+        return assemble(self.ends, edge_weights(self.weights, len(self.ends)), nodes, rules)
+
+
+class _Keys(NamedTuple):
+    """Where nodes have their attributes (one key, or several for typed data) and their label."""
+
+    attributes: str | Sequence[str]
+    label: str
 
 
 class Exchange:
@@ -43,19 +70,11 @@ class Exchange:
         list of keys, as in `attributes=["age", "country"]`, names data of any type instead, which becomes attributes
         as columns of a table do.
         """
-        place = {node: at for at, node in enumerate(graph)}
-        stated = [(place[u], place[v], value) for u, v, value in graph.edges(data=weight, default=1.0)]
-        data = NodeData(list(map(dict, graph.nodes.values())), f"graph '{graph.name or 'graph'}'")
-        return _made(
-            cls,
-            _names(list(graph)),
-            [(u, v) for u, v, _ in stated],
-            [value for _, _, value in stated],
-            data,
-            (attributes, label),
-            (duplicates, self_loops),
-            name or str(graph.name or "graph"),
-        )
+        name = name or str(graph.name or "graph")
+        data = NodeData(list(map(dict, graph.nodes.values())), f"graph '{name}'")
+        links = Links.between(graph, graph.edges(data=weight, default=1.0))
+        adjacency = links.assemble(len(data.nodes), Rules(duplicates, self_loops))
+        return _made(cls, adjacency, _names(list(graph)), data, _Keys(attributes, label)).renamed(name)
 
     @classmethod
     def from_igraph(
@@ -77,8 +96,9 @@ class Exchange:
         ids = _names(graph.vs["name"]) if "name" in keys else np.arange(graph.vcount())
         data = NodeData([{key: node[key] for key in keys if key != "name"} for node in graph.vs], f"graph '{name}'")
         weights = graph.es[weight] if weight in graph.es.attributes() else None
-        rules = (duplicates, self_loops)
-        return _made(cls, ids, graph.get_edgelist(), weights, data, (attributes, label), rules, name)
+        links = Links(np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2), weights)
+        adjacency = links.assemble(len(ids), Rules(duplicates, self_loops))
+        return _made(cls, adjacency, ids, data, _Keys(attributes, label)).renamed(name)
 
     @classmethod
     def from_geometric(
@@ -117,10 +137,8 @@ class Exchange:
 
     def to_networkx(self: AttributedGraph) -> Any:  # type: ignore[misc]
         """The same graph as a NetworkX Graph, which `from_networkx` reads: data of nodes and edges under its keys."""
-        try:
-            import networkx
-        except ImportError as error:
-            raise DependencyError("NetworkX is not installed; run: pip install networkx") from error
+        import networkx
+
         graph = networkx.Graph(name=self.name)
         ids, names = self.ids.tolist(), self.attribute_names.tolist()
         starts, columns, values = (part.tolist() for part in (
@@ -145,27 +163,9 @@ def _names(nodes: list[Any]) -> np.ndarray:
     return node_ids(nodes if plain else list(map(str, nodes)))
 
 
-def _made(
-    cls: Any,
-    ids: np.ndarray,
-    ends: list[tuple[int, int]],
-    weights: Any,
-    data: NodeData,
-    keys: tuple[str | Sequence[str], str],
-    rules: tuple[Duplicates, SelfLoops],
-    name: str,
-) -> AttributedGraph:
-    """A graph of edges between positions, and of what nodes have under the keys of attributes and of the label."""
+def _made(cls: Any, adjacency: sparse.csr_array, ids: np.ndarray, data: NodeData, keys: _Keys) -> AttributedGraph:
+    """Make a graph of an adjacency and of what nodes have under the keys of attributes and of the label."""
     attributes, label = keys
-    places = np.array(ends, dtype=np.int64).reshape(-1, 2)
-    adjacency = assemble(
-        places[:, 0],
-        places[:, 1],
-        edge_weights(weights, len(places)),
-        len(ids),
-        duplicates=rules[0],
-        self_loops=rules[1],
-    )
     labels = data.column(label)
     given = node_labels(labels, ids) if any(value is not None for value in labels) else None
     if isinstance(attributes, str):
@@ -173,9 +173,9 @@ def _made(
         if not bags:
             data.tell_unused({attributes, label})
         matrix, names = attribute_matrix(bags or None, None, ids)
-        return cls(adjacency, matrix, ids, names, given, name)
+        return cls(adjacency, matrix, ids, names, given)
     matrix, names, encoder = attributes_of(data, attributes)
-    return cls(adjacency, matrix, ids, names, given, name, encoder)
+    return cls(adjacency, matrix, ids, names, given, encoder=encoder)
 
 
 def _array(tensor: Any) -> np.ndarray | None:

@@ -228,13 +228,13 @@ class NodeData(NamedTuple):
         """What the nodes have under a key, None where one has nothing."""
         return [node.get(key) for node in self.nodes]
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         """The keys that any node has, in the order they appear."""
         return list(dict.fromkeys(key for node in self.nodes for key in node))
 
     def tell_unused(self, used: set[str]) -> None:
         """Warn of data under keys that nobody has asked for."""
-        others = [repr(key) for key in self.keys() if key not in used]
+        others = [repr(key) for key in self.names() if key not in used]
         if others:
             more = ", …" if len(others) > MANY_KEYS else ""
             warnings.warn(
@@ -248,7 +248,7 @@ def attributes_of(data: NodeData, keys: Sequence[str]) -> tuple[sparse.csr_array
     """The attributes (nodes, attributes) of what nodes have under some keys, their names, and their encoder."""
     import polars as pl
 
-    known = data.keys()
+    known = data.names()
     for key in keys:
         if key not in known:
             raise GraphError(f"no node of {data.where} has {key!r}; nodes have {', '.join(map(repr, known)) or 'none'}")

@@ -11,7 +11,7 @@ import numpy as np
 from neural_brane.errors import GraphError
 from neural_brane.files.graphs.edge_list import is_separated, read_edges
 from neural_brane.files.graphs.edge_table import Edges
-from neural_brane.files.graphs.formats import exchange_suffix, read_graph
+from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
 from neural_brane.files.reading import HEAD, Unpacked, recognise
 from neural_brane.files.tables import TYPED, FrameFile, read_frame
 from neural_brane.files.text import known_pair
@@ -57,14 +57,12 @@ class Report:
 
 def inspect_file(path: Path) -> Report:
     """Look at a graph, a table of edges or of nodes, or a file of vectors."""
-    if suffix := exchange_suffix(path):
-        return _inspect_graph(path, read_graph(path), f"a graph, {suffix}")
     if path.suffix == ".npz":
         return _inspect_npz(path)
     if path.suffix in VECTORS:
         return _inspect_vectors(path)
-    if path.suffix == ".cites":
-        return _inspect_graph(path, read_graph(path), "LINQS citations, with their .content file")
+    if (format := find_format(path)) is not TEXT:
+        return _inspect_graph(path, read_graph(path), f"a graph, {format.suffixes[0]}")
     with Unpacked(path, "file") as file:
         content = recognise(file.head(HEAD))
         if content.kind in TYPED or (content.kind == "text" and is_separated(path, content.text)):
