@@ -43,7 +43,8 @@ def test_names_whose_hashes_agree_stay_apart(monkeypatch):
     """Two long names with one key, as an unlucky pair would have, are told apart by their bytes."""
     made = []
 
-    def one_key(names, keys, sizes, first, last, thread):
+    def one_key(names, keys, sizes, piece):
+        first, last, thread = piece
         keys[first:last] = np.array([[7, np.uint64(255) << np.uint64(56)]], np.uint64)
         made.append(last - first)
         from neural_brane.graph.numbering import BITS, mix

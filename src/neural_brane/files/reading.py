@@ -69,18 +69,6 @@ def find_encoding(head: bytes) -> Encoding:
     return Encoding("utf-8", "UTF-8")
 
 
-def named_encoding(name: str) -> Encoding:
-    """Return the encoding that a user names; UTF-8 with or without a byte order mark is one."""
-    try:
-        known = codecs.lookup(name).name
-        "".encode(known)
-    except (LookupError, TypeError):  # 'hex' is a codec, and not of text
-        raise GraphError(
-            f"encoding '{name}' is not known; give one as Python names it, such as utf-8 or cp1252"
-        ) from None
-    return Encoding("utf-8-sig" if known == "utf-8" else known, name)
-
-
 def read_blocks(file: Unpacked, encoding: Encoding, *, size: int = BLOCK) -> Iterator[Block]:
     """Yield a text file block by block; a block ends where a record does.
 
@@ -213,9 +201,9 @@ class Content(NamedTuple):
         return ADVICE.get(self.kind, _SAVE)
 
 
-def recognise(head: bytes, encoding: Encoding | None = None) -> Content:
-    """Recognise a file by its first bytes, in the encoding given or else found."""
-    encoding = encoding or find_encoding(head)
+def recognise(head: bytes) -> Content:
+    """Recognise a file by its first bytes."""
+    encoding = find_encoding(head)
     for signature, kind in _SIGNATURES:
         if head.startswith(signature):
             return Content(kind, encoding, "")
@@ -356,9 +344,9 @@ class Unpacked:
         return file
 
 
-def read_unpacked(path: str | Path, what: str, *, limit: int | None = None) -> bytes:
+def read_unpacked(path: str | Path, what: str) -> bytes:
     """Return all bytes of a file, uncompressed."""
-    with Unpacked(path, what, limit=limit) as file:
+    with Unpacked(path, what) as file:
         return file.read()
 
 

@@ -19,6 +19,15 @@ from neural_brane.errors import ParameterError
 # threads changes nothing.
 
 
+class Rows(NamedTuple):
+    """The rows of a matrix while they are merged: row r stands from starts[r] on, and keeps sizes[r + 1] entries."""
+
+    starts: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+    sizes: np.ndarray
+
+
 def scatter_edges(
     ends: np.ndarray, weights: np.ndarray | None, nodes: int, *, add: bool, loops: bool, threads: int | None = None
 ) -> sparse.csr_array:
@@ -39,10 +48,11 @@ def scatter_edges(
         scatter_weights(ends, weights, loops, at, columns, values)
     del at
     merge = merge_counts if weights is None else merge_weights
+    rows = Rows(starts, columns, values, sizes)
     threads = threads or min(os.cpu_count() or 1, 8)
     cuts = np.linspace(0, nodes, threads + 1).astype(np.int64)
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda first, last: merge(starts, columns, values, sizes, add, first, last), cuts[:-1], cuts[1:]))
+        list(pool.map(lambda first, last: merge(rows, add, first, last), cuts[:-1], cuts[1:]))
     kept = np.cumsum(sizes, dtype=kind)
     if kept[-1] < len(columns):
         close_gaps(starts, kept, columns, values)
@@ -91,8 +101,9 @@ def scatter_weights(ends, weights, loops, at, columns, values):
 
 
 @njit(nogil=True, cache=True)
-def merge_counts(starts, columns, values, sizes, add, first, last):
+def merge_counts(rows, add, first, last):
     """Sort the rows from first to last and merge repeats in place; sizes[row + 1] is what is left."""
+    starts, columns, values, sizes = rows
     for row in range(first, last):
         begin, end = starts[row], starts[row + 1]
         if end - begin <= 32:
@@ -115,8 +126,9 @@ def merge_counts(starts, columns, values, sizes, add, first, last):
 
 
 @njit(nogil=True, cache=True)
-def merge_weights(starts, columns, values, sizes, add, first, last):
+def merge_weights(rows, add, first, last):
     """As `merge_counts`, with weights: repeats are added in the order of the edges, in double precision."""
+    starts, columns, values, sizes = rows
     for row in range(first, last):
         begin, end = starts[row], starts[row + 1]
         order = np.argsort(columns[begin:end], kind="mergesort")

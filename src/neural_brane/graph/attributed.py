@@ -27,7 +27,7 @@ from neural_brane.graph.build import (
 )
 from neural_brane.graph.encoder import Encoder
 from neural_brane.graph.exchange import Exchange
-from neural_brane.graph.frames import Place, adjacency_frame, frame_edges, is_frame
+from neural_brane.graph.frames import Place, adjacency_frame, as_frame, edge_columns, is_frame
 from neural_brane.graph.ids import as_ids
 from neural_brane.graph.labels import node_labels
 from neural_brane.graph.nodes import NodeOptions, join_nodes
@@ -247,8 +247,10 @@ class AttributedGraph(Exchange):
         >>> AttributedGraph.from_frames(edges, people).attribute_names.tolist()
         ['age=22', 'age=31']
         """
-        ends, weights, ids = frame_edges(edges, source=source, target=target, weight=weight)
-        adjacency = assemble(ends, weights, len(ids), Rules(duplicates, self_loops))
+        table, place = as_frame(edges, "edges").table, Place("edges")
+        found = edge_columns(table, place, source=source, target=target, weight=weight)
+        ends, ids = found.number()
+        adjacency = assemble(ends, found.weights, len(ids), Rules(duplicates, self_loops))
         none, names = attribute_matrix(None, None, ids)
         graph = cls(adjacency, none, ids, names, name=name)
         return graph if nodes is None else graph.joined(nodes, **options)

@@ -109,7 +109,7 @@ def _inspect_table(table: FrameFile) -> Report:
         return _inspect_vectors(table.path)
     report = _report_table(table)
     try:
-        found = edge_columns(table.frame, where=str(table.path), first_line=table.first_line, lines=table.lines)
+        found = edge_columns(table.frame, table.place)
     except GraphError as error:
         if known_pair(names) or len(names) <= 3:
             report.odd.append(str(error))

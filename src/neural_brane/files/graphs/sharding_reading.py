@@ -93,12 +93,12 @@ def parquet_pairs(paths: Sequence[Path], options: dict[str, Any], rows: int = RO
     for path in paths:
         for frame in parquet_frames(path, rows):
             if names is None:
-                found = edge_columns(frame, where=str(path), **options)
+                found = edge_columns(frame, Place(str(path)), **options)
                 names = found.names
             else:
                 _check_columns(path, frame, names)
                 given: dict[str, Any] = dict(zip(("source", "target", "weight"), names, strict=True))
-                found = edge_columns(frame, where=f"{path}, from row {done}", **given)
+                found = edge_columns(frame, Place(f"{path}, from row {done}"), **given)
             done += len(frame)
             yield Pairs(_interleaved(found), found.weights, None, len(frame))
     if names is None:
