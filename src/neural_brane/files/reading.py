@@ -253,12 +253,12 @@ class Unpacked:
 
     `size` is that of the file as it lies there, 0 where it is not known.
 
-    `path` may be "-", standard input. `what` names the file in messages, as in "node table". Reading more than
-    `limit` bytes is refused: by default half of the memory that is free and, of a compressed file, 200 times its size.
-    A file that is `streamed`, of which little is in memory at any time, may be of any size.
+    `path` may be "-", standard input. `what` names the file in messages, as in "node table". Reading more than half
+    of the memory that is free or, of a compressed file, 200 times its size is refused. A file that is `streamed`, of
+    which little is in memory at any time, may be of any size.
     """
 
-    def __init__(self, path: str | Path, what: str, *, limit: int | None = None, streamed: bool = False) -> None:
+    def __init__(self, path: str | Path, what: str, *, streamed: bool = False) -> None:
         check_polars()  # which splits it into columns
         self.path = Path(path)
         self.what = what
@@ -276,8 +276,7 @@ class Unpacked:
             raise GraphError(f"{path}: cannot be read ({error.strerror}); make the {what} readable") from error
         self.packing = "gzip" if first.startswith(GZIP) else "zstd" if first == ZSTD else ""
         self.size = _size(self._packed)
-        usual = UNBOUNDED if streamed else _limit(self.size, bool(self.packing))
-        self._limit = usual if limit is None else limit
+        self._limit = UNBOUNDED if streamed else _limit(self.size, bool(self.packing))
         self._plain = _unpack(self._packed, self.packing, self.path)
 
     def __enter__(self) -> Self:

@@ -133,22 +133,15 @@ def _wrong_length(row: list[str], dialect: Dialect) -> str:
 # Tables whose format has types of its own: Parquet, Arrow and JSON lines.
 
 
-def read_parquet(file: Unpacked, data: bytes) -> pl.DataFrame:
-    """Read the bytes of a Parquet file."""
+def read_typed(file: Unpacked, kind: str) -> pl.DataFrame:
+    """Read a Parquet file, an Arrow file (also called Feather) or an Arrow stream, tried in another process first."""
     import polars as pl
 
-    _try(file, "Parquet", data)
-    return _guarded(file, "Parquet", lambda: pl.read_parquet(BytesIO(data)))
-
-
-def read_arrow(file: Unpacked, data: bytes, *, stream: bool) -> pl.DataFrame:
-    """Read the bytes of an Arrow file (also called Feather) or of an Arrow stream."""
-    import polars as pl
-
-    _try(file, "Arrow stream" if stream else "Arrow", data)
-    if stream:
-        return _guarded(file, "Arrow", lambda: pl.read_ipc_stream(BytesIO(data)))
-    return _guarded(file, "Arrow", lambda: pl.read_ipc(BytesIO(data)))
+    data = file.read()
+    if reason := why_unreadable(kind, data):
+        raise _unreadable(file, kind, reason)
+    read = {"Parquet": pl.read_parquet, "Arrow": pl.read_ipc, "Arrow stream": pl.read_ipc_stream}[kind]
+    return _guarded(file, kind, lambda: read(BytesIO(data)))
 
 
 def read_json_lines(file: Unpacked, blocks: Iterable[Block]) -> tuple[pl.DataFrame, int, np.ndarray]:
@@ -192,12 +185,6 @@ def _guarded(file: Unpacked, kind: str, read: Callable[[], pl.DataFrame]) -> pl.
     except BaseException as error:  # a panic of Polars is no Exception
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         raise _unreadable(file, kind, reason) from None
-
-
-def _try(file: Unpacked, kind: str, data: bytes) -> None:
-    """Refuse bytes that Polars cannot read, or that would end the process which reads them."""
-    if reason := why_unreadable(kind, data):
-        raise _unreadable(file, kind, reason)
 
 
 def _unreadable(file: Unpacked, kind: str, reason: str) -> GraphError:
@@ -353,10 +340,8 @@ class TableReader:
                 yield Piece(frame, block.line, lines)
         elif kind == "JSON lines":
             yield Piece(*read_json_lines(self._file, self._blocks()))
-        elif kind == "parquet":
-            yield Piece(read_parquet(self._file, self._file.read()), 0)
         else:
-            yield Piece(read_arrow(self._file, self._file.read(), stream=kind == "arrow stream"), 0)
+            yield Piece(read_typed(self._file, TYPED[kind]), 0)
 
     def _blocks(self) -> Iterator[Block]:
         return read_blocks(self._file, self.content.encoding, size=self._block)
