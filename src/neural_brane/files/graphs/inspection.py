@@ -18,11 +18,12 @@ from neural_brane.files.text import known_pair
 from neural_brane.files.vectors.formats import read_vectors
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.columns import Column, as_texts, infer_columns
-from neural_brane.graph.frames import EdgeColumns, edge_columns
+from neural_brane.graph.frames import EdgeColumns, as_frame, edge_columns
 from neural_brane.graph.ids import locate
+from neural_brane.graph.nodes import choose_id
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 SHOWN = 5  # rows, and examples
 VECTORS = (
@@ -81,25 +82,22 @@ def inspect_nodes(path: Path, linked: np.ndarray | None) -> Report:
     report = _report_table(table)
     if linked is None or not len(linked):
         return report
-    found = {name: _known(table.frame[name], linked) for name in table.frame.columns}
-    best = max(found, key=lambda name: int((found[name] >= 0).sum()))
+    try:
+        best = choose_id(as_frame(table.frame, "nodes"), table.place, linked=linked)
+    except GraphError as error:
+        report.odd.append(str(error))
+        return report
+    found = locate(linked, as_texts(table.frame[best]).fill_null(""))
     report.columns = infer_columns(table.frame, id=best)
-    places = np.unique(found[best][found[best] >= 0])
+    places = np.unique(found[found >= 0])
     report.counts |= {"column of ids": best, "nodes of the edges with a row": len(places)}
     if len(places) < len(linked):
         missing = np.setdiff1d(np.arange(len(linked)), places)
         report.odd.append(f"{len(missing):,} nodes of the edges have no row, {_such(linked[missing])}")
-    strangers = table.frame[best].gather(np.flatnonzero(found[best] < 0))
+    strangers = table.frame[best].gather(np.flatnonzero(found < 0))
     if len(strangers):
         report.odd.append(f"{len(strangers):,} ids of column '{best}' are in no edge, {_such(strangers.to_numpy())}")
     return report
-
-
-def _known(values: pl.Series, linked: np.ndarray) -> np.ndarray:
-    """The places of a column's values among the nodes of the edges."""
-    if values.dtype.is_nested():
-        return np.full(len(values), -1)
-    return locate(linked, as_texts(values).fill_null(""))
 
 
 def _inspect_table(table: FrameFile) -> Report:
