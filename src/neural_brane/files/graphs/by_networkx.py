@@ -30,9 +30,8 @@ from neural_brane.files.storage import atomic
 from neural_brane.files.tables import stem
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Rules
-from neural_brane.graph.build import attribute_matrix, canonical, node_ids
+from neural_brane.graph.build import Links, attribute_matrix, canonical, node_ids
 from neural_brane.graph.encoder import Encoder
-from neural_brane.graph.exchange import Links
 from neural_brane.graph.ids import all_integers
 from neural_brane.graph.labels import node_labels
 from neural_brane.graph.memory import require_memory
