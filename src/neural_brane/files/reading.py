@@ -152,21 +152,22 @@ class _Decoder:
 
 # What a file is, by its first bytes, whatever its name.
 
-_SIGNATURES = (
-    (b"PAR1", "parquet"),
-    (b"ARROW1", "arrow"),
-    (b"\xff\xff\xff\xff", "arrow stream"),
-    (b"PK\x03\x04", "zip"),
-    (b"PK\x05\x06", "zip"),
-    (b"\x93NUMPY", "NumPy array"),
-    (b"\x89HDF\r\n", "HDF5"),
-    (b"SQLite format 3\0", "SQLite"),
-    (b"%PDF", "PDF"),
-    (b"\x1f\x8b", "gzip"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
-    (b"BZh", "bzip2"),
-    (b"\xfd7zXZ\0", "xz"),
-)
+SIGNATURES = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow stream",
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"\x93NUMPY": "NumPy array",
+    b"\x89HDF\r\n": "HDF5",
+    b"SQLite format 3\0": "SQLite",
+    b"%PDF": "PDF",
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"\x89PNG": "picture",
+}
 # Blanks within a line never cross its end, and a comment never holds another's end: there is one way to match, at most.
 _GML = re.compile(
     r"([^\S\n]*(#.*|(Creator|Version|comment)\b.*)?\n)*[^\S\n]*(graph|Creator|Version)\s*(\[|\"|$)", re.IGNORECASE
@@ -204,7 +205,7 @@ class Content(NamedTuple):
 def recognise(head: bytes) -> Content:
     """Recognise a file by its first bytes."""
     encoding = find_encoding(head)
-    for signature, kind in _SIGNATURES:
+    for signature, kind in SIGNATURES.items():
         if head.startswith(signature):
             return Content(kind, encoding, "")
     text = head.decode(encoding.name, "replace").replace("\r\n", "\n").replace("\r", "\n")

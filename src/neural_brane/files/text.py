@@ -243,3 +243,12 @@ def name_columns(titles: list[str]) -> tuple[str, ...]:
             name = f"{name}_{at}"
         names.append(name)
     return tuple(names)
+
+
+def is_word2vec(text: str) -> bool:
+    """Tell word2vec text by its first two lines: `nodes dim`, and a line with a word more than dim."""
+    first, _, rest = text.partition("\n")
+    words = first.split()
+    if len(words) != 2 or not all(word.isdecimal() for word in words):
+        return False
+    return len(rest.partition("\n")[0].split()) == int(words[1]) + 1 > 3

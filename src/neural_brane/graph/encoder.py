@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -51,9 +51,15 @@ def _entries(values: pl.Series, codes: np.ndarray) -> Entries:
 
 
 class Kept:
-    """What is learned from a column, as plain JSON and back."""
+    """What is learned from a column: the names of its attributes, and all of it as plain JSON and back."""
 
     __slots__ = ()
+    mark: ClassVar[str] = "="  # between a column's name and a value of it
+    values: tuple[str, ...]
+
+    def names(self, column: str) -> list[str]:
+        """Return the attributes' names."""
+        return [f"{column}{self.mark}{value}" for value in self.values]
 
     def as_dict(self) -> dict[str, Any]:
         """Return what `from_dict` needs."""
@@ -80,10 +86,6 @@ class Categories(Kept):
     def fit(cls, values: pl.Series, column: Column) -> Self:
         """Take every value that occurs, in the order of the alphabet."""
         return cls(tuple(as_texts(values).drop_nulls().unique().sort().to_list()))
-
-    def names(self, column: str) -> list[str]:
-        """The attributes' names."""
-        return [f"{column}={value}" for value in self.values]
 
     def encode(self, values: pl.Series) -> Entries:
         """The attribute of each row."""
@@ -210,10 +212,6 @@ class Members(Kept):
             return values
         texts = as_texts(values)
         return texts.str.split(self.separator) if self.separator else texts.reshape((-1, 1)).cast(pl.List(pl.String))
-
-    def names(self, column: str) -> list[str]:
-        """The attributes' names."""
-        return [f"{column}={value}" for value in self.values]
 
     def encode(self, values: pl.Series) -> Entries:
         """The members of each row."""

@@ -14,7 +14,7 @@ from neural_brane.files.graphs.edge_table import Edges
 from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
 from neural_brane.files.reading import HEAD, Unpacked, recognise
 from neural_brane.files.tables import TYPED, FrameFile, read_frame
-from neural_brane.files.text import known_pair
+from neural_brane.files.text import is_word2vec, known_pair
 from neural_brane.files.vectors.formats import read_vectors
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.columns import Column, as_texts, infer_columns
@@ -68,7 +68,7 @@ def inspect_file(path: Path) -> Report:
         content = recognise(file.head(HEAD))
         if content.kind in TYPED or (content.kind == "text" and is_separated(path, content.text)):
             return _inspect_table(read_frame(file, what="table"))
-        if content.kind == "text" and _is_word2vec(content.text):
+        if content.kind == "text" and is_word2vec(content.text):
             return _inspect_vectors(path)
     lines = [line for line in content.text.split("\n") if line.strip()][:SHOWN]
     edges = read_edges(path)
@@ -210,12 +210,3 @@ def _inspect_vectors(path: Path) -> Report:
     if wrong:
         report.odd.append(f"{wrong:,} vectors hold NaN or infinity")
     return report
-
-
-def _is_word2vec(text: str) -> bool:
-    """Tell word2vec text by its first two lines: `nodes dim`, and a line with a word more than dim."""
-    first, _, rest = text.partition("\n")
-    words = first.split()
-    if len(words) != 2 or not all(word.isdecimal() for word in words):
-        return False
-    return len(rest.partition("\n")[0].split()) == int(words[1]) + 1 > 4
