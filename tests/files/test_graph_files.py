@@ -1,6 +1,6 @@
 """Files of other programs, and files that are not what their name says."""
 
-import re
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -11,7 +11,15 @@ from scipy import io, sparse
 from neural_brane import AttributedGraph
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.files.datasets import read_labels
-from neural_brane.files.graphs.formats import FORMATS, exchange_suffix, read_graph
+from neural_brane.files.graphs.formats import (
+    READABLE,
+    TEXT,
+    WRITABLE,
+    check_graph_target,
+    describe_formats,
+    find_format,
+    read_graph,
+)
 
 WRITERS = {".graphml": nx.write_graphml, ".gexf": nx.write_gexf, ".gml": nx.write_gml}
 XML = '<?xml version="1.0"?>\n'
@@ -95,10 +103,27 @@ def test_gml_of_other_programs(write):
     assert bare.ids.tolist() == [5, 9]
 
 
-def test_gml_is_read_a_piece_at_a_time(tmp_path, monkeypatch, small_graph):
-    monkeypatch.setattr("neural_brane.files.graphs.gml.CHUNK", 7)
-    small_graph.save(tmp_path / "g.gml")
-    assert read_graph(tmp_path / "g.gml").digest() == small_graph.digest()
+def test_gml_that_networkx_alone_would_refuse_or_misread(write):
+    text = (
+        '# a note with one " in it\ngraph [\n  node [ id 1 label "a" ]\n  node [ id 2 label "[]" class "()" ]\n'
+        "  edge [ source 1 target 2 ]\n  edge [ source 2 target 1 weight 2 ]\n]\n"
+    )
+    graph = read_graph(write("g.gml", text), duplicates="sum")
+    assert graph.ids.tolist() == ["a", "[]"]
+    assert graph.labels.tolist() == ["", "()"]
+    assert graph.adjacency.toarray().tolist() == [[0, 3], [3, 0]]
+
+
+@pytest.mark.parametrize("space", ["", 'xmlns="http://www.gexf.net/1.1draft"', "xmlns='http://www.gexf.net/1.3'"])
+def test_gexf_of_every_version_with_edges_of_every_direction(space, write):
+    text = (
+        f'{XML}<gexf {space}><graph defaultedgetype="directed"><nodes><node id="1"/><node id="2"><nodes><node id="3"/>'
+        '</nodes></node></nodes><edges><edge source="1" target="2" type="undirected"/>'
+        '<edge source="3" target="1" type="mutual" weight="2"/></edges></graph></gexf>'
+    )
+    graph = read_graph(write("g.gexf", text), duplicates="sum")
+    assert sorted(graph.ids.tolist()) == [1, 2, 3]
+    assert graph.subgraph([1, 2, 3]).adjacency.toarray().tolist() == [[0, 1, 2], [1, 0, 0], [2, 0, 0]]
 
 
 def test_matrix_market_of_scipy(tmp_path):
@@ -150,87 +175,78 @@ def test_npz_of_scipy_that_is_damaged(change, message, tmp_path, read_malformed)
 
 BOMB = '<!DOCTYPE g [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
 EDGE = '<graph><node id="a"/><node id="b"/><edge source="a" target="b">{}</edge></graph>'
+GEXF_EDGE = '<graph><nodes><node id="a"/></nodes><edges><edge source="a" target="a" {}/></edges></graph>'
+VALUE = '<graph><nodes><node id="a"><attvalues><attvalue {}/></attvalues></node></nodes></graph>'
+IN_TIME = (
+    '<graph timeformat="double"><attributes class="node" mode="dynamic"><attribute id="0" title="x" type="double"/>'
+    '</attributes><nodes><node id="a"><attvalues><attvalue for="0" value="1" start="0" end="1"/>'
+    '<attvalue for="0" value="2" start="1" end="2"/></attvalues></node></nodes></graph>'
+)
 WEIGHT = '<key id="w" for="edge" attr.name="weight" attr.type="double"/>'
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("name", "content", "place", "word"),
     [
-        ("g.graphml", "0 1\n1 2\n", "g.graphml:1: this is not XML as <graphml> files are, found text instead"),
-        ("g.graphml", "", "g.graphml:1: this is not XML as <graphml> files are, found nothing instead"),
-        ("g.graphml", GEXF.format(""), "g.graphml:2: found <gexf>, where <graphml> begins a file of this name"),
-        ("g.gexf", GRAPHML.format(""), "g.gexf:2: found <graphml>, where <gexf> begins a file of this name"),
-        ("g.gexf", "graph [ node [ id 1 ] ]", "g.gexf:1: this is not XML as <gexf> files are, found GML instead"),
-        ("g.gml", GRAPHML.format(""), "g.gml:1: found '<?xml version=\"1.0\"?>\\n<graphml', which is not GML"),
-        ("g.gml", "0 1\n1 2\n", "g.gml:1: found 0 where a key should stand; this is text, not GML"),
-        ("g.gml", "", "g.gml: there is no 'graph [ … ]' in this file; this is text, not GML"),
-        ("g.mtx", "0 1\n1 2\n", "g.mtx: found text, not Matrix Market, which begins with %%MatrixMarket"),
-        ("g.graphml", XML + BOMB + "<graphml>&b;</graphml>", "g.graphml:2: found a document type"),
-        ("g.gexf", XML + '<!DOCTYPE g SYSTEM "file:///etc/passwd"><gexf/>', "g.gexf:2: found a document type"),
-        ("g.graphml", GRAPHML.format("<x>" * 200), "g.graphml:3: elements stand in one another more than 100 deep"),
-        ("g.graphml", GRAPHML.format("<graph>")[:-3], "g.graphml:3: this is not XML as <graphml> files are ("),
-        ("g.graphml", GRAPHML.format(EDGE.format("") * 2), "g.graphml:3: this is the second graph of the file"),
-        ("g.graphml", GRAPHML.format('<graph><node id="a"/><node id="a"/></graph>'), "g.graphml:3: node 'a' stands"),
-        ("g.graphml", GRAPHML.format('<graph><node/></graph>'), "g.graphml:3: a node lacks its id"),
-        ("g.graphml", GRAPHML.format("<graph><hyperedge/></graph>"), "g.graphml:3: a hyperedge joins several nodes"),
-        ("g.graphml", GRAPHML.format('<graph><edge source="a"/></graph>'), "g.graphml:3: an edge lacks its source or"),
-        (
-            "g.graphml",
-            GRAPHML.format('<graph><node id="a"/><edge source="a" target="z"/></graph>'),
-            "g.graphml: an edge names node 'z', which the file does not declare",
-        ),
-        (
-            "g.graphml",
-            GRAPHML.format(WEIGHT + EDGE.format('<data key="w">1e-300</data>')),
-            "g.graphml:3: the weight of an edge is 1e-300; give a number above 0 that float32 can hold",
-        ),
-        (
-            "g.graphml",
-            GRAPHML.format(WEIGHT + EDGE.format('<data key="w">NaN</data>')),
-            "g.graphml:3: the weight of an edge is nan; give a number above 0",
-        ),
-        (
-            "g.graphml",
-            GRAPHML.format(WEIGHT + EDGE.format('<data key="w">heavy</data>')),
-            "g.graphml:3: 'heavy' is not of the type double that its attribute has",
-        ),
-        ("g.graphml", GRAPHML.format(EDGE.format('<data key="w">1</data>')), "g.graphml:3: data has the key 'w'"),
-        (
-            "g.gexf",
-            GEXF.format('<graph><nodes><node id="a"><attvalue for="0" value="1"/></node></nodes></graph>'),
-            "g.gexf:3: a value is for attribute '0', which no <attribute> of a node declares",
-        ),
-        (
-            "g.gexf",
-            GEXF.format(EDGE.format("").replace("<edge ", '<edge weight="-1" ')),
-            "g.gexf:3: the weight of an edge is '-1'; give a number above 0",
-        ),
-        ("g.gml", "graph [ node [ id 1 ]", "g.gml: the file ends within 'graph'; it is cut off"),
-        ("g.gml", 'graph [ node [ id 1 label "a ] ]', "g.gml:1: found '\"a ] ]', which is not GML; write it again"),
-        ("g.gml", "graph [ node [ id ] ]", "g.gml:1: found ']' where none can stand"),
-        ("g.gml", "graph [ node [ label 1 ] ]", "g.gml:1: a node lacks its id"),
-        ("g.gml", "graph " + "[ a " * 200, "g.gml:1: lists stand in one another more than 100 deep"),
-        ("g.gml", "graph [ ]\ngraph [ ]\n", "g.gml:2: this is the second graph of the file"),
-        ("g.gml", b"graph [ node [ id 1 label \"\xff\" ] ]", "g.gml: after line 1 it is not text in UTF-8"),
-        ("g.mtx", MTX.format("complex") + "2 2 1\n1 2 1 1\n", "g.mtx:1: holds complex numbers; give one of"),
-        ("g.mtx", MTX.format("real") + "2 2 1\n1 2 -1\n", "g.mtx: adjacency[0, 1] is -1.0; weights must be above 0"),
-        ("g.mtx", MTX.format("real") + "2 2 3\n1 2 1\n", "g.mtx: announces 3 entries, and 1 follow"),
-        ("g.mtx", MTX.format("real") + "9999999999 9999999999 1\n1 2 1\n", "g.mtx: claims 9,999,999,999 x 9,999,999"),
-        ("g.mtx", "%%MatrixMarket matrix array real general\n90000 90000\n1\n", "g.mtx: claims 90,000 x 90,000 with"),
-        ("g.mtx", MTX.format("real") + "2 2 1\n1 2 5E- 1\n", "g.mtx:3: found '1' behind the value; remove it"),
-        ("g.mtx", MTX.format("real") + "2 2 1\n1 2 5E-\n", "g.mtx:3: found '5E-', where the value should stand"),
-        ("g.mtx", MTX.format("real") + "2 2 1\n1 3 1\n", "g.mtx:3: the column is 3; expected 1 to 2"),
-        ("g.mtx", MTX.format("real") + "2 2\n1 2 1\n", "g.mtx:2: found '2 2', where the 3 sizes of the matrix"),
-        ("g.mtx", MTX.format("real"), "g.mtx: the file ends before the sizes of the matrix"),
-        ("g.mtx", "%%MatrixMarket vector real\n1\n", "g.mtx:1: found '%%MatrixMarket vector real'; expected"),
-        ("g.mtx", "%%MatrixMarket matrix array real skew-symmetric\n1 1\n1\n", "g.mtx:1: is skew-symmetric; give"),
-        ("g.mtx", MTX.format("real") + "% node {\n2 2 1\n1 2 1\n", "g.mtx:2: the comment does not hold JSON"),
-        ("g.mtx", MTX.format("real") + '% node 5\n2 2 1\n1 2 1\n', "g.mtx:2: the comment has no [id] or [id, label]"),
-        ("g.mtx", MTX.format("real") + '% attributes "../x.mtx"\n2 2 1\n1 2 1\n', "g.mtx: attributes are in '../"),
+        ("g.graphml", "0 1\n1 2\n", ":1", "XML"),
+        ("g.graphml", "", ":1", "nothing"),
+        ("g.graphml", GEXF.format(""), ":2", "<gexf>"),
+        ("g.gexf", GRAPHML.format(""), ":2", "<graphml>"),
+        ("g.gexf", "graph [ node [ id 1 ] ]", ":1", "GML"),
+        ("g.gml", GRAPHML.format(""), ":1", "GraphML"),
+        ("g.gml", "0 1\n1 2\n", ":1", "expected"),
+        ("g.gml", "", "", "no graph"),
+        ("g.mtx", "0 1\n1 2\n", "", "Matrix Market"),
+        ("g.graphml", XML + BOMB + "<graphml>&b;</graphml>", ":2", "DOCTYPE"),
+        ("g.graphml", (XML + BOMB + "<graphml>&b;</graphml>").encode("utf-16"), ":2", "DOCTYPE"),
+        ("g.gexf", XML + '<!DOCTYPE g SYSTEM "file:///etc/passwd"><gexf/>', ":2", "DOCTYPE"),
+        ("g.graphml", GRAPHML.format("<x>" * 200), ":3", "deep"),
+        ("g.graphml", GRAPHML.format("<graph>")[:-3], ":3", "XML"),
+        ("g.graphml", GRAPHML.format(EDGE.format("") * 2), ":3", "second graph"),
+        ("g.graphml", GRAPHML.format('<graph><node id="a"/><node id="a"/></graph>'), ":3", "node 'a'"),
+        ("g.graphml", GRAPHML.format("<graph><node/></graph>"), ":3", "id"),
+        ("g.graphml", GRAPHML.format("<graph><hyperedge/></graph>"), ":3", "hyperedge"),
+        ("g.graphml", GRAPHML.format('<graph><edge source="a"/></graph>'), ":3", "target"),
+        ("g.graphml", GRAPHML.format('<graph><node id="a"/><edge source="a" target="z"/></graph>'), ":3", "node 'z'"),
+        ("g.graphml", GRAPHML.format(WEIGHT + EDGE.format('<data key="w">1e-300</data>')), "", "weight"),
+        ("g.graphml", GRAPHML.format(WEIGHT + EDGE.format('<data key="w">NaN</data>')), "", "weight"),
+        ("g.graphml", GRAPHML.format(WEIGHT + EDGE.format('<data key="w">heavy</data>')), "", "'heavy'"),
+        ("g.graphml", GRAPHML.format(EDGE.format('<data key="w">1</data>')), "", "key w"),
+        ("g.gexf", GEXF.format(VALUE.format('for="7" value="1"')), "", "for=7"),
+        ("g.gexf", GEXF.format(GEXF_EDGE.format('weight="-1"')), "", "weight"),
+        ("g.gexf", GEXF.format(VALUE.format('for="0"')), ":3", "value"),
+        ("g.gexf", GEXF.format(IN_TIME), "", "several values in time"),
+        ("g.gml", "graph [ node [ id 1 ]", ":2", "EOF"),
+        ("g.gml", 'graph [ node [ id 1 label "a ] ]', "", "no graph"),
+        ("g.gml", "graph [ node [ label 1 ] ]", "", "'id'"),
+        ("g.gml", "graph " + "[ a " * 5000, "", "recursion"),
+        ("g.gml", "graph [ ]\ngraph [ ]\n", "", "more than one graph"),
+        ("g.gml", "graph [ node [ id 1 ] node [ id 1 ] ]", "", "duplicated"),
+        ("g.gml", "graph [ node [ id 1 ] edge [ source 1 target 2 ] ]", "", "target 2"),
+        ("g.gml", b"graph [ node [ id 1 label \"\xff\" ] ]", ":1", "UTF-8"),
+        ("g.gml", 'graph [ node [ id 1 label "&#55357;" ] edge [ source 1 target 1 ] ]', "", "UTF-8"),
+        ("g.mtx", MTX.format("complex") + "2 2 1\n1 2 1 1\n", ":1", "complex"),
+        ("g.mtx", MTX.format("real") + "2 2 1\n1 2 -1\n", "", "weights"),
+        ("g.mtx", MTX.format("real") + "2 2 3\n1 2 1\n", "", "Truncated"),
+        ("g.mtx", MTX.format("real") + "9999999999 9999999999 1\n1 2 1\n", "", "9,999,999,999"),
+        ("g.mtx", "%%MatrixMarket matrix array real general\n90000 90000\n1\n", "", "90,000"),
+        ("g.mtx", MTX.format("real") + "2 2 1\n1 2 5E- 1\n", ":3", "5E- 1"),
+        ("g.mtx", MTX.format("real") + "2 2 1\n1 2 5E-", ":3", "5E-"),
+        ("g.mtx", MTX.format("real") + "2 2 1\n1 2 5\x00\n", ":3", "number"),
+        ("g.mtx", MTX.format("real") + "2 2 1\n1 3 1\n", ":3", "Column"),
+        ("g.mtx", MTX.format("real") + "2 2\n1 2 1\n", ":2", "sizes"),
+        ("g.mtx", MTX.format("real"), "", "sizes"),
+        ("g.mtx", "%%MatrixMarket vector real\n1\n", ":1", "MatrixMarket"),
+        ("g.mtx", "%%MatrixMarket matrix array real skew-symmetric\n1 1\n1\n", ":1", "skew-symmetric"),
+        ("g.mtx", MTX.format("real") + "% node {\n2 2 1\n1 2 1\n", ":2", "JSON"),
+        ("g.mtx", MTX.format("real") + "% node 5\n2 2 1\n1 2 1\n", ":2", "[id]"),
+        ("g.mtx", MTX.format("real") + '% attributes "../x.mtx"\n2 2 1\n1 2 1\n', "", "../x.mtx"),
     ],
 )  # fmt: skip
-def test_files_that_are_not_what_their_name_says(name, content, message, read_malformed):
-    assert read_malformed({name: content}).startswith(message)
+def test_files_that_are_not_what_their_name_says(name, content, place, word, read_malformed):
+    message = read_malformed({name: content})
+    assert message.startswith(f"{name}{place}: ")
+    assert word in message
 
 
 def test_own_attributes_that_are_damaged_are_refused(small_graph, tmp_path):
@@ -238,8 +254,8 @@ def test_own_attributes_that_are_damaged_are_refused(small_graph, tmp_path):
         path = tmp_path / f"g{suffix}"
         small_graph.save(path)
         text = path.read_text()
-        path.write_text(re.sub("chess", "chass", text, count=1))  # in the list of names
-        with pytest.raises(GraphError, match="attribute 'chess' of node 'ann' is not in the list of names"):
+        path.write_text(text.replace("chess", "chass", 1))
+        with pytest.raises(GraphError, match="of node 'ann' is not in the list of names"):
             read_graph(path)
 
 
@@ -273,7 +289,17 @@ def test_options_of_one_format_are_refused_by_others(small_graph, tmp_path):
         read_graph(tmp_path / "g.gml", source="u")
 
 
+def test_every_format_is_declared_once():
+    rows = describe_formats()
+    assert all(any(f"`{suffix}`" in names for names, _ in rows) for suffix in READABLE)
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text(encoding="utf-8")
+    assert all(f"| {names} | {about} |" in page for names, about in rows)
+    with pytest.raises(GraphError) as caught:
+        check_graph_target("graph.xyz")
+    assert all(suffix in str(caught.value) for suffix in WRITABLE)
+
+
 def test_suffixes():
-    assert {exchange_suffix(f"a.b{suffix}.gz") for suffix in FORMATS} == set(FORMATS)
-    assert exchange_suffix("G.GraphML") == ".graphml"
-    assert exchange_suffix("g.npz") is exchange_suffix("g.txt") is exchange_suffix("gml") is None
+    assert all(suffix in find_format(f"a.b{suffix}").suffixes for suffix in READABLE)
+    assert find_format("G.GraphML") is find_format("g.graphml.zst") is find_format("g.graphml")
+    assert find_format("g.npz.gz") is find_format("g.txt") is find_format("gml") is TEXT

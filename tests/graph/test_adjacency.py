@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from neural_brane.graph.adjacency import assemble, compact, is_symmetric, merge, symmetrise
+from neural_brane.graph.adjacency import Rules, assemble, compact, is_symmetric, merge, symmetrise
 
 
 @pytest.fixture
@@ -25,8 +25,7 @@ def test_symmetry_is_judged_strip_by_strip(half, entries_per_strip):
 
 def test_what_is_assembled_is_symmetric_and_sorted():
     rng = np.random.default_rng(0)
-    rows, columns = rng.integers(30, size=(2, 200))
-    matrix = assemble(rows, columns, rng.random(200).astype(np.float32) + 1, 30)
+    matrix = assemble(rng.integers(30, size=(200, 2)), rng.random(200).astype(np.float32) + 1, 30)
     assert is_symmetric(matrix)
     assert matrix.has_canonical_format
     assert (matrix.dtype, matrix.indices.dtype) == (np.float32, np.int32)
@@ -34,8 +33,8 @@ def test_what_is_assembled_is_symmetric_and_sorted():
 
 def test_a_symmetric_matrix_is_returned_itself_unless_self_loops_are_dropped():
     matrix = sparse.csr_array(np.array([[2, 1], [1, 0]], dtype=np.float32))
-    assert symmetrise(matrix, duplicates="sum") is matrix
-    assert symmetrise(matrix, duplicates="sum", self_loops="drop").toarray().tolist() == [[0, 1], [1, 0]]
+    assert symmetrise(matrix, Rules("sum")) is matrix
+    assert symmetrise(matrix, Rules("sum", "drop")).toarray().tolist() == [[0, 1], [1, 0]]
 
 
 @pytest.mark.parametrize(("rule", "weights"), [("max", [3, 2, 5]), ("sum", [4, 2, 5])])

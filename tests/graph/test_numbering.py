@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from neural_brane.graph.adjacency import assemble, assemble_ends, scatter_edges
+from neural_brane.graph.adjacency import Rules, assemble, scatter_edges
 from neural_brane.graph.ids import encode
 from neural_brane.graph.numbering import Numbering, names_of
 
@@ -43,7 +43,8 @@ def test_names_whose_hashes_agree_stay_apart(monkeypatch):
     """Two long names with one key, as an unlucky pair would have, are told apart by their bytes."""
     made = []
 
-    def one_key(names, keys, sizes, first, last, thread):
+    def one_key(names, keys, sizes, piece):
+        first, last, thread = piece
         keys[first:last] = np.array([[7, np.uint64(255) << np.uint64(56)]], np.uint64)
         made.append(last - first)
         from neural_brane.graph.numbering import BITS, mix
@@ -70,11 +71,11 @@ def test_edges_are_scattered_as_they_are_assembled(weighted, duplicates, self_lo
     ends = np.concatenate([random.integers(0, 50, (800, 2)), np.stack([np.zeros(60, int), np.arange(60)], axis=1)])
     ends = ends.astype(np.int32)
     weights = random.uniform(1e-3, 1e3, len(ends)).astype(np.float32) if weighted else None
-    rules = {"duplicates": duplicates, "self_loops": self_loops}
-    plain = assemble(ends[:, 0], ends[:, 1], weights, 70, **rules)
+    rules = Rules(duplicates, self_loops)
+    plain = assemble(ends, weights, 70, rules)
     add, loops = duplicates == "sum", self_loops == "keep"
     found = scatter_edges(ends, weights, 70, add=add, loops=loops, threads=threads)
-    for large in (assemble_ends(ends, weights, 70, **rules, large=1), found):
+    for large in (assemble(ends, weights, 70, rules, large=1), found):
         assert large.has_canonical_format
         for part in ("indptr", "indices", "data"):
             np.testing.assert_array_equal(getattr(plain, part), getattr(large, part))

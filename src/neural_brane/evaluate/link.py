@@ -104,7 +104,7 @@ class HeldOutEdges:
                 ids, training, positives, negatives, about = (archive[name] for name in KEYS)
             digests = json.loads(about.item())
             low, high = training.T
-            adjacency = assemble(low, high, np.ones(len(low), np.float32), len(ids))
+            adjacency = assemble(np.stack([low, high], axis=1), None, len(ids))
             ids = as_ids(ids)
             attributes, names = attribute_matrix(None, None, ids)
             graph = AttributedGraph(adjacency, attributes, ids, names, name=Path(path).stem)
@@ -194,8 +194,7 @@ def _without(graph: AttributedGraph, pairs: np.ndarray) -> Any:
     entries = graph.adjacency.tocoo()
     ends = np.stack([entries.row, entries.col], axis=1)
     kept = ~np.isin(keys_of(ends, len(graph)), keys_of(pairs, len(graph)))
-    low, high, weights = entries.row[kept], entries.col[kept], entries.data[kept]
-    return assemble(low, high, weights, len(graph))
+    return assemble(ends[kept], entries.data[kept], len(graph))
 
 
 # Predict edges that training did not see, from the vectors of their two ends.

@@ -13,21 +13,14 @@ from neural_brane.errors import BraneError
 from neural_brane.files import tensors
 from neural_brane.files.graphs.parts import is_shards, read_manifest
 from neural_brane.files.npz import open_npz
-from neural_brane.files.reading import npz_headers
+from neural_brane.files.reading import SIGNATURES, npz_headers, recognise
+from neural_brane.files.text import is_word2vec
 from neural_brane.files.trial import why_unreadable
 from neural_brane.files.vectors.parts import is_parts, open_parts
 
 HEAD = 4096  # bytes that tell what a file is
 SPLITS = ("ids", "orders")
 PAIRS = ("training", "positives", "negatives", "about")
-MAGIC = {
-    b"\x1f\x8b": "compressed by gzip",
-    b"\x89HDF\r\n": "HDF5",
-    b"\x89PNG": "a picture",
-    b"SQLite format 3": "an SQLite database",
-    b"ARROW1": "an Arrow file",
-    b"%PDF": "a PDF document",
-}
 Facts = dict[str, Any]
 
 
@@ -96,10 +89,10 @@ def _tell(path: Path, head: bytes) -> tuple[str, Facts]:
         return _tell_npy(path)
     if len(head) > 9 and head[8:9] == b"{":
         return _tell_tensors(path)
-    for magic, kind in MAGIC.items():
-        if head.startswith(magic):
-            return kind, {}
-    return _tell_text(path, head)
+    kind = recognise(head).kind
+    if kind in ("gzip", "zstd", "bzip2", "xz"):
+        return f"compressed by {kind}", {}
+    return (kind, {}) if kind in SIGNATURES.values() else _tell_text(path, head)
 
 
 def _tell_tensors(path: Path) -> tuple[str, Facts]:
@@ -220,12 +213,7 @@ def _tell_text(path: Path, head: bytes) -> tuple[str, Facts]:
     if head.startswith(b"{") and b'"ids"' in head and (splits := _splits(path)):
         return "splits", splits
     words = lines[0].split() if lines else []
-    if (
-        len(lines) > 1
-        and len(words) == 2
-        and all(map(str.isdecimal, words))
-        and len(lines[1].split()) == int(words[1]) + 1 > 3
-    ):
+    if is_word2vec("\n".join(lines[:2])):
         return "vectors", {"nodes": int(words[0]), "dim": int(words[1]), "format": "word2vec text"}
     titles = words if len(words) > 1 else lines[0].split(",") if lines else []
     if titles[:2] == ["id", "d0"]:

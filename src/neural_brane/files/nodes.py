@@ -11,7 +11,7 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.files.graphs.edge_table import EdgeOptions
-from neural_brane.files.tables import ENDINGS, FrameFile, read_frame, table_suffix
+from neural_brane.files.tables import ENDINGS, read_frame, table_suffix
 from neural_brane.files.text import empty, fail, read_lines, read_text, read_words
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, compact, merge
@@ -330,7 +330,7 @@ def join_node_table(graph: AttributedGraph, path: str | Path, **options: Unpack[
 def read_node_frame(path: str | Path) -> tuple[pl.DataFrame, Place]:
     """The table of nodes in a file, and where it comes from, for messages."""
     file = read_frame(path, what="table of nodes", titled=True)
-    return file.frame, _place(file)
+    return file.frame, file.place
 
 
 def read_label_table(
@@ -357,7 +357,7 @@ def read_label_lines(path: str | Path, *, id: str | None = None, label: str | No
 def _label_columns(path: str | Path, id: str | None, label: str | None) -> tuple[pl.Series, pl.Series, Place]:
     """The columns of ids and of labels, and where they are."""
     file = read_frame(path, what="table of labels", titled=True)
-    place, frame = _place(file), file.frame
+    place, frame = file.place, file.frame
     names = [_choose(frame, given, role, place) for given, role in ((id, "id"), (label, "label"))]
     return id_column(frame[names[0]], place, needs="a label needs a node"), frame[names[1]], place
 
@@ -370,10 +370,6 @@ def _choose(frame: pl.DataFrame, given: str | None, role: str, place: Place) -> 
     if given is None:
         raise GraphError(f"{place.where}: which column is the {role}? Say so with --{role} NAME; there are {listed}")
     return find_column(frame.columns, given, place.where)
-
-
-def _place(file: FrameFile) -> Place:
-    return Place(str(file.path), file.first_line, file.lines)
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:

@@ -69,18 +69,6 @@ def find_encoding(head: bytes) -> Encoding:
     return Encoding("utf-8", "UTF-8")
 
 
-def named_encoding(name: str) -> Encoding:
-    """Return the encoding that a user names; UTF-8 with or without a byte order mark is one."""
-    try:
-        known = codecs.lookup(name).name
-        "".encode(known)
-    except (LookupError, TypeError):  # 'hex' is a codec, and not of text
-        raise GraphError(
-            f"encoding '{name}' is not known; give one as Python names it, such as utf-8 or cp1252"
-        ) from None
-    return Encoding("utf-8-sig" if known == "utf-8" else known, name)
-
-
 def read_blocks(file: Unpacked, encoding: Encoding, *, size: int = BLOCK) -> Iterator[Block]:
     """Yield a text file block by block; a block ends where a record does.
 
@@ -164,21 +152,22 @@ class _Decoder:
 
 # What a file is, by its first bytes, whatever its name.
 
-_SIGNATURES = (
-    (b"PAR1", "parquet"),
-    (b"ARROW1", "arrow"),
-    (b"\xff\xff\xff\xff", "arrow stream"),
-    (b"PK\x03\x04", "zip"),
-    (b"PK\x05\x06", "zip"),
-    (b"\x93NUMPY", "NumPy array"),
-    (b"\x89HDF\r\n", "HDF5"),
-    (b"SQLite format 3\0", "SQLite"),
-    (b"%PDF", "PDF"),
-    (b"\x1f\x8b", "gzip"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
-    (b"BZh", "bzip2"),
-    (b"\xfd7zXZ\0", "xz"),
-)
+SIGNATURES = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"\xff\xff\xff\xff": "arrow stream",
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"\x93NUMPY": "NumPy array",
+    b"\x89HDF\r\n": "HDF5",
+    b"SQLite format 3\0": "SQLite",
+    b"%PDF": "PDF",
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"\x89PNG": "picture",
+}
 # Blanks within a line never cross its end, and a comment never holds another's end: there is one way to match, at most.
 _GML = re.compile(
     r"([^\S\n]*(#.*|(Creator|Version|comment)\b.*)?\n)*[^\S\n]*(graph|Creator|Version)\s*(\[|\"|$)", re.IGNORECASE
@@ -213,10 +202,10 @@ class Content(NamedTuple):
         return ADVICE.get(self.kind, _SAVE)
 
 
-def recognise(head: bytes, encoding: Encoding | None = None) -> Content:
-    """Recognise a file by its first bytes, in the encoding given or else found."""
-    encoding = encoding or find_encoding(head)
-    for signature, kind in _SIGNATURES:
+def recognise(head: bytes) -> Content:
+    """Recognise a file by its first bytes."""
+    encoding = find_encoding(head)
+    for signature, kind in SIGNATURES.items():
         if head.startswith(signature):
             return Content(kind, encoding, "")
     text = head.decode(encoding.name, "replace").replace("\r\n", "\n").replace("\r", "\n")
@@ -265,12 +254,12 @@ class Unpacked:
 
     `size` is that of the file as it lies there, 0 where it is not known.
 
-    `path` may be "-", standard input. `what` names the file in messages, as in "node table". Reading more than
-    `limit` bytes is refused: by default half of the memory that is free and, of a compressed file, 200 times its size.
-    A file that is `streamed`, of which little is in memory at any time, may be of any size.
+    `path` may be "-", standard input. `what` names the file in messages, as in "node table". Reading more than half
+    of the memory that is free or, of a compressed file, 200 times its size is refused. A file that is `streamed`, of
+    which little is in memory at any time, may be of any size.
     """
 
-    def __init__(self, path: str | Path, what: str, *, limit: int | None = None, streamed: bool = False) -> None:
+    def __init__(self, path: str | Path, what: str, *, streamed: bool = False) -> None:
         check_polars()  # which splits it into columns
         self.path = Path(path)
         self.what = what
@@ -288,8 +277,7 @@ class Unpacked:
             raise GraphError(f"{path}: cannot be read ({error.strerror}); make the {what} readable") from error
         self.packing = "gzip" if first.startswith(GZIP) else "zstd" if first == ZSTD else ""
         self.size = _size(self._packed)
-        usual = UNBOUNDED if streamed else _limit(self.size, bool(self.packing))
-        self._limit = usual if limit is None else limit
+        self._limit = UNBOUNDED if streamed else _limit(self.size, bool(self.packing))
         self._plain = _unpack(self._packed, self.packing, self.path)
 
     def __enter__(self) -> Self:
@@ -356,9 +344,9 @@ class Unpacked:
         return file
 
 
-def read_unpacked(path: str | Path, what: str, *, limit: int | None = None) -> bytes:
+def read_unpacked(path: str | Path, what: str) -> bytes:
     """Return all bytes of a file, uncompressed."""
-    with Unpacked(path, what, limit=limit) as file:
+    with Unpacked(path, what) as file:
         return file.read()
 
 

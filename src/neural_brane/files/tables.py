@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from neural_brane.errors import GraphError
-from neural_brane.files.reading import BLOCK, HEAD, Block, Unpacked, named_encoding, read_blocks, recognise
+from neural_brane.files.reading import BLOCK, HEAD, Block, Unpacked, read_blocks, recognise
 from neural_brane.files.text import SEPARATORS, Dialect, find_separator, is_header, name_columns, split
 from neural_brane.files.trial import why_unreadable
+from neural_brane.graph.frames import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -132,22 +133,15 @@ def _wrong_length(row: list[str], dialect: Dialect) -> str:
 # Tables whose format has types of its own: Parquet, Arrow and JSON lines.
 
 
-def read_parquet(file: Unpacked, data: bytes) -> pl.DataFrame:
-    """Read the bytes of a Parquet file."""
+def read_typed(file: Unpacked, kind: str) -> pl.DataFrame:
+    """Read a Parquet file, an Arrow file (also called Feather) or an Arrow stream, tried in another process first."""
     import polars as pl
 
-    _try(file, "Parquet", data)
-    return _guarded(file, "Parquet", lambda: pl.read_parquet(BytesIO(data)))
-
-
-def read_arrow(file: Unpacked, data: bytes, *, stream: bool) -> pl.DataFrame:
-    """Read the bytes of an Arrow file (also called Feather) or of an Arrow stream."""
-    import polars as pl
-
-    _try(file, "Arrow stream" if stream else "Arrow", data)
-    if stream:
-        return _guarded(file, "Arrow", lambda: pl.read_ipc_stream(BytesIO(data)))
-    return _guarded(file, "Arrow", lambda: pl.read_ipc(BytesIO(data)))
+    data = file.read()
+    if reason := why_unreadable(kind, data):
+        raise _unreadable(file, kind, reason)
+    read = {"Parquet": pl.read_parquet, "Arrow": pl.read_ipc, "Arrow stream": pl.read_ipc_stream}[kind]
+    return _guarded(file, kind, lambda: read(BytesIO(data)))
 
 
 def read_json_lines(file: Unpacked, blocks: Iterable[Block]) -> tuple[pl.DataFrame, int, np.ndarray]:
@@ -193,12 +187,6 @@ def _guarded(file: Unpacked, kind: str, read: Callable[[], pl.DataFrame]) -> pl.
         raise _unreadable(file, kind, reason) from None
 
 
-def _try(file: Unpacked, kind: str, data: bytes) -> None:
-    """Refuse bytes that Polars cannot read, or that would end the process which reads them."""
-    if reason := why_unreadable(kind, data):
-        raise _unreadable(file, kind, reason)
-
-
 def _unreadable(file: Unpacked, kind: str, reason: str) -> GraphError:
     return GraphError(f"{file.path}: the {file.what} cannot be read as {kind} ({reason}); write the file again")
 
@@ -229,6 +217,11 @@ class FrameFile:
     first_line: int
     lines: np.ndarray | None = None
 
+    @property
+    def place(self) -> Place:
+        """Where the rows come from, for messages."""
+        return Place(str(self.path), self.first_line, self.lines)
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -252,28 +245,18 @@ def stem(path: str | Path) -> str:
 
 
 def read_frame(
-    path: str | Path | Unpacked,
-    *,
-    what: str,
-    header: bool | None = None,
-    separator: str | None = None,
-    encoding: str | None = None,
-    limit: int | None = None,
-    titled: bool = False,
+    path: str | Path | Unpacked, *, what: str, header: bool | None = None, titled: bool = False
 ) -> FrameFile:
     """Read a table file; `what` names it in messages, as in "node table", and the path "-" is standard input.
 
     A file that has been opened may stand for its path.
 
-    `header`, `separator` and `encoding` are recognised where they are not given. Columns without titles are named
-    column_1, column_2, … Where nothing tells whether a first line holds titles, it is an error, or, if `titled`, it
-    does. No more than `limit` bytes are taken in, of a compressed file too.
+    Whether there is a `header` is recognised where it is not given. Columns without titles are named column_1,
+    column_2, … Where nothing tells whether a first line holds titles, it is an error, or, if `titled`, it does.
     """
     import polars as pl
 
-    with TableReader(
-        path, what=what, header=header, separator=separator, encoding=encoding, limit=limit, titled=titled
-    ) as reader:
+    with TableReader(path, what=what, header=header, titled=titled) as reader:
         pieces = list(reader.pieces())
         told, path, under = reader.told, reader.path, reader.dialect is not None and reader.dialect.titles
     if not sum(len(piece.frame) for piece in pieces):
@@ -304,33 +287,28 @@ class TableReader:
         *,
         what: str,
         header: bool | None = None,
-        separator: str | None = None,
-        encoding: str | None = None,
-        limit: int | None = None,
         titled: bool = False,
         block: int = BLOCK,
     ) -> None:
-        if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '"\n\r\0'):
-            raise GraphError(f"separator {separator!r} cannot be used; give one character, as in ',' or a tab")
-        self._file = path if isinstance(path, Unpacked) else Unpacked(path, what, limit=limit)
+        self._file = path if isinstance(path, Unpacked) else Unpacked(path, what)
         self._block = block
         self.path = self._file.path
         self.dialect: Dialect | None = None
         self._skipped = 0
         try:
-            self._recognise(header, titled, separator, encoding)
+            self._recognise(header, titled)
         except BaseException:
             self._file.__exit__()
             raise
 
-    def _recognise(self, header: bool | None, titled: bool, separator: str | None, encoding: str | None) -> None:
+    def _recognise(self, header: bool | None, titled: bool) -> None:
         """Find out what the file is and, of text, how it is written."""
         head = self._file.head(HEAD)
-        self.content = recognise(head, None if encoding is None else named_encoding(encoding))
+        self.content = recognise(head)
         if not head.strip():
             raise GraphError(f"{self.path}: the {self._file.what} is empty; write one entry per line")
         if self.content.kind == "text":
-            self.dialect, self._skipped = _find_dialect(self._file, self.content.text, header, titled, separator)
+            self.dialect, self._skipped = _find_dialect(self._file, self.content.text, header, titled)
         elif self.content.kind not in TYPED:
             raise GraphError(f"{self.path}: the {self._file.what} is a {self.content.kind} file; {self.content.advice}")
 
@@ -362,10 +340,8 @@ class TableReader:
                 yield Piece(frame, block.line, lines)
         elif kind == "JSON lines":
             yield Piece(*read_json_lines(self._file, self._blocks()))
-        elif kind == "parquet":
-            yield Piece(read_parquet(self._file, self._file.read()), 0)
         else:
-            yield Piece(read_arrow(self._file, self._file.read(), stream=kind == "arrow stream"), 0)
+            yield Piece(read_typed(self._file, TYPED[kind]), 0)
 
     def _blocks(self) -> Iterator[Block]:
         return read_blocks(self._file, self.content.encoding, size=self._block)
@@ -382,14 +358,12 @@ class TableReader:
                 yield rest
 
 
-def _find_dialect(
-    file: Unpacked, text: str, header: bool | None, titled: bool, separator: str | None
-) -> tuple[Dialect, int]:
+def _find_dialect(file: Unpacked, text: str, header: bool | None, titled: bool) -> tuple[Dialect, int]:
     """Return the dialect of a text, and how many lines stand before the first row: comments and titles."""
     lines = text.split("\n")
     comments = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith("#")), 0)
     body = "\n".join(lines[comments:])
-    found = separator or find_separator(body, NAMED.get(table_suffix(file.path), ())) or ","
+    found = find_separator(body, NAMED.get(table_suffix(file.path), ())) or ","
     rows = split(body, found)
     if not rows:
         raise GraphError(f"{file.path}: the {file.what} has nothing but comments; write one entry per line")
@@ -404,8 +378,6 @@ def _find_dialect(
         )
     if not header:
         return Dialect(found, len(rows[0]), ()), comments
-    return Dialect(found, len(rows[0]), name_columns(rows[0])), comments + 1 + sum(map(_line_feeds, rows[0]))
-
-
-def _line_feeds(title: str) -> int:
-    return title.count("\n")
+    return Dialect(found, len(rows[0]), name_columns(rows[0])), comments + 1 + sum(
+        title.count("\n") for title in rows[0]
+    )

@@ -14,7 +14,7 @@ import numpy as np
 
 from neural_brane.errors import GraphError
 from neural_brane.files.reading import HEAD, Unpacked, read_blocks, recognise
-from neural_brane.graph.frames import PAIRS
+from neural_brane.graph import frames
 
 if TYPE_CHECKING:
     import polars as pl
@@ -130,7 +130,7 @@ def _read_columns(data: bytes, columns: list[str], separator: str) -> pl.DataFra
 SEPARATORS = {",": "','", "\t": "a tab", ";": "';'", "|": "'|'"}
 SAMPLE = 500  # lines that are looked at
 # Titles that people give to columns. A single letter may as well be a node: it counts in a pair, such as u and v.
-TITLES = frozenset(title for pair in PAIRS for title in pair if len(title) > 1) | {
+TITLES = frozenset(title for pair in frames.PAIRS for title in pair if len(title) > 1) | {
     *("weight", "value", "id", "node", "node_id", "nodeid", "name", "label", "class", "type", "category"),
     *("age", "country", "text", "description", "title", "user", "user_id"),
 }
@@ -223,7 +223,7 @@ def is_header(rows: list[list[str]]) -> bool | None:
 
 def known_pair(fields: list[str]) -> bool:
     """Tell whether two of the fields are titles that go together, such as source and target."""
-    return any({a, b} <= {field.lower() for field in fields} for a, b in PAIRS)
+    return bool(frames.known_pair(fields))
 
 
 def _is_title(field: str) -> bool:
@@ -243,3 +243,12 @@ def name_columns(titles: list[str]) -> tuple[str, ...]:
             name = f"{name}_{at}"
         names.append(name)
     return tuple(names)
+
+
+def is_word2vec(text: str) -> bool:
+    """Tell word2vec text by its first two lines: `nodes dim`, and a line with a word more than dim."""
+    first, _, rest = text.partition("\n")
+    words = first.split()
+    if len(words) != 2 or not all(word.isdecimal() for word in words):
+        return False
+    return len(rest.partition("\n")[0].split()) == int(words[1]) + 1 > 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,6 +17,15 @@ from neural_brane.errors import ParameterError
 #
 # Rows are then sorted, and repeats in them merged, on several threads; each row has one writer, so the number of
 # threads changes nothing.
+
+
+class Rows(NamedTuple):
+    """The rows of a matrix while they are merged: row r stands from starts[r] on, and keeps sizes[r + 1] entries."""
+
+    starts: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+    sizes: np.ndarray
 
 
 def scatter_edges(
@@ -39,10 +48,11 @@ def scatter_edges(
         scatter_weights(ends, weights, loops, at, columns, values)
     del at
     merge = merge_counts if weights is None else merge_weights
+    rows = Rows(starts, columns, values, sizes)
     threads = threads or min(os.cpu_count() or 1, 8)
     cuts = np.linspace(0, nodes, threads + 1).astype(np.int64)
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda first, last: merge(starts, columns, values, sizes, add, first, last), cuts[:-1], cuts[1:]))
+        list(pool.map(lambda first, last: merge(rows, add, first, last), cuts[:-1], cuts[1:]))
     kept = np.cumsum(sizes, dtype=kind)
     if kept[-1] < len(columns):
         close_gaps(starts, kept, columns, values)
@@ -91,8 +101,9 @@ def scatter_weights(ends, weights, loops, at, columns, values):
 
 
 @njit(nogil=True, cache=True)
-def merge_counts(starts, columns, values, sizes, add, first, last):
+def merge_counts(rows, add, first, last):
     """Sort the rows from first to last and merge repeats in place; sizes[row + 1] is what is left."""
+    starts, columns, values, sizes = rows
     for row in range(first, last):
         begin, end = starts[row], starts[row + 1]
         if end - begin <= 32:
@@ -115,8 +126,9 @@ def merge_counts(starts, columns, values, sizes, add, first, last):
 
 
 @njit(nogil=True, cache=True)
-def merge_weights(starts, columns, values, sizes, add, first, last):
+def merge_weights(rows, add, first, last):
     """As `merge_counts`, with weights: repeats are added in the order of the edges, in double precision."""
+    starts, columns, values, sizes = rows
     for row in range(first, last):
         begin, end = starts[row], starts[row + 1]
         order = np.argsort(columns[begin:end], kind="mergesort")
@@ -159,44 +171,42 @@ def check_rules(duplicates: str, self_loops: str) -> None:
         raise ParameterError(f"self_loops is {self_loops!r}; give 'keep' or 'drop'")
 
 
+class Rules(NamedTuple):
+    """How edges are merged: repeats by their largest weight or their sum, self-loops kept or dropped."""
+
+    duplicates: Duplicates = "max"
+    self_loops: SelfLoops = "keep"
+
+
+USUAL = Rules()
+
+
 def assemble(
-    rows: np.ndarray,
-    columns: np.ndarray,
-    weights: np.ndarray | None,
-    nodes: int,
-    *,
-    duplicates: Duplicates = "max",
-    self_loops: SelfLoops = "keep",
-    large: int = LARGE,
+    ends: np.ndarray, weights: np.ndarray | None, nodes: int, rules: Rules = USUAL, *, large: int = LARGE
 ) -> sparse.csr_array:
-    """Make the (nodes, nodes) symmetric matrix of edges, whose ends are given as positions of nodes.
+    """Make the (nodes, nodes) symmetric matrix of edges, whose `ends` (edges, 2) are positions of nodes.
 
     Edges may stand in any direction and order. One that is stated several times, in whichever direction, gets
-    the largest of its weights (duplicates="max") or their sum ("sum"). Without weights, each weighs 1.
-    From `large` edges on, compiled code does the same in less time and memory.
+    the largest of its weights or their sum, as the rules say. Without weights, each weighs 1. From `large` edges on,
+    compiled code does the same in less time and memory; it copies no ends that are int32.
     """
-    ends = np.stack([rows, columns], axis=1)
-    return assemble_ends(ends, weights, nodes, duplicates=duplicates, self_loops=self_loops, large=large)
+    check_rules(*rules)
+    if len(ends) >= large and nodes <= np.iinfo(np.int32).max:
+        whole = np.ascontiguousarray(ends, dtype=np.int32)
+        return scatter_edges(whole, weights, nodes, add=rules.duplicates == "sum", loops=rules.self_loops == "keep")
+    return _assemble_by_sorting(ends, weights, nodes, rules)
 
 
-def _assemble_by_sorting(
-    rows: np.ndarray,
-    columns: np.ndarray,
-    weights: np.ndarray | None,
-    nodes: int,
-    duplicates: Duplicates,
-    self_loops: SelfLoops,
-) -> sparse.csr_array:
-    """What `assemble` gives, in plain NumPy: its definition."""
-    weights = np.ones(len(rows), dtype=np.float32) if weights is None else weights
-    low = np.minimum(rows, columns).astype(np.int64)
-    high = np.maximum(rows, columns)
-    if self_loops == "drop":
+def _assemble_by_sorting(ends: np.ndarray, weights: np.ndarray | None, nodes: int, rules: Rules) -> sparse.csr_array:
+    """Define what `assemble` gives, in plain NumPy."""
+    weights = np.ones(len(ends), dtype=np.float32) if weights is None else weights
+    low, high = np.minimum(ends[:, 0], ends[:, 1]).astype(np.int64), np.maximum(ends[:, 0], ends[:, 1])
+    if rules.self_loops == "drop":
         proper = low != high
         low, high, weights = low[proper], high[proper], weights[proper]
     low *= nodes
     low += high
-    low, weights = merge(low, weights, duplicates)
+    low, weights = merge(low, weights, rules.duplicates)
     low, high = np.divmod(low, max(nodes, 1))
     mirrored = low != high
     matrix = sparse.coo_array(
@@ -207,23 +217,6 @@ def _assemble_by_sorting(
         shape=(nodes, nodes),
     )
     return compact(matrix.tocsr())
-
-
-def assemble_ends(
-    ends: np.ndarray,
-    weights: np.ndarray | None,
-    nodes: int,
-    *,
-    duplicates: Duplicates = "max",
-    self_loops: SelfLoops = "keep",
-    large: int = LARGE,
-) -> sparse.csr_array:
-    """As `assemble`, for ends (edges, 2) side by side: many of them, as int32, are not copied."""
-    check_rules(duplicates, self_loops)
-    if len(ends) >= large and nodes <= np.iinfo(np.int32).max:
-        whole = np.ascontiguousarray(ends, dtype=np.int32)
-        return scatter_edges(whole, weights, nodes, add=duplicates == "sum", loops=self_loops == "keep")
-    return _assemble_by_sorting(ends[:, 0], ends[:, 1], weights, nodes, duplicates, self_loops)
 
 
 def merge(keys: np.ndarray, weights: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
@@ -272,17 +265,15 @@ def is_symmetric(matrix: sparse.csr_array, *, entries_per_strip: int = ENTRIES_P
     return True
 
 
-def symmetrise(
-    matrix: sparse.csr_array, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep"
-) -> sparse.csr_array:
+def symmetrise(matrix: sparse.csr_array, rules: Rules = USUAL) -> sparse.csr_array:
     """Merge the two directions of every edge of a square CSR matrix, sorted and without repeats.
 
     A matrix that is symmetric already, and has no self-loops to drop, is returned itself.
     """
     symmetric = is_symmetric(matrix)
-    if symmetric and (self_loops == "keep" or not matrix.diagonal().any()):
+    if symmetric and (rules.self_loops == "keep" or not matrix.diagonal().any()):
         return matrix
     entries = matrix.tocoo()
-    # A symmetric matrix states each edge twice, and the two must not be added up.
-    rule: Duplicates = "max" if symmetric else duplicates
-    return assemble(entries.row, entries.col, entries.data, matrix.shape[0], duplicates=rule, self_loops=self_loops)
+    if symmetric:  # each edge is stated twice, and the two must not be added up
+        rules = rules._replace(duplicates="max")
+    return assemble(np.stack(entries.coords, axis=1), entries.data, matrix.shape[0], rules)

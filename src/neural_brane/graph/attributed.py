@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, NamedTuple, Self, Unpack
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble, check_rules, compact, symmetrise
+from neural_brane.errors import GraphError
+from neural_brane.graph.adjacency import Duplicates, Rules, SelfLoops, assemble, check_rules, compact, symmetrise
 from neural_brane.graph.build import (
+    Links,
     attribute_matrix,
     check_adjacency,
     check_content,
@@ -26,20 +30,26 @@ from neural_brane.graph.build import (
     weight_matrix,
 )
 from neural_brane.graph.encoder import Encoder
-from neural_brane.graph.exchange import Exchange
-from neural_brane.graph.frames import Place, adjacency_frame, frame_edges, is_frame
-from neural_brane.graph.ids import as_ids
+from neural_brane.graph.frames import Place, adjacency_frame, as_frame, edge_columns, is_frame
+from neural_brane.graph.ids import as_ids, is_missing
 from neural_brane.graph.labels import node_labels
-from neural_brane.graph.nodes import NodeOptions, join_nodes
+from neural_brane.graph.nodes import NodeData, NodeOptions, attributes_of, join_nodes
+
+
+class _Keys(NamedTuple):
+    """Where nodes have their attributes (one key, or several for typed data) and their label."""
+
+    attributes: str | Sequence[str]
+    label: str
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class AttributedGraph(Exchange):
+class AttributedGraph:
     """An undirected graph whose nodes carry attributes.
 
     Make one with `from_edges`, `from_sparse`, `from_frames`, `from_networkx`, `from_igraph`, `from_geometric` or
-    `neural_brane.files.graphs.formats.read_graph`: they bring any input into the form below. The constructor is for parts that are in
-    this form already. It checks all of it but the symmetry of the adjacency, which
+    `neural_brane.files.graphs.formats.read_graph`: they bring any input into the form below. The constructor is for
+    parts that are in this form already. It checks all of it but the symmetry of the adjacency, which
     `neural_brane.graph.adjacency.assemble` guarantees.
 
     `renamed`, `relabelled` and `relinked` make a graph that differs in one part. They check that part and
@@ -153,7 +163,7 @@ class AttributedGraph(Exchange):
         )
 
     def save(self, path: str | Path, **options: Any) -> None:
-        """Write the graph to a file, in the format that its name says; `neural_brane.files.graphs.formats.write_graph` lists them."""
+        """Write the graph to a file in the format that its name says, as `neural_brane.files.graphs.formats` does."""
         from neural_brane.files.graphs.formats import write_graph
 
         write_graph(self, path, **options)
@@ -216,14 +226,7 @@ class AttributedGraph(Exchange):
         if ids is None and nodes is not None:
             ids = np.arange(nodes)
         ends, names = place_edges(edges, None if ids is None else node_ids(ids))
-        adjacency = assemble(
-            ends[:, 0],
-            ends[:, 1],
-            edge_weights(weights, len(ends)),
-            len(names),
-            duplicates=duplicates,
-            self_loops=self_loops,
-        )
+        adjacency = assemble(ends, edge_weights(weights, len(ends)), len(names), Rules(duplicates, self_loops))
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(adjacency, bags, names, attribute_names, node_labels(labels, names), name)
 
@@ -254,8 +257,10 @@ class AttributedGraph(Exchange):
         >>> AttributedGraph.from_frames(edges, people).attribute_names.tolist()
         ['age=22', 'age=31']
         """
-        ends, weights, ids = frame_edges(edges, source=source, target=target, weight=weight)
-        adjacency = assemble(ends[0], ends[1], weights, len(ids), duplicates=duplicates, self_loops=self_loops)
+        table, place = as_frame(edges, "edges").table, Place("edges")
+        found = edge_columns(table, place, source=source, target=target, weight=weight)
+        ends, ids = found.number()
+        adjacency = assemble(ends, found.weights, len(ids), Rules(duplicates, self_loops))
         none, names = attribute_matrix(None, None, ids)
         graph = cls(adjacency, none, ids, names, name=name)
         return graph if nodes is None else graph.joined(nodes, **options)
@@ -286,7 +291,148 @@ class AttributedGraph(Exchange):
         if is_frame(adjacency):
             adjacency, index = adjacency_frame(adjacency)
             ids = index if ids is None else ids
-        matrix = symmetrise(weight_matrix(adjacency), duplicates=duplicates, self_loops=self_loops)
+        matrix = symmetrise(weight_matrix(adjacency), Rules(duplicates, self_loops))
         names = np.arange(matrix.shape[0]) if ids is None else node_ids(ids)
         bags, attribute_names = attribute_matrix(attributes, attribute_names, names)
         return cls(matrix, bags, names, attribute_names, node_labels(labels, names), name)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: Any,
+        *,
+        weight: str = "weight",
+        attributes: str | Sequence[str] = "attributes",
+        label: str = "label",
+        duplicates: Duplicates = "max",
+        self_loops: SelfLoops = "keep",
+        name: str | None = None,
+    ) -> AttributedGraph:
+        """Make a graph from a NetworkX graph of any kind, directed and multigraphs included.
+
+        An edge has its weight under the key `weight`, or weighs 1. A node has its label under `label`, and the names
+        of its attributes (a list, or a dict from name to value) under the key `attributes`; it may have neither. A
+        list of keys, as in `attributes=["age", "country"]`, names data of any type instead, which becomes attributes
+        as columns of a table do.
+        """
+        name = name or str(graph.name or "graph")
+        data = NodeData(list(map(dict, graph.nodes.values())), f"graph '{name}'")
+        links = Links.between(graph, graph.edges(data=weight, default=1.0))
+        adjacency = links.assemble(len(data.nodes), Rules(duplicates, self_loops))
+        return _made(adjacency, _names(list(graph)), data, _Keys(attributes, label)).renamed(name)
+
+    @classmethod
+    def from_igraph(
+        cls,
+        graph: Any,
+        *,
+        weight: str = "weight",
+        attributes: str | Sequence[str] = "attributes",
+        label: str = "label",
+        duplicates: Duplicates = "max",
+        self_loops: SelfLoops = "keep",
+        name: str = "graph",
+    ) -> AttributedGraph:
+        """Make a graph from an igraph Graph. Nodes are called by their `name`, or numbered where they have none.
+
+        The other options are those of `from_networkx`.
+        """
+        keys = graph.vs.attributes()
+        ids = _names(graph.vs["name"]) if "name" in keys else np.arange(graph.vcount())
+        data = NodeData([{key: node[key] for key in keys if key != "name"} for node in graph.vs], f"graph '{name}'")
+        weights = graph.es[weight] if weight in graph.es.attributes() else None
+        links = Links(np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2), weights)
+        adjacency = links.assemble(len(ids), Rules(duplicates, self_loops))
+        return _made(adjacency, ids, data, _Keys(attributes, label)).renamed(name)
+
+    @classmethod
+    def from_geometric(
+        cls,
+        data: Any,
+        *,
+        duplicates: Duplicates = "max",
+        self_loops: SelfLoops = "keep",
+        name: str = "graph",
+    ) -> AttributedGraph:
+        """Make a graph from a PyTorch Geometric Data: `edge_index`, `edge_weight`, `x` (attributes) and `y` (labels).
+
+        Nodes are numbered from 0. Other tensors, such as features of edges and masks, are not used.
+        """
+        if getattr(data, "edge_index", None) is None or not hasattr(data, "num_nodes"):
+            raise GraphError(
+                f"a {type(data).__name__} without edge_index is no graph of one kind of nodes; give a Data with "
+                "edge_index, as HeteroData.to_homogeneous() makes one"
+            )
+        nodes, edges = int(data.num_nodes), np.asarray(_array(data.edge_index))
+        weights, attributes, labels = (_array(getattr(data, key, None)) for key in ("edge_weight", "x", "y"))
+        if edges.ndim != 2 or edges.shape[0] != 2:
+            raise GraphError(f"edge_index has shape {edges.shape}; give (2, edges)")
+        return cls.from_edges(
+            edges.T,
+            None if weights is None else weights.reshape(-1),
+            attributes=attributes,
+            labels=None if labels is None else _one_each(labels, nodes),
+            nodes=nodes,
+            duplicates=duplicates,
+            self_loops=self_loops,
+            name=name,
+        )
+
+    def to_networkx(self) -> Any:
+        """The same graph as a NetworkX Graph, which `from_networkx` reads: data of nodes and edges under its keys."""
+        import networkx
+
+        graph = networkx.Graph(name=self.name)
+        ids, names = self.ids.tolist(), self.attribute_names.tolist()
+        starts, columns, values = (part.tolist() for part in (
+            self.attributes.indptr, self.attributes.indices, self.attributes.data,
+        ))  # fmt: skip
+        for row, node in enumerate(ids):
+            entries = range(starts[row], starts[row + 1])
+            bag = {names[columns[at]]: values[at] for at in entries}
+            graph.add_node(node, **({"attributes": bag} if bag else {}))
+            if self.labels is not None and self.labels[row]:
+                graph.nodes[node]["label"] = str(self.labels[row])
+        entries = self.adjacency.tocoo()
+        upper = entries.row <= entries.col
+        edges = zip(*(part[upper].tolist() for part in (entries.row, entries.col, entries.data)), strict=True)
+        graph.add_weighted_edges_from((ids[row], ids[column], weight) for row, column, weight in edges)
+        return graph
+
+
+def _names(nodes: list[Any]) -> np.ndarray:
+    """The ids of nodes that may be anything hashable: integers if all are, else what `str` makes of them."""
+    plain = all(isinstance(node, int) for node in nodes) or any(is_missing(node) for node in nodes)
+    return node_ids(nodes if plain else list(map(str, nodes)))
+
+
+def _made(adjacency: sparse.csr_array, ids: np.ndarray, data: NodeData, keys: _Keys) -> AttributedGraph:
+    """Make a graph of an adjacency and of what nodes have under the keys of attributes and of the label."""
+    attributes, label = keys
+    labels = data.column(label)
+    given = node_labels(labels, ids) if any(value is not None for value in labels) else None
+    if isinstance(attributes, str):
+        bags = {node: bag for node, bag in zip(ids.tolist(), data.column(attributes), strict=True) if bag is not None}
+        if not bags:
+            data.tell_unused({attributes, label})
+        matrix, names = attribute_matrix(bags or None, None, ids)
+        return AttributedGraph(adjacency, matrix, ids, names, given)
+    matrix, names, encoder = attributes_of(data, attributes)
+    return AttributedGraph(adjacency, matrix, ids, names, given, encoder=encoder)
+
+
+def _array(tensor: Any) -> np.ndarray | None:
+    """A tensor of PyTorch, wherever it lies, as an array."""
+    if tensor is None:
+        return None
+    return np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor)
+
+
+def _one_each(labels: np.ndarray, nodes: int) -> np.ndarray | None:
+    """The labels if there is one per node; else none, with a warning."""
+    if labels.size == nodes:
+        return labels.reshape(-1)
+    warnings.warn(
+        f"y has shape {labels.shape} for {nodes} nodes, which is not one label per node: it is left out", stacklevel=3
+    )
+    return None

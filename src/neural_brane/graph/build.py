@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError, KindError
-from neural_brane.graph.adjacency import compact
+from neural_brane.graph.adjacency import Rules, assemble, compact
 from neural_brane.graph.frames import is_frame, numeric_frame
 from neural_brane.graph.ids import as_array, as_ids, encode, locate, repeated
 
@@ -135,6 +135,25 @@ def edge_weights(weights: Any, edges: int) -> np.ndarray:
     if len(bad):
         raise GraphError(f"the weight of edge {bad[0]} is {array[bad[0]]}; give finite numbers above 0")
     return single
+
+
+class Links(NamedTuple):
+    """Edges between positions, with their weights as another library has them; None where all weigh 1."""
+
+    ends: np.ndarray  # (edges, 2)
+    weights: Any
+
+    @classmethod
+    def between(cls, nodes: Iterable[Any], edges: Iterable[tuple[Any, Any, Any]]) -> Links:
+        """Turn edges (node, node, weight) into edges between the positions of the nodes."""
+        place = {node: at for at, node in enumerate(nodes)}
+        stated = [(place[u], place[v], weight) for u, v, weight in edges]
+        ends = np.array([edge[:2] for edge in stated], dtype=np.int64).reshape(-1, 2)
+        return cls(ends, [weight for _, _, weight in stated])
+
+    def assemble(self, nodes: int, rules: Rules) -> sparse.csr_array:
+        """Make the (nodes, nodes) adjacency."""
+        return assemble(self.ends, edge_weights(self.weights, len(self.ends)), nodes, rules)
 
 
 def weight_matrix(adjacency: Any) -> sparse.csr_array:

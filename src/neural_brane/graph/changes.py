@@ -118,12 +118,11 @@ def _tell_changed(
     known: AttributedGraph, given: AttributedGraph, places: np.ndarray, attributes: sparse.csr_array
 ) -> None:
     """Warn of known nodes with other attributes than those learned from: another graph's nodes may bear their ids."""
-    at = np.flatnonzero(places >= 0)
-    differ = (attributes[at] != known.attributes[places[at]]).sum(axis=1) > 0
-    differ &= np.diff(attributes.indptr)[at] > 0  # ends of links need not bring theirs again
+    differ = _differ(known.attributes, attributes, places, np.arange(attributes.shape[1]))
+    differ &= np.diff(attributes.indptr) > 0  # ends of links need not bring theirs again
     if differ.any():
         warnings.warn(
-            f"{np.count_nonzero(differ):,} nodes of graph '{given.name}' (such as {given.ids[at[differ][0]].item()!r}) "
+            f"{np.count_nonzero(differ):,} nodes of graph '{given.name}' (such as {given.ids[differ][0].item()!r}) "
             "are known by their ids and have other attributes than those learned from; they keep the vectors learned. "
             "Give nodes that are others other ids",
             stacklevel=4,

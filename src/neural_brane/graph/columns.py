@@ -224,8 +224,8 @@ def _read_option(text: str, kind: str, option: str | None) -> int | str | None:
 # What each column of a table of nodes is, as a person would say who looks at its values.
 #
 # - Two values that mean yes and no, or 1 and 0: boolean.
-# - Numbers, and dates such as 2024-02-29: number, cut into bins. Few different ones get a bin each, so that stars from 1
-#   to 5 are five attributes.
+# - Numbers, and dates such as 2024-02-29: number, cut into bins. Few different ones get a bin each, so that stars from
+#   1 to 5 are five attributes.
 # - Text whose values hold `;` or `|`, or commas between short words that come again and again: list.
 # - Values that are mostly different and have three words or more: text.
 # - Values that come again: category.

@@ -13,9 +13,9 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.graph.attributed import AttributedGraph
 from neural_brane.graph.encoder import Encoder
-from neural_brane.graph.frames import Place, as_frame, find_column, id_column, is_adjacency, is_frame, package_of
+from neural_brane.graph.frames import Place, as_frame, is_adjacency, is_frame, package_of
 from neural_brane.graph.ids import locate
-from neural_brane.graph.nodes import append_ids, check_distinct, pad_adjacency, place_rows
+from neural_brane.graph.nodes import choose_id, find_rows, tell_bare
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,41 +119,20 @@ def join_alike(
             f"graph '{known.name}' does not come from a table of nodes, so a table of new nodes cannot be encoded "
             "alike; give their attributes by name, as in {'id': ['name', …]}, or a graph with the same attribute names"
         )
-    table, index = as_frame(nodes, place.where)
-    column = find_column(table.columns, id, place.where) if id is not None else _id_name(table, index, known, place)
-    ids = id_column(table[column], place, needs="a node needs an id")
-    check_distinct(ids, place)
-    attributes, names = known.encoder.encode(_fitting(table.drop(column), known.encoder, place))
-    linked = np.empty(0, np.int64 if ids.dtype.is_integer() else str) if links is None else links.ids
+    frame = as_frame(nodes, place.where)
+    column = choose_id(frame, place, given=id, encoder=known.encoder)
+    rows = find_rows(frame.table[column], np.empty(0, str) if links is None else links.ids, place)
+    linked = np.empty(0, np.int64 if rows.ids.dtype.is_integer() else str) if links is None else links.ids
     adjacency = sparse.csr_array((0, 0), dtype=np.float32) if links is None else links.adjacency
-    places = locate(linked, ids)
-    _tell_strangers(linked, places, known, place)
-    everyone = append_ids(linked, ids, places)
-    return AttributedGraph(
-        pad_adjacency(adjacency, len(everyone)),
-        place_rows(attributes, places, len(everyone)),
-        everyone,
-        names,
-        name="new nodes" if links is None else links.name,
-        encoder=known.encoder,
-    )
+    attributes, names = known.encoder.encode(_fitting(frame.table.drop(column), known.encoder, place))
+    tell_bare(linked, rows.bare(linked) & (locate(known.ids, linked) < 0), place)
+    adjacency, attributes, everyone = rows.join(linked, adjacency, attributes)
+    name = "new nodes" if links is None else links.name
+    return AttributedGraph(adjacency, attributes, everyone, names, name=name, encoder=known.encoder)
 
 
 def _is_table(source: Any) -> bool:
     return package_of(source) in TABLES and not (is_frame(source) and is_adjacency(source))
-
-
-def _id_name(table: pl.DataFrame, index: str | None, known: AttributedGraph, place: Place) -> str:
-    """The column that holds the ids."""
-    before = next((column.name for column in known.encoder.columns if column.kind == "id"), None)  # type: ignore[union-attr]
-    if before in table.columns:
-        return str(before)
-    if index is not None:
-        return index
-    raise GraphError(
-        f"{place.where}: no column '{before}', which held the ids of the nodes learned from; there are "
-        f"{', '.join(map(repr, table.columns))}: name the one that holds them, as in --id NAME, or rename it"
-    )
 
 
 def _fitting(table: pl.DataFrame, encoder: Encoder, place: Place) -> pl.DataFrame:
@@ -172,17 +151,3 @@ def _fitting(table: pl.DataFrame, encoder: Encoder, place: Place) -> pl.DataFram
             examples = ", ".join(map(repr, names[:3]))
             warnings.warn(f"{place.where}: {len(names):,} columns {what}, such as {examples}", stacklevel=5)
     return table.with_columns([pl.lit(None, pl.String).alias(name) for name in absent])
-
-
-def _tell_strangers(linked: np.ndarray, places: np.ndarray, known: AttributedGraph, place: Place) -> None:
-    """Warn of nodes of the edges that have no row and are not known."""
-    bare = np.ones(len(linked), bool)
-    bare[places[places >= 0]] = False
-    bare &= locate(known.ids, linked) < 0
-    if bare.any():
-        examples = ", ".join(repr(node) for node in linked[bare][:3].tolist())
-        warnings.warn(
-            f"{place.where}: {np.count_nonzero(bare):,} new nodes of the edges have no row here, such as {examples}; "
-            "they have no attributes",
-            stacklevel=4,
-        )

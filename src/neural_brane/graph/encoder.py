@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -50,8 +50,34 @@ def _entries(values: pl.Series, codes: np.ndarray) -> Entries:
     return Entries(rows.astype(np.int32), codes[rows].astype(np.int32), unknown)
 
 
+class Kept:
+    """What is learned from a column: the names of its attributes, and all of it as plain JSON and back."""
+
+    __slots__ = ()
+    mark: ClassVar[str] = "="  # between a column's name and a value of it
+    values: tuple[str, ...]
+
+    def names(self, column: str) -> list[str]:
+        """Return the attributes' names."""
+        return [f"{column}{self.mark}{value}" for value in self.values]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `from_dict` needs."""
+        return {field.name: _plain_value(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+
+    @classmethod
+    def from_dict(cls, kept: dict[str, Any]) -> Self:
+        """Make the same again."""
+        values = {field.name: kept[field.name] for field in fields(cls)}  # type: ignore[arg-type]
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+
+
+def _plain_value(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
 @dataclass(frozen=True, slots=True)
-class Categories:
+class Categories(Kept):
     """One attribute per value: `country=IN`."""
 
     values: tuple[str, ...]
@@ -61,10 +87,6 @@ class Categories:
         """Take every value that occurs, in the order of the alphabet."""
         return cls(tuple(as_texts(values).drop_nulls().unique().sort().to_list()))
 
-    def names(self, column: str) -> list[str]:
-        """The attributes' names."""
-        return [f"{column}={value}" for value in self.values]
-
     def encode(self, values: pl.Series) -> Entries:
         """The attribute of each row."""
         import polars as pl
@@ -72,18 +94,9 @@ class Categories:
         texts = as_texts(values)
         return _entries(texts, locate(pl.Series(self.values, dtype=pl.String), texts))
 
-    def as_dict(self) -> dict[str, Any]:
-        """What `from_dict` needs."""
-        return {"values": list(self.values)}
-
-    @classmethod
-    def from_dict(cls, kept: dict[str, Any]) -> Self:
-        """The same again."""
-        return cls(tuple(map(str, kept["values"])))
-
 
 @dataclass(frozen=True, slots=True)
-class Bins:
+class Bins(Kept):
     """Ranges of numbers, or of dates, with about as many nodes each: `age=31..38`, `since=2019-05-01..2020-02-29`.
 
     A number belongs to the first bin whose edge is not below it, or else to the last; numbers beyond those seen are
@@ -122,15 +135,6 @@ class Bins:
         codes[numbers.is_null().to_numpy() | (not self.ranges)] = -1
         return _entries(values, codes)
 
-    def as_dict(self) -> dict[str, Any]:
-        """What `from_dict` needs."""
-        return {"edges": list(self.edges), "ranges": list(self.ranges), "dates": self.dates}
-
-    @classmethod
-    def from_dict(cls, kept: dict[str, Any]) -> Self:
-        """The same again."""
-        return cls(tuple(map(float, kept["edges"])), tuple(map(str, kept["ranges"])), bool(kept["dates"]))
-
 
 def _spell_ranges(lows: np.ndarray, tops: np.ndarray, dates: bool) -> tuple[str, ...]:
     """Write the ranges with as few digits as tell them apart: 31..38, or 4 where both ends are equal."""
@@ -156,7 +160,7 @@ def _spell_day(days: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
+class Flag(Kept):
     """One attribute, named like the column, of the nodes where it is true."""
 
     @classmethod
@@ -175,15 +179,6 @@ class Flag:
         rows = np.flatnonzero(flags.fill_null(False).to_numpy())
         return Entries(rows.astype(np.int32), np.zeros(len(rows), np.int32), unknown)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Nothing is kept."""
-        return {}
-
-    @classmethod
-    def from_dict(cls, kept: dict[str, Any]) -> Self:
-        """The same again."""
-        return cls()
-
 
 # Columns that give a node several attributes: the members of a list, or the words of a text.
 #
@@ -197,7 +192,7 @@ BLOCK_ROWS = 100_000  # split at a time: the pieces of all rows need far more me
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class Members(Kept):
     """One attribute per member of a list: `tags=role::program`."""
 
     separator: str | None  # None where the column holds lists
@@ -218,27 +213,13 @@ class Members:
         texts = as_texts(values)
         return texts.str.split(self.separator) if self.separator else texts.reshape((-1, 1)).cast(pl.List(pl.String))
 
-    def names(self, column: str) -> list[str]:
-        """The attributes' names."""
-        return [f"{column}={value}" for value in self.values]
-
     def encode(self, values: pl.Series) -> Entries:
         """The members of each row."""
         return _encode(self, values, self.values)
 
-    def as_dict(self) -> dict[str, Any]:
-        """What `from_dict` needs."""
-        return {"separator": self.separator, "values": list(self.values)}
-
-    @classmethod
-    def from_dict(cls, kept: dict[str, Any]) -> Self:
-        """The same again."""
-        separator = kept["separator"]
-        return cls(None if separator is None else str(separator), tuple(map(str, kept["values"])))
-
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Words(Kept):
     """One attribute per word of a text: `description:game`."""
 
     words: tuple[str, ...]
@@ -268,15 +249,6 @@ class Words:
         """The words of each row; other words are nothing to tell of."""
         found = _encode(self, values, self.words)
         return found._replace(unknown=found.unknown.clear())
-
-    def as_dict(self) -> dict[str, Any]:
-        """What `from_dict` needs."""
-        return {"words": list(self.words)}
-
-    @classmethod
-    def from_dict(cls, kept: dict[str, Any]) -> Self:
-        """The same again."""
-        return cls(tuple(map(str, kept["words"])))
 
 
 def _pieces(part: Members | Words, values: pl.Series) -> Iterator[pl.DataFrame]:

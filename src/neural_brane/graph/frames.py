@@ -161,7 +161,7 @@ def choose_columns(
     free = [name for name in columns if name not in given]
     ends = given[:2]
     if ends == [None, None]:
-        ends = list(_known_pair(free)) or list(free[:2])
+        ends = list(known_pair(free)) or list(free[:2])
     ends = [end or next((name for name in free if name not in ends), None) for end in ends]
     if len(ends) < 2 or None in ends:
         raise GraphError(
@@ -186,7 +186,8 @@ def _untitled_weight(frame: pl.DataFrame) -> str | None:
     return "column_3" if len(third) and numbers.dtype.is_numeric() and numbers.null_count() == 0 else None
 
 
-def _known_pair(columns: list[str]) -> tuple[str, ...]:
+def known_pair(columns: list[str]) -> tuple[str, ...]:
+    """Return two of the columns whose titles go together, such as source and target; none where there are none."""
     by_title = {name.lower().strip().replace(" ", "_"): name for name in reversed(columns)}
     return next(((by_title[a], by_title[b]) for a, b in PAIRS if a in by_title and b in by_title), ())
 
@@ -207,24 +208,20 @@ def find_column(columns: list[str], wanted: str | int, where: str) -> str:
 
 def edge_columns(
     frame: pl.DataFrame,
+    place: Place,
     *,
     source: Column = None,
     target: Column = None,
     weight: Column = None,
-    where: str = "edges",
-    first_line: int = 0,
-    lines: np.ndarray | None = None,
 ) -> EdgeColumns:
     """Take edges from a data frame. Columns are chosen as `choose_columns` says; others are left aside.
 
     Ids that are all integers written the usual way become int64, all others strings. A missing id, and a weight that
-    is not a finite number above 0, is refused; the message has the line, which is `first_line` for the first row, or
-    `lines` has it for every row. `where` begins every message.
+    is not a finite number above 0, is refused; `place` says where, for the message.
     """
     if weight is None and source is None and target is None:
         weight = _untitled_weight(frame)
-    names = choose_columns(frame.columns, source=source, target=target, weight=weight, where=where)
-    place = Place(where, first_line, lines)
+    names = choose_columns(frame.columns, source=source, target=target, weight=weight, where=place.where)
     ends = [id_column(frame[name], place) for name in names[:2]]
     if ends[0].dtype != ends[1].dtype:
         import polars as pl
@@ -317,7 +314,6 @@ def column_weights(column: pl.Series, place: Place) -> np.ndarray:
 
 # Data frames of pandas, polars and Arrow, all as polars data frames of the same values.
 
-EDGES = Place("edges")
 EXPECTED = "give a DataFrame of pandas or polars, or an Arrow table"
 
 
@@ -340,7 +336,7 @@ def as_frame(given: Any, what: str) -> Frame:
         return Frame(given)
     if isinstance(given, pl.LazyFrame):
         return Frame(given.collect())
-    if type(given).__module__.split(".")[0] == "pandas" and hasattr(given, "columns"):
+    if is_frame(given):
         return _from_pandas(given, what)
     if hasattr(given, "__arrow_c_stream__"):
         return Frame(pl.DataFrame(given))
@@ -381,26 +377,3 @@ def series_of(name: str, values: list[Any]) -> pl.Series:
         return pl.Series(name, [value if value is None else [str(one) for one in value] for value in values])
     alike = any(kinds <= one for one in ({str}, {bool, np.bool_}, {int, np.int64}, {int, float}))
     return pl.Series(name, values if alike else [value if value is None else str(value) for value in values])
-
-
-def frame_edges(
-    edges: Any,
-    place: Place = EDGES,
-    *,
-    source: str | int | None = None,
-    target: str | int | None = None,
-    weight: str | int | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The ends (2, edges) of a table's edges as positions among ids, their weights, and the ids."""
-    found = edge_columns(
-        as_frame(edges, place.where).table,
-        source=source,
-        target=target,
-        weight=weight,
-        where=place.where,
-        first_line=place.first_line,
-        lines=place.lines,
-    )
-    ends, ids = found.number()
-    weights = np.ones(len(ends), np.float32) if found.weights is None else found.weights
-    return ends.T, weights, ids

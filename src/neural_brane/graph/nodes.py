@@ -13,7 +13,7 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.graph.columns import Column, as_texts, infer_columns, plain
 from neural_brane.graph.encoder import Encoder, Missing
-from neural_brane.graph.frames import Place, as_frame, find_column, id_column, series_of
+from neural_brane.graph.frames import Frame, Place, as_frame, find_column, id_column, series_of
 from neural_brane.graph.ids import is_missing, locate
 
 if TYPE_CHECKING:
@@ -72,45 +72,34 @@ def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOp
             f"graph '{graph.name}' has {graph.attributes.shape[1]:,} attributes of its own; leave out the table of "
             "nodes, or give edges alone"
         )
-    table, index = as_frame(nodes, place.where)
-    id, label = (
-        None if name is None else find_column(table.columns, name, place.where)
-        for name in (options.get("id"), options.get("label"))
-    )
-    id = id or index or _find_id(table, graph.ids, place)
+    frame = as_frame(nodes, place.where)
+    table, label = frame.table, options.get("label")
+    id = choose_id(frame, place, given=options.get("id"), linked=graph.ids)
+    label = None if label is None else find_column(table.columns, label, place.where)
     columns = _describe(table, id, label, place, options)
-    ids = id_column(table[id], place, needs="a node needs an id")
-    check_distinct(ids, place)
-    places = locate(graph.ids, ids)
-    _check_some_known(id, ids, places, graph.ids, place)
-    _tell_strangers(graph.ids, places, place)
-    everyone = append_ids(graph.ids, ids, places)
+    rows = find_rows(table[id], graph.ids, place)
+    if not (rows.places >= 0).any():
+        raise GraphError(
+            f"{place.where}: none of the {len(rows.ids):,} ids in column '{id}' (such as {rows.ids[0]!r}) is a node of "
+            f"the edges (such as {graph.ids[0].item()!r}); name the column that holds the ids, as in --id NAME or "
+            "id='NAME'"
+        )
+    tell_bare(graph.ids, rows.bare(graph.ids), place)
     encoder = options.get("encoder") or Encoder.fit(table, columns, missing=options.get("missing", "none"))
     encoder = encoder if isinstance(encoder, Encoder) else Encoder.from_dict(encoder)
     attributes, names = encoder.encode(table)
-    labels = _pad(graph.labels, len(everyone)) if label is None else _labels(table[label], places, len(everyone))
-    return Parts(
-        pad_adjacency(graph.adjacency, len(everyone)),
-        place_rows(attributes, places, len(everyone)),
-        everyone,
-        names,
-        labels,
-        graph.name,
-        encoder,
-    )
-
-
-def _check_some_known(id: str, ids: pl.Series, places: np.ndarray, linked: np.ndarray, place: Place) -> None:
-    """Refuse a table that shares no node with the edges."""
-    if not (places >= 0).any():
-        raise GraphError(
-            f"{place.where}: none of the {len(ids):,} ids in column '{id}' (such as {ids[0]!r}) is a node of the edges "
-            f"(such as {linked[0].item()!r}); name the column that holds the ids, as in --id NAME or id='NAME'"
-        )
+    adjacency, attributes, everyone = rows.join(graph.ids, graph.adjacency, attributes)
+    if label is not None:
+        labels = _labels(table[label], rows.places, len(everyone))
+    elif graph.labels is not None:
+        labels = np.concatenate([graph.labels, np.zeros(len(everyone) - len(graph), graph.labels.dtype)])
+    else:
+        labels = None
+    return Parts(adjacency, attributes, everyone, names, labels, graph.name, encoder)
 
 
 def _describe(table: pl.DataFrame, id: str, label: str | None, place: Place, options: NodeOptions) -> list[Column]:
-    """The columns of the table, as `infer_columns` describes them."""
+    """Describe the columns of the table as `infer_columns` does."""
     known = {"columns": options.get("columns"), "ignore": options.get("ignore", ())}
     try:
         columns = infer_columns(table, id=id, label=label, **known)  # type: ignore[arg-type]
@@ -120,25 +109,86 @@ def _describe(table: pl.DataFrame, id: str, label: str | None, place: Place, opt
     return [replace(column, why=found) if column.kind == "id" else column for column in columns]
 
 
-def _find_id(table: pl.DataFrame, linked: np.ndarray, place: Place) -> str:
-    """The column whose values are most often nodes of the edges and least often repeated."""
+def choose_id(
+    frame: Frame,
+    place: Place,
+    *,
+    given: str | int | None = None,
+    linked: np.ndarray | None = None,
+    encoder: Encoder | None = None,
+) -> str:
+    """Choose the column of a table of nodes that holds the ids; nothing else decides this.
+
+    It is the one given, by name or position; else the one that held them in the table that `encoder` was fitted to;
+    else the index of a pandas DataFrame; else the column whose values are most often nodes of the edges, `linked`, and
+    least often repeated.
+    """
+    names = frame.table.columns
+    if given is not None:
+        return find_column(names, given, place.where)
+    before = next((column.name for column in encoder.columns if column.kind == "id"), None) if encoder else None
+    if before in names:
+        return str(before)
+    if frame.index_name is not None:
+        return frame.index_name
+    scores = {} if linked is None else {name: _id_score(frame.table[name].head(LOOKED_AT), linked) for name in names}
+    best = max(scores, key=lambda name: scores[name], default=None)
+    if best is not None and scores[best] > 0:
+        return best
+    wanted = f"column '{before}', which held the ids of the nodes learned from"
+    if linked is not None:
+        wanted = f"column holds the ids of the edges' nodes (such as {linked[0].item()!r})"
+    raise GraphError(
+        f"{place.where}: no {wanted}; there are {', '.join(map(repr, names))}: name the one that holds them, as in "
+        "--id NAME or id='NAME', or rename it"
+    )
+
+
+def _id_score(column: pl.Series, linked: np.ndarray) -> float:
+    """Score a column by how many of its values are nodes of the edges, and how few come again."""
     import polars as pl
 
-    head = table.head(LOOKED_AT)
-    scores = {}
-    for name in table.columns:
-        values = plain(head[name])
-        if values is None or isinstance(values.dtype, pl.List | pl.Boolean) or values.null_count() == len(values):
-            continue
-        known = as_texts(values).drop_nulls().unique()
-        scores[name] = float((locate(linked, known) >= 0).sum()) * len(known) / len(values) ** 2
-    best = max(scores, key=lambda name: scores[name], default=None)
-    if best is None or scores[best] == 0:
-        raise GraphError(
-            f"{place.where}: no column holds the ids of the edges' nodes (such as {linked[0].item()!r}); there are "
-            f"{', '.join(map(repr, table.columns))}: name the one that holds them, as in --id NAME or id='NAME'"
-        )
-    return best
+    values = plain(column)
+    if values is None or isinstance(values.dtype, pl.List | pl.Boolean) or values.null_count() == len(values):
+        return 0.0
+    known = as_texts(values).drop_nulls().unique()
+    return float((locate(linked, known) >= 0).sum()) * len(known) / len(values) ** 2
+
+
+class NodeRows(NamedTuple):
+    """The rows of a table of nodes: their ids, and their places among the nodes of the edges, -1 for others."""
+
+    ids: pl.Series
+    places: np.ndarray
+
+    def bare(self, linked: np.ndarray) -> np.ndarray:
+        """Tell which nodes of the edges have no row."""
+        bare = np.ones(len(linked), bool)
+        bare[self.places[self.places >= 0]] = False
+        return bare
+
+    def join(
+        self, linked: np.ndarray, adjacency: sparse.csr_array, attributes: sparse.csr_array
+    ) -> tuple[sparse.csr_array, sparse.csr_array, np.ndarray]:
+        """Return the adjacency, the attributes and the ids of all nodes: those of the edges, then the others."""
+        new = np.flatnonzero(self.places < 0)
+        self.places[new] = np.arange(len(linked), len(linked) + len(new))
+        everyone = linked
+        if len(new):
+            others = self.ids.gather(new).to_numpy()
+            alike = linked.dtype.kind == others.dtype.kind == "i"
+            everyone = np.concatenate([linked, others] if alike else [linked.astype(str), others.astype(str)])
+        nodes = len(everyone)
+        starts = np.pad(adjacency.indptr, (0, nodes - adjacency.shape[0]), mode="edge")
+        padded = sparse.csr_array((adjacency.data, adjacency.indices, starts), shape=(nodes, nodes))
+        return padded, place_rows(attributes, self.places, nodes), everyone
+
+
+def find_rows(ids: pl.Series, linked: np.ndarray, place: Place) -> NodeRows:
+    """Find the rows of a table among the nodes of the edges; refuse ids that are missing or have two rows."""
+    ids = id_column(ids, place, needs="a node needs an id")
+    check_distinct(ids, place)
+    return NodeRows(ids, locate(linked, ids))
 
 
 def check_distinct(ids: pl.Series, place: Place) -> None:
@@ -152,30 +202,15 @@ def check_distinct(ids: pl.Series, place: Place) -> None:
         raise place.error(at, f"node {ids[at]!r} already has {before}; keep one of the two")
 
 
-def _tell_strangers(linked: np.ndarray, places: np.ndarray, place: Place) -> None:
+def tell_bare(linked: np.ndarray, bare: np.ndarray, place: Place) -> None:
     """Warn of nodes of the edges that have no row."""
-    known = np.zeros(len(linked), bool)
-    known[places[places >= 0]] = True
-    if not known.all():
-        strangers = linked[~known]
-        examples = ", ".join(repr(node) for node in strangers[:3].tolist())
+    if bare.any():
+        examples = ", ".join(repr(node) for node in linked[bare][:3].tolist())
         warnings.warn(
-            f"{place.where}: {len(strangers):,} of the {len(linked):,} nodes of the edges have no row here, such as "
-            f"{examples}; they have no attributes",
+            f"{place.where}: {np.count_nonzero(bare):,} of the {len(linked):,} nodes of the edges have no row here, "
+            f"such as {examples}; they have no attributes",
             stacklevel=5,
         )
-
-
-def append_ids(linked: np.ndarray, ids: pl.Series, places: np.ndarray) -> np.ndarray:
-    """All ids: those of the edges, then the others of the table; `places` gets the places of these."""
-    new = np.flatnonzero(places < 0)
-    places[new] = np.arange(len(linked), len(linked) + len(new))
-    if len(new) == 0:
-        return linked
-    others = ids.gather(new).to_numpy()
-    if linked.dtype.kind == others.dtype.kind == "i":
-        return np.concatenate([linked, others])
-    return np.concatenate([linked.astype(str), others.astype(str)])
 
 
 def _labels(series: pl.Series, places: np.ndarray, nodes: int) -> np.ndarray:
@@ -187,17 +222,6 @@ def _labels(series: pl.Series, places: np.ndarray, nodes: int) -> np.ndarray:
     labels = np.zeros(nodes, found.dtype)
     labels[places] = found
     return labels
-
-
-def _pad(labels: np.ndarray | None, nodes: int) -> np.ndarray | None:
-    """The labels of a graph, "" for nodes that were added."""
-    return None if labels is None else np.concatenate([labels, np.zeros(nodes - len(labels), labels.dtype)])
-
-
-def pad_adjacency(adjacency: sparse.csr_array, nodes: int) -> sparse.csr_array:
-    """The adjacency with empty rows and columns for nodes that were added; shares its data."""
-    starts = np.pad(adjacency.indptr, (0, nodes - adjacency.shape[0]), mode="edge")
-    return sparse.csr_array((adjacency.data, adjacency.indices, starts), shape=(nodes, nodes))
 
 
 def place_rows(matrix: sparse.csr_array, places: np.ndarray, nodes: int) -> sparse.csr_array:
@@ -228,13 +252,13 @@ class NodeData(NamedTuple):
         """What the nodes have under a key, None where one has nothing."""
         return [node.get(key) for node in self.nodes]
 
-    def keys(self) -> list[str]:
+    def names(self) -> list[str]:
         """The keys that any node has, in the order they appear."""
         return list(dict.fromkeys(key for node in self.nodes for key in node))
 
     def tell_unused(self, used: set[str]) -> None:
         """Warn of data under keys that nobody has asked for."""
-        others = [repr(key) for key in self.keys() if key not in used]
+        others = [repr(key) for key in self.names() if key not in used]
         if others:
             more = ", …" if len(others) > MANY_KEYS else ""
             warnings.warn(
@@ -248,7 +272,7 @@ def attributes_of(data: NodeData, keys: Sequence[str]) -> tuple[sparse.csr_array
     """The attributes (nodes, attributes) of what nodes have under some keys, their names, and their encoder."""
     import polars as pl
 
-    known = data.keys()
+    known = data.names()
     for key in keys:
         if key not in known:
             raise GraphError(f"no node of {data.where} has {key!r}; nodes have {', '.join(map(repr, known)) or 'none'}")

@@ -138,6 +138,24 @@ class Table(NamedTuple):
     text: np.ndarray
 
 
+class Sorted(NamedTuple):
+    """Keys sorted by the part of the table they belong to, and the names that they belong to."""
+
+    keys: np.ndarray
+    order: np.ndarray
+
+
+class Block(NamedTuple):
+    """A block of names while it is numbered: `done` says how far each part has come, from bounds[part] on."""
+
+    names: Names
+    sorted: Sorted
+    seen: int
+    codes: np.ndarray
+    bounds: np.ndarray
+    done: np.ndarray
+
+
 class Numbering:
     """Numbers for names, block by block: `add` them, then `finish`."""
 
@@ -159,7 +177,7 @@ class Numbering:
     def map(self, work: Callable[..., Any], *arguments: Any) -> list[Any]:
         """Run compiled work on the threads, once for each of the items of the last argument."""
         *shared, items = arguments
-        return list(self._pool.map(lambda item: work(*shared, *item), items))
+        return list(self._pool.map(lambda item: work(*shared, item), items))
 
     def add(self, names: Names) -> None:
         """Give each name of a block a provisional number."""
@@ -169,22 +187,20 @@ class Numbering:
         if count > len(self._keys):  # kept from block to block: fresh memory costs more than the work on it
             self._keys, self._sorted = np.empty((count, 2), KEY), np.empty((count, 2), KEY)
             self._order = np.empty(count, np.int32)
-        keys, sizes = self._keys, np.zeros((self._threads, PARTS), np.int64)
-        self.map(make_keys, names, keys, sizes, ranges)
+        sizes = np.zeros((self._threads, PARTS), np.int64)
+        self.map(make_keys, names, self._keys, sizes, ranges)
         begin = np.concatenate([[0], np.cumsum(sizes.T.ravel())])
         at = begin[:-1].reshape(PARTS, -1).T.copy()
-        sorted_keys, order = self._sorted, self._order
-        self.map(sort_keys, keys, at, sorted_keys, order, ranges)
+        self.map(sort_keys, self._keys, at, Sorted(self._sorted, self._order), ranges)
         if self._seen + count > len(self._codes):  # the system moves large memory without a copy
             self._codes.resize((self._seen + count) * 5 // 4, refcheck=False)
         codes = self._codes[self._seen : self._seen + count]
-        done = begin[:: self._threads].copy()  # how far each part has come
-        bounds = done.copy()
-        while (done[:-1] < bounds[1:]).any():
+        done = begin[:: self._threads].copy()
+        block = Block(names, Sorted(self._sorted, self._order), self._seen, codes, done.copy(), done)
+        parts = np.linspace(0, PARTS, self._threads + 1).astype(np.int64)
+        while (done[:-1] < block.bounds[1:]).any():
             self._grow()
-            parts = np.linspace(0, PARTS, self._threads + 1).astype(np.int64)
-            work = (names, sorted_keys, order, self._table, self._seen, codes, bounds, done)
-            self.map(number, *work, list(pairwise(parts)))
+            self.map(number, block, self._table, list(pairwise(parts)))
         self._keep_text(names)
         self._seen += count
 
@@ -239,8 +255,9 @@ class Numbering:
 
 
 @njit(nogil=True, cache=True)
-def make_keys(names, keys, sizes, first, last, thread):
+def make_keys(names, keys, sizes, piece):
     """Write the keys (2 words) of some names, and count those of each part of the table in sizes[thread]."""
+    first, last, thread = piece
     data, starts, ends = names.data, names.starts, names.ends
     for k in range(first, last):
         start = np.int64(starts[k])
@@ -265,8 +282,10 @@ def make_keys(names, keys, sizes, first, last, thread):
 
 
 @njit(nogil=True, cache=True)
-def sort_keys(keys, at, sorted_keys, order, first, last, thread):
+def sort_keys(keys, at, found, piece):
     """Sort some keys by the part of the table they belong to; at[thread] says where those of each part begin."""
+    first, last, thread = piece
+    sorted_keys, order = found
     for k in range(first, last):
         part = np.int64(mix(keys[k, 0], keys[k, 1]) >> BITS)
         to = at[thread, part]
@@ -276,9 +295,11 @@ def sort_keys(keys, at, sorted_keys, order, first, last, thread):
 
 
 @njit(nogil=True, cache=True)
-def number(names, keys, order, table, seen, codes, bounds, done, first, last):
+def number(block, table, parts):
     """Write the number of each name of some parts; done[part] stays behind where a part is two thirds full."""
+    names, (keys, order), seen, codes, bounds, done = block
     starts, ends, slots, place = names.starts, names.ends, table.slots, table.place  # looked up once: it takes time
+    first, last = parts
     room = len(slots) // PARTS
     mask = KEY(room - 1)
     for part in range(first, last):

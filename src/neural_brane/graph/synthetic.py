@@ -50,7 +50,7 @@ def synthetic(
     random = np.random.default_rng(seed)
     labels = random.integers(classes, size=nodes, dtype=np.int32)
     ends = np.divmod(_draw_edges(random, labels, nodes * degree // 2, classes, mixing), nodes)
-    adjacency = assemble(*ends, np.ones(len(ends[0]), dtype=np.float32), nodes)
+    adjacency = assemble(np.stack(ends, axis=1), None, nodes)
     matrix = _draw_attributes(random, labels, attributes, attributes_per_node, classes, mixing)
     return AttributedGraph(
         adjacency,

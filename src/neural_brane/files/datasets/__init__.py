@@ -12,7 +12,7 @@ import numpy as np
 
 from neural_brane.errors import DatasetError, GraphError
 from neural_brane.files.datasets.registry import Dataset, fetch, find, registry
-from neural_brane.files.graphs.formats import exchange_suffix, read_graph
+from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
 from neural_brane.files.nodes import (
     Kind,
     ReadOptions,
@@ -169,7 +169,7 @@ def _is_label_table(path: Path, id: str | None, label: str | None) -> bool:
 
 
 def _is_label_file(path: Path) -> bool:
-    return path.is_file() and path.suffix not in (".npz", ".cites", ".content") and not exchange_suffix(path)
+    return path.is_file() and path.suffix != ".content" and find_format(path) is TEXT
 
 
 def _graph_labels(source: str | Path) -> tuple[np.ndarray, np.ndarray]:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from neural_brane.errors import GraphError, ReadingWarning
-from neural_brane.files import nodes as attribute_file
-from neural_brane.files import nodes as label_file
 from neural_brane.files.graphs.edge_table import EdgeOptions, Edges, read_edge_table
+from neural_brane.files.nodes import read_pairs, read_rows, to_array, to_matrix
 from neural_brane.files.reading import HEAD, Unpacked, check_count, recognise
 from neural_brane.files.tables import NAMED, TYPED, stem, table_suffix
 from neural_brane.files.text import SAMPLE, fail, find_separator, known_pair, read_table, read_text, split
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble_ends
+from neural_brane.graph.adjacency import Rules, assemble
 from neural_brane.graph.build import attribute_matrix
 from neural_brane.graph.ids import INTEGER, MISSING, all_integers, encode
 
@@ -245,28 +244,20 @@ def _weights(path: Path, edges: pl.DataFrame) -> np.ndarray | None:
 # file names.
 
 
-def read_graph_text(
-    path: Path,
-    *,
-    attributes: Path | None = None,
-    labels: Path | None = None,
-    duplicates: Duplicates = "max",
-    self_loops: SelfLoops = "keep",
-    **columns: Unpack[EdgeOptions],
-) -> AttributedGraph:
-    """Read a graph file, text or a table, and, if given, its attribute and label files."""
+def read_graph_text(path: Path, files: dict[str, Path], rules: Rules, columns: EdgeOptions) -> AttributedGraph:
+    """Read a graph file, text or a table, and of `files` those that are there: `attributes` and `labels`."""
     edges = read_edges(path, **columns)
-    if edges.doubt and attributes is None and labels is None:
-        warnings.warn(edges.doubt, ReadingWarning, stacklevel=3)
-    rows = None if attributes is None else attribute_file.read_rows(attributes)
-    pairs = None if labels is None else label_file.read_pairs(labels)
+    if edges.doubt and not files:
+        warnings.warn(edges.doubt, ReadingWarning, stacklevel=4)
+    rows = read_rows(files["attributes"]) if "attributes" in files else None
+    pairs = read_pairs(files["labels"]) if "labels" in files else None
     ids = _all_ids(path, edges, [part.nodes.to_list() for part in (rows, pairs) if part is not None])
-    matrix, names = attribute_matrix(None, None, ids) if rows is None else attribute_file.to_matrix(rows, ids)
-    adjacency = assemble_ends(edges.ends, edges.weights, len(ids), duplicates=duplicates, self_loops=self_loops)
+    matrix, names = attribute_matrix(None, None, ids) if rows is None else to_matrix(rows, ids)
+    adjacency = assemble(edges.ends, edges.weights, len(ids), rules)
     del edges  # in a large graph, as large as the adjacency
     if adjacency.nnz == 0:
         raise GraphError(f"{path}: all edges are self-loops; keep them (self_loops='keep') or add edges")
-    found = None if pairs is None else label_file.to_array(pairs, ids)
+    found = None if pairs is None else to_array(pairs, ids)
     return AttributedGraph(adjacency, matrix, ids, names, found, stem(path))
 
 

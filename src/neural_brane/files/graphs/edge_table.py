@@ -32,15 +32,15 @@ def split_fields(block: Block, separator: str, columns: int, wanted: tuple[int, 
     data, records = block.data, block.lines
     raw = np.frombuffer(data + PADDING, np.uint8)
     starts, ends = np.empty(2 * records, np.int64), np.empty(2 * records, np.int64)
-    source, target = wanted
-    if not find_fields(raw, len(data), ord(separator), columns, source, target, starts, ends):
+    if not find_fields(raw, len(data), (ord(separator), columns, *wanted), starts, ends):
         return None
     return Names(raw, starts, ends)
 
 
 @njit(nogil=True, cache=True)
-def find_fields(data, size, separator, columns, source, target, starts, ends):
+def find_fields(data, size, form, starts, ends):
     """Write where the two fields of every record begin and end; tell whether all records are plain."""
+    separator, columns, source, target = form
     at, record = 0, 0
     while at < size:
         for column in range(columns):
@@ -101,7 +101,7 @@ def choose_block_columns(
     sample = b"".join(line + b"\n" for line in block.data[: 1 << 20].split(b"\n", SAMPLE)[:-1])
     first = Block(sample, block.line, sample.count(b"\n")) if b'"' not in sample else block
     frame, lines = parse_block(reader.path, first, dialect)
-    return edge_columns(frame, where=str(reader.path), first_line=block.line, lines=lines, **columns)
+    return edge_columns(frame, Place(str(reader.path), block.line, lines), **columns)
 
 
 def read_block(
@@ -119,7 +119,7 @@ def read_block(
     frame, lines = parse_block(reader.path, block, dialect)
     place = Place(str(reader.path), block.line, lines)
     if names is None:
-        edge_columns(frame, source=source, target=target, where=place.where, first_line=block.line, lines=lines)
+        edge_columns(frame, place, source=source, target=target)  # refuses ids that are missing
         names = names_of(side_by_side(frame[source], frame[target]))
     return names, place, None if weight is None else column_weights(frame[weight], place)
 
@@ -200,7 +200,6 @@ def read_edge_table(file: Unpacked, *, large: int = LARGE, **options: Unpack[Edg
         if reader.dialect is not None:
             return read_edge_blocks(reader, columns)
     table = read_frame(file, what=WHAT, header=header)
-    place = {"where": str(file.path), "first_line": table.first_line, "lines": table.lines}
-    found = edge_columns(table.frame, **columns, **place)  # type: ignore[arg-type]
+    found = edge_columns(table.frame, table.place, **columns)
     ends, ids = found.number()
     return Edges(ids, ends, found.weights, 0, f"{table.told}; {found.told}")

@@ -1,92 +1,156 @@
-"""Read and write graphs; the suffix of a file says its format."""
+"""Read and write graphs; one entry of `FORMATS` declares all that there is to say of a format."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from neural_brane.errors import GraphError, ParameterError
-from neural_brane.files.graphs.draft import Rules
+from neural_brane.files.graphs import by_networkx
 from neural_brane.files.graphs.edge_list import read_graph_text
 from neural_brane.files.graphs.edge_table import EdgeOptions
-from neural_brane.files.graphs.gexf import read_gexf, write_gexf
-from neural_brane.files.graphs.gml import read_gml, write_gml
-from neural_brane.files.graphs.graphml import read_graphml, write_graphml
 from neural_brane.files.graphs.linqs import read_linqs
 from neural_brane.files.graphs.mtx import read_mtx, write_mtx
 from neural_brane.files.graphs.npz import Layout, read_graph_npz, write_graph_npz
-from neural_brane.files.nodes import given, join_node_table, read_label_table, read_labels
+from neural_brane.files.nodes import given, join_node_table
 from neural_brane.files.storage import check_target
-from neural_brane.files.vectors.formats import VectorFile, read_vectors
+from neural_brane.files.tables import ENDINGS, PACKINGS
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.adjacency import Duplicates, SelfLoops
+from neural_brane.graph.adjacency import Duplicates, Rules, SelfLoops
 from neural_brane.graph.nodes import NodeOptions
 
-# Graphs to files and back, in the formats that programs exchange them in; the suffix says which.
-#
-# ==================  ====================================================  ========================================
-# suffix              format                                                a node's label is its
-# ==================  ====================================================  ========================================
-# ``.graphml``        GraphML                                               data under the key ``label``
-# ``.gexf``           GEXF, of Gephi                                        attribute ``class``
-# ``.gml``            GML                                                   value ``class``
-# ``.mtx``            Matrix Market; attributes in a second file            in comments of ours
-# ``.npz``            NumPy arrays, ours; or a sparse matrix of SciPy       array ``labels``
-# ==================  ====================================================  ========================================
-#
-# All but .npz are read with .gz or .zst behind, too. Ids, weights, attributes and labels read back as they were
-# written.
+EDGES = ("source", "target", "weight", "header")  # how a table of edges is read
 
 
-class Format(NamedTuple):
-    """How a format is read and written, and where it has a node's label."""
+class Asked(NamedTuple):
+    """What `read_graph` was asked for, besides the file."""
 
-    read: Callable[..., AttributedGraph]
-    write: Callable[[AttributedGraph, Path], None]
-    label: str
-
-
-FORMATS = {
-    ".graphml": Format(read_graphml, write_graphml, "label"),
-    ".gexf": Format(read_gexf, write_gexf, "class"),
-    ".gml": Format(read_gml, write_gml, "class"),
-    ".mtx": Format(read_mtx, write_mtx, "label"),
-}
-WRITABLE = ".npz, .graphml, .gexf, .gml or .mtx, as graphs are written"
+    rules: Rules
+    files: dict[str, Path]  # `attributes` and `labels`, where they are in files of their own
+    label: str | None  # the key of nodes' labels
+    edges: EdgeOptions
 
 
-def exchange_suffix(path: str | Path) -> str | None:
-    """The suffix by which a file is one of the exchange formats, compressed or not; None where it is none."""
+@dataclass(frozen=True)
+class Format:
+    """A format of graph files.
+
+    Parameters
+    ----------
+    suffixes
+        The endings of its files; none of text and tables, which are known by their content.
+    about
+        A line of help, and of the table in the documentation.
+    read, write
+        `read(path, asked)` and `write(graph, path)`; None for formats that are not written.
+    takes
+        What `read_graph` may be asked for besides the file: `attributes`, `labels`, `label` or the columns of edges.
+    packed
+        Whether it is read compressed, too, with .gz or .zst behind its suffix.
+    """
+
+    suffixes: tuple[str, ...]
+    about: str
+    read: Callable[[Path, Asked], AttributedGraph]
+    write: Callable[[AttributedGraph, Path], None] | None = None
+    takes: tuple[str, ...] = ()
+    packed: bool = False
+
+
+def _by_networkx(read: Callable[[Path, Rules, str | None], AttributedGraph]) -> Callable[..., AttributedGraph]:
+    return lambda path, asked: read(path, asked.rules, asked.label)
+
+
+def _read_linqs(path: Path, asked: Asked) -> AttributedGraph:
+    return read_linqs(path, asked.files.get("attributes", path.with_suffix(".content")), asked.rules)
+
+
+FORMATS = (
+    Format(
+        (".npz",),
+        "NumPy arrays, the quickest to load: SciPy's CSR arrays `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape`, "
+        "the same four of `attr_`; `ids`, `labels`, `attribute_names` and `encoder` (how columns became attributes, "
+        "JSON in UTF-8 bytes) where there are any; or one sparse matrix as SciPy saves it",
+        lambda path, asked: read_graph_npz(path, asked.rules),
+        write_graph_npz,
+    ),
+    Format(
+        (".graphml",),
+        "GraphML; a node's label is its data under the key `label`",
+        _by_networkx(by_networkx.read_graphml),
+        by_networkx.write_graphml,
+        takes=("label",),
+        packed=True,
+    ),
+    Format(
+        (".gexf",),
+        "GEXF, of Gephi; a node's label is its attribute `class`",
+        _by_networkx(by_networkx.read_gexf),
+        by_networkx.write_gexf,
+        takes=("label",),
+        packed=True,
+    ),
+    Format(
+        (".gml",),
+        "GML; a node's label is its value `class`",
+        _by_networkx(by_networkx.read_gml),
+        by_networkx.write_gml,
+        takes=("label",),
+        packed=True,
+    ),
+    Format(
+        (".mtx",),
+        "Matrix Market, with ids and labels in comments, and attributes in a second file",
+        lambda path, asked: read_mtx(path, asked.rules, asked.files.get("attributes")),
+        write_mtx,
+        takes=("label", "attributes"),
+        packed=True,
+    ),
+    Format(
+        (".cites",),
+        "LINQS citations, `cited<TAB>citing` per line; words and labels are in the `.content` file beside it",
+        _read_linqs,
+        takes=("attributes",),
+    ),
+)
+TEXT = Format(
+    (),
+    f"edges as lines of words, `u v` or `u v weight`, or as a table ({', '.join(ENDINGS)})",
+    lambda path, asked: read_graph_text(path, asked.files, asked.rules, asked.edges),
+    takes=("attributes", "labels", *EDGES),
+    packed=True,
+)
+READABLE = tuple(suffix for format in FORMATS for suffix in format.suffixes)
+WRITABLE = tuple(suffix for format in FORMATS if format.write for suffix in format.suffixes)
+
+
+def spell_suffixes(suffixes: tuple[str, ...] = WRITABLE) -> str:
+    """List suffixes for help and messages.
+
+    >>> spell_suffixes((".npz", ".gml", ".mtx"))
+    '.npz, .gml or .mtx'
+    """
+    return f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+
+
+def find_format(path: str | Path) -> Format:
+    """Return the format that a file's name says, and that of text and tables for all other names."""
     path = Path(path)
-    inner = Path(path.stem) if path.suffix.lower() in (".gz", ".zst") else path
-    return inner.suffix.lower() if inner.suffix.lower() in FORMATS else None
+    packed = path.suffix.lower() in PACKINGS
+    suffix = (Path(path.stem) if packed else path).suffix.lower()
+    return next((one for one in FORMATS if suffix in one.suffixes and one.packed >= packed), TEXT)
 
 
-def read_exchanged(
-    path: Path,
-    *,
-    attributes: Path | None = None,
-    label: str | None = None,
-    duplicates: Duplicates = "max",
-    self_loops: SelfLoops = "keep",
-) -> AttributedGraph:
-    """Read a file of an exchange format. `label` is the key of nodes' labels, `attributes` a second .mtx file."""
-    suffix = exchange_suffix(path)
-    if suffix is None:
-        raise GraphError(f"{path}: cannot tell its format; name a file ending in {', '.join(FORMATS)}")
-    format = FORMATS[suffix]
-    rules = Rules(duplicates, self_loops, format.label if label is None else label)
-    if attributes is None:
-        return format.read(path, rules)
-    if suffix != ".mtx":
-        raise GraphError(f"{path}: {suffix} files hold their own attributes; leave out {attributes}")
-    return format.read(path, rules, attributes)
+def describe_formats() -> list[tuple[str, str]]:
+    """Return the suffixes and the description of every format with a suffix of its own: the table of the docs."""
+    return [(", ".join(f"`{suffix}`" for suffix in format.suffixes), format.about) for format in FORMATS]
 
 
 def check_graph_target(path: str | Path) -> Path:
     """Refuse, before any work is done, a path that `write_graph` cannot write to."""
-    return check_target(path, (".npz", *FORMATS), WRITABLE, GraphError)
+    return check_target(path, WRITABLE, f"{spell_suffixes()}, as graphs are written", GraphError)
 
 
 def write_graph(graph: AttributedGraph, path: str | Path, *, compress: bool = False, layout: Layout = "graph") -> None:
@@ -99,21 +163,8 @@ def write_graph(graph: AttributedGraph, path: str | Path, *, compress: bool = Fa
         write_graph_npz(graph, path, compress=compress, layout=layout)
     elif compress or layout != "graph":
         raise ParameterError(f"{path}: compress and layout are for .npz files; leave them out, or write .npz")
-    else:
-        FORMATS[path.suffix].write(graph, path)
-
-
-# Files to graphs and to arrays of vectors, and back: one module per format.
-
-__all__ = [
-    "VectorFile",
-    "check_graph_target",
-    "read_graph",
-    "read_label_table",
-    "read_labels",
-    "read_vectors",
-    "write_graph",
-]
+    elif write := find_format(path).write:
+        write(graph, path)
 
 
 def read_graph(
@@ -133,12 +184,12 @@ def read_graph(
     """Read a graph from a file, in the format that its name says.
 
     `.npz`: a graph as `write_graph` writes it, or a sparse matrix of SciPy. `.graphml`, `.gexf`, `.gml`, `.mtx`: what
-    other programs exchange, as `neural_brane.files.graphs.formats` says, with the labels under the key `label`. `.cites`:
-    LINQS citations, with the `.content` file beside it or given as `attributes`. Any other file is known by its
-    content, compressed (.gz, .zst) or not: a table of edges (CSV and its kin, Parquet, JSON lines, Arrow), whose
-    columns `source`, `target` and `weight` name, and whose `header` says whether its first line holds titles; or text,
-    `u v` or `u v weight` per line. With both go `attributes` (`node id:value ...`) and `labels` (`node<TAB>label`) in
-    files of their own; `neural_brane.files.graphs.edge_list` has the details. "-" is standard input.
+    other programs exchange, with the labels under the key `label`. `.cites`: LINQS citations, with the `.content` file
+    beside it or given as `attributes`. Any other file is known by its content, compressed (.gz, .zst) or not: a table
+    of edges (CSV and its kin, Parquet, JSON lines, Arrow), whose columns `source`, `target` and `weight` name, and
+    whose `header` says whether its first line holds titles; or text, `u v` or `u v weight` per line. With both go
+    `attributes` (`node id:value ...`) and `labels` (`node<TAB>label`) in files of their own;
+    `neural_brane.files.graphs.edge_list` has the details. "-" is standard input.
 
     An edge stated twice, in whichever direction, keeps its largest weight (duplicates="max") or the sum
     ("sum"). Self-loops are kept, or left out with self_loops="drop".
@@ -147,9 +198,14 @@ def read_graph(
     id, label, columns, ignore, missing and encoder.
     """
     path = Path(path)
+    if path.is_dir():
+        raise GraphError(f"{path}: this is a folder; give the graph file in it")
+    format = find_format(path)
+    label = str(options.pop("label")) if nodes is None and "label" in format.takes and options.get("label") else None
+    files = {name: Path(file) for name, file in (("attributes", attributes), ("labels", labels)) if file is not None}
     edges: EdgeOptions = {"source": source, "target": target, "weight": weight, "header": header}
-    label = str(options.pop("label")) if nodes is None and exchange_suffix(path) and options.get("label") else None
-    graph = _read_links(path, attributes, labels, label, edges, duplicates, self_loops)
+    _check_asked(path, format, files | given(dict(edges)))
+    graph = format.read(path, Asked(Rules(duplicates, self_loops), files, label, edges))
     if nodes is not None:
         return join_node_table(graph, nodes, **options)
     if useless := list(given(dict(options))):
@@ -159,44 +215,13 @@ def read_graph(
     return graph
 
 
-def _read_links(
-    path: Path,
-    attributes: str | Path | None,
-    labels: str | Path | None,
-    label: str | None,
-    edges: EdgeOptions,
-    duplicates: Duplicates,
-    self_loops: SelfLoops,
-) -> AttributedGraph:
-    """Read a graph from a file without a table of nodes."""
-    if path.is_dir():
-        raise GraphError(f"{path}: this is a folder; give the graph file in it")
-    suffix = exchange_suffix(path) or path.suffix.lower()
-    if (suffix in (".npz", ".cites") or exchange_suffix(path)) and (useless := list(given(dict(edges)))):
-        raise GraphError(f"{path}: {useless[0]} says how a table of edges is read; leave it out for {suffix} files")
-    if exchange_suffix(path):
-        _refuse(path, "labels", labels)
-        second = None if attributes is None else Path(attributes)
-        return read_exchanged(path, attributes=second, label=label, duplicates=duplicates, self_loops=self_loops)
-    if suffix == ".npz":
-        _refuse(path, "attributes", attributes)
-        _refuse(path, "labels", labels)
-        return read_graph_npz(path, duplicates=duplicates, self_loops=self_loops)
-    if suffix == ".cites":
-        _refuse(path, "labels", labels)
-        content = path.with_suffix(".content") if attributes is None else Path(attributes)
-        return read_linqs(path, content, duplicates=duplicates, self_loops=self_loops)
-    return read_graph_text(
-        path,
-        attributes=None if attributes is None else Path(attributes),
-        labels=None if labels is None else Path(labels),
-        duplicates=duplicates,
-        self_loops=self_loops,
-        **edges,
-    )
-
-
-def _refuse(path: Path, what: str, given: str | Path | None) -> None:
-    """Refuse a separate file of attributes or labels where the graph file holds them itself."""
-    if given is not None:
-        raise GraphError(f"{path}: {path.suffix} files hold their own {what}; leave out {given}")
+def _check_asked(path: Path, format: Format, asked: dict[str, Any]) -> None:
+    """Refuse what a format has no use for."""
+    for name, value in asked.items():
+        if name in format.takes:
+            continue
+        if name in EDGES:
+            raise GraphError(
+                f"{path}: {name} says how a table of edges is read; leave it out for {format.suffixes[0]} files"
+            )
+        raise GraphError(f"{path}: {format.suffixes[0]} files hold their own {name}; leave out {value}")

@@ -11,18 +11,19 @@ import numpy as np
 from neural_brane.errors import GraphError
 from neural_brane.files.graphs.edge_list import is_separated, read_edges
 from neural_brane.files.graphs.edge_table import Edges
-from neural_brane.files.graphs.formats import exchange_suffix, read_graph
+from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
 from neural_brane.files.reading import HEAD, Unpacked, recognise
 from neural_brane.files.tables import TYPED, FrameFile, read_frame
-from neural_brane.files.text import known_pair
+from neural_brane.files.text import is_word2vec, known_pair
 from neural_brane.files.vectors.formats import read_vectors
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.columns import Column, as_texts, infer_columns
-from neural_brane.graph.frames import EdgeColumns, edge_columns
+from neural_brane.graph.frames import EdgeColumns, as_frame, edge_columns
 from neural_brane.graph.ids import locate
+from neural_brane.graph.nodes import choose_id
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 SHOWN = 5  # rows, and examples
 VECTORS = (
@@ -57,19 +58,17 @@ class Report:
 
 def inspect_file(path: Path) -> Report:
     """Look at a graph, a table of edges or of nodes, or a file of vectors."""
-    if suffix := exchange_suffix(path):
-        return _inspect_graph(path, read_graph(path), f"a graph, {suffix}")
     if path.suffix == ".npz":
         return _inspect_npz(path)
     if path.suffix in VECTORS:
         return _inspect_vectors(path)
-    if path.suffix == ".cites":
-        return _inspect_graph(path, read_graph(path), "LINQS citations, with their .content file")
+    if (format := find_format(path)) is not TEXT:
+        return _inspect_graph(path, read_graph(path), f"a graph, {format.suffixes[0]}")
     with Unpacked(path, "file") as file:
         content = recognise(file.head(HEAD))
         if content.kind in TYPED or (content.kind == "text" and is_separated(path, content.text)):
             return _inspect_table(read_frame(file, what="table"))
-        if content.kind == "text" and _is_word2vec(content.text):
+        if content.kind == "text" and is_word2vec(content.text):
             return _inspect_vectors(path)
     lines = [line for line in content.text.split("\n") if line.strip()][:SHOWN]
     edges = read_edges(path)
@@ -83,25 +82,22 @@ def inspect_nodes(path: Path, linked: np.ndarray | None) -> Report:
     report = _report_table(table)
     if linked is None or not len(linked):
         return report
-    found = {name: _known(table.frame[name], linked) for name in table.frame.columns}
-    best = max(found, key=lambda name: int((found[name] >= 0).sum()))
+    try:
+        best = choose_id(as_frame(table.frame, "nodes"), table.place, linked=linked)
+    except GraphError as error:
+        report.odd.append(str(error))
+        return report
+    found = locate(linked, as_texts(table.frame[best]).fill_null(""))
     report.columns = infer_columns(table.frame, id=best)
-    places = np.unique(found[best][found[best] >= 0])
+    places = np.unique(found[found >= 0])
     report.counts |= {"column of ids": best, "nodes of the edges with a row": len(places)}
     if len(places) < len(linked):
         missing = np.setdiff1d(np.arange(len(linked)), places)
         report.odd.append(f"{len(missing):,} nodes of the edges have no row, {_such(linked[missing])}")
-    strangers = table.frame[best].gather(np.flatnonzero(found[best] < 0))
+    strangers = table.frame[best].gather(np.flatnonzero(found < 0))
     if len(strangers):
         report.odd.append(f"{len(strangers):,} ids of column '{best}' are in no edge, {_such(strangers.to_numpy())}")
     return report
-
-
-def _known(values: pl.Series, linked: np.ndarray) -> np.ndarray:
-    """The places of a column's values among the nodes of the edges."""
-    if values.dtype.is_nested():
-        return np.full(len(values), -1)
-    return locate(linked, as_texts(values).fill_null(""))
 
 
 def _inspect_table(table: FrameFile) -> Report:
@@ -111,7 +107,7 @@ def _inspect_table(table: FrameFile) -> Report:
         return _inspect_vectors(table.path)
     report = _report_table(table)
     try:
-        found = edge_columns(table.frame, where=str(table.path), first_line=table.first_line, lines=table.lines)
+        found = edge_columns(table.frame, table.place)
     except GraphError as error:
         if known_pair(names) or len(names) <= 3:
             report.odd.append(str(error))
@@ -214,12 +210,3 @@ def _inspect_vectors(path: Path) -> Report:
     if wrong:
         report.odd.append(f"{wrong:,} vectors hold NaN or infinity")
     return report
-
-
-def _is_word2vec(text: str) -> bool:
-    """Tell word2vec text by its first two lines: `nodes dim`, and a line with a word more than dim."""
-    first, _, rest = text.partition("\n")
-    words = first.split()
-    if len(words) != 2 or not all(word.isdecimal() for word in words):
-        return False
-    return len(rest.partition("\n")[0].split()) == int(words[1]) + 1 > 4

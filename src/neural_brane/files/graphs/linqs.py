@@ -14,22 +14,19 @@ from scipy import sparse
 from neural_brane.errors import GraphError
 from neural_brane.files.text import fail, read_table, read_text
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.adjacency import Duplicates, SelfLoops, assemble
+from neural_brane.graph.adjacency import Rules, assemble
 from neural_brane.graph.build import canonical
 from neural_brane.graph.ids import locate
 
 
-def read_linqs(
-    cites: Path, content: Path, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep"
-) -> AttributedGraph:
+def read_linqs(cites: Path, content: Path, rules: Rules) -> AttributedGraph:
     """Read a pair of .cites and .content files; papers keep the order of the .content file.
 
     Ids are strings, as LINQS mixes numbers and names; attributes are numbered by column.
     """
     ids, attributes, labels = _read_content(content)
     ends = _read_cites(cites, content, ids)
-    weights = np.ones(len(ends), dtype=np.float32)
-    adjacency = assemble(ends[:, 0], ends[:, 1], weights, len(ids), duplicates=duplicates, self_loops=self_loops)
+    adjacency = assemble(ends, None, len(ids), rules)
     if adjacency.nnz == 0:
         raise GraphError(f"{cites}: all citations are of a paper by itself; keep self-loops or add edges")
     return AttributedGraph(adjacency, attributes, ids, np.arange(attributes.shape[1]), labels, cites.stem)

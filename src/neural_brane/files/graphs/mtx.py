@@ -1,172 +1,48 @@
-"""Matrix Market (.mtx): the adjacency as text, and attributes in a second file of the same kind."""
+"""Matrix Market (.mtx): the adjacency as text, and attributes in a second file of the same kind.
+
+SciPy reads and writes the numbers. Its reader ends the process at some damaged ones and takes `5E-` for 5, so every
+line is checked before. The format knows numbers alone: what else a graph has is written as comments of the adjacency's
+file: `% node` with the id and the label of every node as JSON, in the order of the rows, and `% attributes` with the
+name of the second file, which stands beside it and has a comment `% attribute` with the name of every column.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from scipy.io import mmwrite
+from scipy.io import mmread, mmwrite
 
 from neural_brane.errors import GraphError
-from neural_brane.files.graphs.draft import Rules, graph_name
 from neural_brane.files.reading import read_unpacked, recognise
 from neural_brane.files.storage import atomic
-from neural_brane.files.text import fail, read_table
+from neural_brane.files.tables import stem
+from neural_brane.files.text import fail
 from neural_brane.graph import AttributedGraph
-
-if TYPE_CHECKING:
-    import polars as pl
-
-
-# Matrix Market files to sparse matrices. SciPy's reader ends the whole program at some damaged numbers; this refuses.
-#
-# After the banner, `%%MatrixMarket matrix coordinate|array FIELD SYMMETRY`, come comments and a line of sizes. Then a
-# coordinate file has a line `row column value` for every entry (counted from 1, without a value where the field is
-# `pattern`), and an array file all numbers, column by column; of a symmetric matrix both have the lower triangle alone.
+from neural_brane.graph.adjacency import Rules
 
 BANNER = b"%%MatrixMarket"
 FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
 ROWS = 10_000_000  # that a file of any size may claim
 ROWS_PER_BYTE = 10
+NODE, ATTRIBUTE, SECOND = "% node ", "% attribute ", "% attributes "
+PLACE, NUMBER = rb"[0-9]{1,18}", rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 
-class MatrixMarket(NamedTuple):
-    """A matrix and the comments that stand before it, each with its line."""
+class Head(NamedTuple):
+    """What stands before the numbers: the banner's words, the sizes, the comments by their line, and where it ends."""
 
-    matrix: sparse.coo_array
-    comments: list[tuple[int, str]]
-
-
-class _Head(NamedTuple):
-    """What stands before the numbers: the sizes, what the banner says, the comments and where the numbers begin."""
-
-    sizes: list[int]
     layout: str
     field: str
-    symmetric: bool
+    sizes: list[int]
     comments: list[tuple[int, str]]
     line: int
-    start: int
-
-
-def read_matrix_market(path: Path) -> MatrixMarket:
-    """Read a file; sizes that it merely claims are judged before memory is taken for them."""
-    content = read_unpacked(path, "Matrix Market file").replace(b"\r\n", b"\n")
-    if not content.startswith(BANNER):
-        found = recognise(content[:4096]).kind if content else "nothing"
-        raise GraphError(f"{path}: found {found}, not Matrix Market, which begins with {BANNER.decode()}; rename it")
-    head = _read_head(path, content)
-    rows, columns = head.sizes[:2]
-    entries = head.sizes[2] if head.layout == "coordinate" else rows * columns
-    needed = entries // 2 if head.symmetric else entries
-    if needed > len(content) or max(rows, columns) > max(ROWS, ROWS_PER_BYTE * len(content)):
-        raise GraphError(
-            f"{path}: claims {rows:,} x {columns:,} with {entries:,} entries and has {len(content):,} bytes; it is cut "
-            "off, or its sizes are wrong"
-        )
-    read = _read_coordinates if head.layout == "coordinate" else _read_array
-    at_row, at_column, values = read(path, content[head.start :], head)
-    if head.symmetric:
-        off = at_row != at_column
-        mirrored = at_column[off], at_row[off], values[off]
-        at_row, at_column, values = (
-            np.concatenate(both) for both in zip((at_row, at_column, values), mirrored, strict=True)
-        )
-    return MatrixMarket(sparse.coo_array((values, (at_row, at_column)), shape=(rows, columns)), head.comments)
-
-
-def _read_head(path: Path, content: bytes) -> _Head:
-    comments: list[tuple[int, str]] = []
-    start, line, banner = 0, 0, [""]
-    while start < len(content):
-        stop = content.find(b"\n", start) + 1 or len(content)
-        text = content[start:stop].decode("utf-8", "replace").rstrip("\n")
-        start, line = stop, line + 1
-        if line == 1:
-            banner = _check_banner(path, text)
-        elif text.startswith("%"):
-            comments.append((line, text))
-        elif text.strip():
-            sizes = text.split()
-            expected = 3 if banner[0] == "coordinate" else 2
-            if len(sizes) != expected or not all(word.isascii() and word.isdecimal() for word in sizes):
-                fail(path, line, f"found {text[:60]!r}, where the {expected} sizes of the matrix should stand")
-            if any(len(word) > 18 for word in sizes):
-                fail(path, line, f"claims {text[:60]}, which no memory holds; its sizes are wrong")
-            symmetric = banner[2] == "symmetric"
-            return _Head([int(word) for word in sizes], banner[0], banner[1], symmetric, comments, line, start)
-    raise GraphError(f"{path}: the file ends before the sizes of the matrix; it is cut off")
-
-
-def _check_banner(path: Path, text: str) -> list[str]:
-    """The layout, the field and the symmetry that the first line names."""
-    words = text.lower().split()[1:]
-    if len(words) != 4 or words[0] != "matrix" or words[1] not in ("coordinate", "array"):
-        fail(path, 1, f"found {text[:80]!r}; expected '{BANNER.decode()} matrix coordinate real general'")
-    if words[2] not in FIELDS:
-        fail(path, 1, f"holds {words[2]} numbers; give one of {', '.join(FIELDS)}")
-    if words[3] not in ("general", "symmetric"):
-        fail(path, 1, f"is {words[3]}; give a general or a symmetric matrix, whose weights are all above 0")
-    return words[1:]
-
-
-def _numbers(path: Path, table: pl.DataFrame, column: str, kind: type, head: _Head) -> np.ndarray:
-    numbers = table[column].cast(kind, strict=False)
-    if numbers.null_count():
-        at = int(numbers.is_null().arg_max() or 0)
-        fail(path, head.line + table["line"][at], f"found {table[column][at]!r}, where the {column} should stand")
-    return numbers.to_numpy()
-
-
-def _table(path: Path, body: bytes, columns: list[str], entries: int, head: _Head) -> pl.DataFrame:
-    if not body.isascii():
-        raise GraphError(f"{path}: the numbers hold other characters; write it again")
-    table = read_table(body, [*columns, "more"])
-    if table["more"].count():
-        at = int(table["more"].is_not_null().arg_max() or 0)
-        fail(path, head.line + table["line"][at], f"found {table['more'][at]!r} behind the {columns[-1]}; remove it")
-    if len(table) != entries:
-        raise GraphError(f"{path}: announces {entries:,} entries, and {len(table):,} follow; it is cut off or wrong")
-    return table
-
-
-def _read_coordinates(path: Path, body: bytes, head: _Head) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    columns = ["row", "column"] if head.field == "pattern" else ["row", "column", "value"]
-    table = _table(path, body, columns, head.sizes[2], head)
-    places = []
-    for column, size in zip(("row", "column"), head.sizes, strict=False):
-        numbers = _numbers(path, table, column, int, head)
-        outside = (numbers < 1) | (numbers > size)
-        if outside.any():
-            at = int(np.argmax(outside))
-            fail(path, head.line + table["line"][at], f"the {column} is {numbers[at]}; expected 1 to {size}")
-        places.append(numbers - 1)
-    values = np.ones(len(table)) if head.field == "pattern" else _numbers(path, table, "value", float, head)
-    return places[0], places[1], values
-
-
-def _read_array(path: Path, body: bytes, head: _Head) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rows, columns = head.sizes
-    if head.symmetric and rows != columns:
-        raise GraphError(f"{path}: a symmetric matrix of {rows} x {columns} cannot be; make it square, or general")
-    at_column, at_row = np.divmod(np.arange(rows * columns), max(rows, 1))
-    if head.symmetric:
-        lower = at_row >= at_column
-        at_row, at_column = at_row[lower], at_column[lower]
-    values = _numbers(path, _table(path, body, ["value"], len(at_row), head), "value", float, head)
-    return at_row, at_column, values
-
-
-# Matrix Market (.mtx): the adjacency as text, and attributes in a second file of the same kind.
-#
-# The format knows numbers alone, so what else a graph has is written as comments of the adjacency's file: `% node` with
-# the id and the label of every node as JSON, in the order of the rows, and `% attributes` with the name of the second
-# file, which stands beside it and has a comment `% attribute` with the name of every column.
-
-NODE, ATTRIBUTE, SECOND = "% node ", "% attribute ", "% attributes "
+    stop: int
 
 
 def read_mtx(path: Path, rules: Rules, attributes: Path | None = None) -> AttributedGraph:
@@ -185,19 +61,86 @@ def read_mtx(path: Path, rules: Rules, attributes: Path | None = None) -> Attrib
             ids=ids,
             labels=labels,
             attribute_names=second.get(ATTRIBUTE),
-            duplicates=rules.duplicates,
-            self_loops=rules.self_loops,
-            name=graph_name(path),
+            **rules._asdict(),
+            name=stem(path),
         )
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from error
 
 
 def _read(path: Path) -> tuple[Any, dict[str, list[Any]]]:
-    """The matrix of a file, and what its comments say, by the word they begin with."""
-    matrix, comments = read_matrix_market(path)
+    """Return the matrix of a file, and what its comments say, by the word they begin with."""
+    content = read_unpacked(path, "Matrix Market file").replace(b"\r\n", b"\n")
+    if not content.startswith(BANNER):
+        found = recognise(content[:4096]).kind if content else "nothing"
+        raise GraphError(f"{path}: found {found}, not Matrix Market, which begins with {BANNER.decode()}; rename it")
+    head = _read_head(path, content)
+    _check_lines(path, content, head)
+    try:
+        matrix = mmread(BytesIO(content + b"\n"), spmatrix=False)
+    except (ValueError, OverflowError) as error:
+        found = re.sub(r"^Line (\d+): ", r":\1: ", str(error))
+        place = path if found.startswith(":") else f"{path}: "
+        raise GraphError(f"{place}{found}; mend it, or write it again") from None
+    return matrix, _read_notes(path, head)
+
+
+def _read_head(path: Path, content: bytes) -> Head:
+    comments: list[tuple[int, str]] = []
+    start, line, words = 0, 0, [""]
+    while start < len(content):
+        stop = content.find(b"\n", start) + 1 or len(content)
+        text = content[start:stop].decode("utf-8", "replace").rstrip("\n")
+        start, line = stop, line + 1
+        if line == 1:
+            words = _check_banner(path, text)
+        elif text.startswith("%"):
+            comments.append((line, text))
+        elif text.strip():
+            expected = 3 if words[0] == "coordinate" else 2
+            sizes = text.split()
+            if len(sizes) != expected or not all(re.fullmatch("[0-9]+", word) for word in sizes):
+                fail(path, line, f"found {text[:60]!r}, where the {expected} sizes of the matrix should stand")
+            if any(len(word) > 18 for word in sizes):
+                fail(path, line, f"claims {text[:60]}, which no memory holds; its sizes are wrong")
+            return Head(words[0], words[1], [int(word) for word in sizes], comments, line, start)
+    raise GraphError(f"{path}: the file ends before the sizes of the matrix; it is cut off")
+
+
+def _check_banner(path: Path, text: str) -> list[str]:
+    """Return the layout, the field and the symmetry that the first line names."""
+    words = text.lower().split()[1:]
+    if len(words) != 4 or words[0] != "matrix" or words[1] not in ("coordinate", "array"):
+        fail(path, 1, f"found {text[:80]!r}; expected '{BANNER.decode()} matrix coordinate real general'")
+    if words[2] not in FIELDS:
+        fail(path, 1, f"holds {words[2]} numbers; give one of {', '.join(FIELDS)}")
+    if words[3] not in ("general", "symmetric"):
+        fail(path, 1, f"is {words[3]}; give a general or a symmetric matrix, whose weights are all above 0")
+    return words[1:]
+
+
+def _check_lines(path: Path, content: bytes, head: Head) -> None:
+    """Refuse sizes that the file merely claims, before memory is taken for them, and lines that are no numbers."""
+    rows, columns = head.sizes[:2]
+    entries = head.sizes[2] if head.layout == "coordinate" else rows * columns
+    if entries // 2 > len(content) or max(rows, columns) > max(ROWS, ROWS_PER_BYTE * len(content)):
+        raise GraphError(
+            f"{path}: claims {rows:,} x {columns:,} with {entries:,} entries and has {len(content):,} bytes; it is cut "
+            "off, or its sizes are wrong"
+        )
+    words = [NUMBER] if head.layout == "array" else [PLACE, PLACE, *([] if head.field == "pattern" else [NUMBER])]
+    line = rb"[ \t]+".join(words)
+    odd = re.compile(rb"^(?![ \t]*(?:" + line + rb")?[ \t]*$).*$", re.MULTILINE).search(content, head.stop)
+    if odd:
+        at = head.line + content.count(b"\n", head.stop, odd.start()) + 1
+        found = odd[0][:60].decode("utf-8", "replace")
+        fail(path, at, f"found {found!r}; expected {len(words)} number{'s' if len(words) > 1 else ''}")
+
+
+def _read_notes(path: Path, head: Head) -> dict[str, list[Any]]:
+    """Return what comments of ours say, by the word they begin with."""
     notes: dict[str, list[Any]] = {}
-    for line, comment in comments:
+    for line, comment in head.comments:
         word = next((word for word in (SECOND, ATTRIBUTE, NODE) if comment.startswith(word)), None)
         if word is None:
             continue
@@ -208,7 +151,7 @@ def _read(path: Path) -> tuple[Any, dict[str, list[Any]]]:
         if word == NODE and not (isinstance(note, list) and len(note) in (1, 2)):
             raise GraphError(f"{path}:{line}: the comment has no [id] or [id, label]; mend it")
         notes.setdefault(word, []).append(note)
-    return matrix, notes
+    return notes
 
 
 def _plain_name(path: Path, name: Any) -> str:

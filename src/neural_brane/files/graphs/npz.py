@@ -15,7 +15,7 @@ from neural_brane.files.npz import Npz, open_npz, write_npz
 from neural_brane.files.reading import check_count
 from neural_brane.files.storage import atomic, check_space
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.adjacency import Duplicates, SelfLoops
+from neural_brane.graph.adjacency import USUAL, Rules
 from neural_brane.graph.encoder import Encoder
 
 # SciPy's .npz of one sparse matrix, as `scipy.sparse.save_npz` writes it: an adjacency.
@@ -101,7 +101,7 @@ def write_graph_npz(
         write_npz(draft, arrays, compress=compress)
 
 
-def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep") -> AttributedGraph:
+def read_graph_npz(path: Path, rules: Rules = USUAL) -> AttributedGraph:
     """Read a graph from an .npz file."""
     try:
         with open_npz(path, GraphError, f"the arrays {KEYS}") as archive:
@@ -110,14 +110,12 @@ def read_graph_npz(path: Path, *, duplicates: Duplicates = "max", self_loops: Se
             else:
                 adjacency = _read_matrix(path, archive, "adj")
             attributes = _read_matrix(path, archive, "attr") if "attr_data" in archive else None
-            names = {key: archive[key] for key in ("labels", "ids", "attribute_names") if key in archive}
+            names: Any = {key: archive[key] for key in ("labels", "ids", "attribute_names") if key in archive}
             encoder = archive["encoder"].tobytes() if "encoder" in archive else None
     except FileNotFoundError:
         raise GraphError(f"{path}: there is no such file; give the path of the .npz file") from None
     try:
-        graph = AttributedGraph.from_sparse(
-            adjacency, attributes, **names, duplicates=duplicates, self_loops=self_loops, name=path.stem
-        )
+        graph = AttributedGraph.from_sparse(adjacency, attributes, **names, **rules._asdict(), name=path.stem)
         return graph if encoder is None else graph.encoded(Encoder.from_dict(json.loads(encoder)))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise GraphError(f"{path}: array 'encoder' is not JSON ({error}); write the graph again") from None

@@ -59,7 +59,7 @@ def count_integers(names: Names) -> int:
 def buckets_of(names: Names) -> np.ndarray:
     """The bucket of each name, uint8."""
     keys = np.empty((len(names.starts), 2), np.uint64)
-    make_keys(names, keys, np.zeros((1, PARTS), np.int64), 0, len(keys), 0)
+    make_keys(names, keys, np.zeros((1, PARTS), np.int64), (0, len(keys), 0))
     found = np.empty(len(keys), np.uint8)
     hash_keys(keys, found)
     return found

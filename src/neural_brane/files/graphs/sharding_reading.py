@@ -15,7 +15,7 @@ import numpy as np
 from neural_brane.errors import GraphError, ReadingWarning, ShardError
 from neural_brane.files.graphs.edge_list import CLAIM, EXPECTED, is_separated
 from neural_brane.files.graphs.edge_table import PACKED, WHAT, choose_block_columns, read_block, split_fields
-from neural_brane.files.graphs.formats import exchange_suffix
+from neural_brane.files.graphs.formats import TEXT, find_format
 from neural_brane.files.graphs.parts import is_shards
 from neural_brane.files.graphs.sharding_names import Ids, as_integers, in_order, spell_names
 from neural_brane.files.nodes import MEND_UNKNOWN, parse_rows
@@ -93,12 +93,12 @@ def parquet_pairs(paths: Sequence[Path], options: dict[str, Any], rows: int = RO
     for path in paths:
         for frame in parquet_frames(path, rows):
             if names is None:
-                found = edge_columns(frame, where=str(path), **options)
+                found = edge_columns(frame, Place(str(path)), **options)
                 names = found.names
             else:
                 _check_columns(path, frame, names)
                 given: dict[str, Any] = dict(zip(("source", "target", "weight"), names, strict=True))
-                found = edge_columns(frame, where=f"{path}, from row {done}", **given)
+                found = edge_columns(frame, Place(f"{path}, from row {done}"), **given)
             done += len(frame)
             yield Pairs(_interleaved(found), found.weights, None, len(frame))
     if names is None:
@@ -387,7 +387,7 @@ def find_edges(source: str | Path, options: dict[str, Any]) -> EdgeSource | None
     options: `source`, `target`, `weight` and `header`, as `neural_brane.files.graphs.formats.read_graph` takes them.
     """
     path, given = Path(source), any(value is not None for value in options.values())
-    if str(source) == STANDARD_INPUT or not path.exists() or exchange_suffix(path):
+    if str(source) == STANDARD_INPUT or not path.exists() or find_format(path) is not TEXT:
         return None
     if path.is_dir():
         return _find_folder(path, options)

@@ -15,7 +15,7 @@ from neural_brane.errors import GraphError, ShardError
 from neural_brane.files.graphs.sharding_names import Ids, IntegerSet
 from neural_brane.files.graphs.sharding_reading import bag_path, chunk_path
 from neural_brane.files.storage import atomic
-from neural_brane.graph.adjacency import close_gaps, merge_counts, merge_weights
+from neural_brane.graph.adjacency import Rows, close_gaps, merge_counts, merge_weights
 
 # Entries of a matrix, dealt to ranges of its rows that fit into memory: the first half of an external sort.
 #
@@ -287,7 +287,7 @@ def sort_range(dealt: Dealt, number: int, cuts: np.ndarray, *, add: bool, zeros:
     del keys, weights
     sizes = np.zeros(rows + 1, np.int64)
     merge = merge_weights if dealt.weighted else merge_counts
-    merge(starts, columns, values, sizes, add, 0, rows)
+    merge(Rows(starts, columns, values, sizes), add, 0, rows)
     kept = np.cumsum(sizes)
     if kept[-1] < len(columns):
         close_gaps(starts, kept, columns, values)
