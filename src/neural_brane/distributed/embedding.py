@@ -22,7 +22,7 @@ from neural_brane.distributed.spectral import join_own
 from neural_brane.distributed.training import Ranks, ShardFacts, host_ranks, own_spectral, own_vectors, train
 from neural_brane.errors import ParameterError
 from neural_brane.files.checkpoints import COMPUTING, identify
-from neural_brane.files.graphs.parts import Manifest, Shards, open_shards, parts_of
+from neural_brane.files.graphs.parts import GraphManifest, Shards, open_shards, parts_of
 from neural_brane.files.vectors.parts import PartWriter, finish
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
@@ -37,14 +37,14 @@ from neural_brane.progress import Reporter
 FREE = ("epochs", "tolerance", "threads", "device")  # may change where a run goes on
 
 
-def identify_run(manifest: Manifest, parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def identify_run(manifest: GraphManifest, parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """What a run on a graph in parts is; the number of ranks is no part of it."""
     graph = {name: getattr(manifest, name) for name in ("name", "nodes", "edges", "attributes")}
     computing = tuple(sorted((*COMPUTING, "cluster", "shards")))
     return identify("neural-brane", parameters, seed, graph | {"digest": digest(manifest)}, computing=computing)
 
 
-def digest(manifest: Manifest) -> str:
+def digest(manifest: GraphManifest) -> str:
     """Sixteen hexadecimal digits of the checksums of a graph's files."""
     files = json.dumps(manifest.files, sort_keys=True)
     return hashlib.sha256(files.encode()).hexdigest()[:16]

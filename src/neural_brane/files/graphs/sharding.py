@@ -12,7 +12,7 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,21 +23,20 @@ from neural_brane.errors import DependencyError, GraphError, ReadingWarning, Sha
 from neural_brane.files.graphs.edge_list import CLAIM
 from neural_brane.files.graphs.parts import (
     IDS,
-    LARGEST,
     NAMES,
-    Manifest,
+    GraphManifest,
     Shards,
+    check_count,
     check_vacant,
-    describe_files,
     even_bounds,
     open_shards,
-    part_files,
     part_folder,
     write_series,
 )
 from neural_brane.files.graphs.sharding_reading import Candidate, EdgeLines, EdgeSource, as_integers, find_attributes
+from neural_brane.files.manifest import describe_files
 from neural_brane.files.nodes import MEND_UNKNOWN
-from neural_brane.files.reading import check_count
+from neural_brane.files.reading import check_count as check_nodes
 from neural_brane.files.text import fail
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, check_rules
 from neural_brane.progress import Meter, Reporter
@@ -226,7 +225,7 @@ class _Sharding:
         self.announced: int | None = None  # nodes that a header counts
         self.lead = -1  # row of an edge that was read last and stands first in its file
 
-    def run(self) -> Manifest:
+    def run(self) -> GraphManifest:
         """Write all files but the manifest, which is returned."""
         self._read_edges()
         if self.plan.attributes is not None:
@@ -238,12 +237,7 @@ class _Sharding:
         self._write_names(self.home / NAMES, "names", 0, names)
         for part, (first, last) in enumerate(pairwise(bounds.tolist())):
             self._write_names(self.home / part_folder(part) / IDS, "nodes", first, last)
-        files = [
-            name
-            for part in range(self.plan.parts)
-            for name in part_files(part, weighted=not edges.plain, amounts=not entries.plain)
-        ]
-        return Manifest(
+        manifest = GraphManifest(
             name=self.plan.edges.name,
             nodes=nodes,
             edges=(edges.entries + edges.loops) // 2,
@@ -254,8 +248,9 @@ class _Sharding:
             weighted=not edges.plain,
             amounts=not entries.plain,
             ids="string" if self.tables.is_text("nodes", "id") else "integer",
-            files=describe_files(self.home, [NAMES, *files]),
+            files={},
         )
+        return replace(manifest, files=describe_files(self.home, manifest.names()))
 
     def _read_edges(self) -> None:
         """Read all edges into the table `edges`."""
@@ -316,7 +311,7 @@ class _Sharding:
             return False
         if not (lines.weighted or fits or first.edges <= first.nodes * (first.nodes + 1) // 2):
             return False
-        check_count(
+        check_nodes(
             first.nodes, lines.follow, f"{lines.path}:{first.line}: a header that counts nodes", CLAIM, GraphError
         )
         last = first.nodes - 1
@@ -374,7 +369,7 @@ class _Sharding:
                 f"{path}: the header announces {announced} nodes, but only {count} are named; mend the header, or give "
                 "each node without edges a line of its own"
             )
-        return self._checked(count, "nodes")
+        return check_count(count, "nodes")
 
     def _add_strangers(self, path: Path, room: int) -> int:
         """Number nodes that only the attributes name, for which a header leaves room; return how many there are."""
@@ -404,12 +399,6 @@ class _Sharding:
         before = tables.value("SELECT count(*) FROM nodes")
         tables.run(f"INSERT INTO nodes SELECT node FROM ({strangers})")
         return int(tables.value("SELECT count(*) FROM nodes") - before)
-
-    def _checked(self, count: int, what: str) -> int:
-        """Return a number of nodes or attributes; refuse more than int32 can number."""
-        if count > LARGEST:
-            raise ShardError(f"there are {count:,} {what}; parts number at most {LARGEST:,}: leave some out")
-        return count
 
     def _write_edges(self, bounds: np.ndarray) -> Facts:
         """Write both directions of every edge, sorted."""
@@ -444,7 +433,7 @@ class _Sharding:
             tables.make("names", "SELECT 0 AS id WHERE false", text=False)
             return 0, self._write_sorted(files, "SELECT 0::UBIGINT AS key, 0::FLOAT AS weight WHERE false", 0)
         places = "SELECT name AS id, rowid AS place FROM entries"
-        names = self._checked(tables.number("names", places, tables.is_text("entries", "name")), "attributes")
+        names = check_count(tables.number("names", places, tables.is_text("entries", "name")), "attributes")
         query = (
             "SELECT (n.rowid::UBIGINT << 32) | m.rowid::UINTEGER AS key, amount AS weight FROM entries e "
             "JOIN nodes n ON e.node = n.id JOIN names m ON e.name = m.id ORDER BY key"
