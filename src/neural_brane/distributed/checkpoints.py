@@ -64,6 +64,7 @@ class Writer(FileSystemWriter):
                 "chunks": [[list(chunk.offsets), list(chunk.sizes)] for chunk in tensor.chunks],
             }
             for name, tensor in metadata.state_dict_metadata.items()
+            if isinstance(tensor, TensorStorageMetadata)
         }
         self.layout = {"tensors": tensors, "stored": stored}
 
@@ -243,7 +244,8 @@ class Checkpoints:
         files: dict[str, Any] = {}
         for some in self._gather(describe_files(path, [file.name for file in path.glob(f"__{self.rank}_*")])):
             files |= some
-        facts: dict[str, Any] = {"run": dict(self.identity), "step": step, "ranks": self.ranks, "numbers": dict(numbers)}
+        facts: dict[str, Any] = {"run": dict(self.identity), "step": step, "numbers": dict(numbers)}
+        facts["ranks"] = self.ranks
         self._tell_all(lambda: self._finish(path, CheckpointManifest(files, **facts, layout=writer.layout)))
 
     def _make_room(self, path: Path) -> None:
