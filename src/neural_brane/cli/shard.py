@@ -32,7 +32,7 @@ def shard(
     duplicates: o.Duplicates = "max",
     self_loops: o.SelfLoops = "keep",
 ) -> None:
-    """Write a graph as a folder of parts, for 'brane embed FOLDER --cluster': also one that is larger than memory.
+    """Write a graph as a folder of parts, for 'brane distributed embed FOLDER': also one that is larger than memory.
 
     Edges in CSV and its kin, Parquet, a folder of either, or lines of words are read once and sorted on the disk by
     DuckDB (pip install 'neural-brane[shards]'), which needs room for about 40 bytes for each edge. Nodes and attributes

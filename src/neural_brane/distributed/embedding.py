@@ -40,7 +40,7 @@ FREE = ("epochs", "tolerance", "threads", "device")  # may change where a run go
 def identify_run(manifest: GraphManifest, parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """What a run on a graph in parts is; the number of ranks is no part of it."""
     graph = {name: getattr(manifest, name) for name in ("name", "nodes", "edges", "attributes")}
-    computing = tuple(sorted((*COMPUTING, "cluster", "shards")))
+    computing = tuple(sorted((*COMPUTING, "distributed", "files")))
     return identify("neural-brane", parameters, seed, graph | {"digest": digest(manifest)}, computing=computing)
 
 
@@ -150,7 +150,7 @@ def _provenance(shards: Shards, settings: dict[str, Any], seed: int, losses: lis
     return made | {"training": {"triplets": triplets, "loss": losses[-1]}}
 
 
-# `NeuralBrane(device="cluster").fit(graph)`: every rank has the graph, and every rank gets all that was learned.
+# `NeuralBrane(device="distributed").fit(graph)`: every rank has the graph, and every rank gets all that was learned.
 
 
 def learn_graph(
@@ -179,8 +179,8 @@ def joined() -> Iterator[Ranks]:
         return
     if not is_launched():
         raise ParameterError(
-            "device='cluster' makes no sense here: this process is not one of several ranks; start the program with "
-            "'torchrun --nproc-per-node 2 PROGRAM', or train with 'brane embed SOURCE --cluster --ranks 2'"
+            "device='distributed' makes no sense here: this process is not one of several ranks; start the program with "
+            "'torchrun --nproc-per-node 2 PROGRAM', or train with 'brane distributed embed SOURCE --ranks 2'"
         )
     with join() as job:
         yield host_ranks(group=job.group)
