@@ -1,4 +1,4 @@
-"""The distributed path with one rank on an NVIDIA GPU (NCCL) against the plain path, in one run, and where its time goes.
+"""The distributed path with one rank on an NVIDIA GPU (NCCL) against the plain path, and where its time goes.
 
     python benchmarks/distributed.py [--nodes 1000000] [--batch 65536] [--steps 60] [--output FILE]
 
@@ -19,6 +19,7 @@ import torch
 from torch import distributed
 
 from neural_brane import AttributedGraph, NeuralBrane, synthetic
+from neural_brane.distributed.batches import Share
 from neural_brane.distributed.exchange import Exchange
 from neural_brane.distributed.gpu import DeviceBatches, GPUStep
 from neural_brane.distributed.model import ShardedModel
@@ -92,10 +93,8 @@ def plain(graph: AttributedGraph, settings: dict, steps: int) -> dict:
 def by_ranks(graph: AttributedGraph, settings: dict, steps: int) -> dict:
     """Seconds of the distributed path; its breakdown comes from other steps, since to measure takes time too."""
     batch, exchange = settings["batch_size"], Exchange()
-    batches = DeviceBatches(
-        graph.attributes, graph.adjacency, batch, exchange.rank, exchange.ranks,
-        steps=3 * steps, seed=SEED, **options(settings),
-    )  # fmt: skip
+    share = Share(batch, exchange.rank, exchange.ranks)
+    batches = DeviceBatches(graph.attributes, graph.adjacency, share, 3 * steps, seed=SEED, **options(settings))
     device = torch.device(gpu.DEVICE)
     model = ShardedModel(graph.attributes.shape[1], len(graph), settings, exchange, device)
     model.start(settings, SEED)

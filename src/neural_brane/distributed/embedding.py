@@ -19,7 +19,7 @@ from neural_brane.distributed.checkpoints import EVERY, Checkpoints
 from neural_brane.distributed.exchange import Exchange, node_range
 from neural_brane.distributed.launch import Job, is_launched, join, own_threads, require_packages
 from neural_brane.distributed.spectral import join_own
-from neural_brane.distributed.training import Ranks, ShardFacts, host_ranks, own_spectral, own_vectors, train
+from neural_brane.distributed.training import Ranks, ShardFacts, Watchers, host_ranks, own_spectral, own_vectors, train
 from neural_brane.errors import ParameterError
 from neural_brane.files.checkpoints import COMPUTING, identify
 from neural_brane.files.graphs.parts import GraphManifest, Shards, open_shards, parts_of
@@ -89,7 +89,7 @@ def embed_shards(
         learned: Iterator[np.ndarray] = iter(())
         losses: list[float] = []
         if settings["spectral_dim"] < settings["dim"]:
-            found = train(shards, ranks, settings, seed, metrics=metrics, checkpoints=kept, tell=tell)
+            found = train(shards, ranks, settings, seed, Watchers(metrics, kept, tell))
             learned, losses = own_vectors(found.model, found.rows, found.kernel, settings["output"]), found.losses
         joint = join_own(spectral.vectors, learned, settings, host)
     _write(Path(output), shards, host, joint.vectors, parts_format)
@@ -179,8 +179,8 @@ def joined() -> Iterator[Ranks]:
         return
     if not is_launched():
         raise ParameterError(
-            "device='distributed' makes no sense here: this process is not one of several ranks; start the program with "
-            "'torchrun --nproc-per-node 2 PROGRAM', or train with 'brane distributed embed SOURCE --ranks 2'"
+            "device='distributed' makes no sense here: this process is not one of several ranks; start the program "
+            "with 'torchrun --nproc-per-node 2 PROGRAM', or train with 'brane distributed embed SOURCE --ranks 2'"
         )
     with join() as job:
         yield host_ranks(group=job.group)

@@ -55,7 +55,9 @@ def require_packages(installed: Callable[[str], str] = version) -> None:
     if all(builds):
         wrong.append(next((text for text in builds if text and "not installed" not in text), str(builds[0])))
     if wrong:
-        raise DependencyError(f"distributed training needs packages that load together, and {'; '.join(wrong)}; run: {INSTALL}")
+        raise DependencyError(
+            f"distributed training needs packages that load together, and {'; '.join(wrong)}; run: {INSTALL}"
+        )
 
 
 def _what_is_wrong(name: str, begins: str, installed: Callable[[str], str]) -> str | None:
