@@ -4,7 +4,7 @@ BIN    := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 AUDIT  := $(VENV)-audit
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# TorchRec asks for FBGEMM's build for NVIDIA, so both come without what they ask for; the extra 'cluster' has the rest.
+# TorchRec asks for FBGEMM's build for NVIDIA, so both come without what they ask for; the extra 'distributed' has the rest.
 # There are no wheels for other systems: tests that need them are skipped there and say so.
 TORCHREC := torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0
 

@@ -32,14 +32,14 @@ def shard(
     duplicates: o.Duplicates = "max",
     self_loops: o.SelfLoops = "keep",
 ) -> None:
-    """Write a graph as a folder of parts, for 'brane embed FOLDER --cluster': also one that is larger than memory.
+    """Write a graph as a folder of parts, for 'brane distributed embed FOLDER': also one that is larger than memory.
 
-    Edges in CSV and its kin, Parquet, a folder of either, or lines of words are read once and sorted on the disk, which
-    needs room for about 40 bytes for each edge. Nodes and attributes get the numbers that 'brane embed' gives them:
-    integers in increasing order, names as they appear. Any other SOURCE, and a table of --nodes, is read as a whole.
-    Labels are not kept.
+    Edges in CSV and its kin, Parquet, a folder of either, or lines of words are read once and sorted on the disk by
+    DuckDB (pip install 'neural-brane[shards]'), which needs room for about 40 bytes for each edge. Nodes and attributes
+    get the numbers that 'brane embed' gives them: integers in increasing order, names as they appear. Any other SOURCE,
+    and a table of --nodes, is read as a whole. Labels are not kept.
 
-    A run that is stopped goes on when the same command is given again; until it is done, the folder does not open.
+    A run that is stopped leaves no parts behind; give the same command to begin again.
 
     \b
     brane shard edges.parquet -o parts --parts 8
@@ -65,7 +65,7 @@ def shard(
     with counting("parts") as report:
         if edges is not None:
             plan = Plan(edges, attributes, parts, duplicates, self_loops, size)
-            found = shard_files(plan, output, report=report, tell=lambda line: echo(line, err=True))
+            found = shard_files(plan, output, report=report)
         else:
             check_vacant(output)
             echo(f"{source} is read as a whole, into memory", err=True)

@@ -32,7 +32,7 @@ _log = logging.getLogger("neural_brane")
 
 def resolve(device: str, *, needs: Sequence[str] = ("torch", "triton")) -> str:
     """The device that training runs on; "auto" takes the GPU where there is one, and logs which."""
-    missing = None if device in ("cpu", "cluster") else _missing(needs)
+    missing = None if device in ("cpu", "distributed") else _missing(needs)
     if device == "cuda" and missing:
         raise ParameterError(f"device='cuda' cannot be used: {missing}; {_INSTALL}")
     if device == "auto":

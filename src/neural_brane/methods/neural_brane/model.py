@@ -224,10 +224,10 @@ class NeuralBrane(InductiveEmbedder):
         least=0,
     )
     device: str = choice(
-        "Where to train: cpu, cuda (an NVIDIA GPU), auto, the GPU where there is one, or cluster, the ranks that "
+        "Where to train: cpu, cuda (an NVIDIA GPU), auto, the GPU where there is one, or distributed, the ranks that "
         "torchrun has started.",
         default="cpu",
-        options=("cpu", "cuda", "auto", "cluster"),
+        options=("cpu", "cuda", "auto", "distributed"),
     )
     deterministic: bool = flag(
         "On the GPU, add gradients up in one order, so that a seed gives the same bits again; slower. The CPU always "
@@ -277,7 +277,7 @@ class NeuralBrane(InductiveEmbedder):
         settings = self.get_params(deep=False)
         width, nodes = settings["spectral_dim"], len(graph)
         spectral = Decomposition.empty(nodes)
-        if self.device == "cluster":
+        if self.device == "distributed":
             from neural_brane.distributed.embedding import learn_graph
 
             spectral, part = learn_graph(graph, settings, seed)
