@@ -5,7 +5,8 @@ import pytest
 from safetensors import numpy as library
 
 from neural_brane.errors import CheckpointError
-from neural_brane.files.checkpoints import read, read_about, write
+from neural_brane.files import tensors
+from neural_brane.files.checkpoints import CHECKPOINT
 
 ARRAYS = {
     "floats": np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -17,18 +18,18 @@ ARRAYS = {
 
 @pytest.fixture
 def path(tmp_path):
-    write(tmp_path / "a.checkpoint", {"seed": 3, "losses": [0.1, 1e-300]}, ARRAYS)
+    tensors.write(tmp_path / "a.checkpoint", CHECKPOINT, {"seed": 3, "losses": [0.1, 1e-300]}, ARRAYS)
     return tmp_path / "a.checkpoint"
 
 
 def test_what_is_written_is_read(path):
-    about, arrays = read(path)
+    about, arrays = tensors.read(path, CHECKPOINT)
     assert about == {"seed": 3, "losses": [0.1, 1e-300]}
     assert list(arrays) == list(ARRAYS)
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, ARRAYS[name])
         assert array.dtype == ARRAYS[name].dtype
-    assert read_about(path) == about
+    assert tensors.read_about(path, CHECKPOINT) == about
 
 
 def test_it_is_a_safetensors_file(path):
@@ -50,8 +51,8 @@ def test_it_is_a_safetensors_file(path):
 def test_a_file_of_another_kind_is_refused(content, tmp_path):
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(CheckpointError, match="is not a checkpoint"):
-        read(tmp_path / "a")
-    assert read_about(tmp_path / "a") == {}
+        tensors.read(tmp_path / "a", CHECKPOINT)
+    assert tensors.read_about(tmp_path / "a", CHECKPOINT) == {}
 
 
 def with_header(path, change):
@@ -67,17 +68,17 @@ def with_header(path, change):
 def test_sizes_that_are_merely_claimed_are_judged_before_memory_is_taken(path, shape):
     with_header(path, lambda header: header["floats"].update(shape=shape))
     with pytest.raises(CheckpointError, match="damaged"):
-        read(path)
+        tensors.read(path, CHECKPOINT)
 
 
 def test_another_format_is_refused_by_name(path):
     with_header(path, lambda header: header["__metadata__"].update(format="3"))
     with pytest.raises(CheckpointError, match="format '3'"):
-        read(path)
+        tensors.read(path, CHECKPOINT)
 
 
 def test_the_first_format_is_known(tmp_path):
     header = json.dumps({"__metadata__": {"state": "{}"}}).encode()
     (tmp_path / "a").write_bytes(len(header).to_bytes(8, "little") + header)
     with pytest.raises(CheckpointError, match="format '1'"):
-        read(tmp_path / "a")
+        tensors.read(tmp_path / "a", CHECKPOINT)
