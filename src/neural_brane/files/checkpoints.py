@@ -72,8 +72,9 @@ def require_same(path: Path, was: Mapping[str, Any], now: Mapping[str, Any], fre
             what = f"is of another run: {name} was {before!r}, now {after!r}, and all its steps depend on it"
             raise _refusal(path, what, "give the earlier value to resume it, ")
     if not _same_code(was, now):
-        versions = f"was written by version {was['version']}, and this is version {now['version']}"
-        raise _refusal(path, f"{versions}, whose steps differ", "finish it with the code that wrote it, ")
+        differ = "differ" if isinstance(was["code"], dict) else "cannot be compared with those of so early a file"
+        what = f"was written by version {was['version']}, and this is version {now['version']}, whose steps {differ}"
+        raise _refusal(path, what, "finish it with the code that wrote it, ")
     changed = [
         f"{name} {was['libraries'].get(name)} → {now['libraries'].get(name)}"
         for name in LIBRARIES

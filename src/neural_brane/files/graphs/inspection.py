@@ -15,7 +15,7 @@ from neural_brane.files.graphs.formats import exchange_suffix, read_graph
 from neural_brane.files.reading import HEAD, Unpacked, recognise
 from neural_brane.files.tables import TYPED, FrameFile, read_frame
 from neural_brane.files.text import known_pair
-from neural_brane.files.vectors.formats import read_vectors
+from neural_brane.files.vectors.formats import FORMATS, read_vectors
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.columns import Column, as_texts, infer_columns
 from neural_brane.graph.frames import EdgeColumns, edge_columns
@@ -25,17 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHOWN = 5  # rows, and examples
-VECTORS = (
-    ".w2v",
-    ".vec",
-    ".emb",
-    ".bin",
-    ".npy",
-    ".safetensors",
-    ".h5ad",
-    ".pgvector",
-    ".projector",
-)  # names that only vectors have
+SHARED = (".npz", ".txt", ".csv", ".tsv", ".parquet")  # names that graphs and vectors have
 
 
 @dataclass(slots=True)
@@ -61,7 +51,7 @@ def inspect_file(path: Path) -> Report:
         return _inspect_graph(path, read_graph(path), f"a graph, {suffix}")
     if path.suffix == ".npz":
         return _inspect_npz(path)
-    if path.suffix in VECTORS:
+    if path.suffix in FORMATS and path.suffix not in SHARED:
         return _inspect_vectors(path)
     if path.suffix == ".cites":
         return _inspect_graph(path, read_graph(path), "LINQS citations, with their .content file")

@@ -17,7 +17,16 @@ import numpy as np
 from neural_brane.errors import DependencyError, EmbeddingError
 from neural_brane.files.reading import DAMAGE, check_file
 from neural_brane.files.trial import why_unreadable
-from neural_brane.files.vectors.table import LAYER, Content, VectorTable, column_names, parse_ids, parse_provenance
+from neural_brane.files.vectors.table import (
+    EVERYTHING,
+    LAYER,
+    Content,
+    VectorFormat,
+    VectorTable,
+    column_names,
+    parse_ids,
+    parse_provenance,
+)
 from neural_brane.graph.memory import require_memory
 
 if TYPE_CHECKING:
@@ -205,3 +214,16 @@ def _dataset(path: Path, item: Any, *, text: bool = False) -> np.ndarray:
     if not text:
         return item[()]
     return np.array(item.asstr()[()], dtype=object)
+
+
+FORMAT = VectorFormat(
+    ".h5ad",
+    "AnnData: X, names of obs, the rest in uns (needs h5py)",
+    read_h5ad,
+    write_h5ad,
+    keeps=EVERYTHING,
+    checksums=True,
+    number_bytes=4,
+    id_bytes=32,
+    require=import_h5py,
+)

@@ -15,7 +15,16 @@ from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.files import npz
 from neural_brane.files.reading import check_file, check_npy
 from neural_brane.files.vectors.parts import is_parts
-from neural_brane.files.vectors.table import LAYER, Content, VectorTable, parse_ids, parse_provenance
+from neural_brane.files.vectors.table import (
+    EVERYTHING,
+    LAYER,
+    Content,
+    VectorFormat,
+    VectorTable,
+    lacks,
+    parse_ids,
+    parse_provenance,
+)
 from neural_brane.graph.ids import as_ids
 
 # Vectors as NumPy's files: .npz with all that belongs to them, and .npy, an array with a file of ids beside it.
@@ -176,3 +185,25 @@ def _read_shape(file: IO[bytes]) -> tuple[int, int]:
     if kind != NUMBERS or by_columns or len(shape) != 2:
         raise ValueError(f"they are {kind}{', by columns' if by_columns else ''}, shape {shape}, not rows of float32")
     return shape[0], shape[1]
+
+
+FORMAT = VectorFormat(
+    ".npz",
+    "arrays vectors, ids and provenance",
+    read_npz,
+    write_npz,
+    keeps=EVERYTHING,
+    checksums=True,
+    number_bytes=4,
+)
+BARE = VectorFormat(
+    ".npy",
+    "one array; its ids, one on each line, in NAME.ids.txt",
+    read_npy,
+    write_npy,
+    refuses="with line ends",
+    holds=lacks("\n", "\r"),
+    number_bytes=4,
+    files=lambda path: [ids_beside(path), path],
+    takes_ids=True,
+)

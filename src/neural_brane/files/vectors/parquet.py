@@ -19,7 +19,16 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.files.trial import why_unreadable
-from neural_brane.files.vectors.table import Content, VectorTable, as_frames, column_names, parse_provenance
+from neural_brane.files.vectors.table import (
+    MADE_FROM,
+    PROVENANCE,
+    Content,
+    VectorFormat,
+    VectorTable,
+    as_frames,
+    column_names,
+    parse_provenance,
+)
 from neural_brane.graph.memory import require_memory
 
 if TYPE_CHECKING:
@@ -209,3 +218,23 @@ def vectors_of(path: Path, nested: list[polars.Series]) -> np.ndarray:
         )
     numbers = _complete(path, lists.explode())
     return numbers.to_numpy().astype(np.float32, copy=False).reshape(len(series), lengths[0])
+
+
+FORMAT = VectorFormat(
+    ".parquet",
+    "columns id and vector, an array of float32",
+    read_parquet,
+    write_parquet,
+    keeps=(PROVENANCE, MADE_FROM),
+    checksums=True,
+    number_bytes=5,
+)
+COLUMNS = VectorFormat(
+    ".columns.parquet",
+    "columns id, d0, d1, …, one for each number",
+    read_parquet,
+    write_columns,
+    keeps=(PROVENANCE,),
+    checksums=True,
+    number_bytes=4,
+)

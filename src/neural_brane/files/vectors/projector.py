@@ -13,18 +13,20 @@ from pathlib import Path
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.files.reading import check_file
-from neural_brane.files.vectors.table import Content, VectorTable, number_lines, parse_provenance
+from neural_brane.files.vectors.table import (
+    Content,
+    VectorFormat,
+    VectorTable,
+    is_field,
+    number_lines,
+    parse_provenance,
+)
 from neural_brane.files.vectors.text import parse_rows
 
 CONFIG = "projector_config.pbtxt"  # what TensorBoard looks for
 VECTORS, METADATA, PROVENANCE = "vectors.tsv", "metadata.tsv", "provenance.json"
 _FIELD = r'\b{}\s*:\s*"([^"\\\n\0]*)"'
 LONGEST = 1 << 20  # bytes of a config: it has a few lines
-
-
-def projector_files(path: Path) -> list[Path]:
-    """The files in the folder `path`; the last is what readers look for."""
-    return [path / name for name in (VECTORS, METADATA, PROVENANCE, CONFIG)]
 
 
 def write_projector(content: Content, vectors: Path, metadata: Path, provenance: Path, config: Path) -> None:
@@ -99,3 +101,17 @@ def _text(path: Path) -> str:
     if path.stat().st_size > LONGEST:
         raise EmbeddingError(f"{path}: has {path.stat().st_size:,} bytes, far more than it takes; write it again")
     return path.read_text(encoding="utf-8")
+
+
+FORMAT = VectorFormat(
+    ".projector",
+    "a folder for TensorBoard's projector",
+    read_projector,
+    write_projector,
+    keeps=("provenance",),
+    refuses="that are empty, or with tabs or line ends",
+    holds=is_field,
+    files=lambda path: [path / name for name in (VECTORS, METADATA, PROVENANCE, CONFIG)],
+    folder=True,
+    usage=lambda path, ids, dim: f"look at it with: tensorboard --logdir '{path}'",
+)

@@ -16,7 +16,7 @@ import numpy as np
 from neural_brane.errors import EmbeddingError
 from neural_brane.files import tensors
 from neural_brane.files.reading import check_file
-from neural_brane.files.vectors.table import LAYER, Content, VectorTable
+from neural_brane.files.vectors.table import EVERYTHING, LAYER, MADE_FROM, Content, VectorFormat, VectorTable
 
 KIND = tensors.Kind(
     "file of vectors",
@@ -26,7 +26,7 @@ KIND = tensors.Kind(
     "read it with the version of neural-brane that wrote it",
     "vectors",
 )
-VECTORS, IDS, MADE_FROM = "embeddings", "ids", "made_from"
+VECTORS, IDS = "embeddings", "ids"
 
 
 def write_safetensors(content: Content, path: Path) -> None:
@@ -78,3 +78,14 @@ def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise EmbeddingError(f"{path}: its tensor '{name}' is not the JSON text of a list of strings; write it again")
     return np.array(texts, dtype=str)
+
+
+FORMAT = VectorFormat(
+    ".safetensors",
+    "tensors embeddings and ids",
+    read_safetensors,
+    write_safetensors,
+    keeps=EVERYTHING,
+    checksums=True,
+    number_bytes=4,
+)
