@@ -33,7 +33,7 @@ LOST = {
 
 def find_formats() -> dict[str, VectorFormat]:
     """Return the formats that the modules of this package declare, by suffix."""
-    found = {}
+    found: dict[str, VectorFormat] = {}
     for module in pkgutil.iter_modules(vectors.__path__, f"{vectors.__name__}."):
         if module.name != __name__:
             declared = [one for one in vars(import_module(module.name)).values() if isinstance(one, VectorFormat)]
