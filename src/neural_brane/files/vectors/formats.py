@@ -132,23 +132,20 @@ class VectorFile:
         self.check_ids(ids)
         known = json.dumps(provenance or {})
 
-        def write(path: Path) -> None:
+        def write(path: Path, form: VectorFormat) -> None:
             checked = _check_blocks(blocks() if callable(blocks) else blocks, len(ids), dim)
-            _write(path, Content(ids, checked, dim, known, layer, made_from))
+            _write(path, form, Content(ids, checked, dim, known, layer, made_from))
 
         try:
-            write(self.path)
+            write(self.path, self._format)
         except OSError as failure:
             can_repeat = callable(blocks) or iter(blocks) is not blocks
             kept = _keep_elsewhere(write, self.path.stem.removesuffix(".columns")) if can_repeat else None
             raise EmbeddingError(_not_written(self.path, failure, kept)) from failure
 
 
-def _write(path: Path, content: Content) -> None:
+def _write(path: Path, form: VectorFormat, content: Content) -> None:
     """Write the files of a format; a folder that was made for them goes with them if that fails."""
-    form = find_format(path)
-    if form is None:
-        raise EmbeddingError(f"{path}: cannot tell its format; name a file ending in {NAMES}")
     new = form.folder and not path.exists()
     try:
         with atomic_together(form.files(path)) as drafts:
@@ -165,13 +162,13 @@ def expected_size(form: VectorFormat, ids: np.ndarray | StoredColumn, dim: int) 
     return int(len(ids) * (dim * form.number_bytes + ids.dtype.itemsize + form.id_bytes)) + 4096
 
 
-def _keep_elsewhere(write: Callable[[Path], None], stem: str) -> Path | None:
+def _keep_elsewhere(write: Callable[[Path, VectorFormat], None], stem: str) -> Path | None:
     """Write an .npz file to the first folder that takes it: for temporary files, the current one, or the user's own."""
     for parent in (tempfile.gettempdir, Path.cwd, Path.home):
         with suppress(OSError, RuntimeError):  # full too, gone, not to be written to, or nobody's home
             folder = Path(tempfile.mkdtemp(prefix="brane-", dir=parent()))
             try:
-                write(folder / f"{stem}.npz")
+                write(folder / f"{stem}.npz", FORMATS[".npz"])
                 return folder / f"{stem}.npz"
             except OSError:
                 folder.rmdir()
@@ -219,16 +216,10 @@ def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTa
         table = read(path) if ids is None else read(path, Path(ids))
     except UnicodeDecodeError as error:
         raise EmbeddingError(f"{path}: not a text file in UTF-8 ({error.reason} at byte {error.start})") from None
-    table = table._replace(ids=as_ids(table.ids, what=f"{path}: ids", error=EmbeddingError))
-    _check_finite(path, table)
-    return table
-
-
-def _check_finite(path: Path, table: VectorTable) -> None:
-    """Refuse vectors with numbers that no distance can be had from."""
     if table.vectors.dtype.kind == "f" and not (finite := np.isfinite(table.vectors)).all():
         row = int(np.argwhere(~finite)[0][0]) + 1
         raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity; give finite numbers, or remove it")
+    return table._replace(ids=as_ids(table.ids, what=f"{path}: ids", error=EmbeddingError))
 
 
 def _check_blocks(blocks: Iterable[np.ndarray], rows: int, dim: int) -> Iterator[np.ndarray]:

@@ -59,7 +59,9 @@ def write_h5ad(content: Content, path: Path) -> None:
     and the blocks are written there past it.
     """
     names = sum(array.nbytes + 32 * len(array) for array in (content.ids, content.made_from) if array is not None)
-    _take_room(path, 4 * len(content.ids) * content.dim + names)
+    if (size := 4 * len(content.ids) * content.dim + names) and hasattr(os, "posix_fallocate"):
+        with open(path, "r+b") as stream:
+            os.posix_fallocate(stream.fileno(), 0, size)
     place = _write_all_but_numbers(content, path)
     with open(path, "r+b") as stream:
         stream.seek(place)
@@ -69,13 +71,6 @@ def write_h5ad(content: Content, path: Path) -> None:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
         stream.seek(0)
         stream.write(MARK + digest.encode())
-
-
-def _take_room(path: Path, size: int) -> None:
-    """Raise an OSError where the disk has no room for so many bytes."""
-    if size and hasattr(os, "posix_fallocate"):
-        with open(path, "r+b") as stream:
-            os.posix_fallocate(stream.fileno(), 0, size)
 
 
 def _write_all_but_numbers(content: Content, path: Path) -> int:
