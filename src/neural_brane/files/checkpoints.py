@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Self
@@ -179,7 +180,7 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class Patience:
-    """Holds back, while `busy`, whatever would stop a run: signals, and errors of the function that is told progress.
+    """Holds back, while `busy`, whatever would stop a run: signals, and errors of the function that reports progress.
 
     Whoever does the work sets `busy` while it must not be cut short, and calls `release` when it may be. A second
     signal is not held back. A signal then does what it would have done: what was installed for it is called. Signals
@@ -213,7 +214,7 @@ class Patience:
         return self._signal is not None or self._error is not None
 
     def release(self) -> None:
-        """Let happen what was held back."""
+        """Raise the error, or call the handler of the signal, that was held back."""
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -224,7 +225,7 @@ class Patience:
             self._install()  # whoever handled it wants the run to go on
 
     def patient(self, report: Callable[[Any], None]) -> Callable[[Any], None]:
-        """The same function of progress; what it raises in the middle of a step is held back."""
+        """Return the same reporter of progress; an error that it raises in the middle of a step is held back."""
 
         def tell(progress: Any) -> None:
             if self._error is not None:
@@ -261,7 +262,7 @@ LARGEST_SHARE = 0.02  # of a run's time that may go into them
 
 
 class State(NamedTuple):
-    """Where a stage stands: the number of its next step, the arrays that steps change, and plain numbers."""
+    """The state of a stage: the number of its next step, the arrays that steps change, and plain numbers."""
 
     position: int
     arrays: Mapping[str, np.ndarray]
@@ -269,10 +270,10 @@ class State(NamedTuple):
 
 
 class Checkpoint:
-    """The states of a run's stages in a file, for as long as the block lasts.
+    """Keeps the states of a run's stages in a file, for as long as the block lasts.
 
-    identity: what the run is, from `identify`; a file of another run is refused, but for parameters that are `free` to
-    differ. interval: seconds of the `clock` between two writings, at least. share: of the time that may go into them.
+    identity: the run, from `identify`; a file of another run is refused, but parameters that are `free` may differ.
+    interval: the least seconds of the `clock` between two writings. share: the part of the time that they may take.
     """
 
     def __init__(
@@ -290,7 +291,8 @@ class Checkpoint:
         self._open = ExitStack()  # its lock and its patience
         self._kept: dict[str, State] = {}  # read from the file, of stages that have not begun
         self._states: dict[str, Callable[[], State]] = {}  # of the stages that have
-        self._written, self._cost, self._stale = clock(), 0.0, False
+        self._written, self._cost = clock(), 0.0
+        self.stale = False  # whether steps were taken since the file was written
 
     def __enter__(self) -> Self:
         if self.path.is_dir():
@@ -313,7 +315,7 @@ class Checkpoint:
             self._states.clear()
 
     def take(self, stage: str) -> State | None:
-        """Where a stage was left; None where it had not begun."""
+        """Return the state in which a stage was left; None where it had not begun."""
         return self._kept.pop(stage, None)
 
     def add(self, stage: str, state: Callable[[], State], *, new: bool) -> None:
@@ -325,39 +327,20 @@ class Checkpoint:
             self.end_step()
 
     def begin_step(self) -> None:
-        """Nothing may stop the run until the step is over; stages that were kept of later ones no longer hold."""
-        self.patience.busy = self._stale = True
+        """Hold back what would stop the run until the step is over; forget kept stages, which come after this one."""
+        self.patience.busy = self.stale = True
         self._kept.clear()
 
-    def end_step(self) -> None:
-        """Write the states if it is time to, or if the run is asked to stop, which it then does."""
+    def end_step(self, *, save: bool = False) -> None:
+        """Write the states if it is time to, or if the run is asked to stop, which it then does.
+
+        save: write what the file lacks also before it is time to.
+        """
         waited = self._clock() - self._written
-        if self.patience.asked or waited >= max(self._interval, self._cost / self._share):
+        if self.patience.asked or save or waited >= max(self._interval, self._cost / self._share):
             self._save()
         self.patience.busy = False
         self.patience.release()
-
-    def save_latest(self) -> None:
-        """Write the states unless the file has them."""
-        if self._stale:
-            self.patience.busy = True
-            self._save()
-            self.patience.busy = False
-            self.patience.release()
-
-    def require_no_more(self, position: int, total: int, per_epoch: int) -> None:
-        """Refuse a stage that has gone farther than is asked for: its vectors would not be those of a shorter run."""
-        if position > total:
-            raise CheckpointError(
-                f"{self.path}: this checkpoint has trained {-(-position // per_epoch):,} epochs, more than the "
-                f"{total // per_epoch:,} that are asked for; ask for as many or more to go on, {AFRESH}"
-            )
-
-    def require_like(self, stage: str, kept: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> None:
-        """Refuse arrays of other names, shapes or kinds of number."""
-        was, now = ({name: (one.shape, str(one.dtype)) for name, one in some.items()} for some in (kept, arrays))
-        if was != now:
-            raise CHECKPOINT.damaged(self.path, f"the arrays of stage '{stage}' are {was}, not {now}")
 
     def _load(self) -> None:
         about, arrays = tensors.read(self.path, CHECKPOINT)
@@ -367,7 +350,7 @@ class Checkpoint:
             self._kept[stage] = State(state["position"], own, state["numbers"])
 
     def _save(self) -> None:
-        """Write all states, unless a number in them is none; a failure to write costs no more than the file."""
+        """Write all states, unless a number in them is NaN or infinite; training goes on where that fails."""
         begun = self._clock()
         states = {name: state() for name, state in self._states.items()} | self._kept
         if not all(is_finite(array) for state in states.values() for array in state.arrays.values()):
@@ -376,7 +359,7 @@ class Checkpoint:
         arrays = {f"{at}/{name}": array for at, one in enumerate(states.values()) for name, array in one.arrays.items()}
         try:
             tensors.write(self.path, CHECKPOINT, self.identity | {"stages": stages}, arrays)
-            self._stale = False
+            self.stale = False
         except OSError as error:
             warnings.warn(
                 f"{self.path}: the checkpoint could not be written ({error.strerror or error}); training goes on, and "
@@ -388,12 +371,12 @@ class Checkpoint:
 
 
 def is_finite(array: np.ndarray, block: int = 65_536) -> bool:
-    """Whether all numbers of an array are finite, looked at some rows at a time."""
+    """Tell whether all numbers of an array are finite, some rows at a time."""
     return all(np.isfinite(array[at : at + block]).all() for at in range(0, len(array), block))
 
 
 def kept_seed(path: str | Path) -> int | None:
-    """The seed of the run that a file keeps; None where there is no such file."""
+    """Return the seed of the run that a file keeps; None where there is no such file."""
     seed = tensors.read_about(path, CHECKPOINT).get("seed") if Path(path).is_file() else None
     return seed if isinstance(seed, int) else None
 
@@ -419,11 +402,11 @@ class Stages:
         self._checkpoint, self._prefix = checkpoint, prefix
 
     def once(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """An array that is made at once, or the one that was kept; it must not be changed afterwards."""
+        """Make an array at once, or return the one that was kept; it must not be changed afterwards."""
         return self.all_once(name, lambda: (make(),))[0]
 
     def all_once(self, name: str, make: Callable[[], tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
-        """The same for several arrays that are made together."""
+        """Do the same for several arrays that are made together."""
         if self._checkpoint is None:
             return make()
         kept = self._checkpoint.take(self._prefix + name)
@@ -433,11 +416,11 @@ class Stages:
         return made
 
     def stage(self, name: str) -> Stage:
-        """A stage that is trained in steps."""
+        """Begin a stage that is trained in steps."""
         return Stage(self._checkpoint, self._prefix + name)
 
     def within(self, name: str) -> Stages:
-        """The stages of a method that is a part of this one."""
+        """Return the stages of a method that is a part of this one."""
         return Stages(self._checkpoint, f"{self._prefix}{name}, ")
 
 
@@ -457,7 +440,11 @@ class Stage:
         """Bring arrays and numbers to where they were left, in place."""
         if self.kept is None or self._checkpoint is None:
             return
-        self._checkpoint.require_like(self._name, self.kept.arrays, arrays)
+        was, now = (
+            {name: (one.shape, str(one.dtype)) for name, one in some.items()} for some in (self.kept.arrays, arrays)
+        )
+        if was != now:
+            raise CHECKPOINT.damaged(self._checkpoint.path, f"the arrays of stage '{self._name}' are {was}, not {now}")
         for name, array in arrays.items():
             array[...] = self.kept.arrays[name]
         numbers.update(self.kept.numbers)
@@ -471,23 +458,25 @@ class Stage:
         per_epoch: int = 1,
         until: Callable[[], bool] = lambda: False,
     ) -> Iterator[int]:
-        """The numbers of the steps that are left, up to `total`, or until `until` says before a step that all is done.
+        """Yield the numbers of the steps that are left, up to `total`, or until `until` ends the stage before a step.
 
-        arrays: changed in place by every step, and brought to where they were left before the first; or a function
-        that gives them, for arrays that live elsewhere: then `restore` has been called. numbers: plain numbers and
-        lists that steps set; a step sees the earlier ones. per_epoch: how many steps an epoch has.
+        arrays: changed in place by every step, and restored before the first; or a function that returns them, for
+        arrays on a device: then the caller has called `restore`. numbers: plain numbers and lists that steps set; a
+        step sees the earlier ones. per_epoch: how many steps an epoch has.
         """
         numbers = {} if numbers is None else numbers
         if not callable(arrays):
             self.restore(arrays, numbers)
         first, self.kept = self.position, None
         if self._checkpoint is None:
-            for at in range(total):
-                if until():
-                    return
-                yield at
+            yield from takewhile(lambda _: not until(), range(total))
             return
-        self._checkpoint.require_no_more(first, total, per_epoch)
+        if first > total:  # the vectors would not be those of a shorter run
+            trained, asked = -(-first // per_epoch), total // per_epoch
+            raise CheckpointError(
+                f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, more than the {asked:,} that "
+                f"are asked for; ask for as many or more to go on, {AFRESH}"
+            )
         fetch = arrays if callable(arrays) else lambda: arrays
         position = first
         self._checkpoint.add(self._name, lambda: State(position, fetch(), numbers), new=False)
@@ -498,5 +487,6 @@ class Stage:
             self._checkpoint.end_step()
         ended = State(position, fetch(), numbers)
         self._checkpoint.add(self._name, lambda: ended, new=False)  # the device that had the arrays may be let go
-        if position > first:
-            self._checkpoint.save_latest()
+        if position > first and self._checkpoint.stale:
+            self._checkpoint.patience.busy = True
+            self._checkpoint.end_step(save=True)

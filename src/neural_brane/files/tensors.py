@@ -95,10 +95,10 @@ def write_parts(
 def read(path: str | Path, kind: Kind, *, mapped: bool = False, verify: bool = True) -> tuple[dict[str, Any], Arrays]:
     """Return metadata and arrays; refuse a file of another kind, and one in which a single bit is not as written.
 
-    mapped: the arrays are read-only views of the file, whose pages the system fetches when they are used; the file must
-    not be changed in place as long as they live (`write` replaces it, which does no harm). verify: compare the checksum.
-    That reads the whole file once, a second for each gigabyte or two. Without it, damage to the numbers of a mapped
-    file goes unseen; a file that is not mapped is always verified.
+    mapped: the arrays are read-only views of the file, whose pages the system fetches when they are used. As long as
+    they live the file must not be changed in place; `write` replaces it, which does no harm. verify: compare the
+    checksum, which reads the whole file once, a second for each gigabyte or two. Without it, damage to the numbers of a
+    mapped file goes unseen; a file that is not mapped is always verified.
     """
     path = Path(path)
     header = _read_header(path, kind)
