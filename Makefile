@@ -41,6 +41,7 @@ audit: $(VENV)/.core $(AUDIT)/bin/pip-audit  ## Look for known vulnerabilities o
 docs: $(VENV)/.dev  ## Draw the generated pictures and tables again and build the site in docs/_build
 	$(BIN)/python scripts/draw_packages.py
 	$(BIN)/python scripts/methods_table.py
+	$(BIN)/python scripts/formats_table.py
 	$(BIN)/python scripts/ten_graphs.py
 	$(BIN)/python scripts/readme_table.py
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build

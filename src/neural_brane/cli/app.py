@@ -24,8 +24,9 @@ from neural_brane.cli.stopping import TYPED, leave, requests_as_errors
 from neural_brane.cli.terminal import LOG, echo, end_log
 from neural_brane.cli.tune import tune
 from neural_brane.errors import BraneError, printable
+from neural_brane.files.vectors import help_lines
 
-HELP = """
+HELP = f"""
 Learn one vector per node of a graph, from its links and its attributes.
 
 \b
@@ -68,26 +69,14 @@ Learn one vector per node of a graph, from its links and its attributes.
                       name,age,country
                       ann,31,IN
   .cites          'cited<TAB>citing' lines; its .content lies beside it
-  .npz            arrays {adj,attr}_{data,indices,indptr,shape}, labels, ids
+  .npz            arrays {{adj,attr}}_{{data,indices,indptr,shape}}, labels, ids
 
 \b
 [bold]Files vectors are written to[/bold]
-  .npz            arrays vectors, ids and provenance
-  .parquet        columns id and vector, an array; a name that ends in
-                  .columns.parquet asks for columns id, d0, d1, …
-  .safetensors    tensors embeddings and ids
-  .h5ad           AnnData: X, names of obs (needs h5py)
-  .txt .w2v       word2vec text: first line 'nodes dim', then 'id v1 v2 …';
-                  .vec and .emb are the same
-  .bin            word2vec binary
-  .tsv .csv       header 'id d0 d1 …', then one node per line, by tabs
-                  or by commas
-  .npy            one array; its ids, one on each line, in NAME.ids.txt
-  .pgvector       a file that PostgreSQL's COPY reads, for pgvector
-  .projector      a folder for TensorBoard's projector
-  folder          parts with a manifest: 'brane convert --parts N' splits
-                  vectors into one, and 'brane convert FOLDER' merges it
-                  All of them are read too.
+{help_lines()}
+  folder               parts with a manifest: 'brane convert --parts N' splits
+                       vectors into one, and 'brane convert FOLDER' merges it
+                       All of them are read too.
 """
 
 

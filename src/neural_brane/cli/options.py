@@ -10,6 +10,7 @@ from typer import Argument, Option
 
 from neural_brane.cli.tables import Tables, read
 from neural_brane.errors import ParameterError
+from neural_brane.files.vectors import list_suffixes
 from neural_brane.methods.parameters import SHARED, Choice
 
 if TYPE_CHECKING:
@@ -82,13 +83,12 @@ Output = Annotated[
     Option(
         "--output",
         "-o",
-        help="File to write: .npz, .parquet, .safetensors, .h5ad, .csv, .tsv, .txt or .w2v (word2vec text), .bin "
-        "(binary), .npy, .pgvector or .projector; 'brane --help' tells what is in each.",
+        help=f"File to write: {list_suffixes()}; 'brane --help' tells what is in each.",
     ),
 ]
 OutputOrNone = Annotated[
     Path | None,
-    Option("--output", "-o", help="File to write: .npz, .txt or .w2v (word2vec text), .tsv, .csv or .parquet."),
+    Option("--output", "-o", help=f"File to write: {list_suffixes()}."),
 ]
 SourceOrNone = Annotated[str | None, Argument(help="A dataset's name (see 'brane datasets') or a graph file.")]
 SaveModel = Annotated[

@@ -21,12 +21,13 @@ from neural_brane.distributed.launch import Job, is_launched, join, own_threads,
 from neural_brane.distributed.spectral import join_own
 from neural_brane.distributed.training import Ranks, ShardFacts, Watchers, host_ranks, own_spectral, own_vectors, train
 from neural_brane.errors import ParameterError
-from neural_brane.files.checkpoints import COMPUTING, identify
+from neural_brane.files.checkpoints import identify
 from neural_brane.files.graphs.parts import GraphManifest, Shards, open_shards, parts_of
 from neural_brane.files.vectors.parts import PartWriter, finish
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
 from neural_brane.kernels.model import bags_of
+from neural_brane.methods.identity import identify_code
 from neural_brane.methods.neural_brane import NeuralBrane
 from neural_brane.methods.neural_brane.parts import LearnedPart
 from neural_brane.methods.spectral import Decomposition
@@ -40,8 +41,8 @@ FREE = ("epochs", "tolerance", "threads", "device")  # may change where a run go
 def identify_run(manifest: GraphManifest, parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """What a run on a graph in parts is; the number of ranks is no part of it."""
     graph = {name: getattr(manifest, name) for name in ("name", "nodes", "edges", "attributes")}
-    computing = tuple(sorted((*COMPUTING, "distributed", "files")))
-    return identify("neural-brane", parameters, seed, graph | {"digest": digest(manifest)}, computing=computing)
+    code = identify_code(NeuralBrane, parameters, on_cpu=False)
+    return identify("neural-brane", parameters, seed, graph | {"digest": digest(manifest)}, code)
 
 
 def digest(manifest: GraphManifest) -> str:

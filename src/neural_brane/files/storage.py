@@ -23,6 +23,7 @@ except ImportError:  # Windows has no such locks: what a killed run leaves behin
     fcntl = None  # type: ignore[assignment]
 
 DRAFT = ".brane-"  # drafts are called .brane-PID-RANDOM, with the suffix of the file that they shall become
+DRAFT_NAME = re.compile(rf"{re.escape(DRAFT)}\d+-[0-9a-f]{{8}}")
 
 
 @contextmanager
@@ -55,13 +56,14 @@ def atomic_together(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
         for target, draft in zip(targets, drafts, strict=True):
             if target.exists():
                 shutil.copymode(target, draft)
-            _sync(draft)
+            _sync(draft, os.O_RDWR)
         if len(targets) > 1:
             targets[-1].unlink(missing_ok=True)
         for target, draft in zip(targets, drafts, strict=True):
             os.replace(draft, target)
     for folder in {target.parent for target in targets}:
-        _sync_folder(folder)
+        with suppress(OSError):  # where folders cannot be synced, only the new name could be lost by a power cut
+            _sync(folder, os.O_RDONLY)
 
 
 def check_target(
@@ -141,7 +143,9 @@ def remove_abandoned(folder: Path) -> None:
     """Remove the drafts that killed runs have left in a folder; a draft that somebody writes is locked and stays."""
     if fcntl is None:
         return
-    for path in filter(_is_draft, folder.glob(f"{DRAFT}*")):
+    for path in folder.glob(f"{DRAFT}*"):
+        if DRAFT_NAME.fullmatch(path.name.removesuffix(path.suffix)) is None:
+            continue
         with suppress(OSError):  # gone meanwhile, locked, or not ours to remove
             descriptor = os.open(path, os.O_RDWR)
             try:
@@ -151,36 +155,24 @@ def remove_abandoned(folder: Path) -> None:
                 os.close(descriptor)
 
 
-def _is_draft(path: Path) -> bool:
-    """Whether a file's name is one that `_draft` gives."""
-    return re.fullmatch(rf"{re.escape(DRAFT)}\d+-[0-9a-f]{{8}}", path.name.removesuffix(path.suffix)) is not None
-
-
 @contextmanager
 def _draft(folder: Path, suffix: str) -> Iterator[Path]:
     """Make an empty file in the folder, locked as long as this process needs it, and remove it at the end."""
     path = folder / f"{DRAFT}{os.getpid()}-{secrets.token_hex(4)}{suffix}"
-    descriptor = _make_locked(path)
-    try:
+    with ExitStack() as stack:
+        stack.callback(path.unlink, missing_ok=True)
+        while True:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            if fcntl is None:
+                os.close(descriptor)
+                break
+            with suppress(OSError):  # file systems without locks: nobody can lock it, so nobody removes it
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if path.exists():
+                stack.callback(os.close, descriptor)
+                break
+            os.close(descriptor)  # another run has removed it just before it was locked
         yield path
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-        path.unlink(missing_ok=True)
-
-
-def _make_locked(path: Path) -> int | None:
-    """Make a file and lock it; None where there are no locks. Another run may remove it just before it is locked."""
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        if fcntl is None:
-            os.close(descriptor)
-            return None
-        with suppress(OSError):  # file systems without locks: nobody can lock it, so nobody removes it
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if path.exists():
-            return descriptor
-        os.close(descriptor)
 
 
 def _nearest_folder(target: Path) -> Path:
@@ -188,19 +180,9 @@ def _nearest_folder(target: Path) -> Path:
     return next(folder for folder in target.absolute().parents if folder.exists())
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR)
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a file's new name survive a power cut; where folders cannot be synced, nothing is lost but that."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -28,6 +28,7 @@ from neural_brane.insight.explain import Explanation, check_top, explain_node, e
 from neural_brane.insight.links import LinkWeights, Shared, Suggestion, rank_links, shared_in_graph, weigh_links
 from neural_brane.linalg.weights import inverse_frequency
 from neural_brane.methods.features import Output, as_given, as_matrix, graph_for, newcomers_for
+from neural_brane.methods.identity import identify_code
 from neural_brane.methods.parameters import Parametrised, shared
 from neural_brane.methods.training import Moments, Start, check_room, find_start, own_seed, resolve
 from neural_brane.progress import Reporter
@@ -366,9 +367,10 @@ def keeping(method: Embedder, graph: Callable[[], dict[str, Any]]) -> Iterator[S
         yield Stages()
         return
     values = method.deciding_parameters()
+    code = identify_code(type(method), values, on_cpu=getattr(method, "device", "cpu") == "cpu")
     if method.uses_labels:
         values |= {"labels": identify_labels(method._known)}
-    identity = identify(method.title, values, cast(int, method.seed), graph())
+    identity = identify(method.title, values, cast(int, method.seed), graph(), code)
     with Checkpoint(path, identity, free=method.prolongs) as checkpoint:
         if given is not None:
             method.progress = checkpoint.patience.patient(given)

@@ -11,11 +11,12 @@ from importlib import resources
 from typing import Any
 
 from neural_brane.errors import ParameterError
-from neural_brane.experiments.store import SMALL, Training
+from neural_brane.experiments.store import Training
 from neural_brane.experiments.tune import TUNING, tuned
 from neural_brane.files import datasets as known_datasets
 from neural_brane.files.datasets.registry import registry
 from neural_brane.methods import METHODS, untrainable
+from neural_brane.methods.identity import SMALL
 
 # The numbers that the paper prints, read from paper.toml.
 
