@@ -1,4 +1,4 @@
-"""What the methods that learn a graph convolution share."""
+"""Share what methods that learn a graph convolution need."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
 from neural_brane.methods.parameters import shared, whole
-from neural_brane.methods.training import SINGLE, Moments
+from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.progress import Meter
 from neural_brane.sampling.tables import sample_neighbours
 
@@ -119,35 +119,24 @@ class Convolutional(InductiveEmbedder):
 
     def _train(self, pieces: Pieces, weights: Any, seed: int) -> list[float]:
         """Train the weights in place; returns the mean loss of every epoch."""
-        descent, stage = self._descent(weights), self._stages.stage("weights")
-        best = Best(weights, self._patience())
-        numbers: dict[str, Any] = {"history": [], "losses": []}
-        best.restore(stage)
-        descent.restore(stage, numbers)
-        history, losses, per_epoch = numbers["history"], numbers["losses"], pieces.per_epoch
+        descent, best, per_epoch = self._descent(weights), Best(weights, self._patience()), pieces.per_epoch
         epochs = cast(int, self.epochs)  # those in force
-        meter = Meter(self.progress, epochs * per_epoch, "steps", epochs=epochs)
-        meter.resume(stage.position)
-        for step in stage.steps(
-            epochs * per_epoch,
-            lambda: descent.arrays() | best.arrays(),
-            numbers,
-            per_epoch=per_epoch,
-            until=lambda: best.is_past(history),
-        ):
-            rng, epoch = np.random.default_rng([seed, step]), step // per_epoch
+        steps, stage = epochs * per_epoch, self._stages.stage("weights")
+        meter = Meter(self.progress, steps, "steps", epochs=epochs)
+        loop = Loop(stage, meter, steps, per_epoch=per_epoch, learning_rate=self.learning_rate)
+        best.restore(stage)
+
+        def loss_of(step: int) -> Any:
+            rng = np.random.default_rng([seed, step])
             loss = self._loss(weights, pieces.draw(rng), rng)
-            losses.append(loss.item())
-            mean = float(np.mean(losses))
             if (step + 1) % per_epoch == 0:
-                best.offer(history, mean)
-                losses.clear()
-            self._set_rate(descent, step / (epochs * per_epoch))
-            descent.step(loss, epoch + 1)
-            meter.advance(epoch=epoch + 1, loss=mean)
-        descent.require_finite(epochs)
+                best.offer(loop.numbers["losses"], float(np.mean([*loop.numbers["epoch"], loss.item()])))
+            self._set_rate(descent, step / steps)
+            return loss
+
+        losses = descent.train(loop, loss_of, beside=best.arrays, until=lambda: best.is_past(loop.numbers["losses"]))
         best.put_in_place()
-        return history
+        return losses
 
     def _descent(self, weights: Any) -> backend.Descent:
         """What takes the steps."""
@@ -211,11 +200,10 @@ class Best:
         self.kept = {name: weight.detach().clone() for name, weight in self.weights.items() if patience is not None}
 
     def offer(self, history: list[float], loss: float) -> None:
-        """Add an epoch's loss, and keep the weights that gave it where none was lower."""
+        """Keep the weights that gave an epoch's loss where none was lower."""
         if self.patience is not None and loss < min(history, default=np.inf):
             for name, kept in self.kept.items():
                 kept.copy_(self.weights[name].detach())
-        history.append(loss)
 
     def is_past(self, history: list[float]) -> bool:
         """Whether so many epochs have not lowered the loss."""

@@ -9,9 +9,8 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.model import padded
 from neural_brane.methods.parameters import shared, whole
-from neural_brane.methods.skipgram import MIXED_PAIRS, Corpus, SkipGram, SkipGramEmbedder, train
+from neural_brane.methods.skipgram import MIXED_PAIRS, Corpus, SkipGram, SkipGramEmbedder
 from neural_brane.methods.training import SINGLE, Moments, neighbour_bytes
-from neural_brane.progress import Meter
 from neural_brane.sampling.walks import WalkSampler, window_pairs
 
 WALKS = 10_000  # counted at a time
@@ -44,7 +43,6 @@ class DeepWalk(SkipGramEmbedder):
         default=10,
     )
     negatives: int = whole("Nodes drawn against each pair, in proportion to (visits of the walks) ** 0.75.", default=5)
-    learning_rate: float = shared("learning_rate", default=0.025, about="At the start; it falls evenly to zero.")
     epochs: int = shared("epochs", default=1, about="Passes over the walks.")
 
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
@@ -80,9 +78,7 @@ class DeepWalk(SkipGramEmbedder):
 
         corpus = Corpus(draw, total, pairs=self.walk_length * (self.window + 1))
         model = SkipGram(visits, visits, dim=self.dim, negatives=self.negatives, seed=seed)
-        meter = Meter(self.progress, total * self.epochs, "walks", epochs=self.epochs)
-        stage = self._stages.stage("tables")
-        train([(corpus, model)], learning_rate=self.learning_rate, epochs=self.epochs, meter=meter, stage=stage)
+        self._train([(corpus, model)], "walks", self.epochs)
         return model.vectors
 
 

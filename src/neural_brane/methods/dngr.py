@@ -15,11 +15,11 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import map_threads, one_blas_thread
 from neural_brane.linalg.weights import transition, without_self_loops
 from neural_brane.methods import descent as backend
-from neural_brane.methods.autoencoder import Course, batch_nodes, squares_of_all, steps_of_epoch, train
+from neural_brane.methods.autoencoder import Batches, batch_nodes, squares_of_all, steps_of_epoch
 from neural_brane.methods.base import Embedder, require, stack
 from neural_brane.methods.grarep import above, largest_of_rows
 from neural_brane.methods.parameters import cores, number, shared, whole
-from neural_brane.methods.training import SINGLE, Moments
+from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.progress import Meter
 
 if TYPE_CHECKING:
@@ -109,10 +109,9 @@ class DNGR(Embedder):
         per_epoch = steps_of_epoch(self.batch_size, size)
         meter = Meter(self.progress, len(blocks) + 2 * self.epochs * per_epoch, "steps", epochs=self.epochs)
         parts = self._stages.all_once("matrix", lambda: csr_parts(self._matrix(graph, blocks, meter.advance)))
-        meter.advance(len(blocks) - meter.done)  # where they were kept
-        course = Course(size, self.epochs, per_epoch, self.learning_rate, 0.0, [seed])
+        meter.resume(len(blocks))  # also where the matrix was kept
         with backend.one_thread():
-            return self._train(sparse.csr_array(parts, shape=(size, size)), course, meter)
+            return self._train(sparse.csr_array(parts, shape=(size, size)), per_epoch, meter, seed)
 
     def memory(self, sizes: Sizes) -> Moments:
         """Bytes by part, at the moments when most are taken."""
@@ -151,22 +150,24 @@ class DNGR(Embedder):
         matrix.data /= matrix.data.max()
         return matrix
 
-    def _train(self, matrix: sparse.csr_array, course: Course, meter: Meter) -> Learned:
+    def _train(self, matrix: sparse.csr_array, per_epoch: int, meter: Meter, seed: int) -> Learned:
         """Train one layer after the other."""
-        [seed], size = course.seed, course.nodes
-        rng = np.random.default_rng(seed)
+        size, rng = matrix.shape[0], np.random.default_rng(seed)
         first = first_layer(size, self.hidden, rng, self.device)
         second = first_layer(self.hidden, self.dim, rng, self.device)
 
-        def sparse_loss(batch: np.ndarray, step: int) -> Any:
-            return self._sparse_loss(first, matrix[batch], np.random.default_rng([seed, 2, step]))
+        def train(name: str, layer: Layer, loss_of: Callable[[np.ndarray, np.random.Generator], Any]) -> list[float]:
+            at = 1 if layer is first else 3
+            batches = Batches(size, per_epoch, [seed, at])
+            stage, steps = self._stages.stage(name), self.epochs * per_epoch
+            loop = Loop(stage, meter, steps, per_epoch=per_epoch, learning_rate=self.learning_rate)
+            return backend.Descent(layer, self.learning_rate).train(
+                loop, lambda step: loss_of(batches.draw(step), np.random.default_rng([seed, at + 1, step]))
+            )
 
-        def dense_loss(batch: np.ndarray, step: int) -> Any:
-            return self._dense_loss(second, hidden[batch], np.random.default_rng([seed, 4, step]))
-
-        losses = train(first, course._replace(seed=[seed, 1]), self._stages.stage("first layer"), meter, sparse_loss)
+        losses = train("first layer", first, lambda batch, rng: self._sparse_loss(first, matrix[batch], rng))
         hidden = stack(compress(matrix, first), size, self.hidden)
-        losses += train(second, course._replace(seed=[seed, 3]), self._stages.stage("second layer"), meter, dense_loss)
+        losses += train("second layer", second, lambda batch, rng: self._dense_loss(second, hidden[batch], rng))
         return Learned(stack(compress(hidden, second), size, self.dim), losses)
 
     def _sparse_loss(self, layer: Layer, rows: sparse.csr_array, rng: np.random.Generator) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,7 +17,7 @@ from neural_brane.kernels.model import padded, zeros
 from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods.base import Fitted, InductiveEmbedder
 from neural_brane.methods.parameters import number, shared, whole
-from neural_brane.methods.training import DOUBLE, SINGLE, Moments, require_finite
+from neural_brane.methods.training import DOUBLE, SINGLE, Loop, Moments
 from neural_brane.progress import Meter
 
 BLOCK_ROWS = 8192  # made random, or embedded, at a time
@@ -124,23 +124,19 @@ class EP(InductiveEmbedder):
         first, *_ = seed.spawn(1)
         state = {"table": random_table(own.shape[1], width, np.random.default_rng(first))}
         state |= {part: zeros(*state["table"].shape) for part in ("mean", "square")}
-        numbers: dict[str, Any] = {"losses": []}
-        stage = self._stages.stage(name)
-        stage.restore(state, numbers)
-        meter.resume(meter.done + stage.position)
         per_epoch = -(-len(nodes) // self.batch_size)
-        for epoch in stage.steps(self.epochs, state, numbers):
-            rng = np.random.default_rng([*seed.generate_state(2), epoch])
-            order, drawn = draw(nodes, others, rng)
+
+        def step(epoch: int) -> float:
+            order, drawn = draw(nodes, others, np.random.default_rng([*seed.generate_state(2), epoch]))
             losses = propagate(
                 state["table"], state["mean"], state["square"], bags, order, drawn,
                 margin=self.margin, rate=self.learning_rate, step=epoch * per_epoch, batch=self.batch_size,
             )  # fmt: skip
-            numbers["losses"].append(float(losses.mean(dtype=np.float64)))
-            require_finite({"losses": losses}, f"epoch {epoch + 1}", learning_rate=self.learning_rate)
-            meter.advance(epoch=epoch + 1, loss=numbers["losses"][-1])
-        require_finite({name: state["table"]}, f"epoch {self.epochs}", learning_rate=self.learning_rate)
-        return np.ascontiguousarray(state["table"][:, :width]), np.array(numbers["losses"])
+            return float(losses.mean(dtype=np.float64))
+
+        loop = Loop(self._stages.stage(name), meter, self.epochs, learning_rate=self.learning_rate)
+        losses = loop.run(state, step)
+        return np.ascontiguousarray(state["table"][:, :width]), np.array(losses)
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         links = without_self_loops(graph.adjacency)

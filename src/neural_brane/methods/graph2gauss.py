@@ -17,7 +17,7 @@ from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
 from neural_brane.methods.parameters import choice, flag, shared, whole
-from neural_brane.methods.training import SINGLE, Moments
+from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.progress import Meter
 from neural_brane.sampling.hops import BLOCKS, HopSampler
 
@@ -105,9 +105,14 @@ class Graph2Gauss(InductiveEmbedder):
         shapes = ((attributes.shape[1], self.hidden), (self.hidden, self.dim), (self.hidden, self.dim))
         layers = (backend.glorot(rng, shape, self.device) for shape in shapes)
         weights = Weights(*(part for layer in layers for part in (layer, backend.zeros(layer.shape[1], self.device))))
+        meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
+        loop = Loop(self._stages.stage("weights"), meter, self.epochs, learning_rate=self.learning_rate)
         with cpu.threads(self.threads), backend.one_thread():
             sampler = HopSampler(graph.adjacency, hops=self.hops, seed=seed)
-            losses = self._train(sampler, backend.SparseRows(attributes, self.device), weights)
+            rows = backend.SparseRows(attributes, self.device)
+            losses = backend.Descent(weights, self.learning_rate).train(
+                loop, lambda epoch: rank_loss(*gaussians(weights, rows), self._triplets(sampler, epoch))
+            )
         return Learned(Weights(*backend.to_numpy(weights)), losses)
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -127,21 +132,6 @@ class Graph2Gauss(InductiveEmbedder):
         """Numbers multiplied in all steps."""
         n, entries = sizes.nodes, sizes.attribute_entries or sizes.nodes
         return float(self.epochs * self.hidden * (entries + n * self.dim))
-
-    def _train(self, sampler: HopSampler, attributes: backend.SparseRows, weights: Weights) -> list[float]:
-        """Train the weights in place; returns the loss of every epoch."""
-        descent, stage = backend.Descent(weights, self.learning_rate), self._stages.stage("weights")
-        numbers: dict[str, Any] = {"losses": []}
-        descent.restore(stage, numbers)
-        losses: list[float] = numbers["losses"]
-        meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
-        meter.resume(stage.position)
-        for epoch in stage.steps(self.epochs, descent.arrays, numbers):
-            loss = rank_loss(*gaussians(weights, attributes), self._triplets(sampler, epoch))
-            losses.append(descent.step(loss, epoch + 1))
-            meter.advance(epoch=epoch + 1, loss=losses[-1])
-        descent.require_finite(self.epochs)
-        return losses
 
     def _triplets(self, sampler: HopSampler, epoch: int) -> Triplets:
         """Every two hops of every node, a node drawn from each."""

@@ -17,7 +17,7 @@ from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
 from neural_brane.methods.parameters import shared, whole
-from neural_brane.methods.training import SINGLE, Moments, neighbour_bytes
+from neural_brane.methods.training import SINGLE, Loop, Moments, neighbour_bytes
 from neural_brane.progress import Meter
 from neural_brane.sampling.tables import renumber, sample_neighbours
 from neural_brane.sampling.walks import WalkSampler
@@ -109,7 +109,8 @@ class GraphSAGE(InductiveEmbedder):
         shapes = ((width, self.dim - half), (width, half), (self.dim, self.dim - half), (self.dim, half))
         weights = Weights(*(backend.glorot(rng, shape, self.device) for shape in shapes))
         with cpu.threads(self.threads), backend.one_thread():
-            losses = self._train(graph, WalkSampler(links, length=self.walk_length, seed=seed), weights, rng)
+            walks = WalkSampler(links, length=self.walk_length, seed=seed)
+            losses = self._train(Batches(self, graph, walks, rng), weights)
         return Learned(Weights(*backend.to_numpy(weights)), losses)
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -131,33 +132,21 @@ class GraphSAGE(InductiveEmbedder):
         pairs = self.epochs * self.walks_per_node * sizes.nodes * (self.walk_length - 1)
         return float(pairs * self.second_samples * self.first_samples * self.dim)
 
-    def _train(
-        self, graph: AttributedGraph, walks: WalkSampler, weights: Weights, rng: np.random.Generator
-    ) -> list[float]:
+    def _train(self, batches: "Batches", weights: Weights) -> list[float]:
         """Train the weights in place; returns the mean loss of every epoch."""
-        descent, stage = backend.Descent(weights, self.learning_rate), self._stages.stage("weights")
-        numbers: dict[str, Any] = {"history": [], "losses": []}
-        descent.restore(stage, numbers)
-        history, losses = numbers["history"], numbers["losses"]
-        batches = Batches(self, graph, walks, rng, numbers)
-        per_epoch, pairs = batches.per_epoch, self.walks_per_node * batches.pairs_per_turn
-        meter = Meter(self.progress, self.epochs * pairs, "pairs", epochs=self.epochs)
-        meter.resume(batches.pairs_before(stage.position))
-        total = sum(losses)
-        for step in stage.steps(self.epochs * per_epoch, descent.arrays, numbers, per_epoch=per_epoch):
-            epoch, batch = 1 + step // per_epoch, batches.draw(step)
-            if batch is not None:
-                losses.append(descent.step(_loss(weights, batch, self.device), epoch))
-                total += losses[-1]
-            loss = total / len(losses) if losses else None
-            if (step + 1) % per_epoch == 0:
-                loss = float(np.mean(losses))
-                history.append(loss)
-                losses.clear()
-                total = 0.0
-            meter.advance(batches.pairs_before(step + 1) - meter.done, epoch=epoch, loss=loss)
-        descent.require_finite(self.epochs)
-        return history
+        pairs = self.epochs * self.walks_per_node * batches.pairs_per_turn
+        loop = Loop(
+            self._stages.stage("weights"), Meter(self.progress, pairs, "pairs", epochs=self.epochs),
+            self.epochs * batches.per_epoch, per_epoch=batches.per_epoch, units=batches.pairs_before,
+            learning_rate=self.learning_rate,
+        )  # fmt: skip
+        batches.numbers = loop.numbers
+
+        def loss_of(step: int) -> Any:
+            batch = batches.draw(step)
+            return None if batch is None else _loss(weights, batch, self.device)
+
+        return backend.Descent(weights, self.learning_rate).train(loop, loss_of)
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         return _vectors(graph, backend.features(graph), learned.weights)
@@ -174,18 +163,12 @@ class Batches:
     """The batches of a training, drawn one after another with one generator.
 
     A turn takes a walk from each node; its pairs are shuffled and cut into batches. `numbers` gets the generator's
-    states, so that a run goes on in the middle of a turn: `rng` as it is now, `turn` as it was when the turn began.
+    states, so that a run resumes in the middle of a turn: `rng` as it is now, `turn` as it was when the turn began.
     """
 
-    def __init__(
-        self,
-        method: "GraphSAGE",
-        graph: AttributedGraph,
-        walks: WalkSampler,
-        rng: np.random.Generator,
-        numbers: dict[str, Any],
-    ):
-        self.method, self.graph, self.walks, self.rng, self.numbers = method, graph, walks, rng, numbers
+    def __init__(self, method: "GraphSAGE", graph: AttributedGraph, walks: WalkSampler, rng: np.random.Generator):
+        self.method, self.graph, self.walks, self.rng = method, graph, walks, rng
+        self.numbers: dict[str, Any] = {}
         self.attributes = backend.features(graph)
         self.chances = np.cumsum(np.diff(graph.adjacency.indptr) ** NEGATIVE_POWER)
         self.pairs_per_turn = len(graph) * (method.walk_length - 1)
@@ -193,8 +176,6 @@ class Batches:
         self.per_epoch = method.walks_per_node * self.per_turn
         self.turn = -1
         self.pairs = np.empty((2, 0), np.int64)
-        if "rng" in numbers:
-            rng.bit_generator.state = numbers["rng"]
 
     def pairs_before(self, step: int) -> int:
         """How many pairs the batches before one have, with those of walks that ended early."""
@@ -215,11 +196,10 @@ class Batches:
 
     def _begin(self, turn: int, at: int) -> None:
         """Draw and shuffle the pairs of a turn; in the middle of one, as they were when it began."""
-        now = self.rng.bit_generator.state
-        if at:
-            self.rng.bit_generator.state = self.numbers["turn"]
-        else:
+        now = self.numbers.get("rng", self.rng.bit_generator.state)
+        if at == 0:
             self.numbers["turn"] = now
+        self.rng.bit_generator.state = self.numbers["turn"]
         nodes = len(self.graph)
         drawn = self.walks.draw(turn * nodes, nodes).astype(np.int64)
         pairs = np.stack([np.repeat(drawn[:, 0], self.method.walk_length - 1), drawn[:, 1:].ravel()])

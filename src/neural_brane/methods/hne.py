@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -16,7 +16,7 @@ from neural_brane.linalg.weights import inverse_frequency, weigh, without_self_l
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
 from neural_brane.methods.descent import BLOCK_NODES, features
 from neural_brane.methods.parameters import number, shared, whole
-from neural_brane.methods.training import DOUBLE, SINGLE, WEIGHED, Moments, diverged, require_finite
+from neural_brane.methods.training import DOUBLE, SINGLE, WEIGHED, Loop, Moments
 from neural_brane.progress import Meter
 
 MEAN_SHARE, SQUARE_SHARE, SMALLEST = 0.9, 0.999, 1e-8  # of Adam, as its paper advises
@@ -120,22 +120,21 @@ class HNE(InductiveEmbedder):
         self, attributes: sparse.csr_array, links: "Links", weights: dict[str, np.ndarray], seed: int
     ) -> list[float]:
         """Train U and t in place; returns the loss of every step."""
-        adam, tables = Adam(weights, self.learning_rate), tables_on("cpu", self.threads)
-        l2 = self.l2 / max(links.count, 1)
-        numbers: dict[str, Any] = {"losses": []}
-        stage = self._stages.stage("map")
+        adam, tables, l2 = (
+            Adam(weights, self.learning_rate),
+            tables_on("cpu", self.threads),
+            self.l2 / max(links.count, 1),
+        )
         meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
-        meter.resume(stage.position)
-        for epoch in stage.steps(self.epochs, adam.arrays, numbers):
+
+        def step(epoch: int) -> float:
             pairs = links.draw(self._batch(links.count), np.random.default_rng([seed, epoch]))
             loss, *gradients = slopes(attributes, weights["U"], weights["t"], pairs, l2=l2, tables=tables)
-            if not np.isfinite(loss):
-                diverged(f"in epoch {epoch + 1}: the loss is no longer a number", learning_rate=self.learning_rate)
             adam.step(gradients, epoch + 1)
-            numbers["losses"].append(loss)
-            meter.advance(epoch=epoch + 1, loss=loss)
-        require_finite(weights, f"epoch {self.epochs}", learning_rate=self.learning_rate)
-        return numbers["losses"]
+            return loss
+
+        loop = Loop(self._stages.stage("map"), meter, self.epochs, learning_rate=self.learning_rate)
+        return loop.run(adam.arrays, step)
 
     def _batch(self, links: int) -> int:
         return min(self.batch_size or max(LEAST_LINKS, links // BATCHES), links)
@@ -190,12 +189,8 @@ class Adam:
         self.weights, self.rate = weights, learning_rate
         self.means = {name: np.zeros_like(weight) for name, weight in weights.items()}
         self.squares = {name: np.zeros_like(weight) for name, weight in weights.items()}
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All that a step changes."""
         means = {f"{name}, mean": mean for name, mean in self.means.items()}
-        return self.weights | means | {f"{name}, square": square for name, square in self.squares.items()}
+        self.arrays = weights | means | {f"{name}, square": square for name, square in self.squares.items()}
 
     def step(self, gradients: list[np.ndarray], number: int) -> None:
         """Take step `number`, from 1, in place; gradients are written over."""

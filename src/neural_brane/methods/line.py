@@ -44,7 +44,7 @@ class Line(EdgeSkipGram):
             matrix = graph.adjacency if order == 2 else without_self_loops(graph.adjacency)
             if width and matrix.nnz:
                 parts.append(self._part(matrix, order, width, samples, own_seed))
-        self._train(parts)
+        self._train(parts, "edges")
         halves = [unit_rows(model.vectors) for _, model in parts]
         vectors = np.zeros((len(graph), self.dim), np.float32)
         vectors[:, self.dim - sum(half.shape[1] for half in halves) :] = np.hstack(halves)

@@ -69,5 +69,5 @@ class PTE(EdgeSkipGram):
                 seed=own_seed,
             )
             parts.append((edges_of(matrix, samples, own_seed), model))
-        self._train(parts)
+        self._train(parts, "edges")
         return parts[0][1].vectors

@@ -16,18 +16,10 @@ from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.linalg.weights import transition
 from neural_brane.methods import descent as backend
-from neural_brane.methods.autoencoder import (
-    Course,
-    Encoder,
-    Entries,
-    batch_nodes,
-    squares_of_all,
-    steps_of_epoch,
-    train,
-)
+from neural_brane.methods.autoencoder import Batches, Encoder, Entries, batch_nodes, squares_of_all, steps_of_epoch
 from neural_brane.methods.base import Fitted, InductiveEmbedder, stack
 from neural_brane.methods.parameters import number, shared, whole
-from neural_brane.methods.training import SINGLE, Moments
+from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.progress import Meter
 
 if TYPE_CHECKING:
@@ -109,16 +101,13 @@ class SDNE(InductiveEmbedder):
         links = scaled(graph.adjacency, scale)
         weights = first_weights(len(graph), self.hidden, self.dim, np.random.default_rng(seed), self.device)
         per_epoch = steps_of_epoch(self.batch_size, len(graph))
-        course = Course(len(graph), self.epochs, per_epoch, self.learning_rate, self.l2, [seed])
-        meter = Meter(self.progress, self.epochs * per_epoch, "steps", epochs=self.epochs)
+        batches = Batches(len(graph), per_epoch, [seed])
+        steps = self.epochs * per_epoch
+        meter = Meter(self.progress, steps, "steps", epochs=self.epochs)
+        loop = Loop(self._stages.stage("weights"), meter, steps, per_epoch=per_epoch, learning_rate=self.learning_rate)
+        descent = backend.Descent(weights, self.learning_rate, l2=self.l2)
         with backend.one_thread():
-            losses = train(
-                weights,
-                course,
-                self._stages.stage("weights"),
-                meter,
-                lambda batch, _: self._loss(weights, links, batch),
-            )
+            losses = descent.train(loop, lambda step: self._loss(weights, links, batches.draw(step)))
         return Learned(Encoder(*backend.to_numpy(weights[:4])), scale, losses)
 
     def memory(self, sizes: Sizes) -> Moments:

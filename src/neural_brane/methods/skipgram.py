@@ -1,4 +1,4 @@
-"""What the skip-gram methods share: tables, the falling learning rate, progress."""
+"""Share what skip-gram methods need: tables, and training at a learning rate that falls to zero."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu, sgns
 from neural_brane.kernels.model import padded, zeros
 from neural_brane.methods.base import Embedder, Vectors
 from neural_brane.methods.parameters import shared, whole
-from neural_brane.methods.training import SINGLE, require_finite
+from neural_brane.methods.training import SINGLE, Loop
 from neural_brane.progress import Meter
 from neural_brane.sampling.buckets import TileSorter
 from neural_brane.sampling.walks import EdgeSampler
@@ -120,6 +119,7 @@ class SkipGramEmbedder(Embedder):
     why_not = "it keeps vectors alone, and not the table of contexts that they were trained against"
 
     checkpoint: str | Path | None = shared("checkpoint", default=None)
+    learning_rate: float = shared("learning_rate", default=0.025, about="At the start; it falls evenly to zero.")
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
         with cpu.threads(self.threads):
@@ -133,6 +133,36 @@ class SkipGramEmbedder(Embedder):
         """Bytes of the pairs that are trained at a time: as they are drawn, and in tiles with their negatives."""
         return {"batches": min(CHUNK_PAIRS, PAIRS_PER_ROW * rows) * (40 + 8 * negatives)}
 
+    def _train(self, parts: Sequence[Part], unit: str, epochs: int = 1) -> None:
+        """Train all parts side by side, some pairs of each in turn, while the rate falls evenly to zero."""
+        chunks = max(
+            1,
+            *(
+                int(np.ceil(corpus.total * corpus.pairs / (MIXED_PAIRS if corpus.pairs > 1 else model.chunk)))
+                for corpus, model in parts
+            ),
+        )
+        total, steps = sum(corpus.total for corpus, _ in parts), chunks * epochs
+        loop = Loop(
+            self._stages.stage("tables"), Meter(self.progress, total * epochs, unit, epochs=epochs), steps,
+            per_epoch=chunks, units=lambda step: total * step // chunks, learning_rate=self.learning_rate,
+        )  # fmt: skip
+        loop.numbers["drawn"] = [0] * len(parts)
+
+        def train(step: int) -> None:
+            rates = self.learning_rate * (1 - step / steps), self.learning_rate * (1 - (step + 1) / steps)
+            epoch, chunk = divmod(step, chunks)
+            for at, (corpus, model) in enumerate(parts):
+                first, last = (epoch * corpus.total + corpus.total * part // chunks for part in (chunk, chunk + 1))
+                model.drawn = loop.numbers["drawn"][at]
+                pairs = corpus.draw(first, last - first)
+                model.train(pairs, *rates)
+                loop.numbers["drawn"][at] = model.drawn
+                seen = model.source[model.sorter.sources.place[pairs[-LOOKED_AT:, 0]]]
+                loop.require_finite(step, vectors=seen)
+
+        loop.run(_tables(parts), train)
+
     @abstractmethod
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
         """Learn: (nodes, dim) float32."""
@@ -143,7 +173,6 @@ class EdgeSkipGram(SkipGramEmbedder):
 
     samples: int | None = whole("Entries drawn.", default=None)
     negatives: int = whole("Drawn against each entry, in proportion to (weighted degree) ** 0.75.", default=5)
-    learning_rate: float = shared("learning_rate", default=0.025, about="At the start; it falls evenly to zero.")
 
     def _samples(self, entries: int) -> int:
         """How many to draw: as given, or each entry a hundred times and enough for a small graph to learn."""
@@ -153,10 +182,6 @@ class EdgeSkipGram(SkipGramEmbedder):
         """Numbers of the vectors of all entries drawn and their negatives."""
         drawn = self._samples(max(sizes.links, sizes.attribute_entries if "attributes" in self.uses else 0))
         return float(drawn * len(self.uses) * (1 + self.negatives) * padded(self.dim))
-
-    def _train(self, parts: Sequence[Part]) -> None:
-        meter = Meter(self.progress, sum(corpus.total for corpus, _ in parts), "edges")
-        train(parts, learning_rate=self.learning_rate, meter=meter, stage=self._stages.stage("tables"))
 
 
 def two_seeds(seed: int) -> tuple[int, int]:
@@ -168,34 +193,6 @@ def two_seeds(seed: int) -> tuple[int, int]:
 def edges_of(matrix: sparse.csr_array, samples: int, seed: int) -> Corpus:
     """The entries of a matrix as pairs of row and column."""
     return Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1)
-
-
-def train(parts: Sequence[Part], *, learning_rate: float, epochs: int = 1, meter: Meter, stage: Stage) -> None:
-    """Train all parts side by side, some pairs of each in turn, while the rate falls evenly to zero."""
-    chunks = max(
-        1,
-        *(
-            int(np.ceil(corpus.total * corpus.pairs / (MIXED_PAIRS if corpus.pairs > 1 else model.chunk)))
-            for corpus, model in parts
-        ),
-    )
-    total = sum(corpus.total for corpus, _ in parts)
-    steps = chunks * epochs
-    meter.resume(total * stage.position // chunks)
-    numbers = {"drawn": [0] * len(parts)}
-    for step in stage.steps(steps, _tables(parts), numbers):
-        rates = learning_rate * (1 - step / steps), learning_rate * (1 - (step + 1) / steps)
-        epoch, chunk = divmod(step, chunks)
-        for at, (corpus, model) in enumerate(parts):
-            first, last = (epoch * corpus.total + corpus.total * at_chunk // chunks for at_chunk in (chunk, chunk + 1))
-            model.drawn = numbers["drawn"][at]
-            pairs = corpus.draw(first, last - first)
-            model.train(pairs, *rates)
-            numbers["drawn"][at] = model.drawn
-            seen = model.source[model.sorter.sources.place[pairs[-LOOKED_AT:, 0]]]
-            require_finite({"vectors": seen}, f"step {step + 1} of {steps}", learning_rate=learning_rate)
-        meter.advance(total * (step + 1) // chunks - meter.done, epoch=1 + epoch)
-    require_finite(_tables(parts), f"step {steps} of {steps}", learning_rate=learning_rate)
 
 
 def _tables(parts: Sequence[Part]) -> dict[str, np.ndarray]:

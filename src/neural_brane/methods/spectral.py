@@ -17,7 +17,8 @@ from neural_brane.linalg.tables import BLOCK_ROWS, Table, Tables, tables_on
 from neural_brane.linalg.weights import average_scales, inverse_frequency, link_scales, tell_apart, weigh
 from neural_brane.methods.base import Fitted, InductiveEmbedder
 from neural_brane.methods.parameters import shared
-from neural_brane.methods.training import Moments, Start, spectral_moments, spectral_width
+from neural_brane.methods.training import Moments, spectral_moments, spectral_width
+from neural_brane.methods.updates import Start
 from neural_brane.progress import Meter
 
 # Attributes seen over some hops, reduced together: what three baselines are cases of.

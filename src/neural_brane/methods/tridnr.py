@@ -12,9 +12,8 @@ from neural_brane.kernels.model import padded
 from neural_brane.methods.base import require
 from neural_brane.methods.deepwalk import count_visits
 from neural_brane.methods.parameters import number, shared, whole
-from neural_brane.methods.skipgram import Corpus, Part, SkipGram, SkipGramEmbedder, edges_of, train, two_seeds
+from neural_brane.methods.skipgram import Corpus, Part, SkipGram, SkipGramEmbedder, edges_of, two_seeds
 from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes
-from neural_brane.progress import Meter
 from neural_brane.sampling.buckets import count_buckets
 from neural_brane.sampling.walks import WalkSampler, window_pairs
 
@@ -67,7 +66,6 @@ class TriDNR(SkipGramEmbedder):
         default=5,
     )
     negatives: int = whole("Drawn against each pair, in proportion to frequency ** 0.75.", default=5)
-    learning_rate: float = shared("learning_rate", default=0.025, about="At the start; it falls evenly to zero.")
     epochs: int = shared("epochs", default=1, about="Passes over the walks.")
 
     def parameters_in_force(self) -> dict[str, Any]:
@@ -122,11 +120,7 @@ class TriDNR(SkipGramEmbedder):
             model = SkipGram(sources, frequencies[1], seed=own_seeds[1], shares=walks, **options)
             drawn = max(1, round(share * total * self._pairs_per_walk()))
             parts.append((edges_of(words, drawn, own_seeds[1]), model))
-        meter = Meter(
-            self.progress, self.epochs * sum(corpus.total for corpus, _ in parts), "pairs", epochs=self.epochs
-        )
-        stage = self._stages.stage("tables")
-        train(parts, learning_rate=self.learning_rate, epochs=self.epochs, meter=meter, stage=stage)
+        self._train(parts, "pairs", self.epochs)
         return walks.vectors[: len(graph)]
 
     def _documents(self, graph: AttributedGraph) -> sparse.csr_array:

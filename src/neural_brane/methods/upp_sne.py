@@ -20,7 +20,7 @@ from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attribu
 from neural_brane.methods.deepwalk import count_visits
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.methods.skipgram import two_seeds
-from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes, require_finite
+from neural_brane.methods.training import ALIAS, SINGLE, Loop, Moments, neighbour_bytes
 from neural_brane.progress import Meter
 from neural_brane.sampling.tables import AliasTable, alias_table
 from neural_brane.sampling.walks import WalkSampler, window_targets
@@ -135,28 +135,28 @@ class UPPSNE(InductiveEmbedder):
     ) -> list[float]:
         """Train the tables in place; returns the mean loss of every step of the stage."""
         total, chunk = self._walks(attributes.shape[0]), BATCHES * self.batch_size
-        own, arrays = rows_of(attributes), tables._asdict()
+        own = rows_of(attributes)
         numbers: dict[str, Any] = {"losses": []}
-        stage = self._stages.stage("tables")
-        stage.restore(arrays, numbers)
-        meter = Meter(self.progress, total, "walks")
-        meter.resume(min(stage.position * chunk, total))
-        for step in stage.steps(-(-total // chunk), arrays, numbers):
-            first = step * chunk
+
+        def step(at: int) -> float:
+            first = at * chunk
             walks = sampler.draw(first, min(chunk, total - first))
-            places = places_of(walks, seed, step)
+            places = places_of(walks, seed, at)
             targets = window_targets(
                 walks, places, window=self.window, negatives=self.negatives, frequent=frequent, seed=seed, first=first
             )
             losses = bags.train(
                 tables, own, walks[np.arange(len(walks)), places], targets, negatives=self.negatives, dim=self.dim,
-                rate=self.learning_rate, step=step * BATCHES, batch=self.batch_size,
+                rate=self.learning_rate, step=at * BATCHES, batch=self.batch_size,
             )  # fmt: skip
             numbers["losses"].append(float(losses.mean(dtype=np.float64)))
-            require_finite({"losses": losses}, f"step {step + 1}", learning_rate=self.learning_rate)
-            meter.advance(len(walks), loss=numbers["losses"][-1])
-        require_finite({"maps": tables.maps}, "the last step", learning_rate=self.learning_rate)
-        return list(numbers["losses"])
+            return numbers["losses"][-1]
+
+        loop = Loop(
+            self._stages.stage("tables"), Meter(self.progress, total, "walks"), -(-total // chunk),
+            units=lambda at: min(at * chunk, total), learning_rate=self.learning_rate,
+        )  # fmt: skip
+        return loop.run(tables._asdict(), step, numbers=numbers)
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         return embed(backend.features(graph), learned.maps, self.dim)

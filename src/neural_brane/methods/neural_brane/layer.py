@@ -10,7 +10,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of, padded, zeros
 from neural_brane.methods.neural_brane.parts import Joint, LearnedPart
 from neural_brane.methods.neural_brane.training import open_engine
-from neural_brane.methods.training import require_finite
+from neural_brane.methods.training import Loop
 from neural_brane.progress import Meter
 from neural_brane.sampling.tables import can_rank
 
@@ -67,16 +67,20 @@ def train_layer(
         options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}
         sampler = engine.sampler(graph.adjacency, seed=seed, **options)
         steps = settings["score_steps"]
-        meter = Meter(settings["progress"], steps, "steps", part="scores of pairs")
         chunk = max(1, engine.chunk_triplets // BATCH)
-        meter.resume(stage.position * chunk)
-        for at in stage.steps(-(-steps // chunk), lambda: {"weight": engine.model().weight}):
-            step, count = at * chunk, min(chunk, steps - at * chunk)
-            losses = engine.train(sampler.draw(step * BATCH, count * BATCH).reshape(count, BATCH, 3))
-            require_finite({"the losses of the score": losses}, f"step {step + count}", length=settings["length"])
-            meter.advance(count)
+
+        loop = Loop(
+            stage, Meter(settings["progress"], steps, "steps", part="scores of pairs"), -(-steps // chunk),
+            units=lambda at: min(at * chunk, steps), length=settings["length"],
+        )  # fmt: skip
+
+        def step(at: int) -> None:
+            first, count = at * chunk, min(chunk, steps - at * chunk)
+            losses = engine.train(sampler.draw(first * BATCH, count * BATCH).reshape(count, BATCH, 3))
+            loop.require_finite(at, **{"the losses of the score": losses})
+
+        loop.run(lambda: {"weight": engine.model().weight}, step)
         trained = engine.model()
-    require_finite({"weights of the score": trained.weight}, f"step {steps}", length=settings["length"])
     return Layer(trained.weight, trained.bias)
 
 

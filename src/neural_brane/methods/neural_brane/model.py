@@ -37,7 +37,8 @@ from neural_brane.methods.neural_brane.recipes import (
 from neural_brane.methods.neural_brane.updating import place, update
 from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
 from neural_brane.methods.spectral import Decomposition
-from neural_brane.methods.training import ALIAS, SINGLE, Moments, Start, neighbour_bytes, spectral_moments
+from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes, spectral_moments
+from neural_brane.methods.updates import Start
 
 # The memory of a training of Neural-Brane, by moments.
 

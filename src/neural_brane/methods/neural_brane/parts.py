@@ -67,7 +67,7 @@ def learn(graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: St
     stage.restore(model._asdict(), numbers)  # before the model is copied to a device
     start = LearnedPart(model, bags, kernel_settings(own), numbers["losses"])
     with start.engine(own) as engine:
-        training = Training(own, engine, numbers, own["progress"])
+        training = Training(own, engine, numbers)
         training.run(graph, seed, stage)
         training.warn_if_untrained()
         return start._replace(model=engine.model())

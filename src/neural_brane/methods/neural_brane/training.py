@@ -12,8 +12,8 @@ from neural_brane.errors import CheckpointError, UntrainedWarning
 from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.model import Bags, Model, Settings, padded, zeros
-from neural_brane.methods.training import diverged, require_finite
-from neural_brane.progress import Meter, Reporter
+from neural_brane.methods.training import Loop, diverged
+from neural_brane.progress import Meter
 
 # The first values of a model.
 
@@ -285,9 +285,9 @@ class Epochs:
 class Training(Epochs):
     """One run of stochastic gradient descent; `numbers` gets its losses."""
 
-    def __init__(self, settings: dict[str, Any], engine: Engine, numbers: dict[str, Any], progress: Reporter | None):
+    def __init__(self, settings: dict[str, Any], engine: Engine, numbers: dict[str, Any]):
         super().__init__(settings, numbers)
-        self.engine, self.progress = engine, progress
+        self.engine = engine
         batch, batches = settings["batch_size"], settings["batches_per_epoch"]
         self.chunk = max(1, min(batches, engine.chunk_triplets // batch))  # batches that are one step of a stage
         self.chunks = -(-batches // self.chunk)  # in an epoch
@@ -298,26 +298,26 @@ class Training(Epochs):
         self.require_no_earlier_end()
         options = {name: s[name] for name in ("negative_power", "allow_self_negative")}
         sampler = self.engine.sampler(graph.adjacency, seed=seed, among=among, **options)
-        per_epoch = s["batches_per_epoch"] * s["batch_size"]
-        meter = Meter(self.progress, s["epochs"] * per_epoch, "triplets", epochs=s["epochs"], nodes=len(graph))
-        epoch, chunk = divmod(stage.position, self.chunks)
-        meter.resume(epoch * per_epoch + chunk * self.chunk * s["batch_size"])
-        total = s["epochs"] * self.chunks
-        for step in stage.steps(
-            total, lambda: self.engine.model()._asdict(), self.numbers, per_epoch=self.chunks, until=self.is_flat
-        ):
-            epoch, chunk = divmod(step, self.chunks)
-            self._train_chunk(epoch, chunk, sampler, meter)
-        require_finite(self.engine.model()._asdict(), f"epoch {len(self.losses)}", **self.remedies())
+        total = s["epochs"] * s["batches_per_epoch"] * s["batch_size"]
+        meter = Meter(s["progress"], total, "triplets", epochs=s["epochs"], nodes=len(graph))
 
-    def _train_chunk(self, epoch: int, chunk: int, sampler: Any, meter: Meter) -> None:
-        """Train some batches of an epoch."""
-        batch, batches = self.settings["batch_size"], self.settings["batches_per_epoch"]
-        done = chunk * self.chunk
-        count = min(self.chunk, batches - done)
-        first = (epoch * batches + done) * batch
-        losses = self.engine.train(sampler.draw(first, count * batch).reshape(count, batch, 3))
-        meter.advance(count * batch, epoch=epoch + 1, loss=self.count(done + count, losses))
+        def step(at: int) -> float:
+            first, last = self._batches_before(at), self._batches_before(at + 1)
+            triplets = sampler.draw(first * s["batch_size"], (last - first) * s["batch_size"])
+            losses = self.engine.train(triplets.reshape(last - first, s["batch_size"], 3))
+            return self.count(last - at // self.chunks * s["batches_per_epoch"], losses)
+
+        loop = Loop(
+            stage, meter, s["epochs"] * self.chunks, per_epoch=self.chunks,
+            units=lambda at: self._batches_before(at) * s["batch_size"], **self.remedies(),
+        )  # fmt: skip
+        loop.run(lambda: self.engine.model()._asdict(), step, numbers=self.numbers, until=self.is_flat)
+
+    def _batches_before(self, step: int) -> int:
+        """How many batches the steps before one have trained."""
+        epoch, chunk = divmod(step, self.chunks)
+        batches: int = self.settings["batches_per_epoch"]
+        return epoch * batches + min(chunk * self.chunk, batches)
 
 
 def is_flat(losses: list[float], tolerance: float) -> bool:

@@ -13,7 +13,7 @@ from neural_brane.methods.neural_brane.parts import LearnedPart, join, kernel_se
 from neural_brane.methods.neural_brane.recipes import schedule
 from neural_brane.methods.neural_brane.training import Training, random_table, require_room, start_numbers
 from neural_brane.methods.spectral import Decomposition, follow, hops_of, place_newcomers
-from neural_brane.methods.training import Start
+from neural_brane.methods.updates import Start
 from neural_brane.sampling.tables import can_rank
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def learn_on(part: LearnedPart, changes: Changes, settings: dict[str, Any], seed
         return carried
     own |= _schedule(changes, int(np.count_nonzero(anchors)), own)
     with carried._replace(kernel_settings=kernel_settings(own)).engine(own) as engine:
-        training = Training(own, engine, start_numbers(), own["progress"])
+        training = Training(own, engine, start_numbers())
         training.run(graph, seed, Stages().stage("learned part"), among=anchors)
         return carried._replace(model=engine.model())
 
