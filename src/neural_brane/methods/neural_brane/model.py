@@ -109,6 +109,11 @@ class Learned(NamedTuple):
             raise AttributeError(name)
         return getattr(self.part, name)
 
+    def spectral(self, settings: dict[str, Any]) -> Decomposition:
+        """The spectral part as it was found, before all vectors got one length."""
+        vectors = self.vectors[:, : settings["spectral_dim"]] * (self.joint.lengths / settings["length"])
+        return Decomposition(vectors, self.values)
+
 
 class NeuralBrane(InductiveEmbedder):
     """Neural Bayesian personalized ranking for attributed network embedding (Dave, Zhang, Chen, Al Hasan; 2018).
@@ -291,8 +296,8 @@ class NeuralBrane(InductiveEmbedder):
         joint = join(spectral.vectors, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         values = spectral.values
         del spectral  # its vectors are a part of the joint ones now
-        layer = make_layer(part, joint, graph, settings, seed, self._stages.stage("layer"))
-        return Learned(joint.vectors, layer, part, joint, values)
+        learned = Learned(joint.vectors, None, part, joint, values)
+        return learned._replace(layer=make_layer(learned, graph, settings, seed, self._stages.stage("layer")))
 
     def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Learned:
         found: Learned = update(start, self.get_params(), seed)

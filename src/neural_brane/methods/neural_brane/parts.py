@@ -1,4 +1,4 @@
-"""The two parts of a vector, how they become one, and what each is made of: [spectral ‖ learned]."""
+"""Make the two parts of a vector, join them and explain them: [spectral ‖ learned]."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,7 +9,7 @@ from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.insight.contributions import Contributions, PooledReasons, SpectralReasons
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of
-from neural_brane.linalg.eigenvectors import REPORTS
+from neural_brane.linalg.eigenvectors import REPORTS, Hops
 from neural_brane.methods.base import stack
 from neural_brane.methods.neural_brane.training import (
     Engine,
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from neural_brane.methods.neural_brane.model import Learned
 
 
-# The two parts of a vector, and how they become one: [spectral ‖ learned].
-
 BLOCK_NODES = 65_536  # embedded at a time
 STEP_BATCH = 100  # rows of the tables take the step that they would take at this batch
 
@@ -42,19 +40,20 @@ class LearnedPart(NamedTuple):
 
     def engine(self, settings: dict[str, Any]) -> Engine:
         """The model on its device."""
-        return open_engine(
-            settings["device"], self.model, self.bags, self.kernel_settings,
-            threads=settings["threads"], deterministic=settings["deterministic"],
-        )  # fmt: skip
+        return open_engine(settings, self.model, self.bags, self.kernel_settings)
+
+
+def hops_in(graph: AttributedGraph, settings: dict[str, Any]) -> Hops:
+    """The matrix of attributes and links over hops whose SVD is the spectral part."""
+    return hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"])
 
 
 def spectral_part(graph: AttributedGraph, settings: dict[str, Any], seed: int) -> Decomposition:
     """The joint SVD of attributes and links over hops: (nodes, spectral_dim)."""
-    hops = hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"])
     meter = Meter(settings["progress"], REPORTS, "steps", part="spectral part")
     return decompose(
-        hops, settings["spectral_dim"], seed=seed, threads=settings["threads"], device=settings["device"],
-        report=meter.advance,
+        hops_in(graph, settings), settings["spectral_dim"], seed=seed, threads=settings["threads"],
+        device=settings["device"], report=meter.advance,
     )  # fmt: skip
 
 
@@ -188,9 +187,7 @@ def joint_reasons(learned: "Learned", graph: AttributedGraph, settings: dict[str
     lengths = joint.lengths / length if length else np.ones_like(joint.lengths)
     spectral, pooled = None, None
     if width:
-        found = Decomposition(learned.vectors[:, :width] * lengths, learned.values)
-        hops = hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"])
-        spectral = spectral_reasons(found, hops, threads=settings["threads"])
+        spectral = spectral_reasons(learned.spectral(settings), hops_in(graph, settings), threads=settings["threads"])
     if (part := learned.part) is not None:
         pooled = PooledReasons(
             part.model, part.bags, part.kernel_settings, settings["output"], joint.centre, float(joint.scale)

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -80,30 +80,6 @@ def fill_rows(part: np.ndarray, seed: np.random.SeedSequence, first: int, std: f
 BothBags = tuple[Bags, Bags]  # of attributes and of neighbours
 
 
-class Engine(Protocol):
-    """A model and a graph in the memory of a device, for as long as the block lasts. Arrays go in and come out."""
-
-    chunk_triplets: int  # drawn and trained between two reports
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *error: object) -> None: ...
-
-    def sampler(self, adjacency: sparse.csr_array, **options: Any) -> Any:
-        """A TripletSampler whose triplets are drawn into the memory of the device."""
-
-    def train(self, triplets: Any) -> np.ndarray:
-        """Take one step per batch of triplets (steps, batch, 3); returns each one's loss."""
-
-    def model(self) -> Model:
-        """The parameters as they are now, in NumPy arrays."""
-
-    def embed(self, nodes: np.ndarray) -> np.ndarray:
-        """f(u), (k, dim)."""
-
-    def hide(self, pooled: np.ndarray) -> np.ndarray:
-        """h(u), (k, hidden)."""
-
-
 def require_room(settings: dict[str, Any], graph: AttributedGraph) -> None:
     """Refuse a GPU whose memory is too small, before anything is made."""
     if settings["device"] != "cuda":
@@ -118,22 +94,13 @@ def require_room(settings: dict[str, Any], graph: AttributedGraph) -> None:
     gpu.require_memory(tables, bags + sampler + hubs, dim, hidden, settings["batch_size"])
 
 
-def open_engine(
-    device: str, model: Model, bags: BothBags, settings: Settings, *, threads: int | None, deterministic: bool
-) -> Engine:
-    """An engine on `device`. `threads` is for the CPU, `deterministic` for the GPU.
+class Engine:
+    """A model and a graph in the memory of a device, for as long as the block lasts. Arrays go in and come out.
 
-    A model that ranks have trained is whole again, and runs on the CPU.
+    This one runs Numba kernels on the host's arrays, which they change in place.
     """
-    if device != "cuda":
-        return _OnCPU(model, bags, settings, threads)
-    return _OnGPU(model, bags, settings, deterministic)
 
-
-class _OnCPU:
-    """Numba kernels on host arrays, which they change in place."""
-
-    chunk_triplets = 50_000
+    chunk_triplets = 50_000  # drawn and trained between two reports
 
     def __init__(self, model: Model, bags: BothBags, settings: Settings, threads: int | None):
         from neural_brane.kernels import cpu
@@ -152,27 +119,32 @@ class _OnCPU:
         self._trainer = None
 
     def sampler(self, adjacency: sparse.csr_array, **options: Any) -> Any:
+        """Make a TripletSampler whose triplets are drawn into the memory of the device."""
         from neural_brane.sampling.triplets import TripletSampler
 
         return TripletSampler(adjacency, **options)
 
     def train(self, triplets: Any) -> np.ndarray:
+        """Take one step per batch of triplets (steps, batch, 3); returns the loss of each."""
         if self._trainer is None:
             self._trainer = self._cpu.Trainer(self._model, *self._bags, self._settings, triplets.shape[1])
         return self._trainer(triplets)
 
     def model(self) -> Model:
+        """Give the parameters as they are now, in NumPy arrays."""
         return self._model
 
     def embed(self, nodes: np.ndarray) -> np.ndarray:
+        """Compute f(u), (k, dim)."""
         return self._cpu.embed(self._model, *self._bags, nodes, self._settings)
 
     def hide(self, pooled: np.ndarray) -> np.ndarray:
+        """Compute h(u), (k, hidden)."""
         return self._cpu.hide(self._model, pooled)
 
 
-class _OnGPU:
-    """Triton kernels on copies in the GPU's memory."""
+class GPUEngine(Engine):
+    """An engine of Triton kernels on copies in the GPU's memory."""
 
     chunk_triplets = 1_000_000
 
@@ -192,11 +164,13 @@ class _OnGPU:
         del self._model, self._bags, self._trainer
 
     def sampler(self, adjacency: sparse.csr_array, **options: Any) -> Any:
+        """Make a TripletSampler whose triplets are drawn into the memory of the device."""
         from neural_brane.sampling.triplets_gpu import TripletSampler
 
         return TripletSampler(adjacency, placed=self._bags[1], device=self._gpu.DEVICE, **options)
 
     def train(self, triplets: Any) -> np.ndarray:
+        """Take one step per batch of triplets (steps, batch, 3); returns the loss of each."""
         if self._trainer is None:
             batch = triplets.shape[1]
             self._trainer = self._gpu.Trainer(
@@ -205,13 +179,26 @@ class _OnGPU:
         return self._trainer(triplets)
 
     def model(self) -> Model:
+        """Fetch the parameters as they are now into NumPy arrays."""
         return self._gpu.fetch(self._model, self._host)
 
     def embed(self, nodes: np.ndarray) -> np.ndarray:
+        """Compute f(u), (k, dim)."""
         return self._gpu.embed(self._model, *self._bags, nodes, self._settings).cpu().numpy()
 
     def hide(self, pooled: np.ndarray) -> np.ndarray:
+        """Compute h(u), (k, hidden)."""
         return self._gpu.hide(self._model, pooled)
+
+
+def open_engine(settings: dict[str, Any], model: Model, bags: BothBags, kernel: Settings) -> Engine:
+    """Open an engine on the device of the parameters in force.
+
+    A model that ranks have trained is whole again, and runs on the CPU.
+    """
+    if settings["device"] == "cuda":
+        return GPUEngine(model, bags, kernel, settings["deterministic"])
+    return Engine(model, bags, kernel, settings["threads"])
 
 
 # Train the learned part: epochs of batches, until the last one or until the loss is flat.
