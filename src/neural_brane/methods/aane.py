@@ -17,7 +17,7 @@ from neural_brane.methods.spectral import decompose
 from neural_brane.methods.training import DOUBLE, WEIGHED, Loop, Moments, spectral_moments, spectral_width
 from neural_brane.progress import Meter
 
-BLOCK_EDGES = 16_384  # whose differences are held at a time: 20 MB at dim 150
+BLOCK_EDGES = 16_384  # edges whose differences are held at a time: 20 MB at dim 150
 
 
 class Data(NamedTuple):
@@ -95,7 +95,7 @@ class AANE(Factorisation):
         return Vectors(vectors)
 
     def _start(self, data: Data, seed: int, meter: Meter) -> np.ndarray:
-        """The best HHᵀ without links: a few turns settle from here."""
+        """Find the best HHᵀ without links; a few turns settle from here."""
         found = decompose(Hops(data.profiles), self.dim, seed=seed, threads=self.threads, report=meter.advance)
         return found.vectors.astype(np.float64)
 

@@ -70,12 +70,12 @@ class Entries:
 
 
 def batch_nodes(given: int | None, nodes: int) -> int:
-    """How many nodes a batch has: as given, or such that an epoch has `MOST_STEPS` steps at most."""
+    """Count the nodes of a batch: as given, or so many that an epoch has `MOST_STEPS` steps at most."""
     return given or max(BATCH_NODES, -(-nodes // MOST_STEPS))
 
 
 def steps_of_epoch(given: int | None, nodes: int) -> int:
-    """How many batches all nodes make."""
+    """Count the batches of an epoch."""
     return -(-nodes // batch_nodes(given, nodes))
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 from scipy import sparse
 
+from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
@@ -20,7 +21,7 @@ from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.progress import Meter
 from neural_brane.sampling.tables import sample_neighbours
 
-WALK_NODES = 4  # of each of the walks that a part of a graph is made of
+WALK_NODES = 4  # nodes of a walk; a part of a graph is made of walks
 STEP_TABLES = 16  # tables of nodes × dim that a step and its gradients hold
 
 
@@ -29,11 +30,11 @@ class Learned(NamedTuple):
 
     weights: Any  # the method's own named tuple
     loss_history: list[float]  # the mean over the steps of each epoch
-    scale: float  # what vectors are multiplied by, so that their entries have a mean square of one
+    scale: float  # the factor of all vectors that brings the mean square of their entries to one
 
 
 class Piece:
-    """What a step works on: the whole graph, or a part of it."""
+    """The graph that a step works on, or a part of it."""
 
     def __init__(self, links: sparse.csr_array, attributes: sparse.csr_array, device: str):
         self.links, self.entries, self.device = links, attributes, device
@@ -60,7 +61,7 @@ class Piece:
 
 
 class Pieces:
-    """What the steps of a training work on, one after another; the same for the same step, whoever asks."""
+    """The pieces of a graph that steps work on; a step always gets the same one."""
 
     def __init__(self, graph: AttributedGraph, most: int, device: str):
         self.links = without_self_loops(graph.adjacency)
@@ -115,7 +116,9 @@ class Convolutional(InductiveEmbedder):
             losses = self._train(pieces, weights, seed)
         learned = type(weights)(*backend.to_numpy(weights))
         vectors = self._encode(learned, pieces.links, pieces.attributes)
-        return Learned(learned, losses, _scale(sum(_squares(block) for block in vectors) / len(graph) / self.dim))
+        squares = sum(float(np.square(block, dtype=np.float64).sum()) for block in vectors)
+        mean = squares / len(graph) / self.dim
+        return Learned(learned, losses, float(mean**-0.5) if mean > 0 else 1.0)
 
     def _train(self, pieces: Pieces, weights: Any, seed: int) -> list[float]:
         """Train the weights in place; returns the mean loss of every epoch."""
@@ -139,7 +142,7 @@ class Convolutional(InductiveEmbedder):
         return losses
 
     def _descent(self, weights: Any) -> backend.Descent:
-        """What takes the steps."""
+        """Make what takes the steps."""
         return backend.Descent(weights, self.learning_rate)
 
     def _epochs_for(self, nodes: int) -> int:
@@ -171,7 +174,7 @@ class Convolutional(InductiveEmbedder):
         }
 
     def _inputs(self) -> int:
-        """How many tables of attributes × dim are learned."""
+        """Count the tables of attributes × dim that are learned."""
         return 1
 
     def work(self, sizes: Sizes) -> float:
@@ -193,7 +196,7 @@ class Convolutional(InductiveEmbedder):
 
 
 class Best:
-    """The weights of the epoch with the lowest loss, where training ends some epochs after it."""
+    """The weights of the epoch with the lowest loss; training ends `patience` epochs after it, unless that is None."""
 
     def __init__(self, weights: Any, patience: int | None):
         self.weights, self.patience = weights._asdict(), patience
@@ -201,20 +204,20 @@ class Best:
 
     def offer(self, history: list[float], loss: float) -> None:
         """Keep the weights that gave an epoch's loss where none was lower."""
-        if self.patience is not None and loss < min(history, default=np.inf):
+        if loss < min(history, default=np.inf):
             for name, kept in self.kept.items():
                 kept.copy_(self.weights[name].detach())
 
     def is_past(self, history: list[float]) -> bool:
-        """Whether so many epochs have not lowered the loss."""
+        """Tell whether so many epochs have not lowered the loss."""
         return self.patience is not None and len(history) - 1 - int(np.argmin(history or [0])) >= self.patience
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The weights that are kept."""
+        """Give the weights that are kept."""
         return {f"{name}, best": weight.cpu().numpy() for name, weight in self.kept.items()}
 
-    def restore(self, stage: Any) -> None:
-        """Go on from where a stage was left."""
+    def restore(self, stage: Stage) -> None:
+        """Copy the weights of a checkpoint to where they were."""
         for name, weight in self.kept.items() if stage.kept is not None else ():
             weight.copy_(backend.import_torch().from_numpy(stage.kept.arrays[f"{name}, best"]))
 
@@ -261,15 +264,6 @@ def walk_nodes(links: sparse.csr_array, most: int, rng: np.random.Generator) -> 
         at = sample_neighbours(links, at, 1, rng)[1]
         found.append(at)
     return np.unique(np.concatenate(found))
-
-
-def _squares(block: np.ndarray) -> float:
-    return float(np.square(block, dtype=np.float64).sum())
-
-
-def _scale(mean_square: float) -> float:
-    """What makes the mean square of entries one; one where all of them are zero."""
-    return float(mean_square**-0.5) if mean_square > 0 else 1.0
 
 
 def convolved(averages: sparse.csr_array, table: np.ndarray, bias: np.ndarray) -> Iterator[np.ndarray]:

@@ -56,13 +56,17 @@ def features(graph: AttributedGraph) -> sparse.csr_array:
     return sparse.eye_array(len(graph), dtype=np.float32, format="csr")
 
 
-def glorot(rng: np.random.Generator, shape: tuple[int, int], device: str) -> torch.Tensor:
-    """A weight matrix to learn, uniform as Glorot and Bengio's; the same on every device."""
-    span = np.sqrt(6 / sum(shape))
+def uniform(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Draw a weight matrix, uniform as Glorot and Bengio's."""
     values = rng.random(shape, np.float32)
     values -= np.float32(0.5)
-    values *= np.float32(2 * span)
-    return import_torch().from_numpy(values).to(device).requires_grad_()
+    values *= np.float32(2 * np.sqrt(6 / sum(shape)))
+    return values
+
+
+def glorot(rng: np.random.Generator, shape: tuple[int, int], device: str) -> torch.Tensor:
+    """Draw the same as a weight to learn; it has the same values on every device."""
+    return import_torch().from_numpy(uniform(rng, shape)).to(device).requires_grad_()
 
 
 def zeros(columns: int, device: str) -> torch.Tensor:

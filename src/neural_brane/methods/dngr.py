@@ -25,8 +25,8 @@ from neural_brane.progress import Meter
 if TYPE_CHECKING:
     import torch
 
-BLOCK_NUMBERS = 8_000_000  # of the chances at a time, 4 bytes each
-KEPT_NUMBERS, KEPT_IN_A_ROW = 12_000_000, 100  # of the matrix, 8 bytes each
+BLOCK_NUMBERS = 8_000_000  # chances held at a time, 4 bytes each
+KEPT_NUMBERS, KEPT_IN_A_ROW = 12_000_000, 100  # numbers of the matrix that are kept, 8 bytes each
 
 
 class Layer(NamedTuple):
@@ -121,10 +121,10 @@ class DNGR(Embedder):
         return {
             "surfing": {"kept numbers": 3 * 8 * kept, "blocks": 8 * SINGLE * max(BLOCK_NUMBERS, n) * cores()},
             "first layer": {
-                "kept numbers": 3 * 8 * kept,  # what the surfer's rows took is not all given back
+                "kept numbers": 3 * 8 * kept,  # not all memory of the surfer's rows is given back
                 "tables": 8 * SINGLE * n * self.hidden,  # two, their gradients and Adam's two means of each
                 "second tables": 2 * SINGLE * self.hidden * self.dim,
-                "gradients": 3 * SINGLE * n * self.hidden,  # of parts of the loss, before they are added
+                "gradients": 3 * SINGLE * n * self.hidden,  # gradients of the parts of the loss before they are added
                 "batches": int(entries + 12 * SINGLE * batch * self.hidden),
             },
             "second layer": {"hidden": SINGLE * n * self.hidden, "vectors": 2 * SINGLE * n * self.dim},
@@ -229,7 +229,7 @@ class Surfer:
         return found
 
     def _sums(self) -> np.ndarray:
-        """How often surfers from all nodes are at each, about: with the nodes they began at, and rows as they are."""
+        """Estimate how often surfers from all nodes visit each node; visits where they began count."""
         now, total = np.ones(self.walk.shape[0], np.float32), np.zeros(self.walk.shape[0], np.float32)
         for _ in range(self.steps):
             now = (1 - self.restart) * (self.back @ now) + self.restart
@@ -257,7 +257,7 @@ def sparse_error(layer: Layer, rows: sparse.csr_array, seen: sparse.csr_array, d
 
 
 def compress(rows: Any, layer: Layer) -> Iterator[np.ndarray]:
-    """What a layer makes of rows, some at a time."""
+    """Compress rows by a layer, some at a time."""
     into, bias = backend.to_numpy((layer.into, layer.into_bias))
     for start in range(0, rows.shape[0], backend.BLOCK_NODES):
         with one_blas_thread():

@@ -24,7 +24,7 @@ FORMS = ("default", "pandas", "polars")
 
 
 class Output:
-    """What scikit-learn asks of a transformer whose output may be a DataFrame."""
+    """Let scikit-learn choose a DataFrame as the output of a transformer."""
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what `transform` and `fit_transform` give for a matrix of features. Returns self.
@@ -120,7 +120,7 @@ def as_matrix(method: Any, source: Any) -> Any:
 
 
 def graph_for(method: Any, source: Any) -> AttributedGraph:
-    """What a method learns from: of features alone a graph without links, of all else what `as_graph` makes of it."""
+    """Make the graph that a method learns from: without links of features alone, by `as_graph` of all else."""
     source = as_matrix(method, source)
     if not is_features(method, source):
         return as_graph(source)
@@ -130,7 +130,7 @@ def graph_for(method: Any, source: Any) -> AttributedGraph:
 
 
 def newcomers_for(method: Any, source: Any, known: AttributedGraph) -> AttributedGraph:
-    """What a method makes vectors for: rows of features are new nodes, whichever rows it has learned from."""
+    """Make the graph of the nodes to embed: rows of features are new nodes, whichever rows the method learned from."""
     source = as_matrix(method, source)
     if not is_features(method, source, known):
         return as_graph_like(source, known)

@@ -25,7 +25,7 @@ SMALLEST_VARIANCE = 1e-6  # the paper's program adds 1e-14, which float32 turns 
 
 
 class Weights(NamedTuple):
-    """What is learned: a layer over the attributes, and what makes means and variances of it."""
+    """The learned weights: a layer over the attributes, and the layers that make means and variances of it."""
 
     hidden: Any  # (attributes, hidden)
     hidden_bias: Any  # (1, hidden)
@@ -36,7 +36,7 @@ class Weights(NamedTuple):
 
 
 class Triplets(NamedTuple):
-    """Of each anchor a node at fewer hops and one at more, and how many such pairs this one stands for."""
+    """For each anchor a node at fewer hops, one at more, and the number of such pairs that this one stands for."""
 
     anchors: np.ndarray
     near: np.ndarray
@@ -75,7 +75,7 @@ class Graph2Gauss(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: epochs × (attribute entries + nodes × dim) × hidden; memory: edges + (nodes + attributes) × hidden"
     paper = "Bojchevski, Günnemann: Deep Gaussian embedding of graphs, 2018"
-    similarity = "distance"  # of the means: it is trained on the divergence of two Gaussians
+    similarity = "distance"  # between means: training compares Gaussians by their divergence
     extra = "torch"
     why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)

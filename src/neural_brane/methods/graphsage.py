@@ -26,7 +26,7 @@ NEGATIVE_POWER = 0.75
 
 
 class Weights(NamedTuple):
-    """What is learned: for each of two layers, what a node's own row and its neighbours' mean are multiplied by."""
+    """The learned weights of two layers: one for a node's own row, one for the mean of its neighbours."""
 
     own_1: Any  # (attributes, dim - dim // 2)
     around_1: Any  # (attributes, dim // 2)
@@ -178,7 +178,7 @@ class Batches:
         self.pairs = np.empty((2, 0), np.int64)
 
     def pairs_before(self, step: int) -> int:
-        """How many pairs the batches before one have, with those of walks that ended early."""
+        """Count the pairs of the batches before one, with those of walks that ended early."""
         turn, at = divmod(step, self.per_turn)
         return turn * self.pairs_per_turn + at * self.method.batch_size
 
@@ -208,7 +208,7 @@ class Batches:
             self.rng.bit_generator.state = now
 
     def gather(self, pairs: np.ndarray, negatives: np.ndarray) -> Batch:
-        """What it takes to embed the nodes of a batch: each node once, with its samples."""
+        """Gather the nodes of a batch, each once, with the samples around them."""
         adjacency, attributes, rng = self.graph.adjacency, self.attributes, self.rng
         nodes = len(self.graph)
         targets, (pairs, negatives) = renumber([pairs, negatives], nodes)

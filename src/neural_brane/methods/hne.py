@@ -14,14 +14,14 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.linalg.tables import Tables, tables_on
 from neural_brane.linalg.weights import inverse_frequency, weigh, without_self_loops
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
-from neural_brane.methods.descent import BLOCK_NODES, features
+from neural_brane.methods.descent import BLOCK_NODES, features, uniform
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import DOUBLE, SINGLE, WEIGHED, Loop, Moments
 from neural_brane.progress import Meter
 
-MEAN_SHARE, SQUARE_SHARE, SMALLEST = 0.9, 0.999, 1e-8  # of Adam, as its paper advises
+MEAN_SHARE, SQUARE_SHARE, SMALLEST = 0.9, 0.999, 1e-8  # constants of Adam that its paper advises
 
-LEAST_LINKS, BATCHES = 20_000, 50  # of a step, and how many of these make one pass over the links of a large graph
+LEAST_LINKS, BATCHES = 20_000, 50  # least links of a step, and steps that make one pass over a large graph
 
 
 class Pairs(NamedTuple):
@@ -108,10 +108,7 @@ class HNE(InductiveEmbedder):
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         own = features(graph)
         attributes = weighed(own, own)
-        span = np.sqrt(6 / (attributes.shape[1] + self.dim))  # as Glorot and Bengio's
-        table = np.random.default_rng(seed).random((attributes.shape[1], self.dim), np.float32)
-        table -= np.float32(0.5)
-        table *= np.float32(2 * span)
+        table = uniform(np.random.default_rng(seed), (attributes.shape[1], self.dim))
         weights = {"U": table, "t": np.zeros(1, np.float32)}
         losses = self._train(attributes, Links(graph.adjacency), weights, seed)
         return Learned(weights["U"], weights["t"], losses)

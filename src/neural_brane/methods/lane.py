@@ -25,7 +25,7 @@ class Affinity(NamedTuple):
     """D⁻½(XXᵀ + diag)D⁻½: cosines between rows of X, normalised by their sums; never formed."""
 
     profiles: sparse.csr_array  # D⁻½X, where rows of X have length one
-    diagonal: np.ndarray  # what the cosine of a node with itself, 1 + SELF, has beyond XXᵀ, over D
+    diagonal: np.ndarray  # (cosine of a node with itself, which is 1 + SELF, less that of XXᵀ) over D
 
     @classmethod
     def of(cls, matrix: sparse.csr_array, what: str) -> "Affinity":

@@ -63,5 +63,5 @@ class Line(EdgeSkipGram):
 
     def _part(self, matrix: sparse.csr_array, order: int, width: int, samples: int, seed: int) -> Part:
         degree = matrix.sum(axis=1)
-        model = SkipGram(degree, degree, dim=width, negatives=self.negatives, one_table=order == 1, seed=seed)
+        model = SkipGram(degree, None if order == 1 else degree, dim=width, negatives=self.negatives, seed=seed)
         return edges_of(matrix, samples, seed), model

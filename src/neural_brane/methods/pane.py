@@ -19,7 +19,10 @@ from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectral_width
 from neural_brane.progress import Meter
 
-KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 50  # of F and of B, 8 bytes each and as much again for its transpose
+KEPT_NUMBERS, KEPT_IN_A_ROW = (
+    25_000_000,
+    50,
+)  # numbers of F and of B that are kept, 8 bytes each and as much again for its transpose
 
 
 class Factors(NamedTuple):
@@ -126,7 +129,7 @@ class PANE(Embedder):
         with one_blas_thread():
             nodes, others, attributes = self._factorise(graph, seed)
         half = nodes.shape[1]
-        scale = unit_rows if half > 1 else np.asarray  # of a single number the length is all it tells
+        scale = unit_rows if half > 1 else np.asarray  # a single number would always become 1
         vectors = np.empty((len(graph), self.dim), np.float32)
         vectors[:, :half] = scale(nodes)
         vectors[:, half:] = scale(others)[:, : self.dim - half]

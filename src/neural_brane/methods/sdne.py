@@ -117,7 +117,7 @@ class SDNE(InductiveEmbedder):
         return {
             "training": {
                 "tables": 8 * SINGLE * n * self.hidden,  # two, their gradients and Adam's two means of each
-                "gradients": 3 * SINGLE * n * self.hidden,  # of parts of the loss, before they are added
+                "gradients": 3 * SINGLE * n * self.hidden,  # gradients of the parts of the loss before they are added
                 "matrices": 8 * sizes.links,
                 "batches": int(SINGLE * (4 * entries + 12 * batch) * max(self.hidden, self.dim)),
             },
@@ -137,7 +137,7 @@ class SDNE(InductiveEmbedder):
         second = written_error(written, weights, Entries(rows, self.device), self.beta)
         size, nodes = len(batch), links.shape[0]
         among = Entries(rows[:, batch], self.device)
-        drawn = (nodes - 1) / max(size - 1, 1)  # of a node's neighbours one in so many is in its batch
+        drawn = (nodes - 1) / max(size - 1, 1)  # one in so many of a node's neighbours is in its batch
         first = drawn * (among.values * among.distances(codes)).sum()
         return (second + self.alpha * first) / size
 

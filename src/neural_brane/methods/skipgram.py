@@ -17,60 +17,60 @@ from neural_brane.methods.parameters import shared, whole
 from neural_brane.methods.training import SINGLE, Loop
 from neural_brane.progress import Meter
 from neural_brane.sampling.buckets import TileSorter
-from neural_brane.sampling.walks import EdgeSampler
+from neural_brane.sampling.walks import EdgeSampler, window_pairs
 
 CHUNK_PAIRS = 500_000  # drawn, sorted and trained at a time: enough for many in each tile, little to keep
 PAIRS_PER_ROW = 16  # in a chunk, where there are tiles: with more, a row would see one bucket for too long
-MIXED_PAIRS = 2_000_000  # of walks, drawn at a time and dealt to chunks
+MIXED_PAIRS = 2_000_000  # pairs of walks drawn at a time and dealt to chunks
+WALKS = 10_000  # counted at a time
 BLOCK_ROWS = 65_536  # filled with random numbers at a time
-LOOKED_AT = 1_024  # source rows of a step that are looked at for numbers that are none: those spread at once
+LOOKED_AT = 1_024  # source rows of a step that are checked for NaN, which spreads at once
 
 
 class Corpus(NamedTuple):
-    """Where pairs come from: `draw(first, count)` gives the pairs (k, 2) of some walks or edges of an endless row.
+    """A source of pairs: `draw(first, count)` gives the pairs (k, 2) of some walks or edges of an endless row.
 
     An epoch takes `total` of them.
     """
 
     draw: Callable[[int, int], np.ndarray]
     total: int
-    pairs: float  # that one of them gives, about
+    pairs: float  # about so many pairs per walk or edge
 
 
 class SkipGram:
     """A source and a target table, trained on pairs with negatives from frequency ** 0.75.
 
     sources, targets: how often each occurs, about: work is shared out, and negatives are drawn, accordingly. Source
-    rows start small and random and stay so where no pair has them; targets start at zero. With `one_table`, sources
-    and targets are the same vectors. With `shares`, the source table is another SkipGram's, of the same sources and
-    buckets.
+    rows start small and random and stay so where no pair has them; targets start at zero. Where another SkipGram is
+    given as the sources, both share its source table and buckets; where no targets are given, sources and targets are
+    the same vectors.
     """
 
     def __init__(
         self,
-        sources: np.ndarray,
-        targets: np.ndarray,
+        sources: "np.ndarray | SkipGram",
+        targets: np.ndarray | None = None,
         *,
         dim: int,
         negatives: int,
         seed: int,
-        one_table: bool = False,
         buckets: int | None = None,
-        shares: "SkipGram | None" = None,
     ):
         first, second = two_seeds(seed)
-        self.dim = dim
-        self.drawn = 0
+        other = sources if isinstance(sources, SkipGram) else None
+        self.frequency: np.ndarray = other.frequency if other else sources.astype(np.float64)  # type: ignore[union-attr]
+        self.dim, self.drawn = dim, 0
         self.sorter = TileSorter(
-            sources.astype(np.float64),
-            targets.astype(np.float64),
+            self.frequency,
+            self.frequency if targets is None else targets.astype(np.float64),
             negatives=negatives,
-            one_table=one_table,
-            buckets=buckets,
+            one_table=targets is None,
+            buckets=other.sorter.buckets if other else buckets,
             seed=first,
         )
-        self.source: np.ndarray = shares.source if shares else self._random(len(sources), second)
-        self.target = self.source if one_table else zeros(len(targets), padded(dim))
+        self.source: np.ndarray = other.source if other else self._random(len(self.frequency), second)
+        self.target = self.source if targets is None else zeros(len(targets), padded(dim))
 
     def _random(self, rows: int, seed: int) -> np.ndarray:
         """Uniform in ±1 / (2 dim), as word2vec's."""
@@ -98,7 +98,7 @@ class SkipGram:
 
     @property
     def chunk(self) -> int:
-        """How many pairs to train at a time."""
+        """The number of pairs trained at a time."""
         return CHUNK_PAIRS if self.sorter.buckets == 1 else min(CHUNK_PAIRS, PAIRS_PER_ROW * len(self.source))
 
     @property
@@ -107,6 +107,7 @@ class SkipGram:
         return self.source[self.sorter.sources.place, : self.dim]
 
 
+Walks = Callable[[int, int], np.ndarray]  # walks (count, length) from a first one on
 Part = tuple[Corpus, SkipGram]  # a source of pairs, and the tables it trains
 
 
@@ -168,6 +169,24 @@ class SkipGramEmbedder(Embedder):
         """Learn: (nodes, dim) float32."""
 
 
+def pairs_of_walks(walks: Walks, total: int, *, length: int, window: int, seed: int) -> Corpus:
+    """Pair the nodes within a window on walks(first, count), of which there are `total`; every epoch takes the same."""
+
+    def draw(first: int, count: int) -> np.ndarray:
+        return window_pairs(walks(first % total, count), window=window, seed=seed, first=first)
+
+    return Corpus(draw, total, pairs=length * (window + 1))
+
+
+def count_visits(walks: Walks, total: int, nodes: int) -> np.ndarray:
+    """Count how often walks(first, count), of which there are `total`, visit each node."""
+    visits = np.zeros(nodes, np.int64)
+    for first in range(0, total, WALKS):
+        some = walks(first, min(WALKS, total - first))
+        visits += np.bincount(some[some >= 0], minlength=nodes)
+    return visits
+
+
 class EdgeSkipGram(SkipGramEmbedder):
     """A skip-gram method whose pairs are entries of matrices, drawn in proportion to their value."""
 
@@ -175,7 +194,7 @@ class EdgeSkipGram(SkipGramEmbedder):
     negatives: int = whole("Drawn against each entry, in proportion to (weighted degree) ** 0.75.", default=5)
 
     def _samples(self, entries: int) -> int:
-        """How many to draw: as given, or each entry a hundred times and enough for a small graph to learn."""
+        """Count the entries to draw: as given, or each a hundred times and enough for a small graph to learn."""
         return max(100 * entries, 3_000_000) if self.samples is None else self.samples
 
     def work(self, sizes: Sizes) -> float:

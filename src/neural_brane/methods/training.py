@@ -136,7 +136,7 @@ _log = logging.getLogger("neural_brane")
 
 
 def resolve(device: str, *, needs: Sequence[str] = ("torch", "triton")) -> str:
-    """The device that training runs on; "auto" takes the GPU where there is one, and logs which."""
+    """Choose the device that training runs on; "auto" takes the GPU where there is one, and logs which."""
     missing = None if device in ("cpu", "cluster") else _missing(needs)
     if device == "cuda" and missing:
         raise ParameterError(f"device='cuda' cannot be used: {missing}; {_INSTALL}")
@@ -147,7 +147,7 @@ def resolve(device: str, *, needs: Sequence[str] = ("torch", "triton")) -> str:
 
 
 def _missing(packages: Sequence[str]) -> str | None:
-    """What stands in the way of the GPU, or None."""
+    """Say why the GPU cannot be used; None where it can."""
     for package in packages:
         if find_spec(package) is None:
             return f"the package {package} is not installed"
@@ -165,14 +165,14 @@ def gpu_name() -> str:
 
 # How much memory a training takes, by formulas: nothing is allocated to find out.
 #
-# A method names the moments at which it takes most, and for each of them what is there besides the graph: bytes by
-# part. The formulas count arrays as the code makes them, so whoever changes the arrays changes the formula beside them;
+# A method names the moments at which it takes most memory and, for each, the bytes of every part besides the graph. The
+# formulas count arrays as the code makes them, so whoever changes the arrays changes the formula beside them;
 # `benchmarks/estimate.py` compares them with what is measured.
 
 Moments = Mapping[str, Mapping[str, int]]  # the bytes of each part, by moment
 
 SINGLE, DOUBLE = 4, 8  # bytes of a float32 and of a float64
-WEIGHED = DOUBLE + 4  # of an entry of a weighed matrix: a float64 and a column's number
+WEIGHED = DOUBLE + 4  # bytes of an entry of a weighed matrix: a float64 and a column's number
 FOLLOWING = ("spectral_dim", "attribute_dim", "hidden")  # follow from dim, unless they are given
 ALIAS = 56  # bytes an item while an alias table is made; 8 stay
 
@@ -221,7 +221,7 @@ def clone(method: Embedder) -> Embedder:
 
 
 def spectral_moments(sizes: Sizes, dim: int, *, hops: int, links: bool = False) -> Moments:
-    """Of the leading directions of attributes (and links) seen over some hops, on the CPU.
+    """Estimate the memory of finding the leading directions of attributes (and links) over some hops, on the CPU.
 
     The matrices are the weighed attributes and their transpose; the adjacency is used as it is, between scales. The
     basis is one table, `OVERSAMPLING` wider than the result and a multiple of `SLAB_COLUMNS`; slabs of it are
@@ -249,5 +249,5 @@ def spectral_width(nodes: int, dim: int) -> int:
 
 
 def neighbour_bytes(sizes: Sizes) -> int:
-    """Of what neighbours are drawn from: the adjacency's own entries, and running sums where edges have weights."""
+    """Estimate what drawing neighbours takes beside the adjacency: running sums where edges have weights."""
     return 8 * sizes.nodes + (DOUBLE * sizes.links if sizes.weighted else 0)

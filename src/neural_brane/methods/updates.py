@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class Start(NamedTuple):
-    """What an update goes on from: what was learned before, and how the graph has changed since."""
+    """The start of an update: what was learned before, and how the graph has changed since."""
 
     learned: Any
     changes: Changes
-    updated: dict[str, Any]  # what the provenance will tell
+    updated: dict[str, Any]  # the provenance's entry
 
 
 def find_start(method: Embedder, init: Any, graph: AttributedGraph) -> tuple[dict[str, Any], Start]:
-    """The parameters that an update goes on with, and what it goes on from; refused where it cannot be.
+    """Find the parameters and the start of an update, or refuse it.
 
-    method: whose parameters are as given. Those left as None are those that the earlier training had in force: what
-    follows from the size of a graph stays as it was.
+    method: has its parameters as given. Those left as None keep the values of the earlier training, also where they
+    followed from the size of its graph.
     """
     if not method.updates:
         raise ParameterError(
@@ -49,7 +49,7 @@ def find_start(method: Embedder, init: Any, graph: AttributedGraph) -> tuple[dic
 
 
 def _parameters(method: Embedder, before: dict[str, Any]) -> dict[str, Any]:
-    """What was in force, beside what is given of the run; refused where another parameter differs."""
+    """Merge the earlier parameters with those given of the run; refuse where another parameter differs."""
     given = {name: one.check(getattr(method, name)) for name, one in method.parameters().items()}
     for name, value in given.items():
         if name not in RUN and value is not None and value != before[name]:
@@ -69,5 +69,5 @@ def _parameters(method: Embedder, before: dict[str, Any]) -> dict[str, Any]:
 
 
 def own_seed(seed: int, times: int) -> int:
-    """The seed of an update: that of the model, but other draws than in the training and in the updates before."""
+    """Derive the seed of an update: it draws other numbers than the training and the updates before."""
     return int(np.random.SeedSequence((seed, times)).generate_state(1, np.uint64)[0] >> np.uint64(1))

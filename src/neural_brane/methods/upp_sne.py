@@ -17,9 +17,8 @@ from neural_brane.kernels.model import padded
 from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
-from neural_brane.methods.deepwalk import count_visits
 from neural_brane.methods.parameters import shared, whole
-from neural_brane.methods.skipgram import two_seeds
+from neural_brane.methods.skipgram import count_visits, two_seeds
 from neural_brane.methods.training import ALIAS, SINGLE, Loop, Moments, neighbour_bytes
 from neural_brane.progress import Meter
 from neural_brane.sampling.tables import AliasTable, alias_table
@@ -32,7 +31,7 @@ BLOCK_ROWS = 8192  # made random, or embedded, at a time
 
 
 class Learned(NamedTuple):
-    """What makes angles of attributes, and how the training went."""
+    """The map from attributes to angles, and how its training went."""
 
     maps: np.ndarray  # (attributes, dim - dim // 2) float32
     loss_history: list[float]  # the mean loss of a target, a context or a negative, some batches at a time
@@ -103,7 +102,7 @@ class UPPSNE(InductiveEmbedder):
         return float(pairs * (1 + self.negatives) * 2 * padded(self.dim - self.dim // 2))
 
     def _walks(self, nodes: int) -> int:
-        """How many walks there are in all."""
+        """Count all walks."""
         if self.walks_per_node is not None:
             return nodes * self.walks_per_node
         return nodes * max(40, -(-FEWEST_WALKS // max(nodes, 1)))

@@ -77,7 +77,7 @@ def _tables(sizes: Sizes, attribute_dim: int, learned: int) -> int:
 
 
 def _sampling(sizes: Sizes) -> int:
-    """What triplets are drawn from, while the last of it, the alias table, is made."""
+    """Estimate what drawing triplets takes while its last part, the alias table, is made."""
     return neighbour_bytes(sizes) + (2 * BAGS + 12 + ALIAS) * sizes.nodes + DRAWN
 
 
@@ -104,7 +104,7 @@ class Learned(NamedTuple):
     values: np.ndarray  # the squared singular values of the spectral part, none where there is no such part
 
     def __getattr__(self, name: str) -> Any:
-        """What the learned part knows: model, bags, kernel_settings, loss_history."""
+        """Look names up in the learned part: model, bags, kernel_settings, loss_history."""
         if self.part is None or name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.part, name)
@@ -287,7 +287,7 @@ class NeuralBrane(InductiveEmbedder):
             from neural_brane.distributed.embedding import learn_graph
 
             spectral, part = learn_graph(graph, settings, seed)
-            settings["device"] = "cpu"  # what is left is done by every rank
+            settings["device"] = "cpu"  # every rank does the rest
         else:
             if width:
                 made = partial(spectral_part, graph, settings, seed)
@@ -339,7 +339,7 @@ class NeuralBrane(InductiveEmbedder):
         return {"training": facts}
 
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-        """How likely each pair of nodes, given by their ids, is to be linked: ⟨h(u), h(v)⟩, the higher the likelier.
+        """Score how likely pairs of nodes, given by their ids, are to be linked: ⟨h(u), h(v)⟩, the higher the likelier.
 
         h is a ReLU layer over the vectors or, where `length` or `score_steps` is 0, that of the learned part.
         """

@@ -88,11 +88,11 @@ def learned_vectors(part: LearnedPart, nodes: int, settings: dict[str, Any]) -> 
 
 
 class Joint(NamedTuple):
-    """Vectors of two parts, and what it takes to make more of them."""
+    """Vectors of two parts, and the numbers needed to make more of them."""
 
     vectors: np.ndarray  # (nodes, dim) float32
-    centre: np.ndarray  # of the learned part: what was subtracted from it
-    scale: np.float32  # of the learned part: what it was multiplied with
+    centre: np.ndarray  # mean of the learned part, subtracted from it
+    scale: np.float32  # factor of the learned part
     lengths: np.ndarray  # (nodes, 1) of the vectors before all got one length
 
 
@@ -159,7 +159,7 @@ def kernel_settings(s: dict[str, Any]) -> Settings:
     )
 
 
-# What the two parts of a vector are made of.
+# Explanations.
 
 
 class JointReasons(NamedTuple):
@@ -167,11 +167,11 @@ class JointReasons(NamedTuple):
 
     spectral: SpectralReasons | None
     learned: PooledReasons | None
-    width: int  # of the spectral part
+    width: int  # columns of the spectral part
     lengths: np.ndarray  # (nodes, 1) what every vector was divided by
 
     def of(self, row: int, targets: np.ndarray) -> Contributions:
-        """What adds up to the inner products of a node's vector with targets (t, dim)."""
+        """List the terms that add up to the inner products of a node's vector with targets (t, dim)."""
         scaled = targets / float(self.lengths[row, 0])
         parts = []
         if self.spectral is not None:
@@ -182,7 +182,7 @@ class JointReasons(NamedTuple):
 
 
 def joint_reasons(learned: "Learned", graph: AttributedGraph, settings: dict[str, Any]) -> JointReasons:
-    """What it takes to explain a model's vectors."""
+    """Prepare the explanation of a model's vectors."""
     width, length, joint = settings["spectral_dim"], settings["length"], learned.joint
     lengths = joint.lengths / length if length else np.ones_like(joint.lengths)
     spectral, pooled = None, None

@@ -33,7 +33,7 @@ def initial_model(graph: AttributedGraph, settings: dict[str, Any], seed: int) -
 
 
 class Seeds(NamedTuple):
-    """What the first values of a model's arrays are drawn from."""
+    """The seeds of the first values of a model's arrays."""
 
     attributes: np.random.SeedSequence
     neighbours: np.random.SeedSequence
@@ -75,7 +75,7 @@ def fill_rows(part: np.ndarray, seed: np.random.SeedSequence, first: int, std: f
         list(pool.map(fill, range(first // BLOCK_ROWS, -(-(first + len(part)) // BLOCK_ROWS))))
 
 
-# Where a model's kernels run: on the CPU, or on an NVIDIA GPU. Each is imported only when it is asked for.
+# Engines run a model's kernels on the CPU or on an NVIDIA GPU; each imports its kernels only when it is opened.
 
 BothBags = tuple[Bags, Bags]  # of attributes and of neighbours
 
@@ -206,11 +206,11 @@ def open_engine(settings: dict[str, Any], model: Model, bags: BothBags, kernel: 
 FLAT_EPOCHS = 3
 USUAL_BATCH = 100  # the recipes' own: above, a row of the tables takes the sum of more steps at once
 CHANCE = float(np.log(2))  # the loss of a model that ranks at random
-NEAR_CHANCE = 0.98  # of that loss: small first weights hold it there for a while
+NEAR_CHANCE = 0.98  # share of that loss; small first weights hold it there for a while
 
 
 def start_numbers() -> dict[str, Any]:
-    """What a training keeps beside its model: the mean −ln σ of each epoch, and the sum so far of the present one."""
+    """Make the numbers kept beside a model: the mean −ln σ of each epoch, and the sum so far of the present one."""
     return {"losses": [], "sum": 0.0}
 
 
@@ -236,7 +236,7 @@ class Epochs:
         return total / done
 
     def is_flat(self) -> bool:
-        """Whether the run ends here, before its last epoch."""
+        """Tell whether the run ends here, before its last epoch."""
         return self.settings["tolerance"] is not None and is_flat(self.losses, self.settings["tolerance"])
 
     def require_no_earlier_end(self) -> None:
@@ -251,7 +251,7 @@ class Epochs:
                 )
 
     def remedies(self) -> dict[str, Any]:
-        """What to change where training diverges, of the settings in force."""
+        """Name the settings in force to change where training diverges."""
         s = self.settings
         if s["loss"] == "sum":
             return {"learning_rate": s["learning_rate"], "advice": "set loss='mean', which divides by the batch"}
@@ -301,14 +301,14 @@ class Training(Epochs):
         loop.run(lambda: self.engine.model()._asdict(), step, numbers=self.numbers, until=self.is_flat)
 
     def _batches_before(self, step: int) -> int:
-        """How many batches the steps before one have trained."""
+        """Count the batches of the steps before one."""
         epoch, chunk = divmod(step, self.chunks)
         batches: int = self.settings["batches_per_epoch"]
         return epoch * batches + min(chunk * self.chunk, batches)
 
 
 def is_flat(losses: list[float], tolerance: float) -> bool:
-    """Whether the loss has stopped falling; while it is near ln 2 it has not begun to."""
+    """Tell whether the loss has stopped falling; while it is near ln 2 it has not begun to."""
     if len(losses) <= FLAT_EPOCHS or losses[-1] > NEAR_CHANCE * CHANCE:
         return False
     before = losses[-1 - FLAT_EPOCHS]

@@ -43,7 +43,7 @@ def place(learned: "Learned", new: Newcomers, settings: dict[str, Any]) -> np.nd
     if (part := learned.part) is not None:
         theirs = part._replace(bags=(bags_of(new.attributes), bags_of(new.links)))
         own = np.vstack(list(learned_vectors(theirs, len(new), settings))) - learned.joint.centre
-        if settings["centre"] and settings["output"] == "pooled":  # what nothing was pooled for tells nothing
+        if settings["centre"] and settings["output"] == "pooled":  # columns that nothing was pooled for become the mean
             own[np.diff(new.attributes.indptr) == 0, : part.kernel_settings.attribute_dim] = 0
             own[np.diff(new.links.indptr) == 0, part.kernel_settings.attribute_dim :] = 0
         parts.append(own * learned.joint.scale)
@@ -54,7 +54,7 @@ def place(learned: "Learned", new: Newcomers, settings: dict[str, Any]) -> np.nd
 
 # Neural-Brane on a graph that has changed: both parts go on from what was learned.
 
-TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 100, 5  # of nodes that are new, and of all that are new or have changed
+TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 100, 5  # for each new node, and for each that is new or has changed
 ROWS = 2  # the seed of new rows, beside that of the update
 
 
