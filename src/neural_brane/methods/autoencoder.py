@@ -10,6 +10,7 @@ from scipy import sparse
 
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
+from neural_brane.methods.features import row_blocks
 
 if TYPE_CHECKING:
     import torch
@@ -28,8 +29,8 @@ class Encoder(NamedTuple):
 
     def blocks(self, rows: sparse.csr_array) -> Iterator[np.ndarray]:
         """The vectors of rows, some at a time."""
-        for start in range(0, rows.shape[0], backend.BLOCK_NODES):
-            hidden = np.tanh(rows[start : start + backend.BLOCK_NODES] @ self.hidden + self.hidden_bias)
+        for block in row_blocks(rows.shape[0]):
+            hidden = np.tanh(rows[block] @ self.hidden + self.hidden_bias)
             with one_blas_thread():
                 yield np.tanh(hidden @ self.code + self.code_bias)
 

@@ -16,6 +16,7 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.progress import Meter
@@ -65,7 +66,7 @@ class Pieces:
 
     def __init__(self, graph: AttributedGraph, most: int, device: str):
         self.links = without_self_loops(graph.adjacency)
-        self.attributes = shares(backend.features(graph))
+        self.attributes = shares(own_attributes(graph))
         self.most, self.device = most, device
         self.per_epoch = -(-len(graph) // most)
         self.whole = Piece(self.links, self.attributes, device) if self.per_epoch == 1 else None
@@ -183,7 +184,7 @@ class Convolutional(InductiveEmbedder):
         return float(self._epochs_for(n) * self.dim * (2 * entries + 4 * (sizes.links + n) + n * self.dim))
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
-        links, attributes = without_self_loops(graph.adjacency), shares(backend.features(graph))
+        links, attributes = without_self_loops(graph.adjacency), shares(own_attributes(graph))
         for block in self._encode(learned.weights, links, attributes):
             yield block * np.float32(learned.scale)
 
@@ -268,5 +269,5 @@ def walk_nodes(links: sparse.csr_array, most: int, rng: np.random.Generator) -> 
 
 def convolved(averages: sparse.csr_array, table: np.ndarray, bias: np.ndarray) -> Iterator[np.ndarray]:
     """The averages of a table's rows over neighbours, and a bias, some nodes at a time."""
-    for start in range(0, averages.shape[0], backend.BLOCK_NODES):
-        yield averages[start : start + backend.BLOCK_NODES] @ table + bias
+    for rows in row_blocks(averages.shape[0]):
+        yield averages[rows] @ table + bias

@@ -12,13 +12,11 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import DependencyError
-from neural_brane.graph import AttributedGraph
 from neural_brane.methods.training import Loop
 
 if TYPE_CHECKING:
     import torch
 
-BLOCK_NODES = 8192  # embedded at a time
 _turns = RLock()
 
 
@@ -47,13 +45,6 @@ def one_thread() -> Iterator[None]:
             yield
         finally:
             torch.set_num_threads(before)
-
-
-def features(graph: AttributedGraph) -> sparse.csr_array:
-    """A graph's attributes or, where it has none at all, one attribute per node: its own."""
-    if graph.attributes.shape[1]:
-        return graph.attributes
-    return sparse.eye_array(len(graph), dtype=np.float32, format="csr")
 
 
 def uniform(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import map_threads, one_blas_thread
-from neural_brane.linalg.weights import transition, without_self_loops
+from neural_brane.linalg.weights import transition
 from neural_brane.methods import descent as backend
 from neural_brane.methods.autoencoder import Batches, batch_nodes, squares_of_all, steps_of_epoch
 from neural_brane.methods.base import Embedder, require, stack
+from neural_brane.methods.features import proper_links, row_blocks
 from neural_brane.methods.grarep import above, largest_of_rows
 from neural_brane.methods.parameters import cores, number, shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
@@ -108,7 +108,12 @@ class DNGR(Embedder):
         blocks = [slice(at, at + rows) for at in range(0, size, rows)]
         per_epoch = steps_of_epoch(self.batch_size, size)
         meter = Meter(self.progress, len(blocks) + 2 * self.epochs * per_epoch, "steps", epochs=self.epochs)
-        parts = self._stages.all_once("matrix", lambda: csr_parts(self._matrix(graph, blocks, meter.advance)))
+
+        def make() -> tuple[np.ndarray, ...]:
+            matrix = self._matrix(graph, blocks, meter.advance)
+            return matrix.data, matrix.indices, matrix.indptr
+
+        parts = self._stages.all_once("matrix", make)
         meter.resume(len(blocks))  # also where the matrix was kept
         with backend.one_thread():
             return self._train(sparse.csr_array(parts, shape=(size, size)), per_epoch, meter, seed)
@@ -174,7 +179,11 @@ class DNGR(Embedder):
         """The mean squared error of rows of the matrix, written from what is left of them."""
         seen = rows.copy()
         seen.data *= rng.random(seen.nnz, np.float32) >= self.noise
-        return sparse_error(layer, rows, seen, self.device) / rows.shape[0]
+        hidden = (backend.SparseRows(seen, self.device) @ layer.into + layer.into_bias).tanh()
+        wanted = backend.SparseRows(rows, self.device)
+        alike = (hidden * (wanted @ layer.back)).sum() + (wanted @ layer.back_bias.T).sum()
+        error = squares_of_all(hidden, layer.back, layer.back_bias) - 2 * alike + (wanted.values**2).sum()
+        return error / rows.shape[0]
 
     def _dense_loss(self, layer: Layer, rows: np.ndarray, rng: np.random.Generator) -> Any:
         """The same for rows of the hidden layer."""
@@ -192,12 +201,7 @@ class Surfer:
     """The chances of where a surfer is, added up over its steps: without the node it began at, rows sum to one."""
 
     def __init__(self, graph: AttributedGraph, steps: int, restart: float, most: int):
-        links = without_self_loops(graph.adjacency)
-        if links.nnz == 0:
-            raise GraphError(
-                f"graph '{graph.name}' links nodes to themselves alone, so a surfer goes nowhere; give a graph in "
-                "which at least one node is linked to another"
-            )
+        links = proper_links(graph, "a surfer goes nowhere")
         self.walk = transition(links).astype(np.float32)
         self.back = self.walk.T.tocsr()  # its products are with columns that hold the chances of one surfer each
         self.steps, self.restart, self.most = steps, np.float32(restart), most
@@ -237,28 +241,15 @@ class Surfer:
         return total
 
 
-def csr_parts(matrix: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The arrays that a matrix is made of."""
-    return matrix.data, matrix.indices, matrix.indptr
-
-
 def first_layer(columns: int, width: int, rng: np.random.Generator, device: str) -> Layer:
     """The weights that training begins with."""
     into, back = (backend.glorot(rng, (columns, width), device) for _ in range(2))
     return Layer(into, backend.zeros(width, device), back, backend.zeros(columns, device))
 
 
-def sparse_error(layer: Layer, rows: sparse.csr_array, seen: sparse.csr_array, device: str) -> torch.Tensor:
-    """Σ (x̂ − x)² over all columns of sparse rows x, where x̂ is written from the rows as they are seen."""
-    hidden = (backend.SparseRows(seen, device) @ layer.into + layer.into_bias).tanh()
-    wanted = backend.SparseRows(rows, device)
-    alike = (hidden * (wanted @ layer.back)).sum() + (wanted @ layer.back_bias.T).sum()
-    return squares_of_all(hidden, layer.back, layer.back_bias) - 2 * alike + (wanted.values**2).sum()
-
-
 def compress(rows: Any, layer: Layer) -> Iterator[np.ndarray]:
     """Compress rows by a layer, some at a time."""
     into, bias = backend.to_numpy((layer.into, layer.into_bias))
-    for start in range(0, rows.shape[0], backend.BLOCK_NODES):
+    for block in row_blocks(rows.shape[0]):
         with one_blas_thread():
-            yield np.tanh(rows[start : start + backend.BLOCK_NODES] @ into + bias)
+            yield np.tanh(rows[block] @ into + bias)

@@ -16,6 +16,7 @@ from neural_brane.kernels import cpu
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import choice, flag, shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.progress import Meter
@@ -101,7 +102,7 @@ class Graph2Gauss(InductiveEmbedder):
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         backend.import_torch()
         rng = np.random.default_rng(seed)
-        attributes = backend.features(graph)
+        attributes = own_attributes(graph)
         shapes = ((attributes.shape[1], self.hidden), (self.hidden, self.dim), (self.hidden, self.dim))
         layers = (backend.glorot(rng, shape, self.device) for shape in shapes)
         weights = Weights(*(part for layer in layers for part in (layer, backend.zeros(layer.shape[1], self.device))))
@@ -153,7 +154,7 @@ class Graph2Gauss(InductiveEmbedder):
         return Triplets(anchors, close.astype(np.int64), distant.astype(np.int64), shares.astype(np.float32))
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
-        return _means(backend.features(graph), learned.weights)
+        return _means(own_attributes(graph), learned.weights)
 
     def _check_transforms(self, fitted: Fitted) -> None:
         require_attributes(fitted)
@@ -164,8 +165,8 @@ class Graph2Gauss(InductiveEmbedder):
 
 def _means(attributes: sparse.csr_array, weights: Weights) -> Iterator[np.ndarray]:
     """The mean of every node's Gaussian, some nodes at a time."""
-    for start in range(0, attributes.shape[0], backend.BLOCK_NODES):
-        hidden = attributes[start : start + backend.BLOCK_NODES] @ weights.hidden + weights.hidden_bias
+    for rows in row_blocks(attributes.shape[0]):
+        hidden = attributes[rows] @ weights.hidden + weights.hidden_bias
         with one_blas_thread():
             yield np.maximum(hidden, 0) @ weights.mean + weights.mean_bias
 

@@ -58,12 +58,6 @@ def attend(edges: Edges, scores: Any) -> Any:
     return raised / sums.index_select(0, edges.starts)
 
 
-def pair_scores(edges: Edges, looking: Any, looked_at: Any) -> Any:
-    """The score (edges, heads) of every edge, of what both its nodes have for each head."""
-    pairs = looking.index_select(0, edges.starts) + looked_at.index_select(0, edges.ends)
-    return backend.import_torch().nn.functional.leaky_relu(pairs, LEAK)
-
-
 def gather(edges: Edges, shares: Any, table: Any) -> Any:
     """The sums of neighbours' rows by the shares of one head (edges,)."""
     return _gathering().apply(shares, table, edges)
@@ -116,7 +110,8 @@ def layer(edges: Edges, table: Any, looking: Any, looked_at: Any, heads: int, dr
     def by_head(vector: Any) -> Any:
         return torch.stack([(table[:, part] * vector[:, part]).sum(1) for part in columns], 1)
 
-    shares = attend(edges, pair_scores(edges, by_head(looking), by_head(looked_at)))
+    pairs = by_head(looking).index_select(0, edges.starts) + by_head(looked_at).index_select(0, edges.ends)
+    shares = attend(edges, torch.nn.functional.leaky_relu(pairs, LEAK))
     shares = shares if dropped is None else dropped(shares)
     return torch.cat([gather(edges, shares[:, at], table[:, part]) for at, part in enumerate(columns)], 1)
 
@@ -255,7 +250,8 @@ class GraphMAE(Convolutional):
             return (table, *looks, backend.zeros(dim, device), slope.clone().requires_grad_())
 
         layers = (*encoder(attributes), *encoder(dim))
-        bridge = _first_uniform(rng, dim, device)
+        bridge = (2 * rng.random((dim, dim), np.float32) - 1) * np.float32(1 / np.sqrt(dim))  # as in PyTorch
+        bridge = backend.import_torch().from_numpy(bridge).to(device).requires_grad_()
         told = _first_normal(rng, (attributes, dim), attributes + dim, device)
         looks = (_first_normal(rng, (1, attributes), 2 * attributes, device) for _ in range(2))
         token, bias = (backend.zeros(attributes, device) for _ in range(2))
@@ -386,10 +382,4 @@ def _first_normal(rng: np.random.Generator, shape: tuple[int, int], fans: int, d
     fans: how many numbers go into a layer and come out of it, together.
     """
     values = rng.standard_normal(shape, np.float32) * np.float32(2 / np.sqrt(fans))
-    return backend.import_torch().from_numpy(values).to(device).requires_grad_()
-
-
-def _first_uniform(rng: np.random.Generator, dim: int, device: str) -> Any:
-    """A square linear layer before the first step, as PyTorch's own."""
-    values = (2 * rng.random((dim, dim), np.float32) - 1) * np.float32(1 / np.sqrt(dim))
     return backend.import_torch().from_numpy(values).to(device).requires_grad_()

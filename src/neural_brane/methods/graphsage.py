@@ -7,15 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.kernels.threads import one_blas_thread
-from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.features import own_attributes, proper_links, row_blocks
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments, neighbour_bytes
 from neural_brane.progress import Meter
@@ -98,14 +97,9 @@ class GraphSAGE(InductiveEmbedder):
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         backend.import_torch()
-        links = without_self_loops(graph.adjacency)  # a walk along a self-loop would pair a node with itself
-        if links.nnz == 0:
-            raise GraphError(
-                f"graph '{graph.name}' links nodes to themselves alone, so there are no pairs to learn from; "
-                "give a graph in which at least one node is linked to another"
-            )
+        links = proper_links(graph, "there are no pairs to learn from")  # a self-loop pairs a node with itself
         rng = np.random.default_rng(seed)
-        width, half = backend.features(graph).shape[1], self.dim // 2
+        width, half = own_attributes(graph).shape[1], self.dim // 2
         shapes = ((width, self.dim - half), (width, half), (self.dim, self.dim - half), (self.dim, half))
         weights = Weights(*(backend.glorot(rng, shape, self.device) for shape in shapes))
         with cpu.threads(self.threads), backend.one_thread():
@@ -149,7 +143,7 @@ class GraphSAGE(InductiveEmbedder):
         return backend.Descent(weights, self.learning_rate).train(loop, loss_of)
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
-        return _vectors(graph, backend.features(graph), learned.weights)
+        return _vectors(graph, own_attributes(graph), learned.weights)
 
     def _check_transforms(self, fitted: Fitted) -> None:
         require_attributes(fitted)
@@ -169,7 +163,7 @@ class Batches:
     def __init__(self, method: "GraphSAGE", graph: AttributedGraph, walks: WalkSampler, rng: np.random.Generator):
         self.method, self.graph, self.walks, self.rng = method, graph, walks, rng
         self.numbers: dict[str, Any] = {}
-        self.attributes = backend.features(graph)
+        self.attributes = own_attributes(graph)
         self.chances = np.cumsum(np.diff(graph.adjacency.indptr) ** NEGATIVE_POWER)
         self.pairs_per_turn = len(graph) * (method.walk_length - 1)
         self.per_turn = -(-self.pairs_per_turn // method.batch_size)
@@ -226,8 +220,7 @@ def _vectors(graph: AttributedGraph, attributes: sparse.csr_array, weights: Weig
     around = _means(graph.adjacency.indptr, graph.adjacency.indices, len(graph))
     hidden = np.hstack([attributes @ weights.own_1, around @ (attributes @ weights.around_1)])
     np.maximum(hidden, 0, out=hidden)
-    for start in range(0, len(graph), backend.BLOCK_NODES):
-        rows = slice(start, start + backend.BLOCK_NODES)
+    for rows in row_blocks(len(graph)):
         with one_blas_thread():
             vectors = np.hstack([hidden[rows] @ weights.own_2, (around[rows] @ hidden) @ weights.around_2])
         yield vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

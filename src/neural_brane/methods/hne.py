@@ -14,7 +14,8 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.linalg.tables import Tables, tables_on
 from neural_brane.linalg.weights import inverse_frequency, weigh, without_self_loops
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
-from neural_brane.methods.descent import BLOCK_NODES, features, uniform
+from neural_brane.methods.descent import uniform
+from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import DOUBLE, SINGLE, WEIGHED, Loop, Moments
 from neural_brane.progress import Meter
@@ -106,7 +107,7 @@ class HNE(InductiveEmbedder):
         return float(self.epochs * self.dim * (2 * nodes * entries / max(sizes.nodes, 1) + 4 * pairs + 8 * width))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
-        own = features(graph)
+        own = own_attributes(graph)
         attributes = weighed(own, own)
         table = uniform(np.random.default_rng(seed), (attributes.shape[1], self.dim))
         weights = {"U": table, "t": np.zeros(1, np.float32)}
@@ -137,7 +138,7 @@ class HNE(InductiveEmbedder):
         return min(self.batch_size or max(LEAST_LINKS, links // BATCHES), links)
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
-        own = features(graph)
+        own = own_attributes(graph)
         return _vectors(weighed(own, own), learned.map)
 
     def _check_transforms(self, fitted: Fitted) -> None:
@@ -162,17 +163,14 @@ class Links:
         """So many links, and as many pairs of any two nodes, less those that are linked."""
         links = np.arange(size) if size == self.count else rng.choice(self.count, size, replace=False, shuffle=False)
         some, others = rng.integers(self.nodes, size=(2, size))
-        apart = (some != others) & ~self._linked(some, others)
+        keys = self._keys(np.minimum(some, others), np.maximum(some, others))
+        places = np.minimum(np.searchsorted(self.keys, keys), self.count - 1)
+        apart = (some != others) & (self.keys[places] != keys if self.count else True)
         some, others = some[apart], others[apart]
         signs = np.repeat([1.0, -1.0], [size, len(some)])
         weights = np.concatenate([self.weights[links], np.ones(len(some))])
         first, second = (self.rows[links], some), (self.columns[links], others)
         return Pairs(np.concatenate(first), np.concatenate(second), signs, weights)
-
-    def _linked(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        keys = self._keys(np.minimum(first, second), np.maximum(first, second))
-        places = np.minimum(np.searchsorted(self.keys, keys), max(self.count - 1, 0))
-        return self.keys[places] == keys if self.count else np.zeros(len(keys), bool)
 
     def _keys(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """A number for every two nodes, of which the first has the smaller number."""
@@ -238,5 +236,4 @@ def slopes(
 
 def _vectors(attributes: sparse.csr_array, table: np.ndarray) -> Iterator[np.ndarray]:
     """The vectors of nodes with these attributes, some nodes at a time."""
-    for start in range(0, attributes.shape[0], BLOCK_NODES):
-        yield attributes[start : start + BLOCK_NODES] @ table
+    return (attributes[rows] @ table for rows in row_blocks(attributes.shape[0]))

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 # The loop.
 
 
-def _own_number(step: int) -> int:
-    return step
-
-
 class Loop:
     """The steps of a training: resumed from a checkpoint, reported, and stopped where numbers are lost.
 
@@ -46,7 +42,7 @@ class Loop:
         steps: int,
         *,
         per_epoch: int = 1,
-        units: Callable[[int], int] = _own_number,
+        units: Callable[[int], int] = lambda step: step,
         **remedies: Any,
     ):
         self.stage, self.meter, self.steps, self.per_epoch = stage, meter, steps, per_epoch

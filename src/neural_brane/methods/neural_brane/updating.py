@@ -129,12 +129,9 @@ def _carry_table(
         return rows
     known = np.hstack([rows, (places >= 0).astype(np.float32)[:, None]])  # the last column counts
     for matrix in reversed(towards):
-        known = _pattern(matrix) @ known
+        ones = np.ones(matrix.nnz, np.float32)
+        known = sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape) @ known
     counts = known[:, -1:]
     means = np.divide(known[:, :-1], counts, out=random_table(seed, len(new), table.shape[1], std), where=counts > 0)
     rows[new] = means
     return rows
-
-
-def _pattern(matrix: sparse.csr_array) -> sparse.csr_array:
-    return sparse.csr_array((np.ones(matrix.nnz, np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)
