@@ -19,7 +19,6 @@ from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attribu
 from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
-from neural_brane.progress import Meter
 from neural_brane.sampling.tables import sample_neighbours
 
 WALK_NODES = 4  # nodes of a walk; a part of a graph is made of walks
@@ -124,18 +123,15 @@ class Convolutional(InductiveEmbedder):
     def _train(self, pieces: Pieces, weights: Any, seed: int) -> list[float]:
         """Train the weights in place; returns the mean loss of every epoch."""
         descent, best, per_epoch = self._descent(weights), Best(weights, self._patience()), pieces.per_epoch
-        epochs = cast(int, self.epochs)  # those in force
-        steps, stage = epochs * per_epoch, self._stages.stage("weights")
-        meter = Meter(self.progress, steps, "steps", epochs=epochs)
-        loop = Loop(stage, meter, steps, per_epoch=per_epoch, learning_rate=self.learning_rate)
-        best.restore(stage)
+        loop = Loop.of(self, "weights", per_epoch=per_epoch)
+        best.restore(loop.stage)
 
         def loss_of(step: int) -> Any:
             rng = np.random.default_rng([seed, step])
             loss = self._loss(weights, pieces.draw(rng), rng)
             if (step + 1) % per_epoch == 0:
                 best.offer(loop.numbers["losses"], float(np.mean([*loop.numbers["epoch"], loss.item()])))
-            self._set_rate(descent, step / steps)
+            self._set_rate(descent, step / loop.steps)
             return loss
 
         losses = descent.train(loop, loss_of, beside=best.arrays, until=lambda: best.is_past(loop.numbers["losses"]))

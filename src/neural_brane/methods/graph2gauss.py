@@ -19,7 +19,6 @@ from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attribu
 from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import choice, flag, shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
-from neural_brane.progress import Meter
 from neural_brane.sampling.hops import BLOCKS, HopSampler
 
 SMALLEST_VARIANCE = 1e-6  # the paper's program adds 1e-14, which float32 turns into energies without end
@@ -106,14 +105,15 @@ class Graph2Gauss(InductiveEmbedder):
         shapes = ((attributes.shape[1], self.hidden), (self.hidden, self.dim), (self.hidden, self.dim))
         layers = (backend.glorot(rng, shape, self.device) for shape in shapes)
         weights = Weights(*(part for layer in layers for part in (layer, backend.zeros(layer.shape[1], self.device))))
-        meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
-        loop = Loop(self._stages.stage("weights"), meter, self.epochs, learning_rate=self.learning_rate)
         with cpu.threads(self.threads), backend.one_thread():
             sampler = HopSampler(graph.adjacency, hops=self.hops, seed=seed)
             rows = backend.SparseRows(attributes, self.device)
-            losses = backend.Descent(weights, self.learning_rate).train(
-                loop, lambda epoch: rank_loss(*gaussians(weights, rows), self._triplets(sampler, epoch))
-            )
+            descent = backend.Descent(weights, self.learning_rate)
+
+            def loss_of(epoch: int) -> Any:
+                return rank_loss(*gaussians(weights, rows), self._triplets(sampler, epoch))
+
+            losses = descent.train(Loop.of(self, "weights"), loss_of)
         return Learned(Weights(*backend.to_numpy(weights)), losses)
 
     def memory(self, sizes: Sizes) -> Moments:

@@ -18,7 +18,6 @@ from neural_brane.methods.descent import uniform
 from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import DOUBLE, SINGLE, WEIGHED, Loop, Moments
-from neural_brane.progress import Meter
 
 MEAN_SHARE, SQUARE_SHARE, SMALLEST = 0.9, 0.999, 1e-8  # constants of Adam that its paper advises
 
@@ -123,7 +122,6 @@ class HNE(InductiveEmbedder):
             tables_on("cpu", self.threads),
             self.l2 / max(links.count, 1),
         )
-        meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
 
         def step(epoch: int) -> float:
             pairs = links.draw(self._batch(links.count), np.random.default_rng([seed, epoch]))
@@ -131,8 +129,7 @@ class HNE(InductiveEmbedder):
             adam.step(gradients, epoch + 1)
             return loss
 
-        loop = Loop(self._stages.stage("map"), meter, self.epochs, learning_rate=self.learning_rate)
-        return loop.run(adam.arrays, step)
+        return Loop.of(self, "map").run(adam.arrays, step)
 
     def _batch(self, links: int) -> int:
         return min(self.batch_size or max(LEAST_LINKS, links // BATCHES), links)

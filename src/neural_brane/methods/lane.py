@@ -16,7 +16,6 @@ from neural_brane.methods.base import Vectors
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared
 from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectral_width
-from neural_brane.progress import Meter
 
 SELF = 1e-6  # added to the likeness of a node with itself, as the authors' program does
 
@@ -167,8 +166,7 @@ class LANE(Factorisation):
                 turn("Y", by_labels, second, [(second, "G"), (1.0, "H")])
             turn("H", None, 0.0, [(1.0, "G"), (1.0, "A"), (1.0 if labels is not None else 0.0, "Y")])
 
-        meter = Meter(self.progress, self.epochs, "turns", epochs=self.epochs)
-        Loop(self._stages.stage("axes"), meter, self.epochs, advice="give a smaller dim").run(axes, step)
+        Loop.of(self, "axes", advice="give a smaller dim").run(axes, step)
         return axes["H"].astype(np.float64)
 
     def _place_others(

@@ -13,7 +13,6 @@ from neural_brane.linalg.weights import inverse_frequency, weigh
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import shared
 from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments
-from neural_brane.progress import Meter
 
 BLOCK_ROWS = 8_192  # updated at a time by one thread
 FADED = np.float32(1e-12)  # below, a number becomes zero: it would shrink on to a denormal, a hundred times slower
@@ -66,8 +65,7 @@ class NNMF(Factorisation):
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Parts:
         require_no_negatives(graph, self.title)
-        meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
-        loop = Loop(self._stages.stage("factors"), meter, self.epochs, advice=ADVICE)
+        loop = Loop.of(self, "factors", advice=ADVICE)
         nodes, parts = factorise(stacked(graph), self.dim, seed, loop, self.threads)
         return Parts(nodes * np.linalg.norm(parts, axis=0), parts.T)
 

@@ -20,7 +20,6 @@ from neural_brane.methods.autoencoder import Batches, Encoder, Entries, batch_no
 from neural_brane.methods.base import Fitted, InductiveEmbedder, stack
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
-from neural_brane.progress import Meter
 
 if TYPE_CHECKING:
     import torch
@@ -102,9 +101,7 @@ class SDNE(InductiveEmbedder):
         weights = first_weights(len(graph), self.hidden, self.dim, np.random.default_rng(seed), self.device)
         per_epoch = steps_of_epoch(self.batch_size, len(graph))
         batches = Batches(len(graph), per_epoch, [seed])
-        steps = self.epochs * per_epoch
-        meter = Meter(self.progress, steps, "steps", epochs=self.epochs)
-        loop = Loop(self._stages.stage("weights"), meter, steps, per_epoch=per_epoch, learning_rate=self.learning_rate)
+        loop = Loop.of(self, "weights", per_epoch=per_epoch)
         descent = backend.Descent(weights, self.learning_rate, l2=self.l2)
         with backend.one_thread():
             losses = descent.train(loop, lambda step: self._loss(weights, links, batches.draw(step)))

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
@@ -48,6 +48,17 @@ class Loop:
         self.stage, self.meter, self.steps, self.per_epoch = stage, meter, steps, per_epoch
         self.units, self.remedies = units, remedies
         self.numbers: dict[str, Any] = {"losses": [], "epoch": []}
+
+    @classmethod
+    def of(cls, method: Embedder, stage: str, *, per_epoch: int = 1, **remedies: Any) -> Self:
+        """Make the loop over all epochs of a method, whose progress counts steps.
+
+        remedies: a lower learning rate unless given.
+        """
+        values = method.get_params(deep=False)
+        steps, remedies = values["epochs"] * per_epoch, remedies or {"learning_rate": values["learning_rate"]}
+        meter = Meter(method.progress, steps, "steps", epochs=values["epochs"])
+        return cls(method._stages.stage(stage), meter, steps, per_epoch=per_epoch, **remedies)
 
     def run(
         self,

@@ -244,17 +244,14 @@ class NeuralBrane(InductiveEmbedder):
 
     def parameters_in_force(self) -> dict[str, Any]:
         """Every parameter's value as training uses it: where it is None the recipe's, or for the graph to decide."""
-        return self._resolve(None)
+        return self.settings_by(None)
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
         """The same for one graph: its size decides what the recipe leaves open."""
         return self.settings_by(GraphFacts(graph))
 
-    def settings_by(self, facts: Facts) -> dict[str, Any]:
+    def settings_by(self, facts: Facts | None) -> dict[str, Any]:
         """The same for a graph of which some facts are known."""
-        return self._resolve(facts)
-
-    def _resolve(self, facts: Facts | None) -> dict[str, Any]:
         values = super().parameters_in_force()
         given = {name: value for name, value in values.items() if value is not None}
         spectral_dim = self._spectral_dim(given, facts)
