@@ -30,7 +30,7 @@ KEPT_NUMBERS, KEPT_IN_A_ROW = 12_000_000, 100  # numbers of the matrix that are 
 
 
 class Layer(NamedTuple):
-    """One autoencoder: a layer that compresses, and one that writes again what was compressed."""
+    """One autoencoder: a layer that compresses rows, and one that writes them again."""
 
     into: Any  # (columns, width)
     into_bias: Any  # (1, width)
@@ -48,16 +48,16 @@ class Learned(NamedTuple):
 class DNGR(Embedder):
     """Deep neural networks for learning graph representations (Cao, Lu, Xu; 2016).
 
-    A surfer walks from each node, and in place of a step returns to it with chance `restart`; the chances of where it
-    is after 1, 2, … `steps` steps are added up. Without the nodes themselves, and with rows that sum to one, they give
-    the positive pointwise mutual information X_uv = max(ln(chance_uv / mean chance of v), 0). A denoising autoencoder
-    learns to write X from a hidden layer, seeing rows of which a part of the entries, drawn anew in every step, is 0.
-    A second one does the same with the hidden layer. What it compresses that to is the vector. A node without
-    neighbours has an empty row, and all such nodes have the same vector.
+    A surfer walks from each node, and instead of a step returns to it with chance `restart`. The method adds up its
+    chances of being at each node after 1, 2, … `steps` steps, drops the node itself and scales rows to sum to one. This
+    gives the positive pointwise mutual information X_uv = max(ln(chance_uv / mean chance of v), 0). A denoising
+    autoencoder compresses the rows of X and learns to write them again; in every step it sees some entries as 0. A
+    second one compresses the hidden layer of the first, and its hidden layer is the vector. A node without neighbours
+    has an empty row, and all such nodes have the same vector.
 
-    It differs from the authors' program in this. Layers have tanh in place of its sigmoid, and those that write are
+    Some things differ from the authors' program. Layers have tanh in place of its sigmoid, and those that write are
     linear, so that the error over all nodes is exact and no row is written down: memory stays that of two tables
-    (nodes, hidden). Chances are divided by the sums of their rows, where it has those of columns. X is divided by its
+    (nodes, hidden). Chances are divided by the sums of rows, not of columns. X is divided by its
     largest number, as scores on wiki advised. Adam trains the layers. The chances are computed exactly, some rows at a
     time; of each row `row_entries` numbers are kept, those that are largest against the usual chance. With the default
     nothing is left out on graphs of up to 3,464 nodes.

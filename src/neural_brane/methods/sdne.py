@@ -55,7 +55,7 @@ class SDNE(InductiveEmbedder):
     the second term over the links among its nodes, scaled so that it estimates that over all links. Weights of links
     are divided by their mean. A node without neighbours has an empty row, and all such nodes have the same vector.
 
-    It differs from the paper in this. Layers have tanh, which is the paper's sigmoid with its middle at 0, and the last
+    Some things differ from the paper. Layers have tanh, which is the paper's sigmoid with its middle at 0, and the last
     one is linear. So the error over all nodes is computed exactly without the written rows: memory stays that of two
     tables (nodes, hidden), and time of an epoch grows with nodes × hidden². There is one hidden layer. Weights begin at
     random, without the training as a deep belief network, and Adam trains them. The paper chooses `alpha` and `beta`

@@ -1,4 +1,4 @@
-"""Continue training a fitted model on a changed graph: what may go on from what."""
+"""Continue training a fitted model on a changed graph: find its start, or refuse."""
 
 from __future__ import annotations
 

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 BATCH = 1_024
 RATE, WEIGHT_STD, L2 = 0.5, 0.05, 5e-5  # at twice the rate, few classes in few dimensions end with all h = 0
-LEADING_ON = 10  # a layer that goes on from an earlier one takes one in so many of its steps
+LEADING_ON = 10  # a layer that continues an earlier one takes one in so many of its steps
 SEED = 4  # beside the run's own seed: no other part of a model is drawn with it
 
 
 def make_layer(
     learned: "Learned", graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: Stage
 ) -> Layer | None:
-    """The layer that scores pairs of vectors, where one can be learned; it goes on from the layer there was, if any."""
+    """Train the layer that scores pairs of vectors, where one can be learned; it continues any earlier one."""
     before, part = learned.layer, learned.part
     if settings["length"] and settings["score_steps"] and can_rank(graph.adjacency):
         return train_layer(learned.vectors, graph, settings, seed, stage, before)
@@ -45,7 +45,7 @@ def train_layer(
     """Train W of h(u) = ReLU(W v(u)) by Bayesian personalized ranking; the vectors v stay as they are.
 
     The kernels of the model do it: a node's bag of attributes is one row, its own vector, which takes steps of length
-    zero, and the table of neighbours has no columns. before: a layer to go on from.
+    zero, and the table of neighbours has no columns. before: a layer to continue.
     """
     nodes, dim = vectors.shape
     table = zeros(nodes, padded(dim))

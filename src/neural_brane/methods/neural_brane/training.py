@@ -215,7 +215,7 @@ def start_numbers() -> dict[str, Any]:
 
 
 class Epochs:
-    """The losses of a run by epochs, and whether it goes on; `numbers` keeps them."""
+    """The losses of a run by epochs, kept in `numbers`; they decide whether training continues."""
 
     def __init__(self, settings: dict[str, Any], numbers: dict[str, Any]):
         self.settings, self.numbers = settings, numbers
@@ -240,7 +240,7 @@ class Epochs:
         return self.settings["tolerance"] is not None and is_flat(self.losses, self.settings["tolerance"])
 
     def require_no_earlier_end(self) -> None:
-        """Refuse to go on with a run that would have ended before where it was left, had it had this tolerance."""
+        """Refuse to continue a run that would have ended earlier with this tolerance."""
         tolerance, losses = self.settings["tolerance"], self.losses
         left = len(losses) if self.numbers["sum"] else len(losses) - 1
         for epochs in range(1, left + 1):

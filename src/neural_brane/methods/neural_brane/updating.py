@@ -52,7 +52,7 @@ def place(learned: "Learned", new: Newcomers, settings: dict[str, Any]) -> np.nd
     return vectors
 
 
-# Neural-Brane on a graph that has changed: both parts go on from what was learned.
+# Updates: both parts continue from what was learned before.
 
 TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 100, 5  # for each new node, and for each that is new or has changed
 ROWS = 2  # the seed of new rows, beside that of the update
