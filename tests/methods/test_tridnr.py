@@ -5,7 +5,6 @@ from neural_brane import AttributedGraph, TriDNR, synthetic
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.kernels import sgns
 from neural_brane.kernels.model import padded
-from neural_brane.methods import tridnr
 
 SMALL = {"dim": 8, "walks_per_node": 2, "seed": 3, "learning_rate": 0.1}
 
@@ -36,7 +35,7 @@ def test_it_takes_the_steps_of_the_plain_reference(graph, labelled, monkeypatch)
 def parts_of(graph, monkeypatch, **settings):
     """What the method would train on, without training it."""
     seen = []
-    monkeypatch.setattr(tridnr, "train", lambda parts, **options: seen.extend(parts))
+    monkeypatch.setattr(TriDNR, "_train", lambda self, parts, unit, epochs: seen.extend(parts))
     labels = settings.pop("labels", None)
     TriDNR(**SMALL | settings).fit(graph, labels=labels)
     return seen

@@ -30,7 +30,8 @@ from neural_brane.linalg.weights import inverse_frequency
 from neural_brane.methods.features import Output, as_given, as_matrix, graph_for, newcomers_for
 from neural_brane.methods.identity import identify_code
 from neural_brane.methods.parameters import Parametrised, shared
-from neural_brane.methods.training import Moments, Start, check_room, find_start, own_seed, resolve
+from neural_brane.methods.training import Moments, check_room, resolve
+from neural_brane.methods.updates import Start, find_start, own_seed
 from neural_brane.progress import Reporter
 
 # What a method tells of its vectors where they say less than a reader would think.

@@ -12,11 +12,11 @@ from neural_brane.methods.base import require, stack
 from neural_brane.methods.convolution import Convolutional, Piece, convolved, normalised
 from neural_brane.methods.parameters import choice, number, shared
 
-SMALLEST_VARIANCE = 1e-12  # of a column: one that is constant is no division by zero
+SMALLEST_VARIANCE = 1e-12  # added to the variance of a column, so that a constant one does not divide by zero
 
 
 class Weights(NamedTuple):
-    """What is learned: one or two convolutions; the second is empty where there is one."""
+    """The learned weights: one or two convolutions; the second is empty where there is one."""
 
     table: Any  # (attributes, dim)
     bias: Any  # (1, dim)
@@ -119,7 +119,7 @@ def forward(weights: Weights, piece: Piece, view: View) -> Any:
 
 
 def correlation_loss(first: Any, second: Any, decorrelation: float) -> Any:
-    """What two views differ by in the same column, and what columns of one view share."""
+    """Add how much a column differs between two views and how much columns of one view share."""
     first, second = standardised(first), standardised(second)
     nodes, one = len(first), backend.import_torch().eye(first.shape[1], device=first.device)
     shared_by = [((view.T @ view) / nodes - one).square().sum() for view in (first, second)]

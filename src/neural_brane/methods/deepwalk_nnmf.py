@@ -52,7 +52,7 @@ class DeepWalkNNMF(DeepWalk):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """That of both methods."""
+        """Add the work of both methods."""
         return sum(method.work(sizes) for method in self._methods())
 
     def _methods(self) -> tuple[DeepWalk, NNMF]:

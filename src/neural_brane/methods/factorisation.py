@@ -1,4 +1,4 @@
-"""What the methods share that solve for all vectors at once, by linear algebra."""
+"""Share what methods need that solve for all vectors at once, by linear algebra."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -13,8 +13,6 @@ from neural_brane.linalg.tables import Table, Tables
 from neural_brane.linalg.weights import unit_rows
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.parameters import shared
-
-# What the methods share that solve for all vectors at once, by linear algebra.
 
 
 class Factorisation(Embedder):

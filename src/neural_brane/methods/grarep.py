@@ -18,8 +18,11 @@ from neural_brane.methods.parameters import cores, number, whole
 from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
 from neural_brane.progress import Meter
 
-BLOCK_NUMBERS = 2_000_000  # of Pᵏ at a time, if none of them were 0: 24 MB
-KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 200  # of Xᵏ, 8 bytes each and as much again for its transpose
+BLOCK_NUMBERS = 2_000_000  # numbers of Pᵏ held at a time, if none of them were 0: 24 MB
+KEPT_NUMBERS, KEPT_IN_A_ROW = (
+    25_000_000,
+    200,
+)  # numbers of Xᵏ that are kept, 8 bytes each and as much again for its transpose
 
 
 class GraRep(Embedder):
@@ -135,7 +138,7 @@ def largest_of_rows(matrix: sparse.csr_array, most: int) -> sparse.csr_array:
             numbers = matrix.data[slice(*matrix.indptr[row : row + 2])]
             least = np.partition(numbers, -most)[-most]
             taken = numbers > least
-            equal = np.flatnonzero(numbers == least)  # of these, the first ones
+            equal = np.flatnonzero(numbers == least)  # the first ones of these are taken
             taken[equal[: most - np.count_nonzero(taken)]] = True
             kept[slice(*matrix.indptr[row : row + 2])] = taken
         ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]

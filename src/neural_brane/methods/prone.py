@@ -16,7 +16,7 @@ from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
 from neural_brane.progress import Meter
 
-NEGATIVE_POWER = 0.75  # that the chances of negative samples are raised to, as in word2vec
+NEGATIVE_POWER = 0.75  # exponent of the chances of negative samples, as in word2vec
 
 
 class ProNE(Embedder):

@@ -37,7 +37,8 @@ from neural_brane.methods.neural_brane.recipes import (
 from neural_brane.methods.neural_brane.updating import place, update
 from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
 from neural_brane.methods.spectral import Decomposition
-from neural_brane.methods.training import ALIAS, SINGLE, Moments, Start, neighbour_bytes, spectral_moments
+from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes, spectral_moments
+from neural_brane.methods.updates import Start
 
 # The memory of a training of Neural-Brane, by moments.
 
@@ -76,7 +77,7 @@ def _tables(sizes: Sizes, attribute_dim: int, learned: int) -> int:
 
 
 def _sampling(sizes: Sizes) -> int:
-    """What triplets are drawn from, while the last of it, the alias table, is made."""
+    """Estimate what drawing triplets takes while its last part, the alias table, is made."""
     return neighbour_bytes(sizes) + (2 * BAGS + 12 + ALIAS) * sizes.nodes + DRAWN
 
 
@@ -103,10 +104,15 @@ class Learned(NamedTuple):
     values: np.ndarray  # the squared singular values of the spectral part, none where there is no such part
 
     def __getattr__(self, name: str) -> Any:
-        """What the learned part knows: model, bags, kernel_settings, loss_history."""
+        """Look names up in the learned part: model, bags, kernel_settings, loss_history."""
         if self.part is None or name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.part, name)
+
+    def spectral(self, settings: dict[str, Any]) -> Decomposition:
+        """The spectral part as it was found, before all vectors got one length."""
+        vectors = self.vectors[:, : settings["spectral_dim"]] * (self.joint.lengths / settings["length"])
+        return Decomposition(vectors, self.values)
 
 
 class NeuralBrane(InductiveEmbedder):
@@ -238,17 +244,14 @@ class NeuralBrane(InductiveEmbedder):
 
     def parameters_in_force(self) -> dict[str, Any]:
         """Every parameter's value as training uses it: where it is None the recipe's, or for the graph to decide."""
-        return self._resolve(None)
+        return self.settings_by(None)
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
         """The same for one graph: its size decides what the recipe leaves open."""
         return self.settings_by(GraphFacts(graph))
 
-    def settings_by(self, facts: Facts) -> dict[str, Any]:
+    def settings_by(self, facts: Facts | None) -> dict[str, Any]:
         """The same for a graph of which some facts are known."""
-        return self._resolve(facts)
-
-    def _resolve(self, facts: Facts | None) -> dict[str, Any]:
         values = super().parameters_in_force()
         given = {name: value for name, value in values.items() if value is not None}
         spectral_dim = self._spectral_dim(given, facts)
@@ -281,7 +284,7 @@ class NeuralBrane(InductiveEmbedder):
             from neural_brane.distributed.embedding import learn_graph
 
             spectral, part = learn_graph(graph, settings, seed)
-            settings["device"] = "cpu"  # what is left is done by every rank
+            settings["device"] = "cpu"  # every rank does the rest
         else:
             if width:
                 made = partial(spectral_part, graph, settings, seed)
@@ -290,8 +293,8 @@ class NeuralBrane(InductiveEmbedder):
         joint = join(spectral.vectors, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         values = spectral.values
         del spectral  # its vectors are a part of the joint ones now
-        layer = make_layer(part, joint, graph, settings, seed, self._stages.stage("layer"))
-        return Learned(joint.vectors, layer, part, joint, values)
+        learned = Learned(joint.vectors, None, part, joint, values)
+        return learned._replace(layer=make_layer(learned, graph, settings, seed, self._stages.stage("layer")))
 
     def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Learned:
         found: Learned = update(start, self.get_params(), seed)
@@ -333,7 +336,7 @@ class NeuralBrane(InductiveEmbedder):
         return {"training": facts}
 
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-        """How likely each pair of nodes, given by their ids, is to be linked: ⟨h(u), h(v)⟩, the higher the likelier.
+        """Score how likely pairs of nodes, given by their ids, are to be linked: ⟨h(u), h(v)⟩, the higher the likelier.
 
         h is a ReLU layer over the vectors or, where `length` or `score_steps` is 0, that of the learned part.
         """
