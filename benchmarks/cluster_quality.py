@@ -3,7 +3,7 @@
     python benchmarks/cluster_quality.py [--datasets citeseer debian-packages] [--seeds 3] [--ranks 2] [--splits 10]
         [--shares 0.3 0.5 0.7]
 
-Each training is made by `brane embed`, with and without --cluster, and scored by random splits at these shares of
+Each training is made by `brane embed` and by `brane distributed embed`, and scored by random splits at these shares of
 training nodes. Written to results/cluster_quality.json in place of earlier figures of the same dataset, and as a table
 to results/cluster_quality.txt. --epochs N is for trying it out; then nothing is written. It ends with exit code 1 where
 a mean over the seeds differs by more than 0.01.
@@ -28,8 +28,8 @@ MARGIN = 0.01
 
 def train(dataset: str, seed: int, ranks: int | None, epochs: int | None, output: Path) -> float:
     """Write the vectors of a training by one process or by ranks; returns its seconds."""
-    command = [sys.executable, "-m", "neural_brane", "embed", dataset, "--seed", str(seed), "-o", str(output)]
-    command += [] if ranks is None else ["--cluster", "--ranks", str(ranks)]
+    embed = ["embed"] if ranks is None else ["distributed", "embed", "--ranks", str(ranks)]
+    command = [sys.executable, "-m", "neural_brane", *embed, dataset, "--seed", str(seed), "-o", str(output)]
     command += [] if epochs is None else ["--epochs", str(epochs)]
     begun = time.perf_counter()
     subprocess.run(command, check=True)

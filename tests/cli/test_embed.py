@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from neural_brane.cli import embed as module
 from neural_brane.cli.app import app
+from neural_brane.cli.terminal import file_size
 from neural_brane.embedding import Embedding
 from neural_brane.experiments.tune import Tuned
 
@@ -66,13 +66,6 @@ def test_an_option_is_short_for_a_setting(option, files):
         assert str(parameters.get(name, value)) == value
     twice = embed(*command, *words, f"--{name}", value, "--set", option)
     assert f"{name} is given twice; leave one out" in twice.stderr
-
-
-def test_help_is_short_and_says_where_the_rest_is():
-    text = CliRunner().invoke(app, ["embed", "--help"], env={"COLUMNS": "80"}).stdout
-    assert len(text.splitlines()) <= 118
-    assert "--set name=value takes every parameter of a method" in " ".join(text.split())
-    assert "brane methods NAME" in text
 
 
 def test_parameters_are_kept_in_the_file(files):
@@ -168,4 +161,4 @@ def test_output_is_plain_in_a_pipe_and_a_bar_on_a_terminal(files):
 def test_sizes_are_readable(number, text, tmp_path):
     with open(tmp_path / "f", "wb") as file:
         file.truncate(number)
-    assert module.size(tmp_path / "f") == text
+    assert file_size(tmp_path / "f") == text

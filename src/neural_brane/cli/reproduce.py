@@ -1,10 +1,10 @@
-"""`brane reproduce`: the paper's table and figures, computed again beside the published numbers."""
+"""`brane reproduce`: compute the paper's table and figures again, beside the published numbers."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Exit, Option
 
-from neural_brane.cli.options import Log, split_names
+from neural_brane.cli import options as o
+from neural_brane.cli.options import split_names
 from neural_brane.cli.terminal import LOG, echo, log_to, tell
 from neural_brane.errors import ParameterError, printable
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from neural_brane.experiments.reproduce.run import Work
     from neural_brane.experiments.store import Training
 
-if TYPE_CHECKING:
     Watch = Callable[[Ended[Training]], None]
 
 
@@ -46,42 +46,29 @@ class Figure(StrEnum):
 
 
 def reproduce(
-    table: Annotated[list[Table] | None, Option(help="Compute this table; may be repeated.")] = None,
+    table: Annotated[list[Table] | None, Option(metavar="<name>", help="classification or links; may repeat.")] = None,
     figure: Annotated[list[Figure] | None, Option(help="Compute this figure; may be repeated.")] = None,
-    everything: Annotated[
-        bool, Option("--all", help="Compute the tables and all figures, as when none is named.")
-    ] = False,
-    methods: Annotated[
-        list[str] | None, Option(metavar="<name,name>", help="Only these methods; 'brane methods' lists them.")
-    ] = None,
-    datasets: Annotated[
-        list[str] | None, Option(metavar="<name,name>", help="Only these datasets (default the paper's).")
-    ] = None,
-    runs: Annotated[
-        int | None, Option(help="Trainings of each method (default 10; GraphSAGE and Graph2Gauss have 3 at most).")
-    ] = None,
-    jobs: Annotated[
-        int | None, Option(help="Trainings at a time, one core each (default the number of cores).")
-    ] = None,
-    device: Annotated[
-        Literal["cpu", "cuda"],
-        Option(help="Where Neural-Brane, GraphSAGE and Graph2Gauss train; trainings of the two are kept apart."),
-    ] = "cpu",
-    quick: Annotated[bool, Option("--quick", help="Tiny trainings on one graph, to try everything offline.")] = False,
-    output: Annotated[Path, Option("--output", "-o", help="Folder of the results, and of finished trainings.")] = Path(
-        "reproduction"
-    ),
-    log: Log = None,
+    everything: Annotated[bool, Option("--all", help="All tables and figures (also if none is named).")] = False,
+    methods: Annotated[list[str] | None, Option(metavar="<name,…>", help="Only these methods.")] = None,
+    datasets: Annotated[list[str] | None, Option(metavar="<name,…>", help="Only these datasets.")] = None,
+    runs: Annotated[int | None, Option(metavar="<whole>", help="Trainings per method (10; some have 3).")] = None,
+    jobs: o.Jobs = None,
+    device: Annotated[Literal["cpu", "cuda"], Option(help="Where neural methods train.")] = "cpu",
+    quick: Annotated[bool, Option("--quick", help="Tiny trainings on one graph, to try it.")] = False,
+    output: Annotated[
+        Path, Option("--output", "-o", metavar="<folder>", help="Results and finished trainings.")
+    ] = Path("reproduction"),
+    log: o.Log = None,
 ) -> None:
-    """Run the paper's experiments again and set the results beside its numbers.
+    """Run the paper's experiments again.
 
-    Every training is kept in OUTPUT as it ends; a run that was stopped, even killed, goes on where it was. A cell whose
-    method computes something else today is computed again.
-    OUTPUT gets report.html, results.json, results.csv and the figures as PNG and SVG.
+    Results stand beside the published numbers. OUTPUT keeps every finished training, so that a stopped run resumes;
+    trainings of a method that now gives other vectors are repeated. It gets
+    report.html, results.json, results.csv and the figures as PNG and SVG.
 
     \b
     brane reproduce --quick
-    brane reproduce --table classification --methods tadw,neural-brane --datasets citeseer --runs 3
+    brane reproduce --table classification --methods tadw --datasets citeseer
     brane reproduce --all --runs 10 --jobs 8 --device cuda -o results
     """
     from neural_brane.experiments.reproduce.plan import FULL, OUTPUTS, left_out
@@ -101,7 +88,7 @@ def reproduce(
     kept = len(work.trainings) - len(work.missing)
     echo(f"trainings: {len(work.trainings)}, of which {kept} are kept in {work.store.folder}", err=True)
     if (output / "results.json").exists() and (changed := stale(read_json(output / "results.json"))):
-        echo(f"computed again, as the method gives other vectors here and now: {', '.join(changed)}", err=True)
+        echo(f"repeated, because the method now gives other vectors: {', '.join(changed)}", err=True)
     if not methods and (absent := left_out()):
         echo(f"left out: {', '.join(absent)}: pip install 'neural-brane[torch]' to train them too", err=True)
     with _watching(work) as watch:
@@ -115,7 +102,7 @@ def reproduce(
 
 @contextmanager
 def _watching(work: Work) -> Iterator[Watch]:
-    """A function that shows each training as it ends: in a table on a terminal, as a line elsewhere."""
+    """Give a function that shows each training that ends: in a table on a terminal, as a line elsewhere."""
     ended: list[Ended[Training]] = []
     if not sys.stderr.isatty():
 
@@ -171,13 +158,13 @@ def progress_table(work: Work, ended: list[Ended[Training]]) -> rich.table.Table
 
 
 def _count(work: Work, ended: list[Ended[Training]], method: str, dataset: str) -> str:
-    """The trainings of a method on a dataset: how many are done, of how many."""
+    """How many trainings of a method on a dataset are done, of how many, and how many failed."""
 
-    def here(trainings: list[Training]) -> int:
+    def here(trainings: Iterable[Training]) -> int:
         return sum((one.method, one.dataset) == (method, dataset) for one in trainings)
 
-    total, failed = here(work.trainings), here([one.task for one in ended if one.failure])
-    done = total - here(work.missing) + here([one.task for one in ended])
+    total, failed = here(work.trainings), here(one.task for one in ended if one.failure)
+    done = total - here(work.missing) + here(one.task for one in ended)
     if not total:
         return ""
     look = "green" if done == total else "yellow" if done else "dim"

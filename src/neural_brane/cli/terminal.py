@@ -59,6 +59,13 @@ def show_table(
     console.print(table)
 
 
+def file_size(*paths: Path) -> str:
+    """The size of files, for people."""
+    from neural_brane.graph.memory import show_size
+
+    return show_size(sum(path.stat().st_size for path in paths))
+
+
 # The log of a run, `--log FILE`: its progress, its warnings and its error, each with the time.
 
 LOG = logging.getLogger("neural_brane.cli")

@@ -180,7 +180,7 @@ def joined() -> Iterator[Ranks]:
     if not is_launched():
         raise ParameterError(
             "device='cluster' makes no sense here: this process is not one of several ranks; start the program with "
-            "'torchrun --nproc-per-node 2 PROGRAM', or train with 'brane embed SOURCE --cluster --ranks 2'"
+            "'torchrun --nproc-per-node 2 PROGRAM', or train with 'brane distributed embed SOURCE --ranks 2'"
         )
     with join() as job:
         yield host_ranks(group=job.group)

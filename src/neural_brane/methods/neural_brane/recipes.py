@@ -151,7 +151,7 @@ class GraphFacts:
 def check_parameters(values: dict[str, Any], learned: int) -> None:
     """Refuse parameters in force that do not go together; `learned` is the width of the learned part."""
     hidden, attribute_dim = values["hidden"], values["attribute_dim"]
-    kept = "none with device='cluster': ranks keep a folder of checkpoints in 'brane embed --cluster'"
+    kept = "none with device='cluster': ranks keep a folder of checkpoints in 'brane distributed embed'"
     require(values["device"] != "cluster" or values["checkpoint"] is None, "checkpoint", values["checkpoint"], kept)
     if learned:
         require(attribute_dim <= learned, "attribute_dim", attribute_dim, f"0 to {learned}, the learned part of dim")
