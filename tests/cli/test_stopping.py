@@ -18,6 +18,17 @@ SHORT = ["embed", "stdlib", "--epochs", "3", "--set", "batches_per_epoch=5", "--
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
+@pytest.fixture(autouse=True)
+def heed_hangups():
+    """Under nohup the tests ignore SIGHUP, and so would commands and children started here.
+
+    A handler that does nothing keeps the tests alive; a child that is started gets the default action instead.
+    """
+    before = signal.signal(signal.SIGHUP, lambda *_: None)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
