@@ -168,6 +168,13 @@ def reading(name: str, help: str, metavar: str | None = "<column>") -> Any:
     return Option(f"--{name}", metavar=metavar, help=help, rich_help_panel=READING)
 
 
+# Fields whose names differ from the keywords of `neural_brane.read`.
+KEYWORDS = {
+    "id_column": "id", "source_column": "source", "target_column": "target", "weight_column": "weight",
+    "label_column": "label", "column": "columns",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Links:
     """Options that name the files of a graph and the columns of its links."""
@@ -191,19 +198,10 @@ class Links:
 
     def keywords(self) -> dict[str, Any]:
         """What was given, as keywords of `neural_brane.read`."""
-        given = {
-            "attributes": self.attributes,
-            "labels": self.labels,
-            "nodes": self.nodes,
-            "id": self.id_column,
-            "source": self.source_column,
-            "target": self.target_column,
-            "weight": self.weight_column,
-            "header": None if self.header is None else self.header == "yes",
-            "duplicates": None if self.duplicates == "max" else self.duplicates,
-            "self_loops": None if self.self_loops == "keep" else self.self_loops,
-        }
-        return {name: value for name, value in given.items() if value not in (None, [])}
+        given = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
+        if "header" in given:
+            given["header"] = given["header"] == "yes"
+        return {KEYWORDS.get(name, name): value for name, value in given.items() if value != []}
 
     def read(self, source: str) -> AttributedGraph:
         """Read a graph, and print on stderr how each column of its table of nodes was understood."""
@@ -242,12 +240,6 @@ class Reading(Links):
     missing: Annotated[Literal["none", "attribute"], reading("missing", "Missing: none, or attribute.", "<rule>")] = (
         "none"
     )
-
-    def keywords(self) -> dict[str, Any]:
-        """What was given, as keywords of `neural_brane.read`."""
-        missing = None if self.missing == "none" else self.missing
-        more = {"label": self.label_column, "columns": self.column, "ignore": self.ignore, "missing": missing}
-        return super().keywords() | {name: value for name, value in more.items() if value not in (None, [])}
 
 
 def show_columns(encoder: Encoder) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,21 +13,16 @@ from typer import Exit, Option
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import split_names
-from neural_brane.cli.terminal import LOG, echo, log_to, tell
-from neural_brane.errors import ParameterError, printable
+from neural_brane.cli.terminal import echo, log_to, tell
+from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
-    import rich.table
-
     from neural_brane.experiments.compute import Ended
-    from neural_brane.experiments.reproduce.run import Work
     from neural_brane.experiments.store import Training
-
-    Watch = Callable[[Ended[Training]], None]
 
 
 class Table(StrEnum):
-    """The paper's table, and one that it does not have."""
+    """The paper's table, and one of links that the paper does not have."""
 
     CLASSIFICATION = "classification"
     LINKS = "links"
@@ -91,8 +84,12 @@ def reproduce(
         echo(f"repeated, because the method now gives other vectors: {', '.join(changed)}", err=True)
     if not methods and (absent := left_out()):
         echo(f"left out: {', '.join(absent)}: pip install 'neural-brane[torch]' to train them too", err=True)
-    with _watching(work) as watch:
-        results = run(work, jobs=jobs or os.cpu_count() or 1, watch=watch)
+    done = itertools.count(kept + 1)
+
+    def watch(ended: Ended[Training]) -> None:
+        tell(f"{next(done)}/{len(work.trainings)} {in_a_line(ended)}")
+
+    results = run(work, jobs=jobs or os.cpu_count() or 1, watch=watch)
     echo(f"wrote {output / 'report.html'}, results.json, results.csv and figures/")
     for one in results.failures:
         echo(f"failed: {one['method']} on {one['dataset']}, run {one['seed']}: {one['failure']}", err=True)
@@ -100,34 +97,8 @@ def reproduce(
         raise Exit(1)
 
 
-@contextmanager
-def _watching(work: Work) -> Iterator[Watch]:
-    """Give a function that shows each training that ends: in a table on a terminal, as a line elsewhere."""
-    ended: list[Ended[Training]] = []
-    if not sys.stderr.isatty():
-
-        def line(one: Ended[Training]) -> None:
-            ended.append(one)
-            done = len(work.trainings) - len(work.missing) + len(ended)
-            tell(f"{done}/{len(work.trainings)} {in_a_line(one)}")
-
-        yield line
-        return
-    from rich.console import Console
-    from rich.live import Live
-
-    with Live(progress_table(work, ended), console=Console(stderr=True), refresh_per_second=4) as live:
-
-        def fill(one: Ended[Training]) -> None:
-            ended.append(one)
-            LOG.info(printable(in_a_line(one)))
-            live.update(progress_table(work, ended))
-
-        yield fill
-
-
 def in_a_line(ended: Ended[Training]) -> str:
-    """A training that has ended, in a line."""
+    """Describe a finished training in one line."""
     training, record = ended.task, ended.result
     name = f"{training.method} on {training.dataset}, run {training.seed}"
     if ended.failure:
@@ -137,35 +108,3 @@ def in_a_line(ended: Ended[Training]) -> str:
         return f"{cost}, AUC of links {record['auc']:.4f}"
     share, scores = list(record["macro_f1"].items())[-1]
     return f"{cost}, Macro-F1 {sum(scores) / len(scores):.4f} at {float(share):.0%}"
-
-
-def progress_table(work: Work, ended: list[Ended[Training]]) -> rich.table.Table:
-    """Methods down, datasets across: how many of their trainings are done, and how many failed."""
-    import rich.table
-    from rich import box
-
-    datasets = list(dict.fromkeys(training.dataset for training in work.trainings))
-    done = len(work.trainings) - len(work.missing) + len(ended)
-    shown = rich.table.Table(
-        box=box.SIMPLE_HEAD, title=f"{done} of {len(work.trainings)} trainings", title_justify="left"
-    )
-    shown.add_column("method")
-    for dataset in datasets:
-        shown.add_column(dataset, justify="right")
-    for method in dict.fromkeys(training.method for training in work.trainings):
-        shown.add_row(method, *(_count(work, ended, method, dataset) for dataset in datasets))
-    return shown
-
-
-def _count(work: Work, ended: list[Ended[Training]], method: str, dataset: str) -> str:
-    """How many trainings of a method on a dataset are done, of how many, and how many failed."""
-
-    def here(trainings: Iterable[Training]) -> int:
-        return sum((one.method, one.dataset) == (method, dataset) for one in trainings)
-
-    total, failed = here(work.trainings), here(one.task for one in ended if one.failure)
-    done = total - here(work.missing) + here(one.task for one in ended)
-    if not total:
-        return ""
-    look = "green" if done == total else "yellow" if done else "dim"
-    return f"[{look}]{done}/{total}[/{look}]" + (f" [red]{failed} failed[/red]" if failed else "")
