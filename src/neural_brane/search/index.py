@@ -341,7 +341,7 @@ class EmbeddingParts:
     Parameters
     ----------
     folder
-        As `brane embed --cluster -o FOLDER` or `brane convert FILE -o FOLDER --parts N` writes it.
+        As `brane distributed embed -o FOLDER` or `brane convert FILE -o FOLDER --parts N` writes it.
     check
         Read all files once and compare them with their checksums. Without it a folder is open in milliseconds, and
         damage to vectors in .npy parts may go unnoticed; Parquet parts are compared before they are read.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-
 import numpy as np
 
 from neural_brane.errors import GraphError
@@ -21,7 +20,6 @@ from neural_brane.graph.columns import Column, as_texts, infer_columns
 from neural_brane.graph.frames import EdgeColumns, as_frame, edge_columns
 from neural_brane.graph.ids import locate
 from neural_brane.graph.nodes import choose_id
-
 
 SHOWN = 5  # rows, and examples
 SHARED = (".npz", ".txt", ".csv", ".tsv", ".parquet")  # names that graphs and vectors have
