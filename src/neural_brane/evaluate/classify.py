@@ -9,12 +9,10 @@ from typing import Any, Literal, cast
 import numpy as np
 from scipy import sparse
 
-from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import Classes, Repeats, score_at, vectors_of
-from neural_brane.evaluate.splits import Splits, splits_of
+from neural_brane.evaluate.labelled import Classes, Repeats, Vectors, as_record, score_at, vectors_of
+from neural_brane.evaluate.splits import Splits, score_splits, splits_of
 from neural_brane.graph.labels import MultiLabels
-from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 
 # Predict nodes' classes from their vectors by logistic regression: the paper's first table.
@@ -22,7 +20,6 @@ from neural_brane.progress import Meter, Reporter
 MAX_ITERATIONS = 10_000  # a bound, not a setting: a fit stops when it has converged
 C_GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)  # what C="cv" chooses from
 FOLDS = 5
-Vectors = Embedding | np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +53,11 @@ class Classification:
 
     def at(self, train: float) -> Score:
         """The score at one training share."""
-        return score_at(self.scores, train)
+        return cast(Score, score_at(self.scores, train))
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
-        return {
-            "labelled": self.labelled,
-            "unlabelled": self.unlabelled,
-            "classes": list(self.classes),
-            "splits": self.splits,
-            "seed": self.seed,
-            "stratify": self.stratify,
-            "tuning": self.tuning,
-            "C": self.C,
-            "scores": [score.as_dict() for score in self.scores],
-        }
+        return as_record(self)
 
 
 def classify(
@@ -124,34 +111,23 @@ def classify(
     target = classes.target
     table = None if callable(vectors) else classes.rows(vectors)
     _check_counts(target, classes.names)
-    splits = splits_of(splits, len(target), seed, target, stratify=stratify, tuning=tuning)
+    divisions = splits_of(splits, len(target), seed, target, stratify=stratify, tuning=tuning)
+    meter = Meter(progress, len(train) * len(divisions) * (1 + FOLDS * len(C_GRID) if C == "cv" else 1), "regressions")
 
-    def learned_for(part: np.ndarray) -> np.ndarray:
-        """The vectors that a split is scored by: the function sees the labels of its training part alone."""
-        return classes.rows(vectors(classes.only(part))) if callable(vectors) else cast(np.ndarray, table)
+    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
+        # A function that learns sees the labels of this split's training part alone.
+        own = classes.rows(vectors(classes.only(rows))) if callable(vectors) else cast(np.ndarray, table)
+        chosen = _best_c(own[rows], target[rows], meter) if C == "cv" else float(C)
+        found = (*fit_split(own, target, rows, held_out, chosen), chosen)
+        meter.advance()
+        return found
 
-    fits = 1 + FOLDS * len(C_GRID) if C == "cv" else 1
-    meter = Meter(progress, len(train) * len(splits) * fits, "regressions")
-    scores = []
-    # BLAS on one thread: the order of sums, and so the last bits, would follow the number of threads.
-    with one_blas_thread():
-        for share in train:
-            results = [_score(learned_for(parts[0]), target, *parts, C, meter) for parts in splits.parts(share)]
-            macro, micro, chosen = zip(*results, strict=True)
-            scores.append(Score(share, Repeats(macro), Repeats(micro), chosen))
-    origin = (len(splits), splits.seed, splits.stratify, splits.tuning)
-    unlabelled = int((~classes.kept).sum())
-    return Classification(tuple(scores), len(target), unlabelled, classes.names, *origin, C)
-
-
-def _score(
-    table: np.ndarray, target: np.ndarray, rows: np.ndarray, held_out: np.ndarray, C: float | str, meter: Meter
-) -> tuple[float, float, float]:
-    """Macro-F1 and Micro-F1 of one split, and the regression's C."""
-    chosen = _best_c(table[rows], target[rows], meter) if C == "cv" else float(C)
-    macro, micro = fit_split(table, target, rows, held_out, chosen)
-    meter.advance()
-    return macro, micro, chosen
+    scores = tuple(
+        Score(share, Repeats(macro), Repeats(micro), chosen)
+        for share, macro, micro, chosen in score_splits(divisions, train, score)
+    )
+    origin = (len(divisions), divisions.seed, divisions.stratify, divisions.tuning)
+    return Classification(scores, len(target), int((~classes.kept).sum()), classes.names, *origin, C)
 
 
 def fit_split(
@@ -222,25 +198,15 @@ class MultilabelClassification:
 
     def at(self, train: float) -> Score:
         """The score at one training share."""
-        return score_at(self.scores, train)
+        return cast(Score, score_at(self.scores, train))
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
-        return {
-            "labelled": self.labelled,
-            "unlabelled": self.unlabelled,
-            "labels": list(self.labels),
-            "labels_per_node": self.labels_per_node,
-            "rule": RULE,
-            "splits": self.splits,
-            "seed": self.seed,
-            "C": self.C,
-            "scores": [score.as_dict() for score in self.scores],
-        }
+        return as_record(self, rule=RULE)
 
 
 def classify_several(
-    vectors: Embedding | np.ndarray,
+    vectors: Vectors,
     labels: Any,
     *,
     train: Sequence[float] = (0.3, 0.5, 0.7),
@@ -279,34 +245,26 @@ def classify_several(
         raise ParameterError(f"C={C!r} makes no sense; give a number above 0")
     given = MultiLabels.of(labels)
     kept = given.counts > 0
-    table = vectors_of(vectors, len(given), "lists of labels", kept)
+    table = vectors_of(vectors, kept, "lists of labels")
     known = given[kept].without_unused()
     if len(known.names) < 2:
         raise EmbeddingError(f"{len(known.names)} different label(s); at least two are needed to tell apart")
     divisions = splits_of(splits, len(table), seed)
     meter = Meter(progress, len(train) * len(divisions), "splits")
-    scores = []
-    with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
-        for share in train:
-            results = []
-            for rows, held_out in divisions.parts(share):
-                results.append(_score_several(table, known.members, rows, held_out, C))
-                meter.advance()
-            macro, micro = map(Repeats, zip(*results, strict=True))
-            scores.append(Score(share, macro, micro, (float(C),) * len(divisions)))
+
+    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float]:
+        true = known.members[held_out]
+        certain = _decide(table[rows], known.members[rows].tocsc(), table[held_out], C)
+        meter.advance()
+        return f1_of_labels(true, likeliest(certain, np.diff(true.indptr)))
+
+    scores = tuple(
+        Score(share, Repeats(macro), Repeats(micro), (float(C),) * len(divisions))
+        for share, macro, micro in score_splits(divisions, train, score)
+    )
     mean = float(known.counts.mean())
     counts = (len(table), int((~kept).sum()), known.names, mean, len(divisions), divisions.seed)
-    return MultilabelClassification(tuple(scores), *counts, float(C))
-
-
-def _score_several(
-    table: np.ndarray, members: sparse.csr_array, rows: np.ndarray, held_out: np.ndarray, C: float
-) -> tuple[float, float]:
-    """Macro-F1 and Micro-F1 of one split."""
-    learned, true = members[rows].tocsc(), members[held_out]
-    certain = _decide(table[rows], learned, table[held_out], C)
-    predicted = likeliest(certain, np.diff(true.indptr))
-    return f1_of_labels(true, predicted)
+    return MultilabelClassification(scores, *counts, float(C))
 
 
 def _decide(known: np.ndarray, labels: sparse.csc_array, asked: np.ndarray, C: float) -> np.ndarray:

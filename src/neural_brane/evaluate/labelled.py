@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -13,18 +13,9 @@ from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import locate
 from neural_brane.graph.labels import MultiLabels
 
-# A score measured several times: its values, their mean and their standard deviation.
+Vectors: TypeAlias = "Embedding | np.ndarray"
 
-
-class HasShare(Protocol):
-    """A score that knows the share of the nodes that was trained on."""
-
-    @property
-    def train(self) -> float:
-        """That share."""
-
-
-AtShare = TypeVar("AtShare", bound=HasShare)
+# A score measured several times, and results made of such scores.
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +44,19 @@ class Repeats:
         return {"mean": self.mean, "sd": self.sd, each: list(self.values)}
 
 
-def score_at(scores: Sequence[AtShare], train: float) -> AtShare:
+def score_at(scores: Sequence[Any], train: float) -> Any:
     """The score at one training share."""
     for score in scores:
         if score.train == train:
             return score
     raise EmbeddingError(f"no score at train={train}; there are {[score.train for score in scores]}")
+
+
+def as_record(result: Any, **more: Any) -> dict[str, Any]:
+    """The fields of a result, and some more values, as plain values for JSON; the scores come last."""
+    record = {one.name: getattr(result, one.name) for one in fields(result) if one.name != "scores"} | more
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
+    return plain | {"scores": [score.as_dict() for score in result.scores]}
 
 
 # Vectors beside the labels of the same nodes, matched by id and never by position.
@@ -143,16 +141,9 @@ class Classes(NamedTuple):
             raise EmbeddingError(f"{len(names)} class(es) among the labels; at least two are needed to tell apart")
         return cls(labels, kept, target, tuple(names.tolist()))
 
-    def rows(self, vectors: Embedding | np.ndarray) -> np.ndarray:
+    def rows(self, vectors: Vectors) -> np.ndarray:
         """The vectors of the labelled nodes, in float64."""
-        table = vectors.vectors if isinstance(vectors, Embedding) else np.asarray(vectors)
-        if table.ndim != 2 or self.labels.shape != table.shape[:1]:
-            raise EmbeddingError(
-                f"vectors {table.shape} and labels {self.labels.shape}: give one row and one label per node"
-            )
-        table = table[self.kept].astype(np.float64)
-        check_finite(table)
-        return table
+        return vectors_of(vectors, self.kept, "labels")
 
     def only(self, part: np.ndarray) -> np.ndarray:
         """The labels of some of the labelled nodes, by their rows; "" for all other nodes."""
@@ -162,11 +153,14 @@ class Classes(NamedTuple):
         return labels
 
 
-def vectors_of(vectors: Embedding | np.ndarray, nodes: int, what: str, kept: np.ndarray) -> np.ndarray:
-    """The rows to keep, in float64, of vectors that must be as many as there are nodes."""
+def vectors_of(vectors: Vectors, kept: np.ndarray, what: str) -> np.ndarray:
+    """The rows to keep, in float64, of vectors that must be as many as there are nodes.
+
+    kept: (nodes,) bool. what: what each node has one of, for the message.
+    """
     table = vectors.vectors if isinstance(vectors, Embedding) else np.asarray(vectors)
-    if table.ndim != 2 or len(table) != nodes:
-        raise EmbeddingError(f"vectors {table.shape} and {nodes} {what}: give one row per node, in the same order")
+    if table.ndim != 2 or len(table) != len(kept):
+        raise EmbeddingError(f"vectors {table.shape} and {len(kept)} {what}: give one row per node, in the same order")
     table = table[kept].astype(np.float64)
     check_finite(table)
     return table

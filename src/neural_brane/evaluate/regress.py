@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
-from neural_brane.evaluate.labelled import Repeats, score_at, vectors_of
-from neural_brane.evaluate.splits import Splits, splits_of
-from neural_brane.kernels.threads import one_blas_thread
+from neural_brane.evaluate.labelled import Repeats, Vectors, as_record, score_at, vectors_of
+from neural_brane.evaluate.splits import Splits, score_splits, splits_of
 from neural_brane.progress import Meter, Reporter
 
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)  # times the mean squared length of the centred training vectors
@@ -48,23 +46,15 @@ class Regression:
 
     def at(self, train: float) -> NumberScore:
         """The score at one training share."""
-        return score_at(self.scores, train)
+        return cast(NumberScore, score_at(self.scores, train))
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
-        return {
-            "labelled": self.labelled,
-            "unlabelled": self.unlabelled,
-            "mean": self.mean,
-            "sd": self.sd,
-            "splits": self.splits,
-            "seed": self.seed,
-            "scores": [score.as_dict() for score in self.scores],
-        }
+        return as_record(self)
 
 
 def regress(
-    vectors: Embedding | np.ndarray,
+    vectors: Vectors,
     numbers: Any,
     *,
     train: Sequence[float] = (0.3, 0.5, 0.7),
@@ -96,23 +86,24 @@ def regress(
     """
     values = read_numbers(numbers)
     kept = ~np.isnan(values)
-    table = vectors_of(vectors, len(values), "numbers", kept)
+    table = vectors_of(vectors, kept, "numbers")
     target = values[kept]
     if len(target) == 0 or (target == target[0]).all():
         raise EmbeddingError(f"all {len(target)} numbers are the same: there is nothing to predict")
     divisions = splits_of(splits, len(table), seed)
     meter = Meter(progress, len(train) * len(divisions), "regressions")
-    scores = []
-    with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
-        for share in train:
-            results = []
-            for parts in divisions.parts(share):
-                results.append(_score(table, target, *parts))
-                meter.advance()
-            r2, spearman, chosen = zip(*results, strict=True)
-            scores.append(NumberScore(share, Repeats(r2), Repeats(spearman), chosen))
+
+    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
+        found = _score(table, target, rows, held_out)
+        meter.advance()
+        return found
+
+    scores = tuple(
+        NumberScore(share, Repeats(r2), Repeats(spearman), chosen)
+        for share, r2, spearman, chosen in score_splits(divisions, train, score)
+    )
     about = (float(target.mean()), float(target.std()), len(divisions), divisions.seed)
-    return Regression(tuple(scores), len(table), int((~kept).sum()), *about)
+    return Regression(scores, len(table), int((~kept).sum()), *about)
 
 
 def read_numbers(numbers: Any) -> np.ndarray:

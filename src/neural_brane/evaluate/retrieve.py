@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import are_labelled, vectors_of
+from neural_brane.evaluate.labelled import Vectors, are_labelled, as_record, vectors_of
 from neural_brane.graph.labels import MultiLabels
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import Exact
@@ -35,7 +34,7 @@ class ListScore:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain numbers, for JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +59,11 @@ class Retrieval:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
-        return {
-            "labelled": self.labelled,
-            "unlabelled": self.unlabelled,
-            "classes": list(self.classes),
-            "several": self.several,
-            "similarity": "cosine",
-            "queries": self.queries,
-            "alone": self.alone,
-            "seed": self.seed,
-            "scores": [score.as_dict() for score in self.scores],
-        }
+        return as_record(self, similarity="cosine")
 
 
 def retrieve(
-    vectors: Embedding | np.ndarray,
+    vectors: Vectors,
     labels: Any,
     *,
     k: int | Sequence[int] | None = None,
@@ -109,7 +98,7 @@ def retrieve(
     several = isinstance(labels, MultiLabels) or not _are_classes(labels)
     given = MultiLabels.of(labels) if several else _one_each(np.asarray(labels).astype(str))
     kept = given.counts > 0
-    table, known = vectors_of(vectors, len(given), "labels", kept), given[kept].without_unused()
+    table, known = vectors_of(vectors, kept, "labels"), given[kept].without_unused()
     if len(known.names) < 2:
         raise EmbeddingError(f"{len(known.names)} class(es) among the labels; at least two are needed to tell apart")
     lengths = _lengths(k, len(table))

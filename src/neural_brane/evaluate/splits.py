@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -14,6 +14,7 @@ from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import name_some
 from neural_brane.files.storage import atomic
 from neural_brane.graph.ids import as_ids, locate, repeated
+from neural_brane.kernels.threads import one_blas_thread
 
 Pair = tuple[np.ndarray, np.ndarray]
 NOTE = "split k trains on the first round(share * nodes) of orders[k], rows of ids, and is tested on the others"
@@ -138,6 +139,18 @@ def splits_of(splits: int | Splits, nodes: int, seed: int, classes: np.ndarray |
     if len(splits.ids) != nodes:
         raise EmbeddingError(f"splits of {len(splits.ids)} nodes, {nodes} labelled vectors: draw splits of these nodes")
     return splits
+
+
+def score_splits(
+    splits: Splits, train: Sequence[float], score: Callable[[np.ndarray, np.ndarray], tuple[Any, ...]]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield each training share, and the values of every score over the splits.
+
+    score: gives the scores of one split, from the rows to train on and those to test on.
+    """
+    with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
+        for share in train:
+            yield share, *zip(*(score(*parts) for parts in splits.parts(share)), strict=True)
 
 
 def _size(nodes: int, train: float, tuning: float) -> int:

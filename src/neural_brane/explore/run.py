@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from neural_brane.explore.layout import directions, fit_square
 from neural_brane.explore.nodes import Nodes
 from neural_brane.files.vectors.parts import finite_blocks
 from neural_brane.graph.ids import locate
+from neural_brane.insight.groups import choose_k, name_groups, partition
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.search.exact import Exact
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
 
 BLOCK_ROWS = 65_536
-SAMPLE = 20_000  # vectors from which clusters are found
+SAMPLE = 20_000  # rows from which groups are found
 MODEL = ".brane"  # the suffix of a file of a model
 NAMING = 2  # attributes that name a cluster
 REASONS = 8  # attributes, neighbours and suggested links in a card
@@ -82,53 +83,53 @@ class Run:
             raise ParameterError(f"there is no map {layout!r} of {self.name}; there is {', '.join(self.points)}")
         return self.points[layout]
 
-    def nearest(self, row: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The `k` nodes nearest to one, and their cosines."""
+    def nearest(self, rows: np.ndarray, k: int) -> dict[str, np.ndarray]:
+        """The `k` nodes nearest to each of some, their cosines and, if there is a layer, its scores of a link."""
         with self._lock:
-            rows, cosines = self._search.nearest(self.vectors[[row]], k, np.array([row]))
-        return rows[0], cosines[0]
+            found = self._search.nearest(self.vectors[rows], k, rows)
+        width = found.rows.shape[1]
+        answer = {
+            "start": (np.arange(len(rows) + 1) * width).astype(np.uint32),
+            "rows": found.rows.ravel().astype(np.uint32),
+            "cosines": found.cosines.ravel(),
+        }
+        if self.layer is not None:
+            pairs = np.stack([np.repeat(rows, width), found.rows.ravel()], axis=1)
+            answer["scores"] = self.layer.score(self.vectors, pairs)
+        return answer
 
-    def scores(self, row: int, others: np.ndarray) -> list[float | None]:
-        """How likely a link of a node with each of some others is, by the method's own score; None without one."""
-        if self.layer is None:
-            return [None] * len(others)
-        used = np.concatenate([[row], others])
-        pairs = np.stack([np.zeros(len(others), np.int64), 1 + np.arange(len(others))], axis=1)
-        found: list[float | None] = self.layer.score(np.asarray(self.vectors[used]), pairs).tolist()
-        return found
-
-    def clusters(self, nodes: Nodes, *, seed: int = 0) -> tuple[list[str], np.ndarray]:
-        """Clusters of the directions of the vectors: their names, and the cluster of each node.
-
-        Their number and their middles come from a sample of the nodes; every node belongs to the nearest middle.
-        """
-        from neural_brane.insight.groups import choose_k, name_clusters, partition
-
-        total = len(self.vectors)
-        rng = np.random.default_rng(seed)
-        rows = np.arange(total) if total <= SAMPLE else np.sort(rng.choice(total, SAMPLE, replace=False))
-        sample = directions(self.vectors[rows])
-        found = partition(sample, choose_k(sample, seed), seed)
-        middles = np.stack([sample[found == group].mean(axis=0) for group in range(int(found.max()) + 1)])
-        starts = range(0, total, BLOCK_ROWS)
-        with one_blas_thread():
-            codes = np.concatenate([_closest(self.vectors[at : at + BLOCK_ROWS], middles) for at in starts])
-        attributes = nodes.attribute_names.to_numpy().astype(str)
-        names = name_clusters(nodes.attributes, attributes, codes, len(middles), NAMING)
-        return [_title(at, [one.attribute for one in words]) for at, words in enumerate(names)], codes
+    def clusters(self, nodes: Nodes) -> tuple[list[str], np.ndarray]:
+        """Clusters of the directions of the vectors: their names, and the cluster of each node."""
+        codes = divide(self.vectors, prepare=directions)
+        words = name_groups(nodes.attributes, codes, int(codes.max()) + 1, NAMING)
+        names = [" · ".join(nodes.attribute_names[one.attribute] for one in several) for several in words]
+        return [f"{at + 1}: {name}" if name else f"cluster {at + 1}" for at, name in enumerate(names)], codes
 
     def reasons(self, nodes: Nodes, row: int) -> dict[str, Any]:
         """What shaped a node's vector and which links are likely; nothing where no model says so."""
         return {} if self.model is None else reasons(self.model, nodes, row)
 
 
-def _closest(block: np.ndarray, middles: np.ndarray) -> np.ndarray:
-    """The nearest middle of each row's direction."""
-    return np.argmax(directions(block) @ middles.T - np.square(middles).sum(axis=1) / 2, axis=1)
+def divide(
+    table: np.ndarray, k: int | None = None, *, prepare: Callable[[np.ndarray], np.ndarray] = np.asarray, seed: int = 0
+) -> np.ndarray:
+    """The group of every row: k-means finds the middles of a sample of them, and each row joins the nearest middle.
 
-
-def _title(at: int, words: list[str]) -> str:
-    return f"{at + 1}: {' · '.join(words)}" if words else f"cluster {at + 1}"
+    k: how many groups there are at most; None has the number chosen. prepare: applied to rows as they are read.
+    """
+    total = len(table)
+    rng = np.random.default_rng(seed)
+    rows = np.arange(total) if total <= SAMPLE else np.sort(rng.choice(total, SAMPLE, replace=False))
+    sample = prepare(table[rows])
+    k = choose_k(sample, seed) if k is None else min(k, len(np.unique(sample, axis=0)))
+    found = partition(sample, k, seed)
+    middles = np.stack([sample[found == group].mean(axis=0) for group in range(k)])
+    codes = []
+    with one_blas_thread():
+        for at in range(0, total, BLOCK_ROWS):
+            block = prepare(table[at : at + BLOCK_ROWS])
+            codes.append(np.argmax(block @ middles.T - np.square(middles).sum(axis=1) / 2, axis=1))
+    return np.unique(np.concatenate(codes), return_inverse=True)[1]
 
 
 def reasons(model: Embedder, nodes: Nodes, row: int) -> dict[str, Any]:
@@ -138,10 +139,10 @@ def reasons(model: Embedder, nodes: Nodes, row: int) -> dict[str, Any]:
     with suppress(ParameterError):
         told = model.explain(node, top=REASONS)
         found["attributes"] = [[str(name), float(share)] for name, share in told.attributes]
-        found["neighbours"] = [[nodes.brief(nodes.rows[other]), float(share)] for other, share in told.neighbours]
+        found["neighbours"] = [[nodes.rows[other], float(share)] for other, share in told.neighbours]
     with suppress(ParameterError):
         found["suggested"] = [
-            {**nodes.brief(nodes.rows[one.id]), "score": float(one.score), "why": str(one.reasons)}
+            {"row": nodes.rows[one.id], "score": float(one.score), "why": str(one.reasons)}
             for one in model.suggest(node, REASONS)
         ]
     return found
