@@ -24,8 +24,8 @@ from neural_brane.explore.view import LISTS, View
 def pack(answer: dict[str, Any]) -> bytes:
     """An answer of the view as bytes, as the page reads it from the server or from its own file.
 
-    >>> pack({"n": 1, "rows": np.array([258], np.uint32)})[-18:]
-    b'"u4", 1]]}  \\x02\\x01\\x00\\x00'
+    >>> pack({"n": 1, "rows": np.array([258], np.uint32)})[-17:]
+    b' "u4", 1]]}  \\x02\\x01\\x00\\x00'
     """
     arrays = {name: value for name, value in answer.items() if isinstance(value, np.ndarray)}
     plain = {name: value for name, value in answer.items() if name not in arrays}
