@@ -25,6 +25,7 @@ from neural_brane.graph.ids import as_ids
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import (
     as_answers,
+    HasVectors,
     check_count,
     find_rows,
     nearest_nodes,
@@ -34,7 +35,7 @@ from neural_brane.search.exact import (
     unit_rows,
 )
 
-# An index by faiss: nearly all of the nearest nodes, without looking at every vector.
+# An index by faiss finds nearly all of the nearest nodes without looking at every vector.
 #
 # Vectors at length 1 lie in lists, each around a centre that k-means has found; a query is compared with the lists
 # whose centres are nearest (IVF-Flat, inner product). How many lists that are is measured when the index is built: as
@@ -92,7 +93,6 @@ class Index:
 
     def save(self, path: str | Path) -> None:
         """Write the index with its ids to one file, which `load_index` opens by memory map."""
-
         write_index(path, self)
 
     def _search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -110,9 +110,7 @@ class Index:
 
 
 def build_index(
-    vectors: np.ndarray | StoredRows,
-    ids: np.ndarray,
-    provenance: dict[str, Any],
+    source: HasVectors,
     *,
     recall: float = 0.98,
     lists: int | None = None,
@@ -124,8 +122,8 @@ def build_index(
 
     Parameters
     ----------
-    vectors, ids, provenance
-        Of an embedding.
+    source
+        Vectors with the ids of their nodes and their provenance.
     recall
         The share of the ten nearest that shall be found: a sample of nodes tells how many lists that takes.
     lists
@@ -137,7 +135,7 @@ def build_index(
     progress
         A function that is told how far it is.
     """
-    faiss = import_faiss()
+    faiss, vectors = import_faiss(), source.vectors
     if not 0 < recall <= 1:
         raise ParameterError(f"recall={recall!r} makes no sense; give a share above 0 and up to 1, as in recall=0.98")
     if not len(vectors) or not vectors.shape[1]:
@@ -157,7 +155,7 @@ def build_index(
         for start in range(0, len(vectors), BLOCK_ROWS):
             made.add(unit_rows(vectors[start : start + BLOCK_ROWS]))
             meter.advance(len(vectors[start : start + BLOCK_ROWS]))
-    index = Index(made, ids, provenance, 1.0, threads)
+    index = Index(made, np.asarray(source.ids), source.provenance, 1.0, threads)
     sample = np.sort(random.permutation(len(vectors))[:SAMPLE])
     exact = nearest_rows(vectors, vectors[sample], NEAREST, threads=threads).rows
     index.recall = _choose_probes(index, vectors[sample], exact, recall)
@@ -329,7 +327,7 @@ def _refuse(path: Path, why: str) -> NoReturn:
     raise EmbeddingError(f"{path}: the index is damaged or changed: {why}; build it again, or copy it anew") from None
 
 
-# Vectors that stay in the folder of parts that a cluster wrote, and are searched there.
+# Vectors in a folder of parts stay there and are searched there.
 
 
 class EmbeddingParts:
@@ -341,7 +339,7 @@ class EmbeddingParts:
     Parameters
     ----------
     folder
-        As `brane embed --cluster -o FOLDER` or `brane convert FILE -o FOLDER --parts N` writes it.
+        As training on several machines, or `brane convert FILE -o FOLDER --parts N`, writes it.
     check
         Read all files once and compare them with their checksums. Without it a folder is open in milliseconds, and
         damage to vectors in .npy parts may go unnoticed; Parquet parts are compared before they are read.
@@ -389,11 +387,11 @@ class EmbeddingParts:
 
     def similarity(self, one: Any, other: Any, *, matrix: bool = False, center: bool = False) -> Any:
         """The cosine of nodes or vectors, as `Embedding.similarity` gives it."""
-        return similarities(self.vectors, self.ids, one, other, matrix=matrix, center=center)
+        return similarities(self, one, other, matrix=matrix, center=center)
 
     def nearest(self, target: Any, k: int = 10, *, center: bool = False) -> Any:
         """The `k` nodes whose vectors point most nearly the same way, as `Embedding.nearest` gives them."""
-        return nearest_nodes(self.vectors, self.ids, target, k, center=center)
+        return nearest_nodes(self, target, k, center=center)
 
     def save(self, path: str | Path) -> None:
         """Merge the parts into one file, in the format that its suffix says, block by block as `brane convert` does."""
@@ -402,7 +400,6 @@ class EmbeddingParts:
     def index(self, **options: Any) -> Index:
         """An index by faiss, as `Embedding.index` builds it: k-means sees a sample, and rows are added in blocks.
 
-        The index itself holds all vectors and ids while it is built; one that is saved is opened by memory map.
+        The index itself holds all vectors and ids while it is built; a saved one is opened by memory map.
         """
-
-        return build_index(self.vectors, np.asarray(self.ids), self.provenance, **options)
+        return build_index(self, **options)
