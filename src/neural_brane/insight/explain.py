@@ -16,8 +16,6 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.insight.contributions import REST, Contributions, Reasons, Terms
 from neural_brane.insight.links import largest
 
-# What an explanation says, and how it is shown.
-
 WIDTH = 32  # letters of a name that are shown in text
 
 
@@ -106,9 +104,6 @@ def _cut(text: str) -> str:
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
 
 
-# Rank what a node's vector is made of, and what two nodes share.
-
-
 def explain_node(reasons: Reasons, embedding: Embedding, graph: AttributedGraph, row: int, top: int) -> Explanation:
     """What a node's vector is made of: what each term adds to the vector's inner product with itself."""
     check_top(top)
@@ -133,10 +128,15 @@ def explain_pairs(
     explanations = []
     for at, other in enumerate(others):
         back = reasons.of(other, own)
+        attributes, neighbours = (
+            Terms(terms.rows, terms.values[:, [at]]) for terms in (forth.attributes, forth.neighbours)
+        )
+        parts = {name: np.zeros(1) for name in {**forth.parts, **back.parts}}
+        parts |= {name: parts[name] + values[[at]] for name, values in forth.parts.items()}
         both = Contributions(
-            _shared(_column(forth.attributes, at), back.attributes),
-            _shared(_closed(_column(forth.neighbours, at), row), _closed(back.neighbours, other)),
-            _mean_parts({name: values[[at]] for name, values in forth.parts.items()}, back.parts),
+            _shared(attributes, back.attributes),
+            _shared(_closed(neighbours, row), _closed(back.neighbours, other)),
+            {name: (values + back.parts.get(name, 0)) / 2 for name, values in parts.items()},
         )
         inner = float(own[0] @ targets[at])
         lengths = float(np.linalg.norm(own[0]) * np.linalg.norm(targets[at]))
@@ -160,22 +160,14 @@ def _explanation(
     return Explanation(
         tuple(graph.ids[list(rows)].tolist()),
         inner / unit,
-        largest(_divided(found.attributes, unit), graph.attribute_names, top),
-        largest(_divided(found.neighbours, unit), graph.ids, top),
+        largest(Terms(found.attributes.rows, found.attributes.values / unit), graph.attribute_names, top),
+        largest(Terms(found.neighbours.rows, found.neighbours.values / unit), graph.ids, top),
         shares,
         {
             "attributes": float(found.attributes.values.sum()) / unit,
             "neighbours": float(found.neighbours.values.sum()) / unit,
         },
     )
-
-
-def _divided(terms: Terms, by: float) -> Terms:
-    return Terms(terms.rows, terms.values / by)
-
-
-def _column(terms: Terms, at: int) -> Terms:
-    return Terms(terms.rows, terms.values[:, [at]])
 
 
 def _closed(terms: Terms, row: int) -> Terms:
@@ -187,8 +179,3 @@ def _shared(one: Terms, other: Terms) -> Terms:
     """The mean of what both add, of the rows that both have."""
     rows, left, right = np.intersect1d(one.rows, other.rows, assume_unique=True, return_indices=True)
     return Terms(rows, (one.values[left] + other.values[right]) / 2)
-
-
-def _mean_parts(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    nothing = np.zeros(1)
-    return {name: (one.get(name, nothing) + other.get(name, nothing)) / 2 for name in {**one, **other}}

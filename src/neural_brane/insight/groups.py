@@ -85,11 +85,11 @@ def name_groups(
 
 # k-means on vectors of length one, and how many clusters there are.
 
-MOST = 20  # clusters that are tried
-SAMPLE = 2_000  # nodes that the number is chosen by
-NEAREST = 10  # in the graph of the sample
+MOST = 20  # clusters to try
+SAMPLE = 2_000  # nodes by which the number is chosen
+NEAREST = 10  # nodes that each is joined to in the graph of the sample
 PRICE = 0.01  # modularity that one more cluster must add
-STARTS = 3  # of k-means, the best of which counts
+STARTS = 3  # runs of k-means, of which the best counts
 
 
 def run_k_means(table: np.ndarray, k: int, seed: int, *, starts: int, mend: str) -> np.ndarray:
@@ -167,7 +167,7 @@ def _members(groups: np.ndarray, k: int) -> sparse.csr_array:
 
 # Clusters of vectors, with their names and central nodes.
 
-NAMES, CENTRAL = 5, 3  # attributes and nodes told of a cluster
+NAMES, CENTRAL = 5, 3  # attributes and nodes listed of a cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,39 +238,6 @@ def find_clusters(
     Without `k`, `neural_brane.insight.groups.choose_k` chooses a number up to 20, by 2,000 of the nodes.
     The attributes of `graph`, matched by id, name the clusters.
     """
-    _check(vectors, k, seed)
-    unit = unit_rows(vectors)
-    chosen = choose_k(unit, seed, progress) if k is None else int(k)
-    found = partition(unit, chosen, seed)
-    names: list[list[Name]] = [[] for _ in range(chosen)]
-    if graph is not None:
-        names = _names_of_clusters(graph, ids, found, chosen)
-    clusters = tuple(
-        Cluster(int((found == at).sum()), names[at], ids[_central(unit, found == at)].tolist()) for at in range(chosen)
-    )
-    return Clusters(ids, found, clusters, k is None)
-
-
-def _names_of_clusters(graph: AttributedGraph, ids: np.ndarray, found: np.ndarray, k: int) -> list[list[Name]]:
-    rows = locate(graph.ids, ids)
-    known = rows >= 0
-    if not known.any():
-        raise GraphError(
-            f"none of the {len(ids):,} vectors belongs to a node of graph '{graph.name}'; give the graph they were "
-            "learned from"
-        )
-    named = name_groups(graph.attributes[rows[known]], found[known], k, NAMES)
-    return [[one._replace(attribute=graph.attribute_names[one.attribute].item()) for one in group] for group in named]
-
-
-def _central(unit: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """The rows of the members nearest to their mean, by cosine."""
-    rows = np.flatnonzero(members)
-    nearness = unit[rows] @ unit[rows].mean(axis=0)
-    return rows[np.argsort(-nearness, kind="stable")[:CENTRAL]]
-
-
-def _check(vectors: np.ndarray, k: int | None, seed: int) -> None:
     if len(vectors) == 0:
         raise EmbeddingError("there are no vectors to divide into clusters; give some")
     if not np.isfinite(vectors).all():
@@ -280,3 +247,27 @@ def _check(vectors: np.ndarray, k: int | None, seed: int) -> None:
         raise ParameterError(f"k={k!r} makes no sense; give a whole number from 1 to {len(vectors)}, or None")
     if seed < 0:
         raise ParameterError(f"seed={seed} makes no sense; give 0 or more")
+    unit = unit_rows(vectors)
+    chosen = choose_k(unit, seed, progress) if k is None else int(k)
+    found = partition(unit, chosen, seed)
+    names = [[] for _ in range(chosen)] if graph is None else _names_from(graph, ids, found, chosen)
+    clusters = []
+    for at in range(chosen):
+        rows = np.flatnonzero(found == at)
+        nearness = unit[rows] @ unit[rows].mean(axis=0)
+        central = rows[np.argsort(-nearness, kind="stable")[:CENTRAL]]
+        clusters.append(Cluster(len(rows), names[at], ids[central].tolist()))
+    return Clusters(ids, found, tuple(clusters), k is None)
+
+
+def _names_from(graph: AttributedGraph, ids: np.ndarray, found: np.ndarray, k: int) -> list[list[Name]]:
+    """The names of clusters by the attributes of a graph, whose nodes are matched by id."""
+    rows = locate(graph.ids, ids)
+    known = rows >= 0
+    if not known.any():
+        raise GraphError(
+            f"none of the {len(ids):,} vectors belongs to a node of graph '{graph.name}'; give the graph they were "
+            "learned from"
+        )
+    named = name_groups(graph.attributes[rows[known]], found[known], k, NAMES)
+    return [[one._replace(attribute=graph.attribute_names[one.attribute].item()) for one in group] for group in named]
