@@ -1,6 +1,7 @@
 import base64
 import json
 import re
+import zlib
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from neural_brane.explore.static import check_size, one_file, write_static
 
 
 def data_of(page):
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+    found = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+    return {asked: zlib.decompress(base64.b64decode(text)) for asked, text in found.items()}
 
 
 def test_the_file_needs_nothing_else_and_forbids_the_rest(small_view):
@@ -28,7 +30,7 @@ def test_the_file_needs_nothing_else_and_forbids_the_rest(small_view):
 
 
 def test_the_file_holds_what_the_server_answers_about_all_nodes(small_view, unpack):
-    data = {asked: unpack(base64.b64decode(text)) for asked, text in data_of(one_file(small_view)).items()}
+    data = {asked: unpack(content) for asked, content in data_of(one_file(small_view)).items()}
     assert "nearest" in data.pop("about?")["left_out"]
     assert len(data) == 3 + 4 + 3  # names and lists, colours, one run with its map
     for asked, found in data.items():
@@ -46,7 +48,7 @@ def test_names_cannot_end_the_element_that_holds_them(tmp_path, unpack):
     lay_out(view, "pca")
     page = one_file(view)
     assert page.count("</script>") == 3
-    assert unpack(base64.b64decode(data_of(page)["names?"]))["ids"] == names
+    assert unpack(data_of(page)["names?"])["ids"] == names
 
 
 def test_what_is_too_large_for_a_file_is_refused(small_view, monkeypatch):

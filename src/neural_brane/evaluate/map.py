@@ -10,20 +10,17 @@ import numpy as np
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import check_finite
+from neural_brane.evaluate.labelled import Vectors, check_finite
 from neural_brane.files.storage import atomic, check_target
 from neural_brane.kernels.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-# A map of vectors: their directions projected to the plane, to look at.
-
 How = Literal["tsne", "pca"]
 
 
-def map_2d(vectors: Embedding | np.ndarray, *, seed: int = 0, how: How = "tsne") -> np.ndarray:
+def map_2d(vectors: Vectors, *, seed: int = 0, how: How = "tsne") -> np.ndarray:
     """Project the directions of vectors to the plane: (nodes, dim) to (nodes, 2) float32.
 
     how: "tsne", which starts from the two principal axes and takes seconds for a thousand nodes, minutes for ten
@@ -55,8 +52,6 @@ def map_2d(vectors: Embedding | np.ndarray, *, seed: int = 0, how: How = "tsne")
             points = TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(directions)
     return np.asarray(points, dtype=np.float32)
 
-
-# A picture of vectors: a map of them, with one colour and shape per class.
 
 # Okabe and Ito's colours, which people of any colour vision can tell apart, without the yellow: too pale on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
@@ -105,8 +100,7 @@ def _sample(nodes: int, named: np.ndarray, seed: int, most: int = MOST_NODES) ->
     """The rows to draw, sorted: all, or a random `most` of them and the named ones."""
     if nodes <= most:
         return np.arange(nodes)
-    chosen = np.random.default_rng(seed).choice(nodes, most, replace=False)
-    return np.union1d(chosen, named)
+    return np.union1d(np.random.default_rng(seed).choice(nodes, most, replace=False), named)
 
 
 def _dots(axes: Axes, points: np.ndarray, classes: np.ndarray) -> None:

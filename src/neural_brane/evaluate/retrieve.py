@@ -96,7 +96,12 @@ def retrieve(
     (1.0, 0.333)
     """
     several = isinstance(labels, MultiLabels) or not _are_classes(labels)
-    given = MultiLabels.of(labels) if several else _one_each(np.asarray(labels).astype(str))
+    if several:
+        given = MultiLabels.of(labels)
+    else:
+        classes = np.asarray(labels).astype(str)
+        rows = np.flatnonzero(are_labelled(classes))
+        given = MultiLabels.of_pairs(rows, classes[rows], len(classes))
     kept = given.counts > 0
     table, known = vectors_of(vectors, kept, "labels"), given[kept].without_unused()
     if len(known.names) < 2:
@@ -117,11 +122,6 @@ def _are_classes(labels: Any) -> bool:
     if sparse.issparse(labels) or (isinstance(labels, np.ndarray) and labels.ndim == 2):
         return False
     return all(isinstance(one, str | int | np.integer) for one in labels)
-
-
-def _one_each(classes: np.ndarray) -> MultiLabels:
-    rows = np.flatnonzero(are_labelled(classes))
-    return MultiLabels.of_pairs(rows, classes[rows], len(classes))
 
 
 def _lengths(k: int | Sequence[int] | None, nodes: int) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -14,8 +15,8 @@ from neural_brane.explore.server import pack, page_files
 from neural_brane.explore.view import NEAREST, View
 from neural_brane.files.storage import atomic
 
-MOST_NODES = 50_000  # each takes about 250 bytes of the file
-MOST_ENTRIES = 4_000_000  # of links and attributes together, each about 11 bytes
+MOST_NODES = 50_000  # each takes some 200 bytes of the file, with its links and attributes
+MOST_ENTRIES = 4_000_000  # links and attributes together
 # As the server's policy, but that scripts stand in the file itself: they are ours, the data is none of them.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' data:; style-src 'unsafe-inline'; "
@@ -71,7 +72,7 @@ def _module(name: str, code: str) -> str:
 
 
 def collect(view: View) -> dict[str, str]:
-    """The server's answers, about all nodes where it is asked about some, in base64 by the question."""
+    """The server's answers, about all nodes where it is asked about some: by the question, compressed, in base64."""
     asked: list[tuple[str, dict[str, Any]]] = [("names", {}), ("links", {}), ("attributes", {})]
     asked += [("column", {"name": column["name"]}) for column in view.about()["columns"]]
     for number, run in enumerate(view.runs):
@@ -79,4 +80,4 @@ def collect(view: View) -> dict[str, str]:
         asked += [(name, {"run": number, "layout": layout}) for name in ("points", "regions") for layout in run.points]
     answers = {f"{name}?{urlencode(query)}": view.answer(name, query) or {} for name, query in asked}
     answers["about?"] = view.about() | {"making": None, "left_out": LEFT_OUT}
-    return {address: base64.b64encode(pack(answer)).decode() for address, answer in answers.items()}
+    return {address: base64.b64encode(zlib.compress(pack(answer))).decode() for address, answer in answers.items()}

@@ -17,7 +17,7 @@ def opened(request, debian_view, serve, open_page, tmp_path_factory):
         path = tmp_path_factory.getbasetemp() / "debian.html"
         if not path.exists():
             write_static(debian_view, path)
-            assert path.stat().st_size < 6e6
+            assert path.stat().st_size < 4e6
         home = path.as_uri()
     found = open_page(home)
     yield found

@@ -36,7 +36,7 @@ class FileSource {
   async get(name, query = {}) {
     const address = `${name}?${new URLSearchParams(query)}`;
     if (!Object.hasOwn(this.data, address)) throw new Error(`this file holds no ${name} ${Object.values(query).join(" ")}`);
-    if (!this.opened.has(address)) this.opened.set(address, unpack(bytes(this.data[address])));
+    if (!this.opened.has(address)) this.opened.set(address, expand(this.data[address]).then(unpack));
     return this.opened.get(address);
   }
 
@@ -104,9 +104,9 @@ function unpack(buffer) {
   return plain;
 }
 
-function bytes(text) {
+async function expand(text) {
   const letters = atob(text);
-  const found = new Uint8Array(letters.length);
-  for (let at = 0; at < letters.length; at++) found[at] = letters.charCodeAt(at);
-  return found.buffer;
+  const packed = new Uint8Array(letters.length);
+  for (let at = 0; at < letters.length; at++) packed[at] = letters.charCodeAt(at);
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).arrayBuffer();
 }
