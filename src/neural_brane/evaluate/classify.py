@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import Classes, Repeats, Vectors, as_record, score_at, vectors_of
+from neural_brane.evaluate.labelled import Classes, Repeats, Scored, Vectors, vectors_of
 from neural_brane.evaluate.splits import Splits, score_splits, splits_of
 from neural_brane.graph.labels import MultiLabels
 from neural_brane.progress import Meter, Reporter
@@ -38,7 +38,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Classification:
+class Classification(Scored):
     """The scores of a set of vectors, one per training share, and what they were computed on."""
 
     scores: tuple[Score, ...]
@@ -50,14 +50,6 @@ class Classification:
     stratify: bool
     tuning: float = 0.0
     C: float | str = 1.0
-
-    def at(self, train: float) -> Score:
-        """The score at one training share."""
-        return cast(Score, score_at(self.scores, train))
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return as_record(self)
 
 
 def classify(
@@ -184,7 +176,7 @@ RULE = "of each test node as many labels are predicted as it has, the likeliest 
 
 
 @dataclass(frozen=True, slots=True)
-class MultilabelClassification:
+class MultilabelClassification(Scored):
     """The scores of vectors of nodes with several labels, one per training share."""
 
     scores: tuple[Score, ...]
@@ -195,14 +187,7 @@ class MultilabelClassification:
     splits: int
     seed: int | None
     C: float
-
-    def at(self, train: float) -> Score:
-        """The score at one training share."""
-        return cast(Score, score_at(self.scores, train))
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return as_record(self, rule=RULE)
+    constants: ClassVar = {"rule": RULE}
 
 
 def classify_several(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 
@@ -44,19 +43,26 @@ class Repeats:
         return {"mean": self.mean, "sd": self.sd, each: list(self.values)}
 
 
-def score_at(scores: Sequence[Any], train: float) -> Any:
-    """The score at one training share."""
-    for score in scores:
-        if score.train == train:
-            return score
-    raise EmbeddingError(f"no score at train={train}; there are {[score.train for score in scores]}")
+class Scored:
+    """A result with several scores, each found by its first field: the training share, or the length of lists."""
 
+    __slots__ = ()
+    scores: tuple[Any, ...]
+    constants: ClassVar[dict[str, str]] = {}  # values for JSON that are the same for every result of the class
 
-def as_record(result: Any, **more: Any) -> dict[str, Any]:
-    """The fields of a result, and some more values, as plain values for JSON; the scores come last."""
-    record = {one.name: getattr(result, one.name) for one in fields(result) if one.name != "scores"} | more
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
-    return plain | {"scores": [score.as_dict() for score in result.scores]}
+    def at(self, value: float) -> Any:
+        """The score at one training share, or of lists of one length."""
+        name = fields(self.scores[0])[0].name
+        known = [getattr(score, name) for score in self.scores]
+        if value not in known:
+            raise EmbeddingError(f"no score at {name}={value}; there are {known}")
+        return self.scores[known.index(value)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON; the scores come last."""
+        record = {one.name: getattr(self, one.name) for one in fields(cast(Any, self)) if one.name != "scores"}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
+        return plain | self.constants | {"scores": [score.as_dict() for score in self.scores]}
 
 
 # Vectors beside the labels of the same nodes, matched by id and never by position.

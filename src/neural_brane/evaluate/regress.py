@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
-from neural_brane.evaluate.labelled import Repeats, Vectors, as_record, score_at, vectors_of
+from neural_brane.evaluate.labelled import Repeats, Scored, Vectors, vectors_of
 from neural_brane.evaluate.splits import Splits, score_splits, splits_of
 from neural_brane.progress import Meter, Reporter
 
@@ -33,7 +33,7 @@ class NumberScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Regression:
+class Regression(Scored):
     """The scores of a set of vectors, one per training share, and what they were computed on."""
 
     scores: tuple[NumberScore, ...]
@@ -43,14 +43,6 @@ class Regression:
     sd: float
     splits: int
     seed: int | None
-
-    def at(self, train: float) -> NumberScore:
-        """The score at one training share."""
-        return cast(NumberScore, score_at(self.scores, train))
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return as_record(self)
 
 
 def regress(

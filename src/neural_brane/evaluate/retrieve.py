@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import Vectors, are_labelled, as_record, vectors_of
+from neural_brane.evaluate.labelled import Scored, Vectors, are_labelled, vectors_of
 from neural_brane.graph.labels import MultiLabels
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import Exact
@@ -38,7 +38,7 @@ class ListScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieval:
+class Retrieval(Scored):
     """The scores of a set of vectors, one per length of list, and what they were computed on."""
 
     scores: tuple[ListScore, ...]
@@ -49,17 +49,7 @@ class Retrieval:
     classes: tuple[str, ...]
     several: bool  # whether a hit is a node that shares one of several labels
     seed: int
-
-    def at(self, k: int) -> ListScore:
-        """The score of lists of one length."""
-        for score in self.scores:
-            if score.k == k:
-                return score
-        raise EmbeddingError(f"no score at k={k}; there are {[score.k for score in self.scores]}")
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return as_record(self, similarity="cosine")
+    constants: ClassVar = {"similarity": "cosine"}
 
 
 def retrieve(
