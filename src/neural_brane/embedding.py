@@ -221,7 +221,7 @@ class Embedding:
 
         `recall` (0.98) is the share of the ten nearest to be found, `seed` (0) is of its k-means, `threads` the
         cores to use (all), `lists` how many lists vectors are put in (about twice the root of their number), `progress`
-        a function that is told how far it is.
+        a function that is called with the progress.
         """
         from neural_brane.search.index import build_index
 
@@ -269,7 +269,7 @@ class Embedding:
         return cls(frame.drop(id).to_numpy(), frame[id].to_numpy())
 
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-        """How likely each pair of nodes, given by their ids, is to be linked: by the method's own score.
+        """Score links between pairs of nodes, given by their ids, by the method's own score.
 
         >>> layer = Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32))
         >>> e = Embedding([[1, 0], [2, 0], [0, 1]], [10, 20, 30], layer=layer)

@@ -11,7 +11,7 @@ INTERVAL = 0.2  # seconds between two reports
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run stands."""
+    """The state of a run."""
 
     epoch: int  # 1, 2, …
     epochs: int
@@ -83,11 +83,11 @@ def noticing_compilation(tell: Callable[[], object]) -> Iterator[None]:
     from numba.core import event
 
     class First(event.Listener):
-        told = False
+        called = False
 
         def on_start(self, _: object) -> None:
-            if not self.told:
-                self.told = True
+            if not self.called:
+                self.called = True
                 tell()
 
         def on_end(self, _: object) -> None: ...

@@ -253,7 +253,7 @@ def classify_several(
 
 
 def _decide(known: np.ndarray, labels: sparse.csc_array, asked: np.ndarray, C: float) -> np.ndarray:
-    """How surely each node has each label, in logits, (asked, labels) float64: of a label never seen, not at all."""
+    """Logits of each node having each label, (asked, labels) float64; −inf for a label that no training node has."""
     from sklearn.linear_model import LogisticRegression
 
     certain = np.empty((len(asked), labels.shape[1]))

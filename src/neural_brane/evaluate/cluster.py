@@ -16,7 +16,7 @@ from neural_brane.progress import Meter, Reporter
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """How well the clusters of each start of k-means agree with the classes."""
+    """The agreement of the classes with the clusters of each start of k-means."""
 
     nmi: Repeats  # normalised mutual information (by the arithmetic mean of the two entropies)
     purity: Repeats  # the share of nodes that belong to the commonest class of their cluster
@@ -28,7 +28,7 @@ class Clustering:
 
     @property
     def starts(self) -> int:
-        """How many times k-means was started."""
+        """The number of starts of k-means."""
         return len(self.nmi.values)
 
     def as_dict(self) -> dict[str, Any]:

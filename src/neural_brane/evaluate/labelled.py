@@ -104,7 +104,7 @@ def match(embedding: Embedding, ids: np.ndarray, labels: Any, *, allow_missing: 
 
 
 def are_labelled(labels: Any) -> np.ndarray:
-    """Which nodes have a class, a number or at least one of several labels."""
+    """Mark the nodes that have a class, a number or at least one of several labels: (nodes,) bool."""
     if isinstance(labels, MultiLabels):
         return labels.counts > 0
     return ~np.isnan(labels) if labels.dtype.kind == "f" else labels != ""

@@ -188,7 +188,7 @@ MAX_ITERATIONS = 10_000  # a bound, not a setting: the regression stops when it 
 
 @dataclass(frozen=True, slots=True)
 class LinkPrediction:
-    """How well held-out edges are told from pairs without an edge."""
+    """Scores of ranking held-out edges above pairs without an edge."""
 
     similarity: str
     auc: float

@@ -19,7 +19,7 @@ FEWEST = 3  # nodes to train on, and to test on
 
 @dataclass(frozen=True, slots=True)
 class NumberScore:
-    """How well numbers are predicted in each split at one training share."""
+    """Scores of predicted numbers in each split, at one training share."""
 
     train: float
     r2: Repeats  # 1 is perfect, 0 as good as the mean of the test part, below 0 worse

@@ -22,7 +22,7 @@ BLOCK_ENTRIES = 2**22  # pairs of a query and a node that shares a label, and en
 
 @dataclass(frozen=True, slots=True)
 class ListScore:
-    """What the lists of one length hold, on average over the queries."""
+    """Scores of lists of one length, on average over the queries."""
 
     k: int
     precision: float  # the share of a list that has the query's class
@@ -108,7 +108,7 @@ def retrieve(
 
 
 def _are_classes(labels: Any) -> bool:
-    """Whether labels are one class per node, not lists or a table."""
+    """Tell labels of one class per node from lists and tables."""
     if sparse.issparse(labels) or (isinstance(labels, np.ndarray) and labels.ndim == 2):
         return False
     return all(isinstance(one, str | int | np.integer) for one in labels)
@@ -146,7 +146,7 @@ def find_hits(
     *,
     block_entries: int = BLOCK_ENTRIES,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each place of each list is a hit, (queries, k) bool, and how many nodes could be hit, (queries,)."""
+    """Find which places of each list are hits, (queries, k) bool, and how many nodes could be hit, (queries,)."""
     members = known.members.astype(np.int32)
     search, single = Exact(table), bool((known.counts == 1).all())
     sizes = np.bincount(members.indices, minlength=len(known.names))

@@ -1,4 +1,4 @@
-"""Where each node stands on the map: two principal axes at once, or t-SNE on the nearest nodes.
+"""Place each node on the map: by two principal axes at once, or by t-SNE on the nearest nodes.
 
 PCA takes a second for a million nodes and shows the large differences. t-SNE keeps nodes together that are near each
 other, and takes minutes for a hundred thousand; its map is kept in a file beside the vectors.

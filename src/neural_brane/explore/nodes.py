@@ -100,7 +100,7 @@ class Nodes:
         return sparse.csc_array(self.attributes)
 
     def count(self, rows: np.ndarray) -> dict[str, Any]:
-        """How many of some nodes have each attribute, for those that any of them has, and the edges among them."""
+        """Count how many of some nodes have each attribute (if any has it), and the edges among them."""
         found = np.bincount(self.attributes[rows].indices, minlength=len(self.attribute_names))
         columns = np.flatnonzero(found)
         return {

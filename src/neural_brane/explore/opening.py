@@ -145,7 +145,7 @@ def kept_tsne(run: Run, *, seed: int = 0, progress: Reporter | None = None) -> A
 class Making:
     """t-SNE of all runs in a thread of its own, while the page shows the quick map.
 
-    report: told of the progress besides the page.
+    report: called with the progress too, besides the page.
     """
 
     def __init__(self, view: View, *, seed: int = 0, report: Reporter | None = None):
@@ -163,7 +163,7 @@ class Making:
         self._stopped.set()
 
     def state(self) -> dict[str, Any] | None:
-        """What is in the making and how far it is; None once it is done."""
+        """The map in the making and how far it is; None once it is done."""
         return self._state
 
     def _tell(self, run: Run) -> Callable[[Progress], None]:

@@ -103,15 +103,15 @@ class Run:
         return [f"{at + 1}: {name}" if name else f"cluster {at + 1}" for at, name in enumerate(names)], codes
 
     def reasons(self, nodes: Nodes, row: int) -> dict[str, Any]:
-        """What shaped a node's vector and which links are likely, as far as the model can say; empty without one."""
+        """Reasons for a node's vector, and likely links, as far as the model can give them; empty without one."""
         found: dict[str, Any] = {}
         if self.model is None:
             return found
         node = nodes.ids[row].item()
         with suppress(ParameterError):
-            told = self.model.explain(node, top=REASONS)
-            found["attributes"] = [[str(name), float(share)] for name, share in told.attributes]
-            found["neighbours"] = [[nodes.rows[other], float(share)] for other, share in told.neighbours]
+            explained = self.model.explain(node, top=REASONS)
+            found["attributes"] = [[str(name), float(share)] for name, share in explained.attributes]
+            found["neighbours"] = [[nodes.rows[other], float(share)] for other, share in explained.neighbours]
         with suppress(ParameterError):
             found["suggested"] = [
                 {"row": nodes.rows[one.id], "score": float(one.score), "why": str(one.reasons)}

@@ -62,7 +62,7 @@ class View:
         return None if ask is None else ask()
 
     def about(self) -> Answer:
-        """What the page must know first."""
+        """Facts that the page needs first."""
         nodes = self.nodes
         return {
             "title": self.title,
@@ -148,7 +148,7 @@ class View:
         return self._run(run).nearest(rows, NEAREST)
 
     def alike(self, one: int, other: int) -> Answer:
-        """How alike two nodes are by each run, and the first run's score of a link between them."""
+        """The cosine of two nodes by each run, and the first run's score of a link between them."""
         pair = self._checked(np.array([one, other]))
         cosines = [cosines_of_pairs(run.vectors[pair[:1]], run.vectors[pair[1:]]).tolist()[0] for run in self.runs]
         layer = self.runs[0].layer
@@ -156,7 +156,7 @@ class View:
         return {"cosines": cosines, "score": score}
 
     def reasons(self, row: int, run: int = 0) -> Answer:
-        """What shaped a node's vector, and which links a model suggests; empty without a model."""
+        """Reasons for a node's vector, and links that the model suggests; empty without a model."""
         return self._run(run).reasons(self.nodes, int(self._checked(np.array([row]))[0]))
 
     def _run(self, number: int) -> Run:

@@ -21,7 +21,7 @@ WIDTH = 32  # letters of a name that are shown in text
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """What a node's vector, or the likeness of two, is made of.
+    """The share of each attribute and neighbour in a node's vector, or in the cosine of two.
 
     Shares of one node's vector sum to 1: what each adds to the squared length of the vector, divided by it. Shares of
     a pair sum to its cosine: what each adds to the inner product, divided by both lengths. A negative share makes two
@@ -38,10 +38,10 @@ class Explanation:
     neighbours
         Ids with their shares, likewise. Of a pair, common neighbours, and the two themselves where they are linked.
     shares
-        The same by part; they sum to the similarity. What comes through a neighbour is listed twice: as an attribute
-        that it tells and as the neighbour who tells it; here it counts once.
+        The same by part; they sum to the similarity. What comes through a neighbour is listed twice, under the
+        attribute and under the neighbour; here it counts once.
     shared
-        What all attributes and all neighbours that could be listed add, beyond those that are.
+        What all attributes and all neighbours add, including those that are not listed.
     """
 
     nodes: tuple[Any, ...]
@@ -64,7 +64,7 @@ class Explanation:
 
     @property
     def title(self) -> str:
-        """What is explained, in a line."""
+        """One line that says what is explained."""
         if len(self.nodes) == 1:
             return f"what the vector of {self.nodes[0]} is made of"
         return f"what makes {self.nodes[0]} and {self.nodes[1]} alike: cosine {self.similarity:.3f}"
@@ -105,7 +105,7 @@ def _cut(text: str) -> str:
 
 
 def explain_node(reasons: Reasons, embedding: Embedding, graph: AttributedGraph, row: int, top: int) -> Explanation:
-    """What a node's vector is made of: what each term adds to the vector's inner product with itself."""
+    """Explain a node's vector: what each term adds to the vector's inner product with itself."""
     check_top(top)
     vector = embedding.vectors[[row]].astype(np.float64)
     found = reasons.of(row, vector)
@@ -116,7 +116,7 @@ def explain_node(reasons: Reasons, embedding: Embedding, graph: AttributedGraph,
 def explain_pairs(
     reasons: Reasons, embedding: Embedding, graph: AttributedGraph, row: int, others: Sequence[int], top: int
 ) -> list[Explanation]:
-    """What makes a node alike to each of some others.
+    """Explain what makes a node and each of some others alike.
 
     ⟨x_u, x_v⟩ is taken apart twice: into the terms of u, each projected on x_v, and into those of v, projected on x_u.
     What an attribute or a neighbour adds is the mean of the two. Those are listed that both nodes have terms of.
@@ -145,7 +145,7 @@ def explain_pairs(
 
 
 def check_top(top: int, name: str = "top") -> None:
-    """Refuse a number of answers that is none."""
+    """Refuse a number of answers that makes no sense."""
     if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
         raise ParameterError(f"{name}={top!r} makes no sense; give a whole number from 1, as in {name}=10")
 

@@ -31,7 +31,7 @@ class Name(NamedTuple):
 
 
 def weigh_attributes(holders: np.ndarray, nodes: int) -> np.ndarray:
-    """How much each attribute says of a node that has it: −log of the share of nodes that do, as float32.
+    """Weigh each attribute by how rare it is: −log of the share of nodes that have it, as float32.
 
     holders: (attributes,) how many of all nodes have each.
     """
@@ -194,7 +194,7 @@ class Clusters:
 
     @property
     def k(self) -> int:
-        """How many there are."""
+        """The number of clusters."""
         return len(self.clusters)
 
     def __len__(self) -> int:
@@ -212,7 +212,7 @@ class Clusters:
         return "\n".join([f"{self.k} clusters ({how}) of {len(self.ids)} nodes", *lines])
 
     def as_dict(self) -> dict[str, Any]:
-        """What the clusters are, as plain values for JSON; `assignments` are not in it."""
+        """Describe the clusters in plain values, for JSON; `assignments` are not among them."""
         return {
             "nodes": len(self.ids),
             "k": self.k,

@@ -18,7 +18,7 @@ from neural_brane.kernels.threads import one_blas_thread
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What two nodes share: attributes and neighbours, each with what it adds to their likeness, the largest first."""
+    """Attributes and neighbours that two nodes share, each with what it adds to their likeness, the largest first."""
 
     attributes: list[tuple[Any, float]]
     neighbours: list[tuple[Any, float]]
@@ -61,7 +61,7 @@ Compare = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (asked, dim) and (ro
 
 
 class LinkWeights(NamedTuple):
-    """What ranks links in a graph: the better of two scores by vectors, and how much common neighbours count beside."""
+    """How links of a graph are ranked: the better of two scores by vectors, and the weight of common neighbours."""
 
     vectors: str  # "score" or "similarity"
     neighbours: float
@@ -89,7 +89,7 @@ class LinkScorer(NamedTuple):
         return LinkWeights(best, odds["neighbours"] / odds[best])
 
     def score(self, rows: np.ndarray, by: str) -> np.ndarray:
-        """How likely each of some nodes is to be linked to each node, by one of the scores: (asked, nodes) float64."""
+        """Score links of each of some nodes with all nodes by one of the scores: (asked, nodes) float64."""
         if by == "neighbours":
             return np.array([common_neighbours(self.graph.adjacency, int(row)) for row in rows])
         compare: Compare = SIMILAR[self.similarity]
@@ -130,7 +130,7 @@ class LinkScorer(NamedTuple):
         return best, scores[best]
 
     def _odds(self, links: np.ndarray, by: str) -> float:
-        """How many links are found for one that is not; one of each is added, so that odds are never infinite."""
+        """Divide the links that are found by those that are not; one more of each keeps the odds finite."""
         found = 0
         for at in range(0, len(links), BATCH):
             batch = links[at : at + BATCH]
@@ -147,11 +147,11 @@ def common_neighbours(adjacency: sparse.csr_array, row: int) -> np.ndarray:
     theirs = adjacency[near]
     degrees = np.diff(theirs.indptr)
     allocated = np.bincount(theirs.indices, np.repeat(1 / np.maximum(degrees, 1), degrees), adjacency.shape[0])
-    return allocated.astype(np.float64)  # NumPy counts nobody's neighbours in whole numbers
+    return allocated.astype(np.float64)  # without neighbours NumPy returns whole numbers
 
 
 def candidates(adjacency: sparse.csr_array, row: int) -> np.ndarray:
-    """Which nodes a node could be linked to: all but itself and its neighbours, (nodes,) bool."""
+    """The nodes that a node could be linked to, all but itself and its neighbours: (nodes,) bool."""
     free = np.ones(adjacency.shape[0], bool)
     free[adjacency[[row]].indices] = False
     free[row] = False
@@ -197,7 +197,7 @@ def _standard(values: np.ndarray, among: np.ndarray) -> np.ndarray:
 
 
 def shared_in_graph(graph: AttributedGraph, weights: np.ndarray, row: int, other: int, top: int) -> Shared:
-    """What two nodes share in the graph, the rarest first, for a method that cannot explain its vectors.
+    """Find what two nodes share in the graph, the rarest first, for a method that cannot explain its vectors.
 
     weights: of every attribute. A neighbour counts 1 / degree.
     """

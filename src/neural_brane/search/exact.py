@@ -21,7 +21,7 @@ Answer = list[tuple[Any, float]]  # ids with their cosine, best first
 
 
 class Question(NamedTuple):
-    """What is asked: rows of nodes, or vectors; `single` if the answer is one list and not a list of lists."""
+    """Rows of nodes, or vectors, to search for; `single` if the answer is one list and not a list of lists."""
 
     rows: np.ndarray | None  # (asked,) int64
     vectors: np.ndarray | None  # (asked, dim) float32
@@ -98,9 +98,9 @@ def as_answers(
 
 # Exact search looks at all rows for those that point most nearly the same way as a query.
 #
-# It compares a block of rows with all queries in float32, which is quick and leaves out nearly all rows. Rows that could
-# still be among the best, given the error of float32, are compared again in float64. So answers depend neither on the
-# number of threads nor on which queries are asked together.
+# It compares a block of rows with all queries in float32, which is quick and leaves out nearly all rows. Rows that
+# could still be among the best, given the error of float32, are compared again in float64. So answers depend neither on
+# the number of threads nor on which queries are asked together.
 
 BLOCK_ROWS = 8192  # compared at a time: they fit the cache
 BLOCK_QUERIES = 128  # asked at a time
@@ -221,7 +221,7 @@ class Exact:
         return best
 
     def _search_block(self, start: int, inverse: np.ndarray, unit: np.ndarray, best: Best, exclude: np.ndarray) -> Best:
-        """What is best after one more block of rows."""
+        """Update the best rows by one more block of rows."""
         block = self._shift(self.vectors[start : start + BLOCK_ROWS])
         span = slice(start, start + len(block))
         if self._inverse is None:

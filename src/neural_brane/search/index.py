@@ -24,8 +24,8 @@ from neural_brane.files.vectors.parts import StoredColumn, StoredRows, open_part
 from neural_brane.graph.ids import as_ids
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import (
-    as_answers,
     HasVectors,
+    as_answers,
     check_count,
     find_rows,
     nearest_nodes,
@@ -49,7 +49,7 @@ NEAREST = 10  # and how many of the nearest are compared
 
 
 class Index:
-    """What `Embedding.index()` builds and `load_index` opens: finds nodes by their ids or near a vector.
+    """Finds nodes near a node or a vector; `Embedding.index()` builds it, and `load_index` opens it.
 
     Attributes
     ----------
@@ -93,7 +93,19 @@ class Index:
 
     def save(self, path: str | Path) -> None:
         """Write the index with its ids to one file, which `load_index` opens by memory map."""
-        write_index(path, self)
+        path = check_index_target(path)
+        ids = BytesIO()
+        np.lib.format.write_array(ids, self.ids, allow_pickle=False)
+        about = {"provenance": self.provenance, "recall": self.recall, "probes": int(self.lists.nprobe)}
+        parts = [ids.getvalue(), json.dumps(about).encode()]
+        with atomic(path) as draft:
+            import_faiss().write_index(self.lists, str(draft))
+            size = draft.stat().st_size
+            with draft.open("rb") as file:
+                digests = [_digest(file, size), *(hashlib.sha256(part).digest() for part in parts)]
+            footer = FOOTER.pack(size, *map(len, parts), *digests)
+            with draft.open("ab") as file:
+                file.write(b"".join([*parts, footer, hashlib.sha256(footer).digest()[:CHECK_BYTES], MARK]))
 
     def _search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows and cosines, best first, equal ones by row; row -1 where the lists held too few."""
@@ -133,7 +145,7 @@ def build_index(
     threads
         Cores to use, all of them by default.
     progress
-        A function that is told how far it is.
+        A function that is called with the progress.
     """
     faiss, vectors = import_faiss(), source.vectors
     if not 0 < recall <= 1:
@@ -221,7 +233,7 @@ CHUNK = 1 << 20
 
 
 class Footer(NamedTuple):
-    """What the end of the file says of its three parts."""
+    """Lengths and checksums of the three parts of the file."""
 
     lengths: tuple[int, int, int]
     digests: tuple[bytes, bytes, bytes]
@@ -243,24 +255,6 @@ def check_belongs(
         raise EmbeddingError(f"{path}: is an index of other nodes than these vectors have; build it again")
     if not np.allclose(index.vectors_of(rows), unit_rows(vectors[rows]), atol=1e-5):
         raise EmbeddingError(f"{path}: is an index of other vectors of these nodes; build it again")
-
-
-def write_index(path: str | Path, index: Index) -> None:
-    """Write an index to one file, which appears when it is complete."""
-    faiss = import_faiss()
-    path = check_index_target(path)
-    ids = BytesIO()
-    np.lib.format.write_array(ids, index.ids, allow_pickle=False)
-    about = {"provenance": index.provenance, "recall": index.recall, "probes": int(index.lists.nprobe)}
-    parts = [ids.getvalue(), json.dumps(about).encode()]
-    with atomic(path) as draft:
-        faiss.write_index(index.lists, str(draft))
-        size = draft.stat().st_size
-        with draft.open("rb") as file:
-            digests = [_digest(file, size), *(hashlib.sha256(part).digest() for part in parts)]
-        footer = FOOTER.pack(size, *map(len, parts), *digests)
-        with draft.open("ab") as file:
-            file.write(b"".join([*parts, footer, hashlib.sha256(footer).digest()[:CHECK_BYTES], MARK]))
 
 
 def load_index(path: str | Path, *, threads: int | None = None, check: bool = True) -> Index:
