@@ -18,7 +18,7 @@ from neural_brane.graph.ids import about_unknown, as_ids, locate, repeated
 from neural_brane.insight.groups import Clusters, find_clusters
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Reporter
-from neural_brane.search.exact import find_rows, mean_vector, nearest_nodes, similarities, unknown
+from neural_brane.search.exact import describe, find_rows, mean_vector, nearest_nodes, similarities, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,27 +64,7 @@ def find_pairs(ids: np.ndarray, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -
     return rows.reshape(-1, 2)
 
 
-# How Python and notebooks show vectors.
-
 FEW = 5  # nodes, and numbers of a vector, that a notebook shows
-
-
-def as_text(ids: np.ndarray, dim: int, provenance: dict[str, Any], *, nodes: int | None = None) -> str:
-    """The vectors in one line; `nodes` says how many there are where only the first ids are given.
-
-    >>> as_text(np.arange(4), 2, {"method": "line", "data": {"name": "cora"}})
-    'Embedding(line of cora: 4 × 2; ids 0, 1, 2, …)'
-    """
-    known = ", ".join(map(repr, ids[:3].tolist())) + (", …" if len(ids) > 3 else "")
-    return f"Embedding({_title(len(ids) if nodes is None else nodes, dim, provenance)}; ids {known})"
-
-
-def _title(nodes: int, dim: int, provenance: dict[str, Any]) -> str:
-    data = provenance.get("data")
-    graph = data.get("name") if isinstance(data, dict) else None
-    return f"{provenance.get('method', 'vectors')}{f' of {graph}' if graph else ''}: {nodes:,} × {dim}"
-
-
 BLOCK_ROWS = 8192  # rows written at a time: a few MB, whatever the number of nodes
 
 
@@ -343,7 +323,7 @@ class Embedding:
         return made
 
     def __repr__(self) -> str:
-        return as_text(self.ids, self.dim, self.provenance)
+        return f"Embedding({describe(self)})"
 
     def _repr_html_(self) -> str:
         """A table of the first nodes; whatever comes from a file is escaped."""
@@ -352,7 +332,7 @@ class Embedding:
             f"<tr><th>{escape(str(node))}</th>" + "".join(f"<td>{number:.4g}</td>" for number in vector[:FEW]) + "</tr>"
             for node, vector in zip(self.ids[:FEW].tolist(), self.vectors[:FEW], strict=True)
         )
-        caption = escape(_title(len(self), self.dim, self.provenance))
+        caption = escape(describe(self, ids=False))
         return f"<table><caption>{caption}</caption><tr><th>id</th>{titles}</tr>{rows}</table>"
 
     def _index(self) -> dict[Any, int]:

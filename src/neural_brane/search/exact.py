@@ -360,6 +360,16 @@ class HasVectors(Protocol):
         """What made the vectors."""
 
 
+def describe(source: HasVectors, *, ids: bool = True) -> str:
+    """One line on what made the vectors, how many there are and, unless left out, the first ids."""
+    data = source.provenance.get("data")
+    graph = data.get("name") if isinstance(data, dict) else None
+    made = f"{source.provenance.get('method', 'vectors')}{f' of {graph}' if graph else ''}"
+    nodes, dim = source.vectors.shape
+    first = ", ".join(map(repr, source.ids[:3].tolist())) + (", …" if nodes > 3 else "")
+    return f"{made}: {nodes:,} × {dim}" + (f"; ids {first}" if ids else "")
+
+
 def nearest_nodes(source: HasVectors, target: Any, k: Any, *, center: bool) -> Any:
     """The `k` nodes nearest to ids or vectors, with their cosine, as `Embedding.nearest` gives them."""
     wanted, vectors = check_count(k), source.vectors

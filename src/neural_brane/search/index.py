@@ -15,7 +15,6 @@ from typing import IO, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from neural_brane import embedding
 from neural_brane.errors import DependencyError, EmbeddingError, ParameterError
 from neural_brane.files.npz import read_array
 from neural_brane.files.storage import atomic, check_target
@@ -27,6 +26,7 @@ from neural_brane.search.exact import (
     HasVectors,
     as_answers,
     check_count,
+    describe,
     find_rows,
     nearest_nodes,
     nearest_rows,
@@ -371,7 +371,7 @@ class EmbeddingParts:
         return self.parts.nodes
 
     def __repr__(self) -> str:
-        return embedding.as_text(self.ids[:4], self.dim, self.provenance, nodes=len(self)).replace("(", "Parts(", 1)
+        return f"EmbeddingParts({describe(self)})"
 
     def __getitem__(self, nodes: Any) -> np.ndarray:
         """A node's vector by its id; of a list of ids, a table with a row for each."""
