@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
@@ -14,8 +14,6 @@ from neural_brane.evaluate.labelled import Classes, Repeats, Scored, Vectors, ve
 from neural_brane.evaluate.splits import Splits, score_splits, splits_of
 from neural_brane.graph.labels import MultiLabels
 from neural_brane.progress import Meter, Reporter
-
-# Predict nodes' classes from their vectors by logistic regression: the paper's first table.
 
 MAX_ITERATIONS = 10_000  # a bound, not a setting: a fit stops when it has converged
 C_GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)  # what C="cv" chooses from
@@ -72,8 +70,8 @@ def classify(
     ----------
     vectors
         One row per node, neither scaled nor centred before the regression. For a method that learns from labels, a
-        function that learns: it is called once per split with the labels of that split's training part, "" for all
-        other nodes, and the vectors it returns are scored on that split alone.
+        function: it gets the labels of one split's training part, "" for all other nodes, and returns vectors that are
+        scored on that split alone.
     labels
         In the order of the vectors; nodes labelled "" are left out and counted.
     train
@@ -81,10 +79,8 @@ def classify(
     splits
         How many random splits to average over, the same for every method; or `Splits`, whose ids are the labelled
         nodes in the order of the vectors.
-    stratify
-        Divide every class in the same proportion; the paper draws without regard to class.
-    tuning
-        The share of the nodes that parameters were tuned on; `random_splits` never tests them.
+    stratify, tuning
+        As `random_splits` takes them; the paper draws without regard to class.
     C
         The inverse of the penalty; or "cv", the best of `C_GRID` by Macro-F1 in stratified five-fold
         cross-validation inside each training part.
@@ -101,25 +97,33 @@ def classify(
         raise ParameterError(f"C={C!r} makes no sense; give a number above 0, or 'cv' to choose it")
     classes = Classes.of(labels)
     target = classes.target
-    table = None if callable(vectors) else classes.rows(vectors)
     _check_counts(target, classes.names)
     divisions = splits_of(splits, len(target), seed, target, stratify=stratify, tuning=tuning)
     meter = Meter(progress, len(train) * len(divisions) * (1 + FOLDS * len(C_GRID) if C == "cv" else 1), "regressions")
+    scores = _by_share(score_splits(divisions, train, _scorer(vectors, classes, C, meter)))
+    origin = (len(divisions), divisions.seed, divisions.stratify, divisions.tuning)
+    return Classification(scores, len(target), int((~classes.kept).sum()), classes.names, *origin, C)
+
+
+def _by_share(values: Iterable[tuple[Any, ...]]) -> tuple[Score, ...]:
+    """The scores at each training share, from its values of Macro-F1, Micro-F1 and C."""
+    return tuple(Score(share, Repeats(macro), Repeats(micro), C) for share, macro, micro, C in values)
+
+
+def _scorer(vectors: Any, classes: Classes, C: float | str, meter: Meter) -> Callable[..., tuple[float, float, float]]:
+    """A function that gives Macro-F1, Micro-F1 and C of one split."""
+    table = None if callable(vectors) else classes.rows(vectors)
+    target = classes.target
 
     def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
         # A function that learns sees the labels of this split's training part alone.
-        own = classes.rows(vectors(classes.only(rows))) if callable(vectors) else cast(np.ndarray, table)
+        own = classes.rows(vectors(classes.only(rows))) if table is None else table
         chosen = _best_c(own[rows], target[rows], meter) if C == "cv" else float(C)
         found = (*fit_split(own, target, rows, held_out, chosen), chosen)
         meter.advance()
         return found
 
-    scores = tuple(
-        Score(share, Repeats(macro), Repeats(micro), chosen)
-        for share, macro, micro, chosen in score_splits(divisions, train, score)
-    )
-    origin = (len(divisions), divisions.seed, divisions.stratify, divisions.tuning)
-    return Classification(scores, len(target), int((~classes.kept).sum()), classes.names, *origin, C)
+    return score
 
 
 def fit_split(
@@ -204,20 +208,15 @@ def classify_several(
 
     As in the paper of DeepWalk (Perozzi et al., 2014), how many labels a test node has is known: of k labels, the k
     likeliest are predicted. Macro-F1 is the mean over the labels that a test node has or was given; Micro-F1 counts
-    all pairs of a node and a label alike. The regression is that of `classify`. A label that no training node has is
-    predicted last.
+    all pairs of a node and a label alike. A label that no training node has is predicted last.
 
     Parameters
     ----------
-    vectors
-        One row per node, neither scaled nor centred before the regression.
     labels
         In the order of the vectors: a list of labels per node, a table (nodes, labels) of 0 and 1, sparse or not, or
         `MultiLabels`. Nodes without a label are left out and counted.
-    train, splits, seed
-        As `classify` takes them.
-    C
-        The inverse of the penalty.
+    vectors, train, splits, seed, C
+        As `classify` takes them; C is a number.
 
     Examples
     --------
@@ -237,16 +236,13 @@ def classify_several(
     divisions = splits_of(splits, len(table), seed)
     meter = Meter(progress, len(train) * len(divisions), "splits")
 
-    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float]:
+    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
         true = known.members[held_out]
         certain = _decide(table[rows], known.members[rows].tocsc(), table[held_out], C)
         meter.advance()
-        return f1_of_labels(true, likeliest(certain, np.diff(true.indptr)))
+        return *f1_of_labels(true, likeliest(certain, np.diff(true.indptr))), float(C)
 
-    scores = tuple(
-        Score(share, Repeats(macro), Repeats(micro), (float(C),) * len(divisions))
-        for share, macro, micro in score_splits(divisions, train, score)
-    )
+    scores = _by_share(score_splits(divisions, train, score))
     mean = float(known.counts.mean())
     counts = (len(table), int((~kept).sum()), known.names, mean, len(divisions), divisions.seed)
     return MultilabelClassification(scores, *counts, float(C))
