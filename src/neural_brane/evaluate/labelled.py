@@ -82,8 +82,8 @@ class Labelled:
 def match(embedding: Embedding, ids: np.ndarray, labels: Any, *, allow_missing: bool = False) -> Labelled:
     """Find the vector of each labelled node by its id.
 
-    Rows come out in the order of `ids`, so the order of the vectors' file changes no score. Integer ids
-    match strings that spell them. A label whose node has no vector is an error unless `allow_missing`.
+    Rows are in the order of `ids`, so the order of the vectors' file changes no score. Integer ids match strings that
+    spell them. A label whose node has no vector is an error unless `allow_missing`.
     labels: an array of classes ("" for none) or of numbers (NaN for none), or `MultiLabels`.
 
     >>> e = Embedding([[1.0], [2.0]], ["b", "a"])
@@ -111,7 +111,7 @@ def are_labelled(labels: Any) -> np.ndarray:
 
 
 def find_rows(embedding: Embedding, ids: np.ndarray, what: str, *, allow_missing: bool = False) -> np.ndarray:
-    """The row of each id's vector; with `allow_missing`, -1 where there is none, else that is an error."""
+    """Find the row of each id's vector; a missing one is an error, or with `allow_missing` -1."""
     rows = locate(embedding.ids, ids)
     missing = ids[rows < 0]
     if len(missing) == len(ids):

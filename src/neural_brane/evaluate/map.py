@@ -82,28 +82,28 @@ def plot(
     if classes.shape != (len(embedding),):
         raise EmbeddingError(f"{len(embedding)} vectors and labels of shape {classes.shape}: give one label per vector")
     named = np.array([embedding.row(name) for name in names], dtype=np.int64)
-    rows = _sample(len(embedding), named, seed)
+    rows = sample_rows(len(embedding), named, seed)
     points = map_2d(embedding.vectors[rows], seed=seed)
     figure = Figure(figsize=(10, 7), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)  # draws without a display
     axes = figure.add_subplot()
     axes.set(xticks=[], yticks=[], title=title)
     axes.spines[:].set_visible(False)
-    _dots(axes, points, classes[rows])
+    draw_dots(axes, points, classes[rows])
     for row in named:
         _name(axes, points[np.searchsorted(rows, row)], str(embedding.ids[row]))
     with atomic(path) as temporary:
         figure.savefig(temporary, format="png", metadata={"Software": None})
 
 
-def _sample(nodes: int, named: np.ndarray, seed: int, most: int = MOST_NODES) -> np.ndarray:
+def sample_rows(nodes: int, named: np.ndarray, seed: int, most: int = MOST_NODES) -> np.ndarray:
     """The rows to draw, sorted: all, or a random `most` of them and the named ones."""
     if nodes <= most:
         return np.arange(nodes)
     return np.union1d(np.random.default_rng(seed).choice(nodes, most, replace=False), named)
 
 
-def _dots(axes: Axes, points: np.ndarray, classes: np.ndarray) -> None:
+def draw_dots(axes: Axes, points: np.ndarray, classes: np.ndarray) -> None:
     """Draw the points and their legend; the largest classes come first, so that small ones lie on top."""
     from matplotlib.lines import Line2D
 

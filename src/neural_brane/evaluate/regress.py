@@ -62,11 +62,9 @@ def regress(
 
     Parameters
     ----------
-    vectors
-        One row per node.
     numbers
         In the order of the vectors; nodes with NaN are left out and counted.
-    train, splits, seed
+    vectors, train, splits, seed
         As `classify` takes them.
 
     Examples

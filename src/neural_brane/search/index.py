@@ -137,15 +137,13 @@ def build_index(
     source
         Vectors with the ids of their nodes and their provenance.
     recall
-        The share of the ten nearest that shall be found: a sample of nodes tells how many lists that takes.
+        The share of the ten nearest to find; the number of lists to look into is measured on a sample of nodes.
     lists
-        How many lists.
+        The number of lists.
     seed
-        Of k-means and of the sample; the same seed and number of threads give the same index.
+        For k-means and the sample; the same seed and number of threads give the same index.
     threads
         Cores to use, all of them by default.
-    progress
-        A function that is called with the progress.
     """
     faiss, vectors = import_faiss(), source.vectors
     if not 0 < recall <= 1:
