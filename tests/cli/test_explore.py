@@ -87,8 +87,9 @@ def test_a_model_brings_its_graph_and_its_reasons(files, monkeypatch, small_grap
     told = view.reasons(row)
     explained = view.runs[0].model.explain("cat", top=8)
     assert told["attributes"] == [[name, share] for name, share in explained.attributes]
-    assert [one["id"] for one, _ in told["neighbours"]] == [node for node, _ in explained.neighbours]
-    assert [one["id"] for one in told["suggested"]] == [one.id for one in view.runs[0].model.suggest("cat", 8)]
+    ids = view.nodes.ids
+    assert [ids[row] for row, _ in told["neighbours"]] == [node for node, _ in explained.neighbours]
+    assert [ids[one["row"]] for one in told["suggested"]] == [one.id for one in view.runs[0].model.suggest("cat", 8)]
     assert shown(monkeypatch, files / "v.npz").reasons(0) == {}
     assert shown(monkeypatch, files / "v.npz", "--model", files / "m.brane").reasons(row) == told
 

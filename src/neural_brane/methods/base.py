@@ -25,7 +25,7 @@ from neural_brane.graph.labels import node_labels
 from neural_brane.graph.memory import Sizes
 from neural_brane.insight.contributions import Reasons
 from neural_brane.insight.explain import Explanation, check_top, explain_node, explain_pairs
-from neural_brane.insight.links import LinkWeights, Shared, Suggestion, rank_links, shared_in_graph, weigh_links
+from neural_brane.insight.links import LinkScorer, LinkWeights, Shared, Suggestion, shared_in_graph
 from neural_brane.linalg.weights import inverse_frequency
 from neural_brane.methods.features import Output, as_given, as_matrix, graph_for, newcomers_for
 from neural_brane.methods.identity import identify_code
@@ -186,16 +186,9 @@ class Explained:
         fitted: Fitted = self._require_fitted()  # type: ignore[attr-defined]
         embedding, graph = fitted.embedding, fitted.graph
         row = embedding.row(node)
-        rows, scores = rank_links(
-            embedding,
-            graph,
-            row,
-            k,
-            by=by,
-            similarity=fitted.method.similarity,
-            weights=lambda: fitted.link_weights,
-            exclude=map(embedding.row, exclude),
-        )
+        scorer = LinkScorer(embedding, graph, fitted.method.similarity)
+        excluded = map(embedding.row, exclude)
+        rows, scores = scorer.rank(row, k, by=by, weights=lambda: fitted.link_weights, exclude=excluded)
         others = rows.tolist()
         if fitted.reasons is not None:
             told = explain_pairs(fitted.reasons, embedding, graph, row, others, REASONS)
@@ -250,7 +243,7 @@ class Fitted:
     @cached_property
     def link_weights(self) -> LinkWeights:
         """What ranks links in this graph, found once."""
-        return weigh_links(self.embedding, self.graph, self.method.similarity)
+        return LinkScorer(self.embedding, self.graph, self.method.similarity).weigh()
 
     @cached_property
     def data(self) -> dict[str, Any]:
