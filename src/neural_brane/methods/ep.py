@@ -12,8 +12,8 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu
-from neural_brane.kernels.bags import Bags, propagate, rows_of
-from neural_brane.kernels.model import padded, zeros
+from neural_brane.kernels.bags import Bags, Steps, Trained, propagate
+from neural_brane.kernels.model import padded, rows_of, zeros
 from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods.base import Fitted, InductiveEmbedder
 from neural_brane.methods.parameters import number, shared, whole
@@ -132,10 +132,8 @@ class EP(InductiveEmbedder):
         for epoch in stage.steps(self.epochs, state, numbers):
             rng = np.random.default_rng([*seed.generate_state(2), epoch])
             order, drawn = draw(nodes, others, rng)
-            losses = propagate(
-                state["table"], state["mean"], state["square"], bags, order, drawn,
-                margin=self.margin, rate=self.learning_rate, step=epoch * per_epoch, batch=self.batch_size,
-            )  # fmt: skip
+            steps = Steps(self.learning_rate, epoch * per_epoch, self.batch_size)
+            losses = propagate(Trained(**state), bags, order, drawn, self.margin, steps)
             numbers["losses"].append(float(losses.mean(dtype=np.float64)))
             require_finite({"losses": losses}, f"epoch {epoch + 1}", learning_rate=self.learning_rate)
             meter.advance(epoch=epoch + 1, loss=numbers["losses"][-1])

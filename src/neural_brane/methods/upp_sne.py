@@ -12,8 +12,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import bags, cpu
-from neural_brane.kernels.bags import rows_of
-from neural_brane.kernels.model import padded
+from neural_brane.kernels.model import padded, rows_of
 from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
@@ -148,10 +147,8 @@ class UPPSNE(InductiveEmbedder):
             targets = window_targets(
                 walks, places, window=self.window, negatives=self.negatives, frequent=frequent, seed=seed, first=first
             )
-            losses = bags.train(
-                tables, own, walks[np.arange(len(walks)), places], targets, negatives=self.negatives, dim=self.dim,
-                rate=self.learning_rate, step=step * BATCHES, batch=self.batch_size,
-            )  # fmt: skip
+            steps = bags.Steps(self.learning_rate, step * BATCHES, self.batch_size)
+            losses = bags.train(tables, own, walks[np.arange(len(walks)), places], targets, self.dim, steps)
             numbers["losses"].append(float(losses.mean(dtype=np.float64)))
             require_finite({"losses": losses}, f"step {step + 1}", learning_rate=self.learning_rate)
             meter.advance(len(walks), loss=numbers["losses"][-1])
