@@ -420,10 +420,11 @@ def _flat(drawn, factors):
     hits, shares = np.empty(drawn.size, np.int32), np.empty(drawn.size, np.float32)
     found = 0
     for k in range(len(drawn)):
-        for node, factor in zip(drawn[k].flat, factors[k].flat):  # noqa: B905  (Numba has no strict)
-            if node >= 0:
-                hits[found] = node
-                shares[found] = factor
-                found += 1
+        for place in range(drawn.shape[1]):
+            for role in range(drawn.shape[2]):
+                if drawn[k, place, role] >= 0:
+                    hits[found] = drawn[k, place, role]
+                    shares[found] = factors[k, place, role]
+                    found += 1
         indptr[k + 1] = found
     return indptr, hits[:found], shares[:found]

@@ -134,13 +134,6 @@ def triplet_tables(
     """
     degree = np.diff(adjacency.indptr)
     weights = degree.astype(np.float64) ** negative_power
-    anchors = _anchors(adjacency, degree, weights, allow_self_negative)
-    if among is not None and among[anchors].any():
-        anchors = anchors[among[anchors]]
-    return TripletTables(*neighbour_table(adjacency), anchors, weights, *alias_table(weights))
-
-
-def _anchors(adjacency, degree, weights, allow_self_negative) -> np.ndarray:
     anchors = _rankable(adjacency, degree, weights, allow_self_negative)
     if len(anchors) == 0:
         raise GraphError(
@@ -148,7 +141,9 @@ def _anchors(adjacency, degree, weights, allow_self_negative) -> np.ndarray:
             "neighbour and a linked node that is not its neighbour, so there is nothing to rank; give a graph in "
             "which at least one pair of linked nodes is not linked to each other"
         )
-    return anchors
+    if among is not None and among[anchors].any():
+        anchors = anchors[among[anchors]]
+    return TripletTables(*neighbour_table(adjacency), anchors, weights, *alias_table(weights))
 
 
 def can_rank(adjacency: sparse.csr_array) -> bool:

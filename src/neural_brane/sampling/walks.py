@@ -1,7 +1,5 @@
 """Random walks, and the pairs that skip-gram trains on."""
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import prange
 from scipy import sparse
@@ -33,21 +31,14 @@ class WalkSampler:
     def draw(self, first: int, count: int) -> np.ndarray:
         """Walks first … first + count - 1, as (count, length) int32, padded with -1 where a walk ends early."""
         walks = np.empty((count, self.length), np.int32)
-        draws, bias = Draws(np.uint64(self.seed), first), Bias(1 / self.p, 1 / self.q)
+        draws, bias = Draws(np.uint64(self.seed), first), (1 / self.p, 1 / self.q)
         _draw(self._neighbours, self._starts, bias, draws, walks)
         return walks
 
 
-class Bias(NamedTuple):
-    """How much likelier than to a neighbour of the node before a step of second order is."""
-
-    back: float  # 1 / p: to the node before itself
-    away: float  # 1 / q: farther away
-
-
 @njit(parallel=True)
 def _draw(tables, starts, bias, draws, walks):
-    biased = bias.back != 1 or bias.away != 1
+    biased = bias[0] != 1 or bias[1] != 1
     for w in prange(len(walks)):
         state = stream(draws.seed, draws.first + w)
         node = np.int64(starts[(draws.first + w) % len(starts)])
@@ -66,9 +57,12 @@ def _draw(tables, starts, bias, draws, walks):
 
 @njit
 def _second_order(tables, before, node, bias, state):
-    """Draw by weight and accept in proportion to the bias, until one is accepted. Returns the state and the node."""
-    highest = max(1.0, bias.back, bias.away)
-    lowest = min(1.0, bias.back, bias.away)
+    """Draw by weight and accept in proportion to the bias, until one is accepted. Returns the state and the node.
+
+    bias: of the node before, and of nodes farther away; that of a neighbour of the node before is 1.
+    """
+    back, away = bias
+    highest, lowest = max(1.0, back, away), min(1.0, back, away)
     while True:
         state = advance(state)
         following = np.int64(draw_neighbour(tables, node, uniform(state)))
@@ -76,9 +70,7 @@ def _second_order(tables, before, node, bias, state):
         chance = uniform(state) * highest
         if chance < lowest:  # accepted whatever its bias: no need to look it up
             return state, following
-        if chance < (
-            bias.back if following == before else 1.0 if is_neighbour(tables, before, following) else bias.away
-        ):
+        if chance < (back if following == before else 1.0 if is_neighbour(tables, before, following) else away):
             return state, following
 
 
