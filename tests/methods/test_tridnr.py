@@ -21,10 +21,10 @@ def test_it_takes_the_steps_of_the_plain_reference(graph, labelled, monkeypatch)
     fast = TriDNR(**SMALL).fit_transform(graph, labels=labels).vectors
     plain = {}
 
-    def train(source, target, *tiles_and_rates):
+    def train(source, target, tiles, *rates):
         for table in (source, target):
             plain.setdefault(id(table), table.astype(np.float64))
-        sgns.train_reference(plain[id(source)], plain[id(target)], *tiles_and_rates)
+        sgns.train_reference(plain[id(source)], plain[id(target)], tiles, *rates)
         source[:], target[:] = plain[id(source)], plain[id(target)]
 
     monkeypatch.setattr(sgns, "train", train)

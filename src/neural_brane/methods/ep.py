@@ -11,8 +11,8 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu
-from neural_brane.kernels.bags import Bags, propagate, rows_of
-from neural_brane.kernels.model import padded, zeros
+from neural_brane.kernels.bags import Bags, Steps, Trained, propagate
+from neural_brane.kernels.model import padded, rows_of, zeros
 from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods.base import Fitted, InductiveEmbedder
 from neural_brane.methods.features import proper_links, row_blocks
@@ -121,10 +121,8 @@ class EP(InductiveEmbedder):
 
         def step(epoch: int) -> float:
             order, drawn = draw(nodes, others, np.random.default_rng([*seed.generate_state(2), epoch]))
-            losses = propagate(
-                state["table"], state["mean"], state["square"], bags, order, drawn,
-                margin=self.margin, rate=self.learning_rate, step=epoch * per_epoch, batch=self.batch_size,
-            )  # fmt: skip
+            steps = Steps(self.learning_rate, epoch * per_epoch, self.batch_size)
+            losses = propagate(Trained(**state), bags, order, drawn, self.margin, steps)
             return float(losses.mean(dtype=np.float64))
 
         loop = Loop(self._stages.stage(name), meter, self.epochs, learning_rate=self.learning_rate)

@@ -93,7 +93,7 @@ class SkipGram:
         for chunk in range(chunks):
             some = np.ascontiguousarray(pairs[chunk::chunks])
             tiles = self.sorter.sort(some, self.drawn)
-            sgns.train(self.source, self.target, *tiles, rates[chunk], rates[chunk + 1])
+            sgns.train(self.source, self.target, tiles, rates[chunk], rates[chunk + 1])
             self.drawn += len(some)
 
     @property

@@ -11,8 +11,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import bags, cpu
-from neural_brane.kernels.bags import rows_of
-from neural_brane.kernels.model import padded
+from neural_brane.kernels.model import padded, rows_of
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
 from neural_brane.methods.features import own_attributes, proper_links, row_blocks
 from neural_brane.methods.parameters import shared, whole
@@ -136,10 +135,8 @@ class UPPSNE(InductiveEmbedder):
             targets = window_targets(
                 walks, places, window=self.window, negatives=self.negatives, frequent=frequent, seed=seed, first=first
             )
-            losses = bags.train(
-                tables, own, walks[np.arange(len(walks)), places], targets, negatives=self.negatives, dim=self.dim,
-                rate=self.learning_rate, step=at * BATCHES, batch=self.batch_size,
-            )  # fmt: skip
+            steps = bags.Steps(self.learning_rate, at * BATCHES, self.batch_size)
+            losses = bags.train(tables, own, walks[np.arange(len(walks)), places], targets, self.dim, steps)
             numbers["losses"].append(float(losses.mean(dtype=np.float64)))
             return numbers["losses"][-1]
 
