@@ -14,6 +14,7 @@ from neural_brane.cli.options import split_names
 from neural_brane.cli.tables import Tables, read, takes_tables
 from neural_brane.cli.terminal import echo
 from neural_brane.errors import ParameterError
+from neural_brane.methods.parameters import DIM
 
 if TYPE_CHECKING:
     from neural_brane.experiments.comparison import Comparison, Standing
@@ -49,7 +50,7 @@ def compare(
         ),
     ] = None,
     runs: Annotated[int, Option(help="Trainings of each method, with seeds 0, 1, …")] = 3,
-    dim: Annotated[int, Option(help="Width of a vector.")] = 150,
+    dim: Annotated[int, Option(help="Width of a vector.")] = DIM,
     device: Annotated[
         Literal["cpu", "cuda", "auto"], Option(help="Where methods train that can train on a GPU.")
     ] = "cpu",
@@ -89,7 +90,7 @@ def compare(
     brane compare graph.txt --task link --methods all --time-limit 600 -o comparison
     """
     from neural_brane.cli.terminal import counting, log_to
-    from neural_brane.experiments.compare import SHORT_LIST, open_store, prepare, run
+    from neural_brane.experiments.compare import USUAL, open_store, prepare, run
     from neural_brane.experiments.comparison import JSON, PAGE
     from neural_brane.files import datasets
     from neural_brane.files.storage import check_distinct, check_target
@@ -103,7 +104,7 @@ def compare(
     graph = read(source, tables, attributes=attributes, duplicates=duplicates, self_loops=self_loops)
     tasks = split_names(task)
     graph, targets = choose_labels(graph, labels, tasks, from_table=tables.label_column is not None)
-    names = split_names(methods) or list(SHORT_LIST)
+    names = split_names(methods) or USUAL
     order = prepare(graph, names, tasks or None, labels=targets, runs=runs, dim=dim, device=device)
     for note in order.notes:
         echo(note, err=True)

@@ -17,14 +17,11 @@ from neural_brane.experiments.store import Record, Store, Training, describe_mac
 from neural_brane.experiments.tasks import Targets, Task, as_targets, choose_tasks, targets_digest
 from neural_brane.graph import AttributedGraph
 from neural_brane.methods import METHODS, find_method, untrainable
+from neural_brane.methods.parameters import DIM
 from neural_brane.methods.training import resolve
 from neural_brane.progress import Meter, Reporter
 
-# Quick ones and good ones: of attributes, of links, and of both.
-SHORT_LIST = (
-    "neural-brane", "propagated-attributes", "smoothed-attributes", "attributes", "tadw", "aane", "deepwalk",
-)  # fmt: skip
-ALL = "all"
+USUAL, ALL = "usual", "all"  # the quick ones and the good ones, which say so on their class; every one
 Methods = str | Sequence[str] | Mapping[str, dict[str, Any]]
 
 
@@ -56,12 +53,12 @@ class Order:
 
 def compare(
     graph: AttributedGraph,
-    methods: Methods = SHORT_LIST,
+    methods: Methods = USUAL,
     tasks: str | Sequence[str] | None = None,
     *,
     labels: Any = None,
     runs: int = 3,
-    dim: int = 150,
+    dim: int = DIM,
     device: str = "cpu",
     jobs: int = 1,
     time_limit: float | None = None,
@@ -78,8 +75,8 @@ def compare(
     Parameters
     ----------
     methods
-        Names; or "all", every method whose packages are installed; or a dict from a name to the parameters that
-        shall differ from the method's defaults.
+        Names; or "usual", quick ones and good ones; or "all", every method whose packages are installed; or a dict from
+        a name to the parameters that shall differ from the method's defaults.
     tasks
         Some of "classify", "cluster", "retrieve" and "link"; with `labels` that are several a node "multilabel" instead
         of the first two, with numbers "regress". None takes all that there are labels and edges for.
@@ -147,6 +144,8 @@ def _choose_methods(methods: Methods) -> tuple[dict[str, dict[str, Any]], list[s
     if isinstance(methods, Mapping):
         return dict(methods), []
     names = [methods] if isinstance(methods, str) else list(methods)
+    if USUAL in names:
+        names = [name for name, method in METHODS.items() if method.shortlisted or name in names]
     if ALL not in names:
         return {name: {} for name in names}, []
     absent = [name for name in untrainable() if name not in names]

@@ -116,11 +116,6 @@ def key(identity: Record) -> str:
 #
 # It changes when the method's code computes something else, and stays when files are moved or renamed.
 
-# Sizes of a training that takes a fraction of a second, by parameter, for the methods that have it.
-SMALL = {
-    "epochs": 2, "nnmf_epochs": 2, "batches_per_epoch": 100, "walks_per_node": 1, "walk_length": 10, "samples": 20_000,
-    "score_steps": 10,
-}  # fmt: skip
 NODES, DIM = 200, 8
 RUN = ("device", "deterministic")  # choices of where to train, which the fingerprint does not follow
 
@@ -147,10 +142,10 @@ def fingerprint(method: str, parameters: dict[str, Any]) -> str:
 
 @cache
 def _fingerprint(method: str, choices: tuple[tuple[str, Any], ...]) -> str:
-    fixed = SMALL | {"dim": DIM, "seed": 0, "threads": 1, "device": "cpu"}
     try:
-        model = METHODS[method](**dict(choices))
-        model.set_params(**{name: value for name, value in fixed.items() if name in model.get_params()})
+        model = METHODS[method](**dict(choices)).set_params(**METHODS[method].small, dim=DIM, seed=0, threads=1)
+        if "device" in model.parameters():
+            model.set_params(device="cpu")
         with one_blas_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # so short a training learns little
             graph = synthetic(NODES)

@@ -24,24 +24,21 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.methods.base import Embedder
 from neural_brane.progress import Meter, Reporter
 
-# The grids that parameters are searched on, read from grids.toml.
+# What a search tries of each method.
+
+# The lists of the paper (section 4, parameter setting) for every method that has the parameter. A method's own `grid`
+# adds lists or takes their place.
+EVERY: dict[str, list[Any]] = {"learning_rate": [0.01, 0.05, 0.1, 0.5], "l2": [0.01, 0.001, 0.0001]}
 
 
 def grid(method: type[Embedder]) -> dict[str, list[Any]]:
-    """The values to try of each parameter that a method has and the paper searches; its own default is among them."""
-    table = _read()
-    lists = table["every"] | table["method"].get(method.title, {})
+    """The values to try of each parameter of a method; its own default is among them."""
     defaults = method().get_params(deep=False)
     return {
         name: values if defaults[name] is None or defaults[name] in values else [*values, defaults[name]]
-        for name, values in lists.items()
+        for name, values in (EVERY | method.grid).items()
         if name in defaults
     }
-
-
-@cache
-def _read() -> dict[str, Any]:
-    return tomllib.loads(resources.files("neural_brane.experiments").joinpath("grids.toml").read_text(encoding="utf-8"))
 
 
 # The parameters that the search found for each dataset, read from tuned.toml.

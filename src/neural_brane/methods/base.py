@@ -28,7 +28,7 @@ from neural_brane.insight.explain import Explanation, check_top, explain_node, e
 from neural_brane.insight.links import LinkWeights, Shared, Suggestion, rank_links, shared_in_graph, weigh_links
 from neural_brane.linalg.weights import inverse_frequency
 from neural_brane.methods.features import Output, as_given, as_matrix, graph_for, newcomers_for
-from neural_brane.methods.parameters import Parametrised, shared
+from neural_brane.methods.parameters import DIM, Parametrised, shared
 from neural_brane.methods.training import Moments, Start, check_room, find_start, own_seed, resolve
 from neural_brane.progress import Reporter
 
@@ -403,10 +403,18 @@ class Embedder(Explained, Output, Parametrised, ABC):
     extra: ClassVar[str | None] = None  # the optional part of the installation it needs, as in neural-brane[torch]
     packages: ClassVar[tuple[str, ...]] = ("torch",)  # that training on a GPU needs
     prolongs: ClassVar[tuple[str, ...]] = ()  # parameters that may grow where a run goes on from its checkpoint
+    leads: ClassVar[bool] = False  # whether lists of methods begin with it
+    shortlisted: ClassVar[bool] = False  # whether `compare` trains it unless told which methods to compare
+    distributes: ClassVar[bool] = False  # whether several machines can train it together
+    work_unit: ClassVar[str] = ""  # what `work` counts, where that is worth telling
+    grid: ClassVar[dict[str, list[Any]]] = {}  # what `tune` tries besides `tune.EVERY`, or, as [], leaves alone
+    small: ClassVar[dict[str, Any]] = {}  # parameters of a training that takes a moment
+    trial: ClassVar[dict[str, Any]] = {}  # parameters of a shorter training, from which `estimate` scales up the time
+    holds: ClassVar[dict[str, type]] = {"vectors": Vectors}  # named tuples a saved model may hold, by name in files
     _stages = Stages()  # that it trains in; `fit` gives a training those of its checkpoint
     _known = cast("np.ndarray | None", None)  # labels to learn from, one per node: those that `fit` was given
 
-    dim: int = shared("dim", default=150)
+    dim: int = shared("dim", default=DIM)
     seed: int | None = shared("seed", default=None)
     random_state: InitVar[Any] = None
     threads: int | None = shared("threads", default=None)
@@ -508,6 +516,10 @@ class Embedder(Explained, Output, Parametrised, ABC):
     def work(self, sizes: Sizes) -> float:
         """How much there is to compute, in any unit: the time of a training grows with it."""
         return float((sizes.nodes + sizes.links + sizes.attribute_entries) * self.dim)
+
+    def seconds(self, sizes: Sizes) -> dict[str, float] | None:
+        """The seconds of each part of a training on this machine; None where the method cannot time them apart."""
+        return None
 
     def _blocks(self, graph: AttributedGraph, learned: Any) -> Iterator[np.ndarray]:
         """The vectors in the order of the nodes, as (k, dim) float32 arrays."""

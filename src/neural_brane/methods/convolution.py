@@ -83,6 +83,9 @@ class Convolutional(InductiveEmbedder):
     uses = ("links", "attributes")
     extra = "torch"
     why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
+    small = {"epochs": 2}
+    holds = {"convolution": Learned}
+    trial = {"epochs": 3}
     prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
 
     nodes_per_step: int = whole(

@@ -141,6 +141,9 @@ class SkipGramEmbedder(Embedder):
 class EdgeSkipGram(SkipGramEmbedder):
     """A skip-gram method whose pairs are entries of matrices, drawn in proportion to their value."""
 
+    small = {"samples": 20_000}
+    trial = {"samples": 200_000}
+
     samples: int | None = whole("Entries drawn.", default=None)
     negatives: int = whole("Drawn against each entry, in proportion to (weighted degree) ** 0.75.", default=5)
     learning_rate: float = shared("learning_rate", default=0.025, about="At the start; it falls evenly to zero.")
