@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_every_training_has_a_digest():
-    assert list(digests.trainings()) == list(KEPT["digests"])
+    assert digests.trainings().keys() == KEPT["digests"].keys()
 
 
 @pytest.mark.parametrize("name", digests.trainings())
