@@ -42,7 +42,7 @@ def test_more_classes_than_names_share_one_grey_entry():
     from matplotlib.figure import Figure
 
     axes = Figure().add_subplot()
-    map._dots(axes, rng.normal(size=(90, 2)), labels)
+    map.draw_dots(axes, rng.normal(size=(90, 2)), labels)
     texts = [text.get_text() for text in axes.get_legend().get_texts()]
     assert len(texts) == map.NAMED + 1
     assert texts[0] == "10 more classes"

@@ -94,7 +94,7 @@ def plot(
     axes = figure.add_subplot()
     axes.set(xticks=[], yticks=[], title=title)
     axes.spines[:].set_visible(False)
-    _dots(axes, points, classes[rows])
+    draw_dots(axes, points, classes[rows])
     for row in named:
         _name(axes, points[np.searchsorted(rows, row)], str(embedding.ids[row]))
     with atomic(path) as temporary:
@@ -109,7 +109,7 @@ def _sample(nodes: int, named: np.ndarray, seed: int, most: int = MOST_NODES) ->
     return np.union1d(chosen, named)
 
 
-def _dots(axes: Axes, points: np.ndarray, classes: np.ndarray) -> None:
+def draw_dots(axes: Axes, points: np.ndarray, classes: np.ndarray) -> None:
     """Draw the points and their legend; the largest classes come first, so that small ones lie on top."""
     from matplotlib.lines import Line2D
 

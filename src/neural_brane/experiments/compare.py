@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from neural_brane.errors import ParameterError
 from neural_brane.evaluate.labelled import Repeats
 from neural_brane.experiments.comparison import Comparison, Standing, rank
-from neural_brane.experiments.compute import compute_missing, data_facts
+from neural_brane.experiments.compute import data_facts, failures_of
 from neural_brane.experiments.store import Record, Store, Training, describe_machine, fingerprint
 from neural_brane.experiments.tasks import Targets, Task, as_targets, choose_tasks, targets_digest
 from neural_brane.graph import AttributedGraph
@@ -188,10 +189,9 @@ def open_store(graph: AttributedGraph, folder: str | Path | None) -> Iterator[St
 
     The graph's digest covers its labels, so that scores by other labels are not taken for these.
     """
-    digest = graph.digest()
     with nullcontext(Path(folder) / "trainings") if folder else TemporaryDirectory() as place:
         code = fingerprint if folder else lambda method, parameters: ""  # matters to those who come back
-        yield Store(place, digest=lambda dataset: digest, fingerprint=code)
+        yield Store(place, graph=graph, fingerprint=code)
 
 
 def run(
@@ -200,22 +200,15 @@ def run(
     """Compute the trainings that the store lacks, and rank the methods."""
     if time_limit is not None and not time_limit > 0:
         raise ParameterError(f"time_limit={time_limit} makes no sense; give seconds above 0, or None")
-    failures: dict[Path, str] = {}
     meter = Meter(progress, len(store.missing(order.trainings)), "trainings")
-
-    def compute(trainings: Sequence[Training]) -> None:
-        for ended in compute_missing(
-            trainings, store, graph=order.graph, labels=order.labels, jobs=jobs, timeout=time_limit
-        ):
-            if ended.failure:
-                failures[store.path(ended.task)] = ended.failure
-            meter.advance()
-
-    compute([one.trainings[0] for one in order.series])
+    compute = partial(
+        failures_of, store=store, advance=meter.advance, labels=order.labels, jobs=jobs, timeout=time_limit
+    )
+    failures = compute([one.trainings[0] for one in order.series])
     failed = [one for one in order.series if store.path(one.trainings[0]) in failures]
     meter.advance(len(store.missing(training for one in failed for training in one.trainings[1:])))
     others = [one for one in order.series if one not in failed]
-    compute([one.trainings[number] for number in range(1, order.runs) for one in others])
+    failures |= compute([one.trainings[number] for number in range(1, order.runs) for one in others])
     return _summarise(order, store, failures)
 
 

@@ -18,7 +18,7 @@ from sklearn.model_selection import ParameterGrid
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.evaluate.labelled import Repeats
 from neural_brane.evaluate.splits import tuning_part
-from neural_brane.experiments.compute import compute_missing
+from neural_brane.experiments.compute import failures_of
 from neural_brane.experiments.store import Record, Store, Training
 from neural_brane.graph import AttributedGraph
 from neural_brane.methods.base import Embedder
@@ -66,7 +66,9 @@ class Tuned:
         seen = "1f2e3d4c5b6a7988"
         <BLANKLINE>
         """
-        values = ", ".join(f"{name} = {_toml(value)}" for name, value in self.parameters.items() if value is not None)
+        values = ", ".join(
+            f"{name} = {json.dumps(value)}" for name, value in self.parameters.items() if value is not None
+        )
         return (
             f"[{_key(dataset)}.{_key(method)}]\nparameters = {{ {values} }}\n"
             f"validation = {self.validation:.4f}\ncandidates = {self.candidates}\nruns = {self.runs}\n"
@@ -102,10 +104,6 @@ def tuned_parameters(method: str, dataset: str) -> dict[str, Any]:
 def _tuned(entry: dict[str, Any]) -> Tuned:
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in entry["parameters"].items()}
     return Tuned(**entry | {"parameters": values})
-
-
-def _toml(value: Any) -> str:
-    return json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
 def _key(name: str) -> str:
@@ -192,18 +190,15 @@ def tune(
     """
     if runs < 1:
         raise ParameterError(f"runs={runs}: at least one is needed")
-    hidden = hide_test_labels(graph)
-    digest, points = hidden.digest(), candidates(grid)
+    hidden, points = hide_test_labels(graph), candidates(grid)
     trainings = [_trainings(method, {"seed": seed} | (fixed or {}) | point, graph.name, runs) for point in points]
     with nullcontext(folder) if folder else TemporaryDirectory() as place:
-        store = Store(place, digest=lambda dataset: digest)
+        store = Store(place, graph=hidden)
         wanted = store.distinct(training for some in trainings for training in some)
-        missing, failures = store.missing(wanted), {}
+        missing = store.missing(wanted)
         meter = Meter(progress, len(wanted), "trainings")
         meter.resume(len(wanted) - len(missing))
-        for ended in compute_missing(missing, store, graph=hidden, jobs=jobs, isolated=False):
-            failures[store.path(ended.task)] = ended.failure
-            meter.advance()
+        failures = failures_of(missing, store, meter.advance, jobs=jobs, isolated=False)
         found = [
             _candidate(point, [(store.get(one), failures.get(store.path(one), "")) for one in some])
             for point, some in zip(points, trainings, strict=True)
