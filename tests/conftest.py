@@ -6,7 +6,9 @@ import importlib.util
 import os
 import shutil
 import signal
+import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -65,6 +67,29 @@ def heed_ctrl_c() -> None:
 
 @pytest.fixture
 def small_graph() -> AttributedGraph:
+    """A graph of twelve people."""
+    return people()
+
+
+@pytest.fixture(scope="session")
+def fitted() -> Callable[[str], Any]:
+    """A function that gives a method by its name, fitted to `small_graph` once for all tests: they do not change it."""
+    from neural_brane import METHODS
+
+    graph = people()
+
+    @cache
+    def fit(name: str) -> Any:
+        if extra := METHODS[name].extra:
+            pytest.importorskip(extra, reason=f"{name} needs {extra}: pip install 'neural-brane[{extra}]'")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # so short a training learns little
+            return METHODS[name](**METHODS[name].small | {"dim": 8, "seed": 1}).fit(graph)
+
+    return fit
+
+
+def people() -> AttributedGraph:
     """Twelve people in two separate circles, with every oddity a real graph has.
 
     ann has a self-loop, ian no attributes, kim neither neighbours nor a label, and the weights differ.
@@ -98,10 +123,10 @@ def small_graph() -> AttributedGraph:
         "kim": ["beer", "rugby"],
         "leo": ["beer"],
     }
-    people = ["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal", "ian", "joy", "kim", "leo"]
-    circle = {name: "town" if name < "gus" else "club" for name in people if name != "kim"}
+    ids = ["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal", "ian", "joy", "kim", "leo"]
+    circle = {name: "town" if name < "gus" else "club" for name in ids if name != "kim"}
     return AttributedGraph.from_edges(
-        list(edges), list(edges.values()), attributes=attributes, labels=circle, ids=people, name="small"
+        list(edges), list(edges.values()), attributes=attributes, labels=circle, ids=ids, name="small"
     )
 
 

@@ -14,7 +14,7 @@ from neural_brane.cli import options as o
 from neural_brane.cli.options import Reading, bundled, split_names
 from neural_brane.cli.terminal import counting, echo, log_to, show_table
 from neural_brane.errors import ParameterError
-from neural_brane.methods import METHODS
+from neural_brane.methods.parameters import DIM
 
 if TYPE_CHECKING:
     from neural_brane.experiments.comparison import Comparison, Standing
@@ -33,7 +33,7 @@ def compare(
     methods: Annotated[list[str] | None, Option(metavar="<name,…>", help="Methods, or all (a short list).")] = None,
     task: Annotated[list[str] | None, Option(metavar="<name,…>", help="Tasks listed above (all possible).")] = None,
     runs: Annotated[int, Option(metavar="<whole>", help="Trainings per method.")] = 3,
-    dim: Annotated[int | None, Option(metavar="<whole>", help="Width of a vector.")] = None,
+    dim: Annotated[int, Option(metavar="<whole>", help="Width of a vector.")] = DIM,
     device: Annotated[Literal["cpu", "cuda", "auto"], Option(metavar="<name>", help="cpu, cuda or auto.")] = "cpu",
     jobs: o.Jobs = None,
     time_limit: Annotated[float | None, Option(metavar="<seconds>", help="Longest time of a training.")] = None,
@@ -62,7 +62,7 @@ def compare(
     brane compare graph.txt --attributes words.txt --labels classes.txt
     brane compare edges.csv --nodes people.csv --label team -o comparison
     """
-    from neural_brane.experiments.compare import SHORT_LIST, open_store, prepare, run
+    from neural_brane.experiments.compare import USUAL, open_store, prepare, run
     from neural_brane.experiments.comparison import JSON, PAGE
     from neural_brane.files.storage import check_distinct, check_target
 
@@ -74,8 +74,7 @@ def compare(
     graph = replace(reading, labels=None).read(source)
     tasks = split_names(task)
     graph, targets = choose_labels(graph, reading.labels, tasks, from_table=reading.label_column is not None)
-    names = split_names(methods) or list(SHORT_LIST)
-    dim = dim or METHODS["neural-brane"].parameters()["dim"].default
+    names = split_names(methods) or USUAL
     order = prepare(graph, names, tasks or None, labels=targets, runs=runs, dim=dim, device=device)
     for note in order.notes:
         echo(note, err=True)

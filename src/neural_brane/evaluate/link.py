@@ -136,7 +136,7 @@ def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0)
     entries = graph.adjacency.tocoo()
     ends = np.stack([entries.row, entries.col], axis=1)
     kept = ~np.isin(keys_of(ends, len(graph)), keys_of(positives, len(graph)))
-    remaining = graph.relinked(assemble(np.stack([entries.row, entries.col], axis=1)[kept], entries.data[kept], len(graph)))
+    remaining = graph.relinked(assemble(ends[kept], entries.data[kept], len(graph)))
     return HeldOutEdges(remaining, positives, negatives, remaining.digest(), graph.digest())
 
 

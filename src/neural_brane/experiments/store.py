@@ -17,6 +17,7 @@ from typing import Any
 from neural_brane.errors import BraneError, ParameterError
 from neural_brane.files import datasets
 from neural_brane.files.storage import atomic
+from neural_brane.graph import AttributedGraph
 from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.identity import behaviour
@@ -130,19 +131,21 @@ class Store:
     A file is found by what decides its training's result: the method's name, its parameters, the seed, the data, the
     scores wanted, and the method's fingerprint. Where one of them has changed, the training counts as not finished.
 
+    graph: what all trainings learn from, whatever their dataset is called; without it each loads its dataset.
     digest: gives a dataset's digest by its name. fingerprint: gives a method's fingerprint by its name and parameters.
-    `tune` replaces the first, as its graphs may come from files; tests replace both.
     """
 
     def __init__(
         self,
         folder: str | Path,
         *,
+        graph: AttributedGraph | None = None,
         digest: Callable[[str], str] = dataset_digest,
         fingerprint: Callable[[str, dict[str, Any]], str] = fingerprint,
     ):
-        self.folder = Path(folder)
-        self._digest = digest
+        self.folder, self.graph = Path(folder), graph
+        own = "" if graph is None else graph.digest()
+        self._digest = digest if graph is None else lambda dataset: own
         self._fingerprint = fingerprint
 
     def path(self, training: Training) -> Path:

@@ -49,6 +49,7 @@ class AANE(Factorisation):
     uses = ("links", "attributes")
     growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
     paper = "Huang, Li, Hu: Accelerated attributed network embedding, 2017"
+    shortlisted = True
 
     l2: float = number("Weight of the links, the paper's λ.", default=0.05, least=0)
     rho: float = number("How strongly H and Z are drawn together.", default=5.0, above=0)

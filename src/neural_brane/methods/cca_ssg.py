@@ -62,6 +62,10 @@ class CCASSG(Convolutional):
     paper = (
         "Zhang, Wu, Yan, Wipf, Yu: From canonical correlation analysis to self-supervised graph neural networks, 2021"
     )
+    grid = {  # its authors search both shares, and the weight, by the graph; 12 settings of those they arrive at
+        "learning_rate": [], "layers": [1, 2], "attribute_dropout": [0.0, 0.1, 0.3], "decorrelation": [5e-4, 1e-3],
+    }  # fmt: skip
+    holds = Convolutional.holds | {"cca-ssg weights": Weights}
 
     layers: int = choice("Convolutions: its authors take one on citeseer.", default=2, options=(1, 2))
     edge_dropout: float = number("The share of edges that a view lacks, below 1.", default=0.4, least=0)

@@ -84,6 +84,9 @@ class Convolutional(InductiveEmbedder):
     uses = ("links", "attributes")
     extra = "torch"
     why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
+    small = {"epochs": 2}
+    holds = {"convolution": Learned}
+    trial = {"epochs": 3}
     prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
 
     nodes_per_step: int = whole(
@@ -215,8 +218,9 @@ class Best:
 
     def restore(self, stage: Stage) -> None:
         """Copy the weights of a checkpoint to where they were."""
-        for name, weight in self.kept.items() if stage.kept is not None else ():
-            weight.copy_(backend.import_torch().from_numpy(stage.kept.arrays[f"{name}, best"]))
+        if stage.kept is not None:
+            for name, weight in self.kept.items():
+                weight.copy_(backend.import_torch().from_numpy(stage.kept.arrays[f"{name}, best"]))
 
     def put_in_place(self) -> None:
         """Make the best weights those that were learned."""

@@ -31,6 +31,10 @@ class DeepWalk(SkipGramEmbedder):
     uses: ClassVar[tuple[str, ...]] = ("links",)
     growth = "time: nodes × walks × length × window × dim; memory: edges + nodes × dim"
     paper = "Perozzi, Al-Rfou, Skiena: DeepWalk, 2014"
+    shortlisted = True
+    grid = {"learning_rate": [], "walk_length": [20, 40, 60, 80]}  # of walks the paper searches the length
+    small = {"epochs": 2, "walks_per_node": 1, "walk_length": 10}
+    trial = {"walks_per_node": 1}
 
     walks_per_node: int = whole("Walks that start at each node.", default=80)
     walk_length: int = whole("Nodes in a walk.", default=40)

@@ -50,6 +50,8 @@ class DGI(Convolutional):
         "time: epochs × (edges + attribute entries + nodes × dim) × dim; memory: edges + (nodes + attributes) × dim"
     )
     paper = "Veličković, Fedus, Hamilton, Liò, Bengio, Hjelm: Deep graph infomax, 2019"
+    grid = {"learning_rate": [1e-4, 5e-4, 1e-3], "patience": [20, 50]}  # its authors' program has 1e-3, others less
+    holds = Convolutional.holds | {"dgi weights": Weights}
 
     patience: int = whole("Epochs without a lower loss after which training ends.", default=20)
     epochs: int = shared(

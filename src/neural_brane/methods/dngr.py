@@ -79,6 +79,10 @@ class DNGR(Embedder):
         "memory: nodes × (row_entries + hidden + dim)"
     )
     paper = "Cao, Lu, Xu: Deep neural networks for learning graph representations, 2016"
+    grid = {"learning_rate": [], "steps": [2, 3, 5, 10], "hidden": [256, 512]}  # its authors' program has 512 for 256
+    small = {"epochs": 2}
+    trial = {"epochs": 3}
+    holds = {"dngr": Learned}
     extra = "torch"
     why_not = "its matrix and its layers have a row for each node it learned from"
 

@@ -57,6 +57,10 @@ class EP(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: epochs × edges × attributes of a node × dim; memory: edges + entries + (nodes + attributes) × dim"
     paper = "García-Durán, Niepert: Learning graph representations with embedding propagation, 2017"
+    grid = {"learning_rate": [], "margin": [1.0, 5.0, 10.0, 20.0], "epochs": [50, 200]}
+    small = {"epochs": 2}
+    trial = {"epochs": 2}
+    holds = {"ep": Learned}
     similarity = "distance"
     why_not = "it keeps its tables without the running means of Adam; transform embeds new nodes"
     prolongs = ("epochs",)

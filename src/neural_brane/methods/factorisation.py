@@ -20,6 +20,7 @@ class Factorisation(Embedder):
 
     prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
     why_not = "its factors are solved for all nodes at once"
+    small = {"epochs": 2}
 
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 

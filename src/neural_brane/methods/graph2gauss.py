@@ -75,6 +75,10 @@ class Graph2Gauss(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: epochs × (attribute entries + nodes × dim) × hidden; memory: edges + (nodes + attributes) × hidden"
     paper = "Bojchevski, Günnemann: Deep Gaussian embedding of graphs, 2018"
+    grid = {"epochs": [50, 100, 200]}  # in place of the early stopping on held-out links of its authors' program
+    small = {"epochs": 2}
+    trial = {"epochs": 3}
+    holds = {"graph2gauss": Learned, "graph2gauss weights": Weights}
     similarity = "distance"  # between means: training compares Gaussians by their divergence
     extra = "torch"
     why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"

@@ -206,6 +206,10 @@ class GraphMAE(Convolutional):
         "memory: edges × heads + (nodes + attributes) × dim"
     )
     paper = "Hou, Liu, Cen, Dong, Yang, Wang, Tang: GraphMAE: self-supervised masked graph autoencoders, 2022"
+    grid = {  # its authors search these by the graph
+        "learning_rate": [], "hidden_share": [0.5, 0.75], "replaced_share": [0.0, 0.1], "gamma": [1.0, 3.0],
+    }  # fmt: skip
+    holds = Convolutional.holds | {"graphmae weights": Weights}
     prolongs = ()  # the learning rate of every step depends on their number
 
     heads: int = whole("Heads of attention, which share out the columns.", default=4)

@@ -75,6 +75,10 @@ class GraphSAGE(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: walks × samples² × dim; memory: edges + attribute entries + (nodes + attributes) × dim"
     paper = "Hamilton, Ying, Leskovec: Inductive representation learning on large graphs, 2017"
+    grid = {"learning_rate": [0.01, 0.05, 0.1, 0.5, 1e-4, 1e-5, 1e-6]}  # "also smaller values", says the paper
+    small = {"epochs": 2, "walks_per_node": 1, "walk_length": 10}
+    trial = {"walks_per_node": 1}
+    holds = {"graphsage": Learned, "graphsage weights": Weights}
     extra = "torch"
     why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)

@@ -49,6 +49,7 @@ class GraRep(Embedder):
     uses = ("links",)
     growth = "time: steps × nodes × row_entries × (mean degree + dim); memory: nodes × (row_entries + dim)"
     paper = "Cao, Lu, Xu: GraRep, 2015"
+    grid = {"steps": [1, 2, 3, 4, 5, 6]}  # the walks whose lengths its paper compares
     why_not = "its factors are solved for all nodes at once"
 
     steps: int = whole("Steps of the longest walk, the paper's K.", default=4)

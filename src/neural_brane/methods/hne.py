@@ -67,6 +67,9 @@ class HNE(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: epochs × (batch_size × entries of a node + attributes) × dim; memory: edges + attributes × dim"
     paper = "Chang, Han, Tang, Qi, Aggarwal, Huang: Heterogeneous network embedding via deep architectures, 2015"
+    grid = {"learning_rate": [0.003, 0.01, 0.03], "l2": [0.05, 0.5, 5.0]}  # its paper does not say what was searched
+    small = {"epochs": 2}
+    holds = {"hne": Learned}
     similarity = "dot"  # it is trained on inner products
     why_not = "its map is shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)

@@ -21,12 +21,7 @@ from neural_brane.kernels.threads import one_blas_thread
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
 
-# Sizes of a training that takes a fraction of a second, by parameter, for the methods that have it.
-SMALL = {
-    "epochs": 2, "nnmf_epochs": 2, "batches_per_epoch": 100, "walks_per_node": 1, "walk_length": 10, "samples": 20_000,
-    "score_steps": 10,
-}  # fmt: skip
-FIXED = SMALL | {"dim": 8, "seed": 0, "threads": 1, "device": "cpu"}
+FIXED = {"dim": 8, "seed": 0, "threads": 1, "device": "cpu"}
 NODES = 200
 RUN = ("device", "deterministic")  # choices of where to train, which the behaviour does not follow
 
@@ -61,7 +56,7 @@ def behaviour(method: type[Embedder], parameters: Mapping[str, Any]) -> Behaviou
 def _behaviour(method: type[Embedder], choices: tuple[tuple[str, Any], ...]) -> Behaviour:
     digest, sample = hashlib.sha256(), []
     try:
-        model = method(**dict(choices))
+        model = method(**dict(choices)).set_params(**method.small)
         model.set_params(**{name: value for name, value in FIXED.items() if name in model.get_params()})
         with one_blas_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # so short a training learns little

@@ -103,6 +103,8 @@ class LANE(Factorisation):
     uses_labels = True
     growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
     paper = "Huang, Li, Hu: Label informed attributed network embedding, 2017"
+    # Its paper has weights from 0.01 to 100, its authors' program those of the upper half.
+    grid = {"attribute_weight": [1.0, 10.0, 43.0], "label_weight": [1.0, 30.0, 100.0]}
 
     attribute_weight: float = number("Weight of the attributes, the paper's α₁.", default=10.0, above=0)
     label_weight: float = number("Weight of the labels, the paper's α₂.", default=30.0, least=0)

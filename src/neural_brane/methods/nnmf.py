@@ -45,6 +45,8 @@ class NNMF(Factorisation):
     uses = ("links", "attributes")
     growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
     paper = "Lee, Seung: Algorithms for non-negative matrix factorization, 2001"
+    trial = {"epochs": 3}
+    holds = {"nnmf parts": Parts}
 
     epochs: int = shared("epochs", default=200, about="How many times W and H are updated.")
 

@@ -79,6 +79,9 @@ class PANE(Embedder):
     uses = ("links", "attributes")
     growth = "time: row_entries × (steps × edges + epochs × nodes × dim); memory: nodes × (row_entries + dim)"
     paper = "Yang, Shi, Xiao, Yang, Liu, Bhowmick: Scaling attributed network embedding to massive graphs, 2020"
+    grid = {"restart": [0.1, 0.3, 0.5, 0.7, 0.9]}  # the range that its paper compares
+    small = {"epochs": 2}
+    holds = {"pane factors": Factors}
     why_not = "its factors are solved for all nodes at once"
     prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
 

@@ -41,6 +41,7 @@ class ProNE(Embedder):
     uses = ("links",)
     growth = "time: steps × edges × dim + nodes × dim²; memory: edges + nodes × dim"
     paper = "Zhang, Dong, Wang, Tang, Ding: ProNE, 2019"
+    grid = {"mu": [0.0, 0.1, 0.2, 0.5, 1.0]}  # its authors advise a search around 0
     why_not = "its factors are solved for all nodes at once"
 
     steps: int = whole("Terms of the Chebyshev series; 1 leaves the factors as they are.", default=10)

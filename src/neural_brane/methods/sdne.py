@@ -76,6 +76,12 @@ class SDNE(InductiveEmbedder):
     uses = ("links",)
     growth = "time: epochs × (edges × hidden + nodes × hidden²); memory: edges + nodes × (hidden + dim)"
     paper = "Wang, Cui, Zhu: Structural deep network embedding, 2016"
+    grid = {  # its paper searches alpha and beta, and says that neither should be 0 or 1
+        "learning_rate": [], "l2": [], "alpha": [0.0, 0.001, 0.01, 0.1], "beta": [2.0, 5.0, 10.0],
+    }  # fmt: skip
+    small = {"epochs": 2}
+    trial = {"epochs": 3}
+    holds = {"sdne": Learned, "encoder of rows": Encoder}
     extra = "torch"
     why_not = "its layers have a row for each node it learned from; transform embeds new nodes by their links"
     prolongs = ("epochs",)

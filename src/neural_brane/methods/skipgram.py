@@ -61,7 +61,7 @@ class SkipGram:
         other = sources if isinstance(sources, SkipGram) else None
         self.frequency: np.ndarray = other.frequency if other else sources.astype(np.float64)  # type: ignore[union-attr]
         self.dim, self.drawn = dim, 0
-        self.sorter = TileSorter(
+        self.sorter: TileSorter = TileSorter(
             self.frequency,
             self.frequency if targets is None else targets.astype(np.float64),
             negatives=negatives,
@@ -189,6 +189,9 @@ def count_visits(walks: Walks, total: int, nodes: int) -> np.ndarray:
 
 class EdgeSkipGram(SkipGramEmbedder):
     """A skip-gram method whose pairs are entries of matrices, drawn in proportion to their value."""
+
+    small = {"samples": 20_000}
+    trial = {"samples": 200_000}
 
     samples: int | None = whole("Entries drawn.", default=None)
     negatives: int = whole("Drawn against each entry, in proportion to (weighted degree) ** 0.75.", default=5)

@@ -232,6 +232,8 @@ class Spectral(InductiveEmbedder):
 
     needs_links = False
     updates = True
+    shortlisted = True
+    holds = {"decomposition": Decomposition}
 
     device: str = shared("device", default="cpu")
 

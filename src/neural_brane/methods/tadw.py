@@ -54,6 +54,8 @@ class TADW(Factorisation):
     uses = ("links", "attributes")
     growth = "time: epochs × (edges × dim + nodes × dim × text_dim); memory: entries + nodes × (dim + text_dim)"
     paper = "Yang, Liu, Zhao, Sun, Chang: Network representation learning with rich text information, 2015"
+    shortlisted = True
+    holds = {"tadw factors": Factors}
 
     text_dim: int = whole("Directions of the attributes that are kept.", default=200)
     l2: float = number("Weight of the regularisation, the paper's λ.", default=0.2, above=0)

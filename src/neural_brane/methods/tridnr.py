@@ -57,6 +57,9 @@ class TriDNR(SkipGramEmbedder):
     uses_labels = True
     growth = "time: nodes × walks × length × window × dim; memory: edges + entries + (nodes + attributes) × dim"
     paper = "Pan, Wu, Zhu, Zhang, Wang: Tri-party deep network representation, 2016"
+    grid = {"learning_rate": [], "text_weight": [0.2, 0.5, 0.8], "walks_per_node": [5, 10, 20]}
+    small = {"epochs": 2, "walks_per_node": 1, "walk_length": 10}
+    trial = {"walks_per_node": 1}
 
     text_weight: float = number(
         "Share of pairs that are drawn from documents, the paper's alpha; the others come from walks.",

@@ -62,6 +62,10 @@ class UPPSNE(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: nodes × walks × window × dim; memory: edges + entries + (nodes + attributes) × dim"
     paper = "Zhang, Yin, Zhu, Zhang: User profile preserving social network embedding, 2017"
+    grid = {"learning_rate": [0.003, 0.01, 0.03], "walks_per_node": [10, 40]}
+    small = {"walks_per_node": 1, "walk_length": 10}
+    trial = {"walks_per_node": 1}
+    holds = {"upp-sne": Learned}
     why_not = "its map is shared by all nodes, so that more steps move all of them; transform embeds new nodes"
 
     walks_per_node: int | None = whole(

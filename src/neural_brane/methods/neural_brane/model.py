@@ -12,7 +12,7 @@ from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
-from neural_brane.kernels.model import POOLING, padded
+from neural_brane.kernels.model import POOLING, Bags, Model, Settings, padded
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require
 from neural_brane.methods.neural_brane.layer import BATCH, make_layer
 from neural_brane.methods.neural_brane.parts import (
@@ -140,6 +140,16 @@ class NeuralBrane(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: triplets × (dim² + mean bag × dim); memory: nodes + edges + attribute entries"
     paper = "Dave, Zhang, Chen, Al Hasan: Neural-Brane, 2018"
+    leads = True
+    shortlisted = True
+    distributes = True
+    work_unit = "triplets"
+    grid = {"l2": [0.01, 0.001, 0.0001, 5e-5]}  # 5e-5 is what the paper fixes, with learning rate 0.5
+    small = {"epochs": 2, "batches_per_epoch": 100, "score_steps": 10}
+    holds = {
+        "neural-brane": Learned, "learned part": LearnedPart, "joint": Joint, "decomposition": Decomposition,
+        "layer": Layer, "model": Model, "bags": Bags, "settings": Settings,
+    }  # fmt: skip
     packages = ("torch", "triton")
     updates = True
     needs_links = False  # its spectral part does without
@@ -321,6 +331,12 @@ class NeuralBrane(InductiveEmbedder):
         """Triplets, if training goes to its last epoch."""
         settings = self._settings_for(sizes)
         return float(settings["epochs"] * settings["batches_per_epoch"] * settings["batch_size"])
+
+    def seconds(self, sizes: Sizes) -> dict[str, float]:
+        """The seconds of each part on this machine: each is tried for a moment, on tables of the true size."""
+        from neural_brane.methods.neural_brane.timing import Probes
+
+        return Probes(self._settings_for(sizes), sizes, self.threads).seconds()
 
     def _settings_for(self, sizes: Sizes) -> dict[str, Any]:
         """The parameters in force for a graph of these sizes, before it is there."""
