@@ -8,6 +8,7 @@ import pytest
 from neural_brane import METHODS, AttributedGraph, load, load_model
 from neural_brane.errors import GraphError, NotFittedError, ParameterError
 from neural_brane.linalg.weights import unit_rows
+from neural_brane.methods.identity import SMALL
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning")
 UPDATING = [name for name in METHODS if METHODS[name].updates]

@@ -474,8 +474,8 @@ class Stage:
         if first > total:  # the vectors would not be those of a shorter run
             trained, asked = -(-first // per_epoch), total // per_epoch
             raise CheckpointError(
-                f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, more than the "
-                f"{asked:,} asked for; ask for as many or more to go on, {AFRESH}"
+                f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, more than the {asked:,} "
+                f"that are asked for; ask for as many or more to go on, {AFRESH}"
             )
         fetch = arrays if callable(arrays) else lambda: arrays
         position = first
