@@ -101,6 +101,7 @@ class Nodes:
 
     def count(self, rows: np.ndarray) -> dict[str, Any]:
         """Count how many of some nodes have each attribute (if any has it), and the edges among them."""
+        rows = np.unique(rows)
         found = np.bincount(self.attributes[rows].indices, minlength=len(self.attribute_names))
         columns = np.flatnonzero(found)
         return {

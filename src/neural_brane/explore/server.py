@@ -103,11 +103,10 @@ class Server(ThreadingHTTPServer):
         folder, _, question = name.partition("/")
         if folder != "api" or (question in LISTS) != (rows is not None):
             return None
-        making = self.making()  # asked before the view: a map that is said to be ready is then also listed
+        # Progress is asked for before the view, so that a map which is said to be ready is also listed.
+        more = {"making": self.making()} if question == "about" else {}
         answer = self.view.answer(question, query, rows)
-        if answer is None:
-            return None
-        return pack(answer | {"making": making} if question == "about" else answer), "application/octet-stream"
+        return None if answer is None else (pack(answer | more), "application/octet-stream")
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -44,7 +44,12 @@ class View:
 
         rows: the nodes to ask about, for questions about nodes; all of them if None.
         """
-        some = np.arange(len(self.nodes)) if rows is None else self._checked(rows)
+        if name in LISTS:
+            some = self._checked(np.arange(len(self.nodes)) if rows is None else rows)
+            if name == "nearest":
+                return self.nearest(int(query["run"]), some)
+            lists = {"links": self.nodes.links_of, "attributes": self.nodes.attributes_of, "count": self.nodes.count}
+            return lists[name](some)
         ask = {
             "about": self.about,
             "names": self.names,
@@ -52,10 +57,6 @@ class View:
             "regions": lambda: {"levels": self.regions(int(query["run"]), query["layout"])},
             "column": lambda: self.column(query["name"]),
             "holders": lambda: self.nodes.holders_of(int(query["attribute"])),
-            "links": lambda: self.nodes.links_of(some),
-            "attributes": lambda: self.nodes.attributes_of(some),
-            "nearest": lambda: self.nearest(int(query["run"]), some),
-            "count": lambda: self.nodes.count(np.unique(some)),
             "alike": lambda: self.alike(int(query["one"]), int(query["other"])),
             "reasons": lambda: self.reasons(int(query["row"])),
         }.get(name)
