@@ -215,7 +215,9 @@ class Best:
 
     def restore(self, stage: Stage) -> None:
         """Copy the weights of a checkpoint to where they were."""
-        for name, weight in self.kept.items() if stage.kept is not None else ():
+        if stage.kept is None:
+            return
+        for name, weight in self.kept.items():
             weight.copy_(backend.import_torch().from_numpy(stage.kept.arrays[f"{name}, best"]))
 
     def put_in_place(self) -> None:

@@ -61,7 +61,7 @@ class SkipGram:
         other = sources if isinstance(sources, SkipGram) else None
         self.frequency: np.ndarray = other.frequency if other else sources.astype(np.float64)  # type: ignore[union-attr]
         self.dim, self.drawn = dim, 0
-        self.sorter = TileSorter(
+        self.sorter: TileSorter = TileSorter(
             self.frequency,
             self.frequency if targets is None else targets.astype(np.float64),
             negatives=negatives,
