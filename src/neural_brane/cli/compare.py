@@ -17,6 +17,7 @@ from neural_brane.errors import ParameterError
 from neural_brane.methods.parameters import DIM
 
 if TYPE_CHECKING:
+    from neural_brane.experiments.compare import Order
     from neural_brane.experiments.comparison import Comparison, Standing
     from neural_brane.experiments.tasks import Targets, Task
     from neural_brane.graph import AttributedGraph
@@ -62,7 +63,7 @@ def compare(
     brane compare graph.txt --attributes words.txt --labels classes.txt
     brane compare edges.csv --nodes people.csv --label team -o comparison
     """
-    from neural_brane.experiments.compare import USUAL, open_store, prepare, run
+    from neural_brane.experiments.compare import USUAL, prepare
     from neural_brane.experiments.comparison import JSON, PAGE
     from neural_brane.files.storage import check_distinct, check_target
 
@@ -76,6 +77,22 @@ def compare(
     graph, targets = choose_labels(graph, reading.labels, tasks, from_table=reading.label_column is not None)
     names = split_names(methods) or USUAL
     order = prepare(graph, names, tasks or None, labels=targets, runs=runs, dim=dim, device=device)
+    result = train_and_rank(order, graph, output, jobs, time_limit)
+    show(result)
+    if output is not None:
+        result.save(output)
+        echo(f"wrote {output / PAGE} and {output / JSON}")
+    echo(result.advice)
+    if not any(result.best(name) for name in result.standings):
+        raise Exit(1)
+
+
+def train_and_rank(
+    order: Order, graph: AttributedGraph, output: Path | None, jobs: int | None, time_limit: float | None
+) -> Comparison:
+    """Train what is not kept from an earlier run, with progress, and rank the methods."""
+    from neural_brane.experiments.compare import open_store, run
+
     for note in order.notes:
         echo(note, err=True)
     links = "; those for links are without the held-out edges" if "link" in (one.name for one in order.tasks) else ""
@@ -84,14 +101,7 @@ def compare(
         if kept := len(order.trainings) - len(store.missing(order.trainings)):
             echo(f"kept in {store.folder}: {kept} of them", err=True)
         with counting("comparison", steady=False) as progress:
-            result = run(order, store, jobs=jobs or os.cpu_count() or 1, time_limit=time_limit, progress=progress)
-    show(result)
-    if output is not None:
-        result.save(output)
-        echo(f"wrote {output / PAGE} and {output / JSON}")
-    echo(result.advice)
-    if not any(result.best(name) for name in result.standings):
-        raise Exit(1)
+            return run(order, store, jobs=jobs or os.cpu_count() or 1, time_limit=time_limit, progress=progress)
 
 
 def choose_labels(

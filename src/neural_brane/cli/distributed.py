@@ -161,7 +161,7 @@ def train_as_rank(work: Work, log: Path | None, start: float) -> None:
 @contextmanager
 def in_parts(work: Work, place: Place) -> Iterator[Path]:
     """Give the folder of the source's parts; one made for this job is removed when all ranks are done."""
-    from neural_brane.files.graphs.parts import MANIFEST
+    from neural_brane.files.graphs.parts import MANIFEST, write_shards
 
     if (Path(work.source) / MANIFEST).is_file():
         yield Path(work.source)
@@ -170,23 +170,16 @@ def in_parts(work: Work, place: Place) -> Iterator[Path]:
     makes = place.store.compare_set(f"{key}, made by", "", str(place.rank)) == str(place.rank).encode()
     if makes:
         if not (folder / MANIFEST).is_file():
-            write_parts(work, folder)
+            shutil.rmtree(folder, ignore_errors=True)  # left by a job that was killed
+            graph = work.reading.read(work.source)
+            with counting(f"{graph.name} in parts") as report:
+                write_shards(graph, folder, min(PARTS, len(graph)), report=report)
         place.store.set(key, "made")
     place.store.wait([key], LONG)
     yield folder
     place.wait_for_all()
     if makes:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def write_parts(work: Work, folder: Path) -> None:
-    """Split the source into parts in a folder."""
-    from neural_brane.files.graphs.parts import write_shards
-
-    shutil.rmtree(folder, ignore_errors=True)  # left by a job that was killed
-    graph = work.reading.read(work.source)
-    with counting(f"{graph.name} in parts") as report:
-        write_shards(graph, folder, min(PARTS, len(graph)), report=report)
 
 
 def parts_beside(work: Work) -> Path:

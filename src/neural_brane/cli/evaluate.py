@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Option
 
 from neural_brane.cli import options as o
+from neural_brane.cli.options import bundled
+from neural_brane.cli.scores import show
 from neural_brane.cli.terminal import counting, echo
 from neural_brane.errors import ParameterError
 
@@ -36,6 +39,47 @@ class Task(StrEnum):
 
 
 about_labels = partial(Option, rich_help_panel=LABELS)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Options that say where the labels are."""
+
+    labels: Annotated[str | None, about_labels(metavar="<source>", help="Dataset, graph, table or label file.")] = None
+    id_column: Annotated[str | None, about_labels("--id", metavar="<column>", help="Ids in a table.")] = None
+    label_column: Annotated[str | None, about_labels("--label", metavar="<column>", help="Labels in a table.")] = None
+    separator: Annotated[
+        str | None, about_labels(metavar="<text>", help="Separator of several labels (found if unset).")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Options that say how vectors are scored."""
+
+    train: Annotated[
+        list[float] | None, about_labels(metavar="<share>", help="Training share; may repeat (0.3 0.5 0.7).")
+    ] = None
+    splits: Annotated[int | None, about_labels(metavar="<whole>", help="Random splits (default 10).")] = None
+    stratify: Annotated[bool, about_labels("--stratify", help="Split every class alike.")] = False
+    save_splits: Annotated[Path | None, about_labels(metavar="<file>", help="Write the splits as JSON.")] = None
+    splits_from: Annotated[Path | None, about_labels(metavar="<file>", help="Use the splits of a file.")] = None
+    C: Annotated[str, about_labels("--C", metavar="<number>", help="Inverse penalty, or cv.")] = "1"
+    starts: Annotated[int, about_labels(metavar="<whole>", help="Starts of k-means.")] = 10
+    k: Annotated[
+        list[int] | None, about_labels("--k", metavar="<whole>", help="Nodes to retrieve; may repeat (1 10 100).")
+    ] = None
+    queries: Annotated[int, about_labels(metavar="<whole>", help="Most nodes to ask for.")] = 10_000
+    seed: o.Seed = 0
+
+    def penalty(self) -> Any:
+        """C as a number, or "cv"."""
+        try:
+            return self.C if self.C == "cv" else float(self.C)
+        except ValueError:
+            raise ParameterError(f"--C {self.C} makes no sense; give a number above 0, or cv to choose it") from None
+
+
 USUAL, ALL = "usual", "all"  # tasks that depend on the labels
 NEEDS: dict[str, Kind] = {
     "classification": "class", "clustering": "class", "multilabel": "several", "regression": "number",
@@ -92,30 +136,19 @@ def settle_tasks(tasks: set[str], targets: Targets) -> set[str]:
     return tasks
 
 
-class Scoring(NamedTuple):
-    """How vectors are scored."""
-
-    penalty: Any
-    train: list[float] | None
-    starts: int
-    k: list[int] | None
-    queries: int
-    seed: int
-
-
 def score(known: Labelled, task: str, splits: Splits | None, how: Scoring) -> Any:
     """Score vectors by a task that uses labels."""
     from neural_brane import evaluate as scores
 
     vectors, labels = known.vectors, known.labels
     divided: dict[str, Any] = {"splits": splits} | ({"train": how.train} if how.train else {})
-    if task == "multilabel" and how.penalty == "cv":
+    if task == "multilabel" and how.penalty() == "cv":
         raise ParameterError("--C cv is for --task classification; give --task multilabel a number")
     with counting(task) as report:
         if task == "classification":
-            return scores.classify(vectors, labels, C=how.penalty, progress=report, **divided)
+            return scores.classify(vectors, labels, C=how.penalty(), progress=report, **divided)
         if task == "multilabel":
-            return scores.classify_several(vectors, labels, C=how.penalty, progress=report, **divided)
+            return scores.classify_several(vectors, labels, C=how.penalty(), progress=report, **divided)
         if task == "regression":
             return scores.regress(vectors, labels, progress=report, **divided)
         if task == "clustering":
@@ -123,28 +156,12 @@ def score(known: Labelled, task: str, splits: Splits | None, how: Scoring) -> An
         return scores.retrieve(vectors, labels, k=how.k, queries=how.queries, seed=how.seed, progress=report)
 
 
+@bundled
 def evaluate(
     file: o.Vectors,
-    labels: Annotated[str | None, about_labels(metavar="<source>", help="Dataset, graph, table or label file.")] = None,
-    id_column: Annotated[str | None, about_labels("--id", metavar="<column>", help="Ids in a table.")] = None,
-    label_column: Annotated[str | None, about_labels("--label", metavar="<column>", help="Labels in a table.")] = None,
-    separator: Annotated[
-        str | None, about_labels(metavar="<text>", help="Separator of several labels (found if unset).")
-    ] = None,
+    source: Source,
+    how: Scoring,
     task: Annotated[list[Task] | None, Option("--task", metavar="<task>", help="Listed above; may repeat.")] = None,
-    train: Annotated[
-        list[float] | None, about_labels(metavar="<share>", help="Training share; may repeat (0.3 0.5 0.7).")
-    ] = None,
-    splits: Annotated[int | None, about_labels(metavar="<whole>", help="Random splits (default 10).")] = None,
-    stratify: Annotated[bool, about_labels("--stratify", help="Split every class alike.")] = False,
-    save_splits: Annotated[Path | None, about_labels(metavar="<file>", help="Write the splits as JSON.")] = None,
-    splits_from: Annotated[Path | None, about_labels(metavar="<file>", help="Use the splits of a file.")] = None,
-    C: Annotated[str, about_labels("--C", metavar="<number>", help="Inverse penalty, or cv.")] = "1",
-    starts: Annotated[int, about_labels(metavar="<whole>", help="Starts of k-means.")] = 10,
-    k: Annotated[
-        list[int] | None, about_labels("--k", metavar="<whole>", help="Nodes to retrieve; may repeat (1 10 100).")
-    ] = None,
-    queries: Annotated[int, about_labels(metavar="<whole>", help="Most nodes to ask for.")] = 10_000,
     held_out: Annotated[
         Path | None, Option(metavar="<file>", help="Pairs from 'brane split-edges'.", rich_help_panel=LINKS)
     ] = None,
@@ -154,7 +171,6 @@ def evaluate(
     ] = None,
     ids: o.Ids = None,
     allow_missing: Annotated[bool, Option("--allow-missing", help="Skip nodes without a vector.")] = False,
-    seed: o.Seed = 0,
     as_json: o.AsJson = False,
 ) -> None:
     """Score vectors, whichever program made them.
@@ -174,43 +190,32 @@ def evaluate(
     brane evaluate vectors.npz --labels people.csv --id name --label team
     brane evaluate vectors.npz --held-out pairs.npz
     """
-    from neural_brane.cli.scores import show
     from neural_brane.embedding import Embedding
-    from neural_brane.evaluate import match, predict_links
-    from neural_brane.files.datasets import read_targets
+    from neural_brane.evaluate import predict_links
     from neural_brane.files.storage import check_distinct, check_writable
 
-    tasks = choose_tasks(task, labels, held_out)
-    how = Scoring(read_penalty(C), train, starts, k, queries, seed)
-    if save_splits is not None:
-        given = {"FILE": file, "--labels": labels, "--ids": ids, "--held-out": held_out, "--splits-from": splits_from}
-        check_distinct({"--save-splits": save_splits}, given)
-        check_writable(save_splits, ParameterError)
+    tasks = choose_tasks(task, source.labels, held_out)
+    how.penalty()  # refuse it before reading
+    if how.save_splits is not None:
+        given = {"FILE": file, "--labels": source.labels, "--ids": ids, "--held-out": held_out}
+        check_distinct({"--save-splits": how.save_splits}, given | {"--splits-from": how.splits_from})
+        check_writable(how.save_splits, ParameterError)
     embedding = Embedding.load(file, ids)
     pairs = read_pairs(held_out, embedding) if "links" in tasks else None
-    known = None
-    if labels is not None and tasks != {"links"}:
-        columns = {"id": id_column, "label": label_column, "separator": separator}
-        nodes, targets = read_targets(labels, kind=wanted_kind(tasks), **columns)
-        tasks = settle_tasks(tasks, targets)
-        known = match(embedding, nodes, targets, allow_missing=allow_missing)
+    known, tasks = match_labels(embedding, source, tasks, allow_missing)
     results: dict[str, Any] = {}
     if known is not None:
-        chosen = None
-        if tasks & set(DIVIDED.values()):
-            chosen = choose_splits(known, splits_from, splits, seed, stratify)
-            if save_splits is not None:
-                chosen.save(save_splits)
+        chosen = choose_splits(known, how) if tasks & set(DIVIDED.values()) else None
         results = {str(one): score(known, one, chosen, how) for one in Task if one in tasks - {"links"}}
     if pairs is not None:
         own = similarity or own_similarity(embedding)
         with counting("links") as report:
             results["links"] = predict_links(
-                embedding, pairs, seed=seed, progress=report, similarity=own, allow_missing=allow_missing
+                embedding, pairs, seed=how.seed, progress=report, similarity=own, allow_missing=allow_missing
             )
     numbered = file.suffix == ".npy" and ids is None
     if as_json:
-        about = {"file": str(file), "labels": labels, "ids": "row numbers" if numbered else "given"}
+        about = {"file": str(file), "labels": source.labels, "ids": "row numbers" if numbered else "given"}
         echo(json.dumps(about | as_record(embedding, known, results), indent=2))
     else:
         show(results, known, f"{file}: {len(embedding):,} x {embedding.dim}", numbered=numbered)
@@ -222,12 +227,19 @@ def evaluate(
         )
 
 
-def read_penalty(text: str) -> Any:
-    """Return C as a number, or "cv"."""
-    try:
-        return text if text == "cv" else float(text)
-    except ValueError:
-        raise ParameterError(f"--C {text} makes no sense; give a number above 0, or cv to choose it") from None
+def match_labels(
+    embedding: Embedding, source: Source, tasks: set[str], allow_missing: bool
+) -> tuple[Labelled | None, set[str]]:
+    """Read the labels and match them with the vectors by id; return them with the tasks that they allow."""
+    from neural_brane.evaluate import match
+    from neural_brane.files.datasets import read_targets
+
+    if source.labels is None or tasks == {"links"}:
+        return None, tasks
+    columns = {"id": source.id_column, "label": source.label_column, "separator": source.separator}
+    nodes, targets = read_targets(source.labels, kind=wanted_kind(tasks), **columns)
+    tasks = settle_tasks(tasks, targets)
+    return match(embedding, nodes, targets, allow_missing=allow_missing), tasks
 
 
 def read_pairs(path: Path | None, embedding: Embedding) -> HeldOutEdges | None:
@@ -241,21 +253,26 @@ def read_pairs(path: Path | None, embedding: Embedding) -> HeldOutEdges | None:
     return pairs
 
 
-def choose_splits(known: Labelled, path: Path | None, splits: int | None, seed: int, stratify: bool) -> Splits:
-    """Read the splits of a file, or draw new ones."""
+def choose_splits(known: Labelled, how: Scoring) -> Splits:
+    """Read the splits of a file, or draw new ones; write them if asked to."""
     import numpy as np
 
     from neural_brane.evaluate import Splits
 
     has_classes = isinstance(known.labels, np.ndarray) and known.labels.dtype.kind != "f"
-    if stratify and not has_classes:
+    if how.stratify and not has_classes:
         raise ParameterError("--stratify is for classes; leave it out for several labels and for numbers")
-    if path is None:
-        number, classes = 10 if splits is None else splits, known.labels if has_classes else np.zeros(len(known.ids))
-        return Splits.draw(known.ids, classes, splits=number, seed=seed, stratify=stratify)
-    if splits is not None or stratify:
-        raise ParameterError(f"{path} already fixes the splits; leave out --splits and --stratify")
-    return Splits.load(path).in_order_of(known.ids)
+    if how.splits_from is None:
+        number = 10 if how.splits is None else how.splits
+        classes = known.labels if has_classes else np.zeros(len(known.ids))
+        chosen = Splits.draw(known.ids, classes, splits=number, seed=how.seed, stratify=how.stratify)
+    elif how.splits is not None or how.stratify:
+        raise ParameterError(f"{how.splits_from} already fixes the splits; leave out --splits and --stratify")
+    else:
+        chosen = Splits.load(how.splits_from).in_order_of(known.ids)
+    if how.save_splits is not None:
+        chosen.save(how.save_splits)
+    return chosen
 
 
 def own_similarity(embedding: Embedding) -> str:

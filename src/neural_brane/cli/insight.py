@@ -116,15 +116,10 @@ def cluster(
     if as_json:
         echo(json.dumps({"file": str(vectors), "seed": seed} | found.as_dict(), indent=2))
         return
-    rows = [
-        (
-            str(at),
-            f"{one.size:,}",
-            ", ".join(f"{name.attribute} (x{name.lift:.1f})" for name in one.attributes),
-            ", ".join(map(str, one.centre)),
-        )
-        for at, one in enumerate(found)
-    ]
+    rows = []
+    for at, one in enumerate(found):
+        names = ", ".join(f"{name.attribute} (x{name.lift:.1f})" for name in one.attributes)
+        rows.append((str(at), f"{one.size:,}", names, ", ".join(map(str, one.centre))))
     how = "number chosen by modularity; set it with -k" if found.chosen else "as asked"
     title = f"{vectors}: {len(embedding):,} nodes in {found.k} clusters, {how}"
     show_table(("cluster", "nodes", "over-represented", "central nodes"), rows, title=title, right=("cluster", "nodes"))

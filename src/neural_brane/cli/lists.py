@@ -62,11 +62,11 @@ def show(method: type[Embedder]) -> None:
 def _show_tuned(method: str) -> None:
     from neural_brane.experiments.tune import tuned
 
-    kept = [
-        (dataset, f"{chosen[method].validation:.4f}", _line(chosen[method].parameters))
-        for dataset, chosen in tuned().items()
-        if method in chosen
-    ]
+    kept = []
+    for dataset, chosen in tuned().items():
+        if method in chosen:
+            values = " ".join(f"{name}={_text(value)}" for name, value in chosen[method].parameters.items())
+            kept.append((dataset, f"{chosen[method].validation:.4f}", values))
     if kept:
         show_table(("tuned for", "validation", "parameters (embed --tuned)"), kept, fold=True)
     else:
@@ -82,10 +82,6 @@ def _uses(method: type[Embedder]) -> str:
 
 def _yes(holds: bool) -> str:
     return "yes" if holds else "no"
-
-
-def _line(values: dict[str, object]) -> str:
-    return " ".join(f"{name}={_text(value)}" for name, value in values.items())
 
 
 def _text(value: object) -> str:

@@ -70,8 +70,6 @@ def tune(
         )
     show(results)
     best = results[0]
-    if not best.macro:
-        raise ParameterError(f"no setting could be trained; the first says: {best.failure}")
     echo("To keep in tune/tuned.toml:\n")
     seen = hide_test_labels(graph).digest()
     echo(Tuned(fixed | best.parameters, best.score, total, runs, seen).as_toml(method, graph.name))
@@ -93,7 +91,7 @@ def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple
 
 
 def show(results: list[Candidate]) -> None:
-    """Print the candidates, best first."""
+    """Print the candidates, best first; fail if none could be trained."""
     names = tuple(results[0].parameters)
     rows = [
         (
@@ -104,3 +102,5 @@ def show(results: list[Candidate]) -> None:
         for one in results
     ]
     show_table((*names, "seconds", "validation Macro-F1"), rows, right=(*names, "seconds"))
+    if not results[0].macro:
+        raise ParameterError(f"no setting could be trained; the first says: {results[0].failure}")
