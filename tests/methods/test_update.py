@@ -1,6 +1,7 @@
 """What every method promises that goes on from what it has learned, and what the others say."""
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -8,10 +9,10 @@ import pytest
 from neural_brane import METHODS, AttributedGraph, load, load_model
 from neural_brane.errors import GraphError, NotFittedError, ParameterError
 from neural_brane.linalg.weights import unit_rows
-from neural_brane.methods.identity import SMALL
+from neural_brane.methods.spectral import Spectral
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning")
-UPDATING = [name for name in METHODS if METHODS[name].updates]
+UPDATING = ("neural-brane", "propagated-attributes")  # the other methods that update share the latter's code
 
 
 def make(name, **parameters):
@@ -28,9 +29,13 @@ def mean_cosine(first, second):
 
 @pytest.fixture(params=UPDATING)
 def name(request):
-    if extra := METHODS[request.param].extra:
-        pytest.importorskip(extra)
     return request.param
+
+
+def test_methods_that_update_are_these_and_those_that_share_their_code():
+    updating = {name for name in METHODS if METHODS[name].updates}
+    assert updating == set(UPDATING) | {"attributes", "smoothed-attributes"}
+    assert all(issubclass(METHODS[name], Spectral) for name in updating - {"neural-brane"})
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +157,7 @@ def test_an_update_is_whole_or_not_at_all(name, before, after):
     refused = AttributedGraph.from_edges([("x", "y"), ("y", "z"), ("z", "w")])
     with pytest.raises(GraphError, match=r"no node of graph .* is among the .* learned from"):
         model.update(refused)
-    if name not in ("attributes", "smoothed-attributes", "propagated-attributes"):  # they report nothing: one step
+    if name == "neural-brane":  # the other reports nothing: it takes one step
         with pytest.raises(KeyboardInterrupt):
             model.set_params(progress=stop).update(after)
         model.set_params(progress=None)
@@ -179,11 +184,6 @@ def test_what_cannot_be_gone_on_from_is_refused(name, before, after):
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].updates])
-def test_other_methods_say_why_they_do_not_update(name, small_graph):
-    if extra := METHODS[name].extra:
-        pytest.importorskip(extra)
-    model = make(name, dim=4).fit(small_graph)
-    with pytest.raises(
-        ParameterError, match=rf"^{name.replace('+', '.')} cannot go on from what it has learned: .*fit"
-    ):
-        model.update(small_graph)
+def test_other_methods_say_why_they_do_not_update(name, fitted, small_graph):
+    with pytest.raises(ParameterError, match=rf"^{re.escape(name)} cannot go on from what it has learned: .*fit"):
+        fitted(name).update(small_graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from neural_brane.errors import GraphError, ParameterError, not_fitted
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.convert import as_graph
 from neural_brane.graph.ids import as_ids, locate
+from neural_brane.linalg.weights import unit_rows
 from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder
 
@@ -146,33 +148,22 @@ def link_scorer(by: str = "own") -> Callable[..., float]:
     """
     if by not in ("own", "cosine"):
         raise ParameterError(f"by={by!r} makes no sense; give own or cosine")
-    return LinkScorer(by)
+    return partial(_score_links, by=by)  # which can be sent to another process
 
 
-class LinkScorer:
-    """What `link_scorer` gives: a function that can be sent to another process."""
-
-    def __init__(self, by: str):
-        self.by = by
-
-    def __repr__(self) -> str:
-        return f"link_scorer({self.by!r})"
-
-    def __call__(self, estimator: NodeEmbedder, X: Any, y: Any) -> float:
-        """The area under the ROC curve over pairs X with the truths y."""
-        graph, embedding = estimator.method_.graph_, estimator.embedding_
-        pairs, truth = find_pairs(embedding.ids, X), np.asarray(y)
-        links = pairs[truth == 1]
-        if seen := int(np.count_nonzero(graph.adjacency[links[:, 0], links[:, 1]])):
-            raise GraphError(
-                f"{seen:,} of the {len(links):,} links to predict are edges of the graph that was learned from; give "
-                "NodeEmbedder the graph without them, as hold_out_edges(graph).graph"
-            )
-        if self.by == "own":
-            return float(roc_auc_score(truth, embedding.score(X)))
-        lengths = np.linalg.norm(embedding.vectors, axis=1, keepdims=True)
-        units = np.divide(embedding.vectors, lengths, out=np.zeros_like(embedding.vectors), where=lengths > 0)
-        return float(roc_auc_score(truth, inner_products(units, pairs)))
+def _score_links(estimator: NodeEmbedder, X: Any, y: Any, *, by: str) -> float:
+    """The area under the ROC curve over pairs X with the truths y."""
+    graph, embedding = estimator.method_.graph_, estimator.embedding_
+    pairs, truth = find_pairs(embedding.ids, X), np.asarray(y)
+    links = pairs[truth == 1]
+    if seen := int(np.count_nonzero(graph.adjacency[links[:, 0], links[:, 1]])):
+        raise GraphError(
+            f"{seen:,} of the {len(links):,} links to predict are edges of the graph that was learned from; give "
+            "NodeEmbedder the graph without them, as hold_out_edges(graph).graph"
+        )
+    if by == "own":
+        return float(roc_auc_score(truth, embedding.score(X)))
+    return float(roc_auc_score(truth, inner_products(unit_rows(embedding.vectors), pairs)))
 
 
 def _train(method: Embedder, graph: AttributedGraph) -> Embedder:
