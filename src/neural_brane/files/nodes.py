@@ -127,7 +127,7 @@ class LabelLines(NamedTuple):
 
 
 def kind_of(lines: LabelLines) -> Kind:
-    """What the labels are, as a person would say who looks at them.
+    """Tell the kind of labels by their values.
 
     >>> import polars as pl
     >>> kind_of(LabelLines("tags.txt", np.array([1, 1, 2]), pl.Series(["net", "text", "net"])))
@@ -141,7 +141,7 @@ def kind_of(lines: LabelLines) -> Kind:
 
 
 def _separator(values: pl.Series) -> str | None:
-    """What stands between several labels; "" where they are lists, None where there is one label alone."""
+    """Find the separator of several labels; "" where they are lists, None where there is one label alone."""
     (column,) = infer_columns(values.alias("label").to_frame())
     if column.kind != "list":
         return None
@@ -311,7 +311,7 @@ def to_array(pairs: Pairs, ids: np.ndarray) -> np.ndarray:
 
 
 class ReadOptions(EdgeOptions, NodeOptions, total=False):
-    """What `neural_brane.files.graphs.formats.read_graph` takes besides the file."""
+    """The options of `neural_brane.files.graphs.formats.read_graph`."""
 
     attributes: str | Path | None
     labels: str | Path | None
@@ -321,7 +321,7 @@ class ReadOptions(EdgeOptions, NodeOptions, total=False):
 
 
 def is_table(path: str | Path) -> bool:
-    """Whether a name ends like that of a table file."""
+    """Tell whether a name ends like that of a table file."""
     return table_suffix(path) in ENDINGS
 
 

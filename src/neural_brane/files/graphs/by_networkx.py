@@ -51,7 +51,7 @@ STANDARD = {"graphml": "http://graphml.graphdrawing.org/xmlns", "gexf": "http://
 
 
 class Found(NamedTuple):
-    """What a file says: NetworkX's graph of it, the names of its nodes where it has them, and the key of labels.
+    """The content of a file: NetworkX's graph of it, the names of its nodes where it has them, and the key of labels.
 
     `labelled` tells that the file declares labels, even where no node has one.
     """

@@ -25,7 +25,7 @@ EDGES = ("source", "target", "weight", "header")  # how a table of edges is read
 
 
 class Asked(NamedTuple):
-    """What `read_graph` was asked for, besides the file."""
+    """The options of `read_graph` that its formats need."""
 
     rules: Rules
     files: dict[str, Path]  # `attributes` and `labels`, where they are in files of their own
