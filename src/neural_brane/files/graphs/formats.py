@@ -21,6 +21,8 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, Rules, SelfLoops
 from neural_brane.graph.nodes import NodeOptions
 
+__all__ = ["Format", "check_graph_target", "describe_formats", "read_graph", "write_graph"]
+
 EDGES = ("source", "target", "weight", "header")  # how a table of edges is read
 
 
