@@ -4,26 +4,29 @@ BIN    := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 AUDIT  := $(VENV)-audit
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# TorchRec asks for FBGEMM's build for NVIDIA, so both come without what they ask for; the extra 'cluster' has the rest.
+# TorchRec asks for FBGEMM's build for NVIDIA, so both come without what they ask for; the extra 'distributed' has the rest.
 # There are no wheels for other systems: tests that need them are skipped there and say so.
 TORCHREC := torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo quick test check audit docs dist bench clean
+.PHONY: help install demo quick test test-long check audit docs dist bench clean
 
 help:  ## Show what each command does
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(VENV)/.core  ## Make a virtual environment and install the package and the brane command
 
 demo: $(VENV)/.core  ## Learn vectors from a real graph shipped with the package (offline, under two minutes)
 	$(BIN)/brane demo --output demo
 
-quick: $(VENV)/.dev  ## Run the fast tests: all but those marked slow
-	$(PYTEST) -m "not slow"
+quick: $(VENV)/.dev  ## Run the fast tests, in under a minute
+	$(PYTEST) -m "not slow and not long"
 
-test: $(VENV)/.dev  ## Run all tests
-	$(PYTEST)
+test: $(VENV)/.dev  ## Run the tests
+	$(PYTEST) -m "not long"
+
+test-long: $(VENV)/.dev  ## Run what takes long: kills, random inputs, the GPU's kernels in an interpreter, benchmarks
+	$(PYTEST) -m long
 
 check: $(VENV)/.dev  ## Lint, formatting and types
 	$(BIN)/ruff check .
@@ -38,6 +41,7 @@ audit: $(VENV)/.core $(AUDIT)/bin/pip-audit  ## Look for known vulnerabilities o
 docs: $(VENV)/.dev  ## Draw the generated pictures and tables again and build the site in docs/_build
 	$(BIN)/python scripts/draw_packages.py
 	$(BIN)/python scripts/methods_table.py
+	$(BIN)/python scripts/formats_table.py
 	$(BIN)/python scripts/ten_graphs.py
 	$(BIN)/python scripts/readme_table.py
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build

@@ -6,8 +6,7 @@ An edge list is written to a temporary folder: CSV with the columns source and t
 among a tenth as many nodes as there are edges. Its ids are integers; a second, shorter one has names ("user-" and the
 number) instead. `brane shard` makes parts of each, in a process of its own; `sort`, of the system, sorts its lines, by
 two numbers or as text, with two threads and a buffer of 1 GB. `brane shard` sorts twice as many entries, both
-directions of every edge, numbers the nodes, and writes binary arrays with checksums. Kernels are compiled before, on a
-short list. Prints, for both lists,
+directions of every edge, numbers the nodes, and writes binary arrays with checksums. Prints, for both lists,
 
     file_mb               the edge list
     shard_s, shard_cpu_s  brane shard: wall clock, and time on all cores
@@ -33,7 +32,6 @@ import numpy as np
 from neural_brane.experiments.store import describe_machine
 
 BLOCK = 5_000_000  # edges that are written at once
-WARM = 20_000  # edges of the list on which kernels are compiled
 BRANE = (sys.executable, "-c", "from neural_brane.cli import main; main()")
 SORTING = ("sort", "-S", "1G", "--parallel=2")
 KEYS = {False: ("-t,", "-k1,1n", "-k2,2n"), True: ()}
@@ -99,9 +97,8 @@ def main() -> None:
     record: dict[str, Any] = {"machine": describe_machine(), "load": os.getloadavg()}
     record |= {"parts": options.parts, "memory": options.memory}
     for title, edges, named in (("integers", options.edges, False), ("names", options.named, True)):
-        for size in (min(WARM, edges), edges):  # the first compiles what it needs
-            with tempfile.TemporaryDirectory() as folder:
-                record[title] = compare(Path(folder), size, options.parts, options.memory, named=named)
+        with tempfile.TemporaryDirectory() as folder:
+            record[title] = compare(Path(folder), edges, options.parts, options.memory, named=named)
     if options.json:
         print(json.dumps(record, indent=2))
         return

@@ -22,7 +22,7 @@ from neural_brane import NeuralBrane, load
 from neural_brane.evaluate.link import HeldOutEdges, hold_out_edges
 from neural_brane.experiments.store import describe_machine
 from neural_brane.files.storage import atomic
-from neural_brane.insight.links import rank_links, weigh_links
+from neural_brane.insight.links import LinkScorer
 
 PATH = Path(__file__).parent / "results" / "suggest.json"
 FIRST = 10
@@ -51,7 +51,8 @@ def run(name: str, share: float, seed: int) -> dict[str, dict[str, float]]:
     held_out = hold_out_edges(load(name), share=share, seed=seed)
     graph, lost = held_out.graph, lost_links(held_out)
     embedding = NeuralBrane(seed=seed).fit(graph).embedding_
-    weights = weigh_links(embedding, graph, "cosine")
+    scorer = LinkScorer(embedding, graph, "cosine")
+    weights = scorer.weigh()
     degrees = np.maximum(np.diff(graph.adjacency.indptr), 2)
     links = sparse.csr_array(
         (np.ones(graph.adjacency.nnz), graph.adjacency.indices, graph.adjacency.indptr), shape=graph.adjacency.shape
@@ -59,10 +60,7 @@ def run(name: str, share: float, seed: int) -> dict[str, dict[str, float]]:
     found: dict[str, list[tuple[float, bool]]] = {}
     for row, others in lost.items():
         listed = {
-            what: rank_links(embedding, graph, row, FIRST, by=by, similarity="cosine", weights=lambda: weights)[
-                0
-            ].tolist()
-            for what, by in OURS.items()
+            what: scorer.rank(row, FIRST, by=by, weights=lambda: weights)[0].tolist() for what, by in OURS.items()
         }
         listed["common neighbours"] = common(links, row, np.ones(len(graph)))
         listed["Adamic-Adar"] = common(links, row, 1 / np.log(degrees))

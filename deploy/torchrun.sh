@@ -12,5 +12,5 @@ export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1  # else a lost host is not replaced
 export OMP_NUM_THREADS=$(($(nproc) / ranks > 0 ? $(nproc) / ranks : 1))
 exec torchrun --nnodes 1:2 --nproc-per-node "$ranks" --max-restarts 10 \
     --rdzv-backend c10d --rdzv-endpoint "$first:29400" --rdzv-id neural-brane \
-    -m neural_brane embed "$graph" --cluster -o "$vectors" \
+    -m neural_brane distributed embed "$graph" -o "$vectors" \
     --checkpoint "$vectors.kept" --metrics "$vectors.metrics" --device auto --seed 0

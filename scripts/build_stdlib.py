@@ -41,7 +41,7 @@ from neural_brane.files.storage import atomic
 
 HERE = Path(__file__).resolve().parent
 CATEGORIES = HERE / "stdlib_categories.toml"
-OUTPUT = HERE.parent / "src" / "neural_brane" / "datasets" / "stdlib.npz"
+OUTPUT = HERE.parent / "src" / "neural_brane" / "files" / "datasets" / "stdlib.npz"
 
 LEFT_OUT = frozenset(
     {"test", "tests", "idlelib", "turtledemo", "pydoc_data", "_bundled", "fixes", "__main__", "__phello__"}

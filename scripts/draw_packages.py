@@ -26,15 +26,19 @@ ROOT = Path(__file__).parent.parent
 SOURCE, PICTURE = ROOT / "src" / "neural_brane", ROOT / "docs" / "packages.svg"
 BOX_WIDTH, BOX_HEIGHT, GAP, ROW = 196, 74, 24, 126  # in pixels; ROW is from one layer to the next
 BEND_WIDTH = 24  # what an arrow takes up in a layer that it passes through
+EVERYWHERE = ("__init__", "__main__", "errors", "progress")
 STARTS, SWEEPS = 200, 12  # of the search for an order within layers
 
 Arrow = tuple[str, str]
 
 
 def parts(source: Path) -> dict[str, Path]:
-    """The packages and single files directly under the source, by name; each with the file that describes it."""
+    """The rooms of the house by name, each with the file that describes it.
+
+    Files that every room imports would only add arrows, so they are left out.
+    """
     folders = {path.parent.name: path for path in source.glob("*/__init__.py")}
-    files = {path.stem: path for path in source.glob("*.py") if not path.stem.startswith("__")}
+    files = {path.stem: path for path in source.glob("*.py") if path.stem not in EVERYWHERE}
     return dict(sorted((folders | files).items()))
 
 

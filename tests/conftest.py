@@ -6,7 +6,9 @@ import importlib.util
 import os
 import shutil
 import signal
+import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,19 +21,22 @@ if not Path("/dev/nvidiactl").exists():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels of the GPU on the CPU; Triton reads it once, on import
 
 
-# What takes long: kernels of the GPU in an interpreter, whole trainings, other processes, browsers, builds.
+# Tests that take more than a few seconds: whole trainings, other processes, browsers.
 SLOW = (
-    "docs/", "golden/", "kernels/gpu/", "kernels/cpu/test_step.py", "kernels/test_reference.py", "test_benchmarks.py",
-    "test_wheel.py", "cli/test_compare.py", "cli/test_demo.py", "cli/test_reproduce.py", "cli/test_tune.py",
-    "distributed/test_checkpoints.py", "distributed/test_embedding.py", "distributed/test_equal.py", "distributed/test_exchange.py",
-    "distributed/test_joining.py", "distributed/test_oracle.py", "distributed/test_spectral.py",
-    "experiments/comparison/test_page.py", "experiments/comparison/test_run.py", "explore/browser/",
-    "methods/test_deepwalk.py", "methods/test_line.py",
-    "methods/neural_brane/test_engines.py", "methods/neural_brane/test_published_scores.py", "experiments/reproduce/report/",
-    "experiments/reproduce/test_run.py", "experiments/trainings/test_compute.py", "experiments/tune/test_search.py",
+    "docs/", "golden/", "kernels/gpu/", "kernels/cpu/test_step.py", "kernels/test_reference.py", "cli/test_compare.py",
+    "cli/test_demo.py", "cli/test_reproduce.py", "cli/test_tune.py", "distributed/", "experiments/comparison/test_page.py",
+    "experiments/comparison/test_run.py", "explore/browser/", "methods/test_deepwalk.py", "methods/test_line.py",
+    "methods/neural_brane/test_engines.py", "experiments/reproduce/report/", "experiments/reproduce/test_run.py",
+    "experiments/trainings/test_compute.py", "experiments/tune/test_search.py",
 )  # fmt: skip
-
-# What takes longest begins first: at the end, all processes then have work.
+# Tests that `make test-long` runs: kills, random inputs, kernels of the GPU in an interpreter, benchmarks, builds.
+LONG = (
+    "faults/test_kill.py", "faults/test_readers.py", "kernels/gpu/", "sampling/test_triplets_gpu.py",
+    "distributed/test_faults.py", "distributed/test_checkpoints.py", "methods/neural_brane/test_published_scores.py",
+    "test_benchmarks.py", "test_wheel.py",
+)  # fmt: skip
+NOT_LONG = ("kernels/gpu/test_gpu.py",)  # one file of the GPU's kernels is always tested
+# These take longest, so they begin first: at the end, every process then still has work.
 LONGEST = (
     "test_wheel.py", "faults/test_readers.py", "faults/test_kill.py", "kernels/gpu/test_trainer.py", "golden/",
     "docs/test_blocks.py", "docs/test_examples.py", "cli/test_demo.py",
@@ -39,13 +44,15 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that `make quick` leaves out, and put first what takes long."""
+    """Mark what `make quick` and `make test` leave out, and put first what takes longest."""
     here = Path(__file__).parent
     ranks = {}
     for item in items:
         name = str(item.path.relative_to(here)) if item.path.is_relative_to(here) else ""
         if name.startswith(SLOW):
             item.add_marker(pytest.mark.slow)
+        if name.startswith(LONG) and not name.startswith(NOT_LONG):
+            item.add_marker(pytest.mark.long)
         longer = [place for place, start in enumerate(LONGEST) if name.startswith(start)]
         ranks[item] = longer[0] if longer else len(LONGEST) + (not name.startswith(SLOW))
     items.sort(key=ranks.__getitem__)
@@ -60,6 +67,29 @@ def heed_ctrl_c() -> None:
 
 @pytest.fixture
 def small_graph() -> AttributedGraph:
+    """A graph of twelve people."""
+    return people()
+
+
+@pytest.fixture(scope="session")
+def fitted() -> Callable[[str], Any]:
+    """A function that gives a method by its name, fitted to `small_graph` once for all tests: they do not change it."""
+    from neural_brane import METHODS
+
+    graph = people()
+
+    @cache
+    def fit(name: str) -> Any:
+        if extra := METHODS[name].extra:
+            pytest.importorskip(extra, reason=f"{name} needs {extra}: pip install 'neural-brane[{extra}]'")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # so short a training learns little
+            return METHODS[name](**METHODS[name].small | {"dim": 8, "seed": 1}).fit(graph)
+
+    return fit
+
+
+def people() -> AttributedGraph:
     """Twelve people in two separate circles, with every oddity a real graph has.
 
     ann has a self-loop, ian no attributes, kim neither neighbours nor a label, and the weights differ.
@@ -93,10 +123,10 @@ def small_graph() -> AttributedGraph:
         "kim": ["beer", "rugby"],
         "leo": ["beer"],
     }
-    people = ["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal", "ian", "joy", "kim", "leo"]
-    circle = {name: "town" if name < "gus" else "club" for name in people if name != "kim"}
+    ids = ["ann", "bob", "cat", "dan", "eve", "fay", "gus", "hal", "ian", "joy", "kim", "leo"]
+    circle = {name: "town" if name < "gus" else "club" for name in ids if name != "kim"}
     return AttributedGraph.from_edges(
-        list(edges), list(edges.values()), attributes=attributes, labels=circle, ids=people, name="small"
+        list(edges), list(edges.values()), attributes=attributes, labels=circle, ids=ids, name="small"
     )
 
 

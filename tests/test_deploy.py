@@ -41,11 +41,9 @@ def called(tmp_path, script, arguments, **environment):
 
 def require_command(words):
     """Refuse words that `brane` does not know."""
-    command, *arguments = words
-    context = get_command(app).make_context("brane", [command, *arguments], resilient_parsing=True)
-    found = get_command(app).get_command(context, command)
-    values = found.make_context(command, list(arguments)).params
-    assert values["cluster"]
+    group, command, *arguments = words
+    assert (group, command) == ("distributed", "embed")
+    values = get_command(app).commands[group].commands[command].make_context(command, arguments).params
     assert values["checkpoint"]
     assert values["metrics"]
     return values

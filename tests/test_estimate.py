@@ -150,9 +150,9 @@ def test_the_command_says_what_it_takes(tmp_path):
     assert "triplets: 300 for each node" in shown.stdout
     kept = runner.invoke(app, ["estimate", "stdlib", "--no-time", "--method", "attributes", "--json"])
     assert json.loads(kept.stdout)["sizes"]["nodes"] == 554
-    dry = runner.invoke(app, ["embed", "synthetic:99999999999999", "--dry-run", "-o", str(tmp_path / "v.npz")])
-    assert dry.exit_code == 1
-    assert "does not fit" in dry.stdout
+    large = runner.invoke(app, ["estimate", "synthetic:99999999999999", "--no-time"])
+    assert large.exit_code == 1
+    assert "does not fit" in large.stdout
     refused = runner.invoke(app, ["embed", "stdlib", "--dim", "1000000", "-o", str(tmp_path / "v.npz")])
     assert refused.exit_code == 2
     assert "would fit" in refused.stderr

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 from neural_brane import methods as _methods
 
 if TYPE_CHECKING:
-    from neural_brane.embedding import Embedding
-    from neural_brane.errors import BraneError
-    from neural_brane.evaluate.classify import classify
-    from neural_brane.experiments.compare import compare
-    from neural_brane.experiments.comparison import Comparison
-    from neural_brane.experiments.estimate import estimate
-    from neural_brane.files.datasets import load, read
-    from neural_brane.files.models import load_model
-    from neural_brane.graph import AttributedGraph
-    from neural_brane.graph.synthetic import synthetic
-    from neural_brane.methods.scikit_learn import NodeEmbedder, link_scorer
+    from neural_brane.embedding import Embedding as Embedding
+    from neural_brane.errors import BraneError as BraneError
+    from neural_brane.evaluate.classify import classify as classify
+    from neural_brane.experiments.compare import compare as compare
+    from neural_brane.experiments.comparison import Comparison as Comparison
+    from neural_brane.experiments.estimate import estimate as estimate
+    from neural_brane.files.datasets import load as load
+    from neural_brane.files.datasets import read as read
+    from neural_brane.files.models import load_model as load_model
+    from neural_brane.graph import AttributedGraph as AttributedGraph
+    from neural_brane.graph.synthetic import synthetic as synthetic
+    from neural_brane.methods.scikit_learn import NodeEmbedder as NodeEmbedder
+    from neural_brane.methods.scikit_learn import link_scorer as link_scorer
 
 __version__ = "0.1.0"
 
@@ -40,21 +42,20 @@ _HOME = {
     "load_model": "files.models",
     "read": "files.datasets",
     "synthetic": "graph.synthetic",
-} | dict.fromkeys(_methods.__all__, "methods")
-
-__all__ = [
-    "AttributedGraph", "BraneError", "Comparison", "Embedding", "NodeEmbedder", "classify", "compare", "estimate",
-    "link_scorer", "load", "load_model", "read", "synthetic",
-]  # fmt: skip
-__all__ += _methods.__all__  # every registered method is public
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `import neural_brane` and `brane --help` stay quick."""
-    if name not in _HOME:
+    if name in _HOME:
+        return getattr(import_module(f"neural_brane.{_HOME[name]}"), name)
+    public = _methods.__all__  # every method is public
+    if name == "__all__":
+        return [*_HOME, *public]
+    if name not in public:
         raise AttributeError(f"module 'neural_brane' has no attribute {name!r}")
-    return getattr(import_module(f"neural_brane.{_HOME[name]}"), name)
+    return getattr(_methods, name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(__getattr__("__all__"))

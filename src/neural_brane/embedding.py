@@ -18,7 +18,7 @@ from neural_brane.graph.ids import about_unknown, as_ids, locate, repeated
 from neural_brane.insight.groups import Clusters, find_clusters
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Reporter
-from neural_brane.search.exact import find_rows, mean_vector, nearest_nodes, similarities, unknown
+from neural_brane.search.exact import describe, find_rows, mean_vector, nearest_nodes, similarities, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,29 +27,25 @@ if TYPE_CHECKING:
     from neural_brane.search.index import Index
 
 
-# What scores pairs of vectors, where a method has learned such a thing.
-
 BLOCK_PAIRS = 65_536  # scored at a time
 
 
 class Layer(NamedTuple):
-    """A ReLU layer over vectors: h(u) = max(0, W v(u) + b). ⟨h(u), h(v)⟩ says how likely a link is."""
+    """A ReLU layer that a method learned over its vectors: h(u) = max(0, W v(u) + b); ⟨h(u), h(v)⟩ scores a link."""
 
     weight: np.ndarray  # (hidden, dim) float32
     bias: np.ndarray  # (hidden,) float32
 
     def score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The score of pairs of rows (k, 2) of the vectors; (k,) float32."""
+        found = [np.empty(0, np.float32)]
         with one_blas_thread():  # the order of sums, and so the last bits, would follow the threads
-            return np.concatenate(
-                [np.empty(0, np.float32)]
-                + [self._score(vectors, rows[at : at + BLOCK_PAIRS]) for at in range(0, len(rows), BLOCK_PAIRS)]
-            )
-
-    def _score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        nodes, places = np.unique(rows, return_inverse=True)
-        hidden = np.maximum(vectors[nodes] @ self.weight.T + self.bias, 0)
-        return inner_products(hidden, places.reshape(rows.shape))
+            for at in range(0, len(rows), BLOCK_PAIRS):
+                block = rows[at : at + BLOCK_PAIRS]
+                nodes, places = np.unique(block, return_inverse=True)
+                hidden = np.maximum(vectors[nodes] @ self.weight.T + self.bias, 0)
+                found.append(inner_products(hidden, places.reshape(block.shape)))
+        return np.concatenate(found)
 
 
 def inner_products(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -68,69 +64,7 @@ def find_pairs(ids: np.ndarray, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -
     return rows.reshape(-1, 2)
 
 
-# Vectors as data frames, and back.
-
-
-def to_pandas(ids: np.ndarray, vectors: np.ndarray) -> pd.DataFrame:
-    """A pandas data frame: columns d0, d1, …, and the ids as its index."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise DependencyError("pandas is not installed; run: pip install pandas, or use to_polars") from error
-    columns = [f"d{at}" for at in range(vectors.shape[1])]
-    return pd.DataFrame(vectors, index=pd.Index(ids, name="id"), columns=columns)
-
-
-def to_polars(ids: np.ndarray, vectors: np.ndarray) -> pl.DataFrame:
-    """A polars data frame: columns id, d0, d1, …"""
-    import polars as pl
-
-    return pl.DataFrame({"id": ids} | {f"d{at}": column for at, column in enumerate(vectors.T)})
-
-
-def from_polars(frame: pl.DataFrame, id: str) -> tuple[np.ndarray, np.ndarray]:
-    """The vectors of a polars data frame of numbers, and the ids in its column `id`."""
-    if id not in frame.columns:
-        raise EmbeddingError(f"the frame has no column '{id}' for ids; give id=, one of {', '.join(frame.columns[:5])}")
-    return frame.drop(id).to_numpy(), frame[id].to_numpy()
-
-
-# Vectors as Python and notebooks show them: what made them, how many there are, the first few.
-
 FEW = 5  # nodes, and numbers of a vector, that a notebook shows
-
-
-def as_text(ids: np.ndarray, dim: int, provenance: dict[str, Any], *, nodes: int | None = None) -> str:
-    """The vectors in one line; `nodes` says how many there are where only the first ids are given.
-
-    >>> as_text(np.arange(4), 2, {"method": "line", "data": {"name": "cora"}})
-    'Embedding(line of cora: 4 × 2; ids 0, 1, 2, …)'
-    """
-    known = ", ".join(map(repr, ids[:3].tolist())) + (", …" if len(ids) > 3 else "")
-    return f"Embedding({_title(len(ids) if nodes is None else nodes, dim, provenance)}; ids {known})"
-
-
-def as_html(ids: np.ndarray, vectors: np.ndarray, provenance: dict[str, Any]) -> str:
-    """A table of the first nodes; whatever comes from a file is escaped."""
-    titles = "".join(f"<th>d{at}</th>" for at in range(min(FEW, vectors.shape[1])))
-    rows = "".join(
-        f"<tr><th>{escape(str(node))}</th>" + "".join(f"<td>{number:.4g}</td>" for number in vector[:FEW]) + "</tr>"
-        for node, vector in zip(ids[:FEW].tolist(), vectors[:FEW], strict=True)
-    )
-    caption = escape(_title(len(ids), vectors.shape[1], provenance))
-    return f"<table><caption>{caption}</caption><tr><th>id</th>{titles}</tr>{rows}</table>"
-
-
-def _title(nodes: int, dim: int, provenance: dict[str, Any]) -> str:
-    data = provenance.get("data")
-    graph = data.get("name") if isinstance(data, dict) else None
-    return f"{provenance.get('method', 'vectors')}{f' of {graph}' if graph else ''}: {nodes:,} × {dim}"
-
-
-# Vectors, the ids of their nodes, and their provenance: what made them.
-
-__all__ = ["Embedding", "Layer", "find_pairs", "inner_products"]
-
 BLOCK_ROWS = 8192  # rows written at a time: a few MB, whatever the number of nodes
 
 
@@ -147,11 +81,10 @@ class Embedding:
     provenance
         What made them: method, parameters, data, version; a dict that JSON can hold.
     layer
-        What scores pairs of them, where the method has learned such a thing; .npz, .safetensors and .h5ad files keep
-        it.
+        Scores pairs of vectors, where the method has learned such a layer; .npz, .safetensors and .h5ad files keep it.
     made_from
-        Where a method made vectors for nodes that it had not learned from: "known", "attributes", "links",
-        "attributes and links" or "nothing" for each node. .npz, .safetensors, .h5ad and .parquet files do.
+        For each node "known", "attributes", "links", "attributes and links" or "nothing", where a method made vectors
+        for nodes that it had not learned from; .npz, .safetensors, .h5ad and .parquet files keep it.
 
     Examples
     --------
@@ -244,7 +177,7 @@ class Embedding:
         >>> e.similarity([10, 30], [20, 30], matrix=True).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
         """
-        return similarities(self.vectors, self.ids, one, other, matrix=matrix, center=center)
+        return similarities(self, one, other, matrix=matrix, center=center)
 
     def nearest(self, target: Any, k: int = 10, *, center: bool = False) -> Any:
         """The `k` nodes whose vectors point most nearly the same way, with their cosine, best first.
@@ -261,18 +194,18 @@ class Embedding:
         >>> e.nearest([10, 30], k=1)
         [[(20, 1.0)], [(10, 0.0)]]
         """
-        return nearest_nodes(self.vectors, self.ids, target, k, center=center)
+        return nearest_nodes(self, target, k, center=center)
 
     def index(self, **options: Any) -> Index:
         """An index that finds nearly all of the nearest nodes without looking at every vector; needs faiss.
 
         `recall` (0.98) is the share of the ten nearest to be found, `seed` (0) is of its k-means, `threads` the
         cores to use (all), `lists` how many lists vectors are put in (about twice the root of their number), `progress`
-        a function that is told how far it is.
+        a function that is called with the progress.
         """
         from neural_brane.search.index import build_index
 
-        return build_index(self.vectors, self.ids, self.provenance, **options)
+        return build_index(self, **options)
 
     def centered(self) -> Self:
         """These vectors less their mean; without the layer, which knows the vectors as they were.
@@ -285,7 +218,12 @@ class Embedding:
 
     def to_pandas(self) -> pd.DataFrame:
         """A pandas data frame: columns d0, d1, …, and the ids as its index."""
-        return to_pandas(self.ids, self.vectors)
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise DependencyError("pandas is not installed; run: pip install pandas, or use to_polars") from error
+        columns = [f"d{at}" for at in range(self.dim)]
+        return pd.DataFrame(self.vectors, index=pd.Index(self.ids, name="id"), columns=columns)
 
     def to_polars(self) -> pl.DataFrame:
         """A polars data frame: columns id, d0, d1, …
@@ -293,7 +231,9 @@ class Embedding:
         >>> Embedding([[1, 2]], ["a"]).to_polars().row(0)
         ('a', 1.0, 2.0)
         """
-        return to_polars(self.ids, self.vectors)
+        import polars as pl
+
+        return pl.DataFrame({"id": self.ids} | {f"d{at}": column for at, column in enumerate(self.vectors.T)})
 
     @classmethod
     def from_pandas(cls, frame: pd.DataFrame) -> Self:
@@ -303,10 +243,13 @@ class Embedding:
     @classmethod
     def from_polars(cls, frame: pl.DataFrame, id: str = "id") -> Self:
         """The vectors of a polars data frame of numbers; the column `id` holds the ids."""
-        return cls(*from_polars(frame, id))
+        if id not in frame.columns:
+            known = ", ".join(frame.columns[:5])
+            raise EmbeddingError(f"the frame has no column '{id}' for ids; give id=, one of {known}")
+        return cls(frame.drop(id).to_numpy(), frame[id].to_numpy())
 
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-        """How likely each pair of nodes, given by their ids, is to be linked: by the method's own score.
+        """Score links between pairs of nodes, given by their ids, by the method's own score.
 
         >>> layer = Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32))
         >>> e = Embedding([[1, 0], [2, 0], [0, 1]], [10, 20, 30], layer=layer)
@@ -348,7 +291,7 @@ class Embedding:
     def load(cls, path: str | Path, ids: str | Path | None = None, *, mmap: bool = False, check: bool = True) -> Self:
         """Read what `save` wrote, or vectors that another program wrote.
 
-        `neural_brane.files.vectors.formats` lists the formats. `ids` is a file with one id per line, for an .npy file alone.
+        `neural_brane.files.vectors.formats` lists the formats. `ids` is a file with one id per line, for .npy files.
         With `mmap` the vectors of an .npz file stay in it, and only those that are looked at are read; then
         `check=False` leaves out the comparison with the file's checksums, which reads all of it once: a million
         vectors are there in moments, and damage goes unnoticed.
@@ -380,10 +323,17 @@ class Embedding:
         return made
 
     def __repr__(self) -> str:
-        return as_text(self.ids, self.dim, self.provenance)
+        return f"Embedding({describe(self)})"
 
     def _repr_html_(self) -> str:
-        return as_html(self.ids, self.vectors, self.provenance)
+        """A table of the first nodes; whatever comes from a file is escaped."""
+        titles = "".join(f"<th>d{at}</th>" for at in range(min(FEW, self.dim)))
+        rows = "".join(
+            f"<tr><th>{escape(str(node))}</th>" + "".join(f"<td>{number:.4g}</td>" for number in vector[:FEW]) + "</tr>"
+            for node, vector in zip(self.ids[:FEW].tolist(), self.vectors[:FEW], strict=True)
+        )
+        caption = escape(describe(self, ids=False))
+        return f"<table><caption>{caption}</caption><tr><th>id</th>{titles}</tr>{rows}</table>"
 
     def _index(self) -> dict[Any, int]:
         if not self._rows:

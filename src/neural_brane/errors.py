@@ -4,7 +4,7 @@ Every message says what was given, what was expected and how to mend it::
 
     BraneError
     ├── GraphError           a graph, its attributes or its labels cannot be used (also a ValueError)
-    │   └── KindError        something stands where a number belongs that can be none (also a TypeError)
+    │   └── KindError        a value that is no number stands where one belongs (also a TypeError)
     ├── DatasetError         a named dataset is unknown, absent or damaged (also a ValueError)
     ├── ShardError           a graph in parts is damaged, unfinished or cannot be made (also a ValueError)
     ├── EmbeddingError       vectors, or their match with labels, cannot be used (also a ValueError)
@@ -14,7 +14,7 @@ Every message says what was given, what was expected and how to mend it::
     │   │                    where it is raised the NotFittedError of scikit-learn)
     │   ├── CheckpointError  a checkpoint is damaged, in use, or of another run
     │   └── ModelError       a file of a fitted method is damaged, or of another version
-    ├── OutOfMemoryError     something does not fit into the memory that can be had (also a MemoryError)
+    ├── OutOfMemoryError     something does not fit into the memory that is available (also a MemoryError)
     └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
 
 Four warnings have names of their own: UntrainedWarning, ReadingWarning, ZeroVectorWarning and IgnoredAmountsWarning.
@@ -31,7 +31,7 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2
 
 
 def printable(text: object, *, keep: str = "") -> str:
-    """A text as it can be shown on a terminal: what would steer the terminal is written as an escape.
+    """Make a text safe to show on a terminal: characters that would steer the terminal are written as escapes.
 
     keep: control characters that stay as they are.
 
@@ -45,7 +45,7 @@ def printable(text: object, *, keep: str = "") -> str:
 
 
 def shorten(text: str, most: int = LONGEST) -> str:
-    """A text of at most about `most` characters: of a longer one the beginning and the end.
+    """Cut a text to about `most` characters: its beginning and its end.
 
     >>> shorten("x" * 50 + "; mend it", most=40)
     'xxxxxxxxxxxxxxxxxxxx … (29 characters left out) … x; mend it'
@@ -68,7 +68,7 @@ class GraphError(BraneError, ValueError):
 
 
 class KindError(GraphError, TypeError):
-    """Something stands where a number belongs that can be none, such as a dict."""
+    """A value that is no number, such as a dict, stands where a number belongs."""
 
 
 class DatasetError(BraneError, ValueError):
@@ -92,16 +92,16 @@ class ParameterError(BraneError, ValueError):
 
 
 class NotFittedError(ParameterError, AttributeError):
-    """A method is asked for vectors before it has learned. What `not_fitted` makes is scikit-learn's error as well."""
+    """A method is asked for vectors before it has learned. `not_fitted` makes one that is scikit-learn's error too."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return not_fitted, (str(self),)
 
 
 def not_fitted(message: str) -> NotFittedError:
-    """The error of a method that has not learned, which `except sklearn.exceptions.NotFittedError` catches too.
+    """Make the error of a method that has not learned; `except sklearn.exceptions.NotFittedError` catches it too.
 
-    Its class is made when it is first needed: to import scikit-learn takes longer than to import all of this package.
+    Its class is made when it is first needed, because importing scikit-learn takes longer than all of this package.
 
     >>> from sklearn.exceptions import NotFittedError as ScikitLearns
     >>> isinstance(not_fitted("call fit first"), ScikitLearns)
@@ -118,11 +118,11 @@ def _not_fitted_of_both() -> type[NotFittedError]:
 
 
 class OutOfMemoryError(BraneError, MemoryError):
-    """Something does not fit into the memory that can be had; nothing was allocated for it."""
+    """Something does not fit into the available memory; nothing was allocated for it."""
 
 
 class CheckpointError(ParameterError):
-    """A checkpoint cannot be gone on with: it is damaged, in use, or of another run."""
+    """A checkpoint cannot be resumed: it is damaged, in use, or of another run."""
 
 
 class ModelError(ParameterError):
@@ -134,7 +134,7 @@ class DependencyError(BraneError, ImportError):
 
 
 class UntrainedWarning(UserWarning):
-    """A model has trained and not learned: its loss is still that of chance."""
+    """A model has trained without learning: its loss is still that of chance."""
 
 
 class ReadingWarning(UserWarning):

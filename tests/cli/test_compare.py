@@ -1,15 +1,19 @@
+"""`brane compare`."""
+
 import json
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from neural_brane import synthetic
+from neural_brane import load, synthetic
 from neural_brane.cli.app import app
-from neural_brane.cli.compare import show_bars, show_measures
+from neural_brane.cli.compare import choose_labels, show_bars, show_measures
 from neural_brane.evaluate.labelled import Repeats
 from neural_brane.experiments.comparison import Standing
 from neural_brane.experiments.tasks import TASKS
 from neural_brane.files.graphs.formats import write_graph
+from neural_brane.graph.labels import MultiLabels
 
 METHODS = ("--methods", "attributes,smoothed-attributes", "--dim", "8", "--runs", "1", "--jobs", "2")
 
@@ -98,3 +102,24 @@ def test_bars_fit_a_narrow_terminal_and_are_as_long_as_the_scores(capsys, monkey
     assert second.count("█") == 13
     assert third.count("█") == 0
     assert any("failed" in line for line in lines)
+
+
+def test_a_file_of_labels_is_taken_for_what_it_holds(tmp_path):
+    graph = load("stdlib")
+    (tmp_path / "tags.txt").write_text("json\ttext\njson\tfiles\ncsv\ttext\n")
+    (tmp_path / "classes.txt").write_text("json\ttext\ncsv\tfiles\n")
+    same, several = choose_labels(graph, str(tmp_path / "tags.txt"), [], from_table=False)
+    assert isinstance(several, MultiLabels)
+    assert (len(several), several.counts.sum(), same is graph) == (len(graph), 3, True)
+    relabelled, targets = choose_labels(graph, str(tmp_path / "classes.txt"), [], from_table=False)
+    assert targets is None
+    assert sorted(set(relabelled.labels.tolist())) == ["", "files", "text"]
+
+
+def test_labels_of_a_table_may_be_numbers(small_graph):
+    sizes = {name: f"{at / 7:.3f}" for at, name in enumerate(small_graph.ids.tolist())}
+    graph = small_graph.relabelled(sizes)
+    _, numbers = choose_labels(graph, None, ["regress"], from_table=True)
+    np.testing.assert_allclose(numbers, np.arange(12) / 7, atol=1e-3)
+    assert choose_labels(graph, None, ["classify"], from_table=True)[1] is None
+    assert choose_labels(graph, None, [], from_table=False)[0] is graph

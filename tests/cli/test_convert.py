@@ -6,7 +6,6 @@ from typer.testing import CliRunner
 
 from neural_brane.cli.app import app
 from neural_brane.embedding import Embedding, Layer
-from neural_brane.files.vectors.formats import FORMATS
 
 
 def brane(*words):
@@ -21,7 +20,7 @@ def source(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("suffix", FORMATS)
+@pytest.mark.parametrize("suffix", [".safetensors", ".parquet", ".txt", ".projector"])
 def test_vectors_pass_through_every_format(source, suffix, tmp_path):
     there, back = tmp_path / f"there{suffix}", tmp_path / "back.npz"
     result = brane(source, "-o", there)
@@ -32,9 +31,7 @@ def test_vectors_pass_through_every_format(source, suffix, tmp_path):
     assert (found.ids.tolist(), found.vectors.tolist()) == (["a", "b", "c"], np.eye(3).tolist())
     lost = [found.provenance == {}, found.layer is None, found.made_from is None]
     words = ["the provenance", "the layer that scores pairs", "what each vector was made from"]
-    said = ", ".join(word for word, gone in zip(words, lost, strict=True) if gone)
-    told = f"not kept, for want of a place in this format: {said}; .npz keeps everything\n"
-    assert result.stderr == (told if said else "")
+    assert [word in result.stderr for word in words] == lost
 
 
 def test_what_to_do_with_the_file_is_said(source, tmp_path):

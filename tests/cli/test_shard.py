@@ -24,7 +24,9 @@ def edges(tmp_path, monkeypatch):
 def test_a_table_of_edges_becomes_parts_that_info_describes(edges):
     (edges.parent / "words.txt").write_text("ann chess:2 go\ncid go\n")
     options = ("--source", "who", "--target", "whom", "--weight", "often", "--duplicates", "sum")
-    result = run("shard", edges, "-o", "parts", "--parts", 2, *options, "--attributes", "words.txt", "--memory", "1MB")
+    result = run(
+        "shard", edges, "-o", "parts", "--parts", 2, *options, "--attributes", "words.txt", "--memory", "200MB"
+    )
     assert result.exit_code == 0, result.stderr
     assert "wrote 3 nodes, 3 edges and 2 attributes to parts, in 2 parts" in result.stdout
     shards = open_shards("parts")

@@ -42,7 +42,8 @@ class State:
 
 def identity(**changes):
     graph = {"name": "graph", "nodes": ROWS, "edges": 1, "attributes": 1, "digest": "12ab"}
-    same = {"method": "neural-brane", "version": "1", "code": "c", "libraries": {}, "seed": 0}
+    code = {"behaviour": "c", "sample": [1.0], "untried": True}
+    same = {"method": "neural-brane", "version": "1", "code": code, "libraries": {}, "seed": 0}
     return same | {"graph": graph | changes.pop("graph", {}), "parameters": {"dim": 4, "epochs": 3} | changes}
 
 

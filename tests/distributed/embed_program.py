@@ -27,7 +27,7 @@ def embed_by_two(job, folder, output):
     embed_shards(folder, output / "by range", job=job, by_range=True, **CASES["default"])
     begun = CASES[RESUMED] | {"epochs": 1}
     embed_shards(folder, output / "begun", job=job, checkpoint=output / "kept", checkpoint_every=EVERY, **begun)
-    fitted = NeuralBrane(device="cluster", **CASES["default"]).fit_transform(graph())
+    fitted = NeuralBrane(device="distributed", **CASES["default"]).fit_transform(graph())
     np.save(output / f"fitted-{job.rank}.npy", fitted.vectors)
 
 

@@ -9,10 +9,10 @@ from engine_cases import CASES, SEED, STEPS, graph, settings_of
 from leaving import leave
 from torch import distributed
 
-from neural_brane.distributed.batches import BatchMaker, Triplets, prefetch
+from neural_brane.distributed.batches import BatchMaker, Prefetch, Share, Triplets
 from neural_brane.distributed.exchange import Exchange
 from neural_brane.distributed.model import ShardedModel
-from neural_brane.distributed.rows import LocalRows, RangedRows, sampling_tables
+from neural_brane.distributed.rows import GraphRows, sampling_tables
 from neural_brane.distributed.step import CPUStep
 from neural_brane.files.graphs.parts import parts_of
 from neural_brane.kernels import cpu
@@ -27,13 +27,13 @@ def train(name, rows, exchange):
         negative_power=settings["negative_power"], allow_self_negative=settings["allow_self_negative"],
     )  # fmt: skip
     triplets = Triplets(rows, tables, allow_self_negative=settings["allow_self_negative"], seed=SEED)
-    make = BatchMaker(rows, triplets, settings["batch_size"], exchange.rank, exchange.ranks)
+    make = BatchMaker(rows, triplets, Share(settings["batch_size"], exchange.rank, exchange.ranks))
     model = ShardedModel(rows.attributes, rows.nodes, settings, exchange, torch.device("cpu"))
     model.start(settings, SEED)
-    step = CPUStep(model, kernel_settings(settings), settings["batch_size"], make.count)
-    if isinstance(rows, RangedRows):  # it asks by the group that the step uses too, so nothing is prepared ahead
+    step = CPUStep(model, kernel_settings(settings), settings["batch_size"], make.share.count)
+    if not rows.is_whole:  # it asks by the group that the step uses too, so nothing is prepared ahead
         return model, [float(step(make(number))) for number in range(STEPS)]
-    with prefetch(make, STEPS) as ahead:
+    with Prefetch(make, STEPS) as ahead:
         return model, [float(step(ahead(number))) for number in range(STEPS)]
 
 
@@ -41,7 +41,7 @@ def main(output: Path) -> None:
     torch.set_num_threads(1)
     distributed.init_process_group("gloo")
     exchange, shards, found = Exchange(), parts_of(graph(), 3), {}
-    for form, rows in (("local", LocalRows(shards)), ("ranged", RangedRows(shards, exchange))):
+    for form, rows in (("local", GraphRows(shards)), ("ranged", GraphRows(shards, exchange))):
         for name in CASES if form == "local" else ("max", "large"):
             with cpu.threads(1):
                 model, losses = train(name, rows, exchange)

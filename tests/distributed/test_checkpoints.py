@@ -46,13 +46,13 @@ def test_where_the_newest_is_damaged_the_one_before_is_used_and_told(kept):
     assert "step-00000030/__1_0.distcp: is damaged" in told
     assert "the checkpoint before it, step-00000020, is used" in told
     assert kept["not whole"]["step"] == 20
-    assert "step-00000030/checkpoint.json: cannot be read" in kept["not whole"]["warned"][0]
+    assert "step-00000030: has no checkpoint.json" in kept["not whole"]["warned"][0]
 
 
 def test_where_all_are_damaged_each_is_named(kept):
     error = kept["all damaged"]["error"]
     assert "step-00000030/__1_0.distcp: is damaged" in error
-    assert "step-00000020/__0_0.distcp: cannot be read" in error
+    assert "step-00000020/__0_0.distcp: is missing" in error
 
 
 def test_a_folder_that_another_run_writes_to_is_refused(kept):

@@ -73,7 +73,7 @@ def test_fit_gives_every_rank_the_vectors_of_one_process(embedded, alone):
 def test_a_process_that_is_no_rank_is_told_how_to_start(with_torchrec, embed_cases, monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     with pytest.raises(ParameterError, match="not one of several ranks; start the program with 'torchrun"):
-        NeuralBrane(device="cluster").fit(embed_cases.graph())
+        NeuralBrane(device="distributed").fit(embed_cases.graph())
 
 
 @pytest.mark.parametrize("name", ["max", "paper"])

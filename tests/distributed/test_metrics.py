@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from neural_brane.distributed.metrics import Metrics, metrics_file, read_lines
+from neural_brane.distributed.metrics import Metrics, Sizes, metrics_file, read_lines
 from neural_brane.errors import ParameterError
 
 
@@ -19,8 +19,9 @@ class Clock:
 
 
 def make(target, clock=None, **changes):
-    options = {"batch": 100, "steps": 10, "epochs": 2, "nodes": 50, "rank": 0, "ranks": 2}
-    return Metrics(target, clock=clock or Clock(), **options | changes)
+    sizes = Sizes(batch=100, steps=10, epochs=2, nodes=50, ranks=2)
+    kept = {name: changes.pop(name) for name in sizes._fields if name in changes}
+    return Metrics(target, sizes._replace(**kept), clock=clock or Clock(), **{"rank": 0} | changes)
 
 
 def test_a_line_tells_the_mean_of_the_steps_since_the_line_before(tmp_path):

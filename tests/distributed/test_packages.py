@@ -1,4 +1,4 @@
-"""What is missing for a cluster is told, with the lines that install it."""
+"""What is missing for distributed training is named, with the lines that install it."""
 
 from importlib.metadata import PackageNotFoundError
 
@@ -46,5 +46,5 @@ def test_what_does_not_fit_is_told_with_the_lines_that_mend_it(changes, told):
     with pytest.raises(DependencyError) as caught:
         require_packages(versions(**changes))
     assert told in str(caught.value)
-    assert "pip install 'neural-brane[cluster]'" in str(caught.value)
+    assert "pip install 'neural-brane[distributed]'" in str(caught.value)
     assert "pip install --no-deps torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0" in str(caught.value)

@@ -72,6 +72,12 @@ def test_the_tables_of_methods_are_made_from_the_code(load_script):
     assert not [name for name in METHODS if f"`{name}`" not in advice]
 
 
+def test_the_table_of_vector_formats_is_made_from_the_code(load_script):
+    formats = load_script("formats_table")
+    page = formats.PAGE.read_text(encoding="utf-8")
+    assert formats.fill(page) == page, "run scripts/formats_table.py"
+
+
 def test_the_tables_of_ten_graphs_are_made_from_the_results(load_script):
     tables = load_script("ten_graphs")
     page = tables.PAGE.read_text(encoding="utf-8")

@@ -93,7 +93,7 @@ def test_what_cannot_be_scored_is_described(clouds):
         (vectors, [""] * 240, r"0 class\(es\)"),
         (vectors, one_alone, "class 'networks' has one node"),
         (broken, labels, "1 of 240 vectors hold NaN or infinity; did training diverge"),
-        (vectors, labels[:-1], "one row and one label per node"),
+        (vectors, labels[:-1], "239 labels"),
     ]
     for table, names, message in cases:
         with pytest.raises(EmbeddingError, match=message):

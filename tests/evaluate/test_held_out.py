@@ -95,7 +95,7 @@ def test_vectors_that_saw_the_edges_are_refused(graph, held_out):
     assert not held_out.check_unseen({})
     with pytest.raises(EmbeddingError, match="trained on the full graph, which contains the held-out edges"):
         held_out.check_unseen({"data": {"digest": graph.digest()}})
-    with pytest.raises(EmbeddingError, match="trained on another graph than the one that lacks"):
+    with pytest.raises(EmbeddingError, match="trained on another graph"):
         held_out.check_unseen({"data": {"digest": "0" * 16}})
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
-from neural_brane.evaluate import match
+from neural_brane.evaluate import Repeats, match
 
 IDS, LABELS = np.array([3, 1, 2]), np.array(["c", "a", "b"])
 
@@ -53,3 +53,14 @@ def test_labels_without_a_vector_stop_unless_allowed():
 def test_labels_that_cannot_be_used_are_described(ids, labels, message):
     with pytest.raises(EmbeddingError, match=message):
         match(embedding([1, 2]), np.array(ids), np.array(labels))
+
+
+def test_mean_and_deviation_are_those_of_the_sample():
+    score = Repeats((0.4, 0.6))
+    assert score.mean == pytest.approx(0.5)
+    assert score.sd == pytest.approx(0.02**0.5)
+    assert score.as_dict("splits") == {"mean": score.mean, "sd": score.sd, "splits": [0.4, 0.6]}
+
+
+def test_one_value_has_no_deviation():
+    assert (Repeats((0.4,)).mean, Repeats((0.4,)).sd) == (0.4, 0.0)

@@ -1,9 +1,10 @@
+import matplotlib.image
 import numpy as np
 import pytest
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate import map_2d
+from neural_brane.evaluate import map, map_2d
 
 
 @pytest.fixture(scope="module")
@@ -47,3 +48,55 @@ def test_what_cannot_be_laid_out_is_described():
         map_2d(np.full((9, 2), np.nan))
     with pytest.raises(ParameterError, match="how='umap' makes no sense"):
         map_2d(np.eye(6), how="umap")
+
+
+@pytest.fixture(scope="module")
+def embedded(clouds):
+    return Embedding(clouds, [f"node{i}" for i in range(60)])
+
+
+def test_a_picture_shows_each_class_in_its_colour(embedded, tmp_path):
+    labels = np.repeat(["text", "net"], 30)
+    labels[0] = ""
+    map.plot(embedded, tmp_path / "p.png", labels=labels, names=["node3"], title="clouds")
+    image = matplotlib.image.imread(tmp_path / "p.png")[:, :, :3]
+    assert image.shape == (1050, 1500, 3)
+    assert [path.name for path in tmp_path.iterdir()] == ["p.png"]
+    # Dots are a little transparent over white; the darkest is at 85 %.
+    for colour in map.COLOURS[:2]:
+        rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        assert (np.abs(image - (0.85 * rgb + 0.15)).max(axis=2) < 0.02).sum() > 100
+    assert (np.abs(image - (0.85 * 0xBB / 255 + 0.15)).max(axis=2) < 0.02).sum() > 10
+
+
+def test_many_nodes_are_sampled_and_named_ones_kept():
+    rows = map.sample_rows(1000, np.array([999, 0]), seed=0, most=20)
+    assert 20 <= len(rows) <= 22
+    assert {0, 999} <= set(rows.tolist())
+    assert map.sample_rows(20, np.array([3]), seed=0, most=20).tolist() == list(range(20))
+
+
+def test_more_classes_than_names_share_one_grey_entry():
+    rng = np.random.default_rng(0)
+    labels = np.array([f"class {i % 30}" for i in range(90)])
+    from matplotlib.figure import Figure
+
+    axes = Figure().add_subplot()
+    map.draw_dots(axes, rng.normal(size=(90, 2)), labels)
+    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert len(texts) == map.NAMED + 1
+    assert texts[0] == "10 more classes"
+
+
+def test_what_cannot_be_drawn_is_described(embedded, tmp_path):
+    with pytest.raises(EmbeddingError, match="five nodes and two dimensions"):
+        map.plot(Embedding(np.eye(4), range(4)), tmp_path / "p.png")
+    with pytest.raises(EmbeddingError, match="NaN"):
+        map.plot(Embedding(np.full((9, 2), np.nan), range(9)), tmp_path / "p.png")
+    with pytest.raises(EmbeddingError, match="one label per vector"):
+        map.plot(embedded, tmp_path / "p.png", labels=np.array(["a"]))
+    with pytest.raises(EmbeddingError, match=r"p\.jpg: cannot tell its format; name a file ending in \.png"):
+        map.plot(embedded, tmp_path / "p.jpg")
+    with pytest.raises(EmbeddingError, match="no node 'nobody' here"):
+        map.plot(embedded, tmp_path / "p.png", names=["nobody"])
+    assert list(tmp_path.iterdir()) == []

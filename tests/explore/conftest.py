@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,3 +54,21 @@ def serve() -> Iterator[Callable[[View], Server]]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@pytest.fixture
+def unpack() -> Callable[[bytes], dict[str, Any]]:
+    """A function that reads an answer as the page does."""
+
+    def read(content: bytes) -> dict[str, Any]:
+        length = int.from_bytes(content[:4], "little")
+        assert length % 4 == 0
+        described = json.loads(content[4 : 4 + length])
+        answer, at = described["plain"], 4 + length
+        for name, kind, size in described["arrays"]:
+            answer[name] = np.frombuffer(content[at : at + 4 * size], f"<{kind}")
+            at += 4 * size
+        assert at == len(content)
+        return answer
+
+    return read

@@ -1,5 +1,4 @@
 import http.client
-import json
 
 import numpy as np
 import pytest
@@ -69,7 +68,8 @@ def test_without_the_token_nothing_is_told(server, path):
 @pytest.mark.parametrize(
     "path",
     ["../server.py", "..%2fserver.py", "vendor/../../server.py", "/etc/passwd", "//etc/passwd", "vendor/",
-     "__init__.py", "%2e%2e/%2e%2e/errors.py", "vendor/LICENSES.txt", "index.html%00", "api/", "api/nonsense"],
+     "__init__.py", "%2e%2e/%2e%2e/errors.py", "vendor/LICENSES.txt", "index.html%00", "api/", "api/links",
+     "api/nonsense"],
 )  # fmt: skip
 def test_a_path_outside_the_page_is_refused(server, path):
     answer, _ = ask(server, f"/{server.token}/{path}")
@@ -79,14 +79,14 @@ def test_a_path_outside_the_page_is_refused(server, path):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        ("api/card", "missing"),
-        ("api/card?row=x", "not a number"),
-        ("api/card?row=99", "there is no row 99"),
-        ("api/card?row=-1", "there is no row -1"),
+        ("api/reasons", "missing"),
+        ("api/reasons?row=x", "not a number"),
+        ("api/reasons?row=99", "there is no row 99"),
+        ("api/alike?one=0&other=-1", "there is no row -1"),
         ("api/points?run=7&layout=pca", "there is no run 7"),
         ("api/points?run=0&layout=../x", "there is no map"),
-        ("api/column?name=attribute:golf", "no node has an attribute 'golf'"),
-        ("api/rows?kind=colour&name=x", "not by 'colour'"),
+        ("api/column?name=golf", "no colour 'golf'"),
+        ("api/holders?attribute=9", "no attribute 9"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_answered_with_what_is_wrong(server, path, words):
@@ -98,13 +98,13 @@ def test_a_question_that_makes_no_sense_is_answered_with_what_is_wrong(server, p
 
 @pytest.mark.parametrize(("body", "status"), [(b"abc", 400), (b"\xff" * 4, 400), (b"", 200)])
 def test_rows_that_make_no_sense_are_refused(server, body, status):
-    answer, _ = ask(server, f"/{server.token}/api/summary", method="POST", body=body)
+    answer, _ = ask(server, f"/{server.token}/api/count", method="POST", body=body)
     assert answer.status == status
 
 
 def test_too_much_is_not_read(server):
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
-    connection.putrequest("POST", f"/{server.token}/api/summary")
+    connection.putrequest("POST", f"/{server.token}/api/count")
     connection.putheader("Content-Length", str(10**12))
     connection.endheaders()
     assert connection.getresponse().status == 400
@@ -112,8 +112,8 @@ def test_too_much_is_not_read(server):
 
 
 def test_a_mistake_of_ours_is_told_and_the_server_goes_on(server, monkeypatch, capfd):
-    monkeypatch.setattr(server.view, "card", lambda _: 1 / 0)
-    answer, content = ask(server, f"/{server.token}/api/card?row=0")
+    monkeypatch.setattr(server.view, "names", lambda: 1 / 0)
+    answer, content = ask(server, f"/{server.token}/api/names")
     assert answer.status == 500
     assert b"ZeroDivisionError" in content
     assert "ZeroDivisionError" in capfd.readouterr().err
@@ -125,27 +125,22 @@ def test_other_methods_are_not_known(server, method):
     assert ask(server, f"/{server.token}/", method=method)[0].status == 501
 
 
-def test_columns_are_binary_and_answers_are_those_of_the_view(server, small_view):
-    _, content = ask(server, f"/{server.token}/api/points?run=0&layout=pca")
-    np.testing.assert_array_equal(np.frombuffer(content, "<f4"), small_view.points(0, "pca").ravel())
-    _, content = ask(server, f"/{server.token}/api/column?name=label")
-    length = int.from_bytes(content[:4], "little")
-    assert length % 4 == 0
-    assert json.loads(content[4 : 4 + length])["names"] == ["town", "club"]
-    np.testing.assert_array_equal(np.frombuffer(content[4 + length :], "<u2"), small_view.column("label")[1])
-    rows = np.array([1, 2, 5], "<u4")
-    _, content = ask(server, f"/{server.token}/api/described", method="POST", body=rows.tobytes())
-    assert json.loads(content) == small_view.described(rows.astype(np.int64))
-    _, content = ask(server, f"/{server.token}/api/edges", method="POST", body=rows.tobytes())
-    np.testing.assert_array_equal(np.frombuffer(content, "<u4").reshape(-1, 2), small_view.edges(rows.astype(np.int64)))
-    for path in (
-        "about",
-        "card?row=3",
-        "hover?row=3",
-        "pair?one=1&other=2",
-        "search?text=a",
-        "regions?run=0&layout=pca",
-    ):
-        answer, content = ask(server, f"/{server.token}/api/{path}")
-        assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json")
-        json.loads(content)
+@pytest.mark.parametrize(
+    ("path", "rows"),
+    [
+        ("names", None), ("points?run=0&layout=pca", None), ("regions?run=0&layout=pca", None),
+        ("column?name=label", None), ("holders?attribute=2", None), ("alike?one=1&other=2", None),
+        ("reasons?row=3", None), ("links", [1, 2, 5]), ("attributes", [5]), ("nearest?run=0", [3]), ("count", [1, 2]),
+    ],
+)  # fmt: skip
+def test_answers_are_those_of_the_view(server, small_view, unpack, path, rows):
+    body = None if rows is None else np.array(rows, "<u4").tobytes()
+    answer, content = ask(server, f"/{server.token}/api/{path}", method="GET" if rows is None else "POST", body=body)
+    assert answer.status == 200
+    name, _, query = path.partition("?")
+    asked = dict(part.split("=") for part in query.split("&") if part)
+    expected = small_view.answer(name, asked, None if rows is None else np.array(rows))
+    found = unpack(content)
+    assert found.keys() == expected.keys()
+    for key, value in expected.items():
+        np.testing.assert_array_equal(found[key], value.ravel() if isinstance(value, np.ndarray) else value)

@@ -1,6 +1,7 @@
 import base64
 import json
 import re
+import zlib
 
 import numpy as np
 import pytest
@@ -13,11 +14,8 @@ from neural_brane.explore.static import check_size, one_file, write_static
 
 
 def data_of(page):
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
-
-
-def array(data, name, kind):
-    return np.frombuffer(base64.b64decode(data["arrays"][name]), kind)
+    found = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+    return {asked: zlib.decompress(base64.b64decode(text)) for asked, text in found.items()}
 
 
 def test_the_file_needs_nothing_else_and_forbids_the_rest(small_view):
@@ -31,29 +29,26 @@ def test_the_file_needs_nothing_else_and_forbids_the_rest(small_view):
         assert all(name in modules for name in re.findall(r'from "([\w./-]+\.js)"', code))
 
 
-def test_the_data_is_that_of_the_library(small_view, small_file):
-    data = data_of(one_file(small_view))
-    embedding = Embedding.load(small_file)
-    rows = array(data, "nearest_rows_0", "<u4").reshape(12, -1)
-    cosines = array(data, "nearest_cosines_0", "<f4").reshape(12, -1)
-    scores = array(data, "nearest_scores_0", "<f4").reshape(12, -1)
-    for row, node in enumerate(embedding.ids.tolist()):
-        found = list(zip(embedding.ids[rows[row]].tolist(), cosines[row].tolist(), strict=True))
-        assert found == embedding.nearest(node, k=10)
-        np.testing.assert_allclose(scores[row], embedding.score([(node, other) for other, _ in found]), rtol=1e-5)
-    assert data["names"]["ids"] == embedding.ids.tolist()
-    np.testing.assert_array_equal(array(data, "points_0_pca", "<f4"), small_view.points(0, "pca").ravel())
-    assert "nearest" in data["about"]["left_out"]
+def test_the_file_holds_what_the_server_answers_about_all_nodes(small_view, unpack):
+    data = {asked: unpack(content) for asked, content in data_of(one_file(small_view)).items()}
+    assert "nearest" in data.pop("about?")["left_out"]
+    assert len(data) == 3 + 4 + 3  # names and lists, colours, one run with its map
+    for asked, found in data.items():
+        name, _, query = asked.partition("?")
+        expected = small_view.answer(name, dict(part.split("=") for part in query.split("&") if part))
+        assert found.keys() == expected.keys()
+        for key, value in expected.items():
+            np.testing.assert_array_equal(found[key], value.ravel() if isinstance(value, np.ndarray) else value)
 
 
-def test_names_cannot_end_the_element_that_holds_them(tmp_path):
+def test_names_cannot_end_the_element_that_holds_them(tmp_path, unpack):
     names = ["</script><script>alert(1)</script>", "<!--", "b"]
     Embedding(np.eye(3), names).save(tmp_path / "v.npz")
     view = open_view([tmp_path / "v.npz"])
     lay_out(view, "pca")
     page = one_file(view)
     assert page.count("</script>") == 3
-    assert data_of(page)["names"]["ids"] == names
+    assert unpack(data_of(page)["names?"])["ids"] == names
 
 
 def test_what_is_too_large_for_a_file_is_refused(small_view, monkeypatch):

@@ -3,109 +3,87 @@ import pytest
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
+from neural_brane.explore.nodes import Nodes
 from neural_brane.explore.opening import lay_out, open_view
-from neural_brane.explore.view import regions
+from neural_brane.explore.run import Run
+from neural_brane.explore.view import View
+from neural_brane.graph import AttributedGraph
 
 
 def row_of(view, node):
     return view.nodes.ids.tolist().index(node)
 
 
-def test_rows_follow_the_vectors_and_graph_facts_are_matched_by_id(small_view, small_graph):
+def lists_of(view, answer, key):
+    """The names in the list of each row."""
+    return [view.nodes.ids[part].tolist() for part in np.split(answer[key], answer["start"][1:-1])]
+
+
+def test_rows_follow_the_vectors_and_the_graph_is_matched_by_id(small_view, small_graph):
     assert small_view.nodes.ids.tolist() == small_graph.ids[::-1].tolist()
     about = small_view.about()
     assert (about["nodes"], about["edges"], about["attributes"]) == (12, small_graph.edges, 5)
-    card = small_view.card(row_of(small_view, "cat"))
-    assert (card["id"], card["label"]) == ("cat", "town")
-    assert sorted(name for name, _ in card["attributes"]) == ["chess", "opera", "tea"]
-    assert [(one["id"], one["weight"]) for one in card["neighbours"]] == [("ann", 2.0), ("dan", 1.0), ("bob", 0.5)]
+    names = small_view.names()
+    assert names["ids"] == small_view.nodes.ids.tolist()
+    assert names["holders"][names["attributes"].index("tea")] == 5
+
+
+def test_neighbours_come_by_weight_and_attributes_by_rarity(small_view):
+    rows = np.array([row_of(small_view, node) for node in ("cat", "kim", "ann")])
+    links = small_view.nodes.links_of(rows)
+    assert lists_of(small_view, links, "rows")[:2] == [["ann", "dan", "bob"], []]
+    assert links["weights"][:3].tolist() == [2.0, 1.0, 0.5]
+    had = small_view.nodes.attributes_of(rows)
+    own = np.split(had["columns"], had["start"][1:-1])[0]
+    assert [small_view.nodes.attribute_names[int(column)] for column in own] == ["opera", "chess", "tea"]
+    assert had["amounts"][:3].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_holders_are_the_nodes_with_an_attribute(small_view):
+    beer = small_view.names()["attributes"].index("beer")
+    found = small_view.nodes.holders_of(beer)
+    amounts = dict(zip(small_view.nodes.ids[found["rows"]].tolist(), found["amounts"].tolist(), strict=True))
+    assert amounts["joy"] == 2
+    with pytest.raises(ParameterError, match="attribute"):
+        small_view.nodes.holders_of(5)
 
 
 def test_nearest_nodes_and_scores_are_the_library_s_own(small_view, small_file):
     embedding = Embedding.load(small_file)
-    for node in embedding.ids.tolist():
-        nearest = small_view.card(row_of(small_view, node))["nearest"][0]
-        assert [(one["id"], one["cosine"]) for one in nearest] == embedding.nearest(node, k=10)
-        own = embedding.score([(node, one["id"]) for one in nearest])
-        np.testing.assert_allclose([one["score"] for one in nearest], own, rtol=1e-5)
+    found = small_view.nearest(0, np.arange(12))
+    for row, node in enumerate(embedding.ids.tolist()):
+        span = slice(*found["start"][row : row + 2])
+        others = embedding.ids[found["rows"][span]].tolist()
+        assert list(zip(others, found["cosines"][span].tolist(), strict=True)) == embedding.nearest(node, k=10)
+        own = embedding.score([(node, other) for other in others])
+        np.testing.assert_allclose(found["scores"][span], own, rtol=1e-5)
+    pair = small_view.alike(row_of(small_view, "ann"), row_of(small_view, "cat"))
+    assert pair["cosines"] == [pytest.approx(dict(embedding.nearest("ann", k=11))["cat"], abs=1e-6)]
+    assert pair["score"] == pytest.approx(embedding.score([("ann", "cat")])[0], rel=1e-5)
 
 
-def test_a_neighbour_among_the_nearest_is_marked(small_view, small_graph):
-    linked = small_graph.adjacency.toarray() > 0
-    names = small_graph.ids.tolist()
-    for row, node in enumerate(small_view.nodes.ids.tolist()):
-        for one in small_view.card(row)["nearest"][0]:
-            assert one["linked"] == linked[names.index(node), names.index(one["id"])]
-
-
-def test_search_finds_ids_attributes_and_labels_in_any_case(small_view):
-    found = small_view.nodes.search(" TE")
-    assert [name for name, _ in found["attributes"]] == ["tea"]
-    assert found["attributes"] == [["tea", 5]]
-    assert small_view.nodes.search("CLUB")["labels"] == [["club", 5]]
-    found = small_view.nodes.search("a")
-    assert found["nodes"][0]["id"] == "ann"
-    assert found["node_total"] == sum("a" in name for name in small_view.nodes.ids)
-    assert small_view.nodes.search("  ")["nodes"] == []
-    assert small_view.nodes.search("[.*")["nodes"] == []
-
-
-def test_a_selection_s_summary_is_what_a_count_gives(small_view, small_graph):
+def test_a_count_tells_attributes_and_edges_of_some_nodes(small_view, small_graph):
     chosen = ["ann", "bob", "cat", "dan", "gus"]
-    rows = np.array([row_of(small_view, node) for node in chosen])
-    summary = small_view.summary(rows)
-    assert summary["count"] == 5
-    assert summary["classes"] == [["town", 4, 6], ["club", 1, 5]]
-    assert summary["edges"] == small_graph.subgraph(chosen).edges
-    lifts = {name: (inside, overall, lift) for name, inside, overall, lift in summary["attributes"]}
-    assert lifts["opera"] == (3, 3, pytest.approx(12 / 5))
-    assert lifts["chess"] == (3, 4, pytest.approx((3 / 5) / (4 / 12)))
-    assert summary["attributes"][0][0] == "opera"
-    assert "tea" not in lifts
-    assert small_view.summary(np.array([], dtype=np.int64))["count"] == 0
+    found = small_view.nodes.count(np.array([row_of(small_view, node) for node in chosen]))
+    assert found["edges"] == small_graph.subgraph(chosen).edges
+    names = small_view.names()["attributes"]
+    counted = {names[at]: number for at, number in zip(found["columns"], found["found"].tolist(), strict=True)}
+    assert (counted["opera"], counted["chess"]) == (3, 3)
+    assert small_view.nodes.count(np.array([], dtype=np.int64))["edges"] == 0
 
 
-def test_the_edges_of_nodes_are_each_given_once(small_view):
-    ann, bob = row_of(small_view, "ann"), row_of(small_view, "bob")
-    pairs = {tuple(pair) for pair in small_view.edges(np.array([ann, bob])).tolist()}
-    names = small_view.nodes.ids
-    assert {frozenset(names[list(pair)].tolist()) for pair in pairs} == {
-        frozenset(pair) for pair in (["ann"], ["ann", "bob"], ["ann", "cat"], ["bob", "cat"], ["bob", "fay"])
-    }
-    assert len(pairs) == 5
-
-
-def test_two_nodes_share_attributes_and_neighbours(small_view, small_file):
-    pair = small_view.pair(row_of(small_view, "ann"), row_of(small_view, "cat"))
-    assert set(pair["attributes"]) == {"chess", "opera"}
-    assert pair["only"] == [0, 1]
-    assert {one["id"] for one in pair["neighbours"]} == {"ann", "bob"}
-    assert pair["linked"]
-    cosine = dict(Embedding.load(small_file).nearest("ann", k=11))["cat"]
-    assert pair["cosines"] == [pytest.approx(cosine, abs=1e-6)]
-
-
-def test_colours_by_label_degree_attribute_and_amount(small_view):
-    about, codes = small_view.column("label")
-    assert (about["names"], about["counts"], about["none"]) == (["town", "club"], [6, 5], 1)
-    assert codes[row_of(small_view, "kim")] == 2
-    about, values = small_view.column("degree")
-    assert values[row_of(small_view, "ann")] == 3
-    assert about["high"] == 3
-    about, codes = small_view.column("attribute:chess")
-    assert about["counts"] == [4, 8]
-    assert codes[row_of(small_view, "bob")] == 0
-    about, values = small_view.column("attribute:beer")
-    assert about["kind"] == "number"
-    assert values[row_of(small_view, "joy")] == 2
-    about, codes = small_view.column("cluster")
-    assert len(about["names"]) == codes.max() + 1
-    assert about["counts"] == np.bincount(codes).tolist()
-    np.testing.assert_allclose(small_view.column("length")[1], np.linalg.norm(small_view.runs[0].vectors, axis=1))
-    with pytest.raises(ParameterError, match="there is no colour 'nonsense'"):
+def test_colours_by_label_degree_cluster_and_length(small_view):
+    label = small_view.column("label")
+    assert (label["names"], label["counts"], label["none"]) == (["town", "club"], [6, 5], 1)
+    assert label["values"][row_of(small_view, "kim")] == 2
+    assert small_view.column("degree")["values"][row_of(small_view, "ann")] == 3
+    cluster = small_view.column("cluster")
+    assert len(cluster["names"]) == cluster["values"].max() + 1
+    assert cluster["counts"] == np.bincount(cluster["values"]).tolist()
+    lengths = np.linalg.norm(small_view.runs[0].vectors, axis=1)
+    np.testing.assert_allclose(small_view.column("length")["values"], lengths)
+    with pytest.raises(ParameterError, match="nonsense"):
         small_view.column("nonsense")
-    with pytest.raises(EmbeddingError, match="no node has an attribute 'golf'"):
-        small_view.column("attribute:golf")
 
 
 def test_clusters_are_the_library_s_and_named_by_attributes(small_graph, tmp_path):
@@ -113,25 +91,17 @@ def test_clusters_are_the_library_s_and_named_by_attributes(small_graph, tmp_pat
     vectors = np.array([[1, at / 99] if at % 2 else [-1, at / 99] for at in range(80)])
     graph = small_graph.from_edges([], ids=ids, attributes={node: [node.split()[0]] for node in ids})
     Embedding(vectors, ids).save(tmp_path / "two.npz")
-    about, codes = open_view([tmp_path / "two.npz"], graph).column("cluster")
+    column = open_view([tmp_path / "two.npz"], graph).column("cluster")
     theirs = Embedding(vectors, ids).clusters(graph=graph)
-    np.testing.assert_array_equal(codes, theirs.assignments)
-    assert about["names"] == [f"{at + 1}: {one.attributes[0].attribute}" for at, one in enumerate(theirs)]
-
-
-def test_rows_are_found_by_attribute_label_and_id(small_view):
-    names = small_view.nodes.ids
-    assert set(names[small_view.rows_of("attribute", "rugby")]) == {"gus", "hal", "kim"}
-    assert set(names[small_view.rows_of("label", "club")]) == {"gus", "hal", "ian", "joy", "leo"}
-    assert set(names[small_view.rows_of("id", "AN")]) == {"ann", "dan", "ian"}
-    assert small_view.rows_of("label", "nobody").tolist() == []
+    np.testing.assert_array_equal(column["values"], theirs.assignments)
+    assert column["names"] == [f"{at + 1}: {one.attributes[0].attribute}" for at, one in enumerate(theirs)]
 
 
 @pytest.mark.parametrize("rows", [[12], [-1]])
-def test_rows_that_are_not_there_are_refused(small_view, rows):
-    for ask in (lambda: small_view.card(rows[0]), lambda: small_view.summary(np.array(rows))):
-        with pytest.raises(ParameterError, match="there is no row"):
-            ask()
+@pytest.mark.parametrize("question", ["links", "attributes", "nearest", "count"])
+def test_rows_that_are_not_there_are_refused(small_view, question, rows):
+    with pytest.raises(ParameterError, match="row"):
+        small_view.answer(question, {"run": 0}, np.array(rows))
 
 
 def test_runs_of_the_same_nodes_come_into_one_order(small_file, small_graph, tmp_path):
@@ -140,8 +110,8 @@ def test_runs_of_the_same_nodes_come_into_one_order(small_file, small_graph, tmp
     view = open_view([small_file, tmp_path / "other.tsv"], small_graph)
     np.testing.assert_array_equal(view.runs[1].vectors, other.vectors[::-1])
     assert [run["name"] for run in view.about()["runs"]] == ["small", "other"]
-    nearest = view.card(3)["nearest"][1]
-    assert [one["id"] for one in nearest] == [node for node, _ in other.nearest(view.nodes.ids[3].item(), k=10)]
+    nearest = view.nodes.ids[view.nearest(1, np.array([3]))["rows"]].tolist()
+    assert nearest == [node for node, _ in other.nearest(view.nodes.ids[3].item(), k=10)]
 
 
 def test_files_of_other_nodes_are_refused(small_file, small_graph, tmp_path):
@@ -177,31 +147,25 @@ def test_without_a_graph_there_are_still_vectors_to_look_at(small_file):
     view = open_view([small_file])
     lay_out(view, "pca")
     assert not view.about()["has_graph"]
-    card = view.card(0)
-    assert (card["attributes"], card["neighbours"], card["label"]) == ([], [], "")
-    assert len(card["nearest"][0]) == 10
-    assert view.summary(np.array([0, 1]))["attributes"] == []
+    assert [len(view.answer(name, {}, np.array([0]))["start"]) for name in ("links", "attributes")] == [2, 2]
+    assert len(view.nearest(0, np.array([0]))["rows"]) == 10
+    assert len(view.nodes.count(np.array([0, 1]))["columns"]) == 0
     assert view.regions(0, "pca")
 
 
 def test_regions_are_named_and_finer_from_near(small_view):
+    assert len(small_view.regions(0, "pca")) == 1
     rng = np.random.default_rng(0)
-    points = rng.uniform(-1, 1, size=(12, 2)).astype(np.float32)
-    assert len(regions(points, small_view.nodes)) == 1
-
-    class Many:
-        """Two thousand nodes in two halves, each with a label."""
-
-        attributes = small_view.nodes.attributes[np.zeros(2000, int)]
-        attribute_counts = np.full(5, 2000)
-        classes = (np.array(["left", "right"]), np.repeat([0, 1], 1000))
-
-        def __len__(self):
-            return 2000
-
     spread = np.concatenate([rng.normal(-1, 0.1, (1000, 2)), rng.normal(1, 0.1, (1000, 2))]).astype(np.float32)
-    levels = regions(spread, Many())
-    assert [len(level) for level in levels] == [8, 32, 128]
-    assert {region["name"] for level in levels for region in level} == {"left", "right"}
-    assert all((region["x"] < 0) == (region["name"] == "left") for region in levels[0])
-    assert levels == regions(spread, Many())
+    sides = np.repeat(["left", "right"], 1000).tolist()
+    for kind in ("labels", "attributes"):
+        known = {"labels": sides} if kind == "labels" else {"attributes": dict(enumerate([side] for side in sides))}
+        graph = AttributedGraph.from_edges([(0, 1)], ids=np.arange(2000), **known)
+        run = Run("two", spread)
+        run.add_layout("own", spread)
+        levels = View(Nodes(graph.ids, graph), [run]).regions(0, "own")
+        assert [len(level) for level in levels] == [8, 32, 128]
+        # What one node alone has is typical of no group.
+        assert {region["name"] for level in levels for region in level if region["size"] > 1} == {"left", "right"}
+        assert all((region["x"] < 0) == (region["name"] == "left") for region in levels[0])
+        assert levels == View(Nodes(graph.ids, graph), [run]).regions(0, "own")

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane import METHODS, AttributedGraph, Embedding
-from neural_brane.files import checkpoints, tensors
+from neural_brane.files import tensors
 from neural_brane.files.checkpoints import Checkpoint
 from neural_brane.methods import base
 
@@ -71,7 +71,7 @@ def train(method: str, folder: Path, way: str, after: int) -> None:
     """Train from the checkpoint on; `after` so many writes of it, die in this way."""
     warnings.simplefilter("ignore")
     base.Checkpoint = partial(Checkpoint, interval=0, share=math.inf)  # it is written after every step
-    plain, count = checkpoints.write, iter(range(10**9))
+    plain, count = tensors.write, iter(range(10**9))
 
     def write(*arguments: object) -> None:
         last = next(count) >= after
@@ -81,7 +81,7 @@ def train(method: str, folder: Path, way: str, after: int) -> None:
             os.replace = die
         plain(*arguments)
 
-    sys.modules["neural_brane.files.checkpoints"].write = write
+    tensors.write = write
     model = METHODS[method](checkpoint=folder / "run.checkpoint", threads=1, **SETTINGS[method])
     model.fit_transform(small_graph()).save(folder / "vectors.npz")
 

@@ -29,7 +29,6 @@ from reader_checks import attempt_graph, attempt_labels, attempt_vectors
 
 from neural_brane import AttributedGraph
 from neural_brane.files.graphs.formats import write_graph
-from neural_brane.files.tensors import write_plain
 from neural_brane.files.vectors.formats import VectorFile
 from neural_brane.files.vectors.parts import write_parts
 
@@ -94,11 +93,12 @@ def write_files(folder: Path) -> dict[str, Callable[[Path], str]]:
 def write_foreign(folder: Path, names: np.ndarray, table: np.ndarray) -> list[str]:
     """Write vectors as other programs do, without checksums."""
     import h5py
+    from safetensors.numpy import save_file
 
     pl.DataFrame({"id": names, "embedding": table.tolist()}).write_parquet(folder / "lists.parquet")
     with h5py.File(folder / "foreign.h5ad", "w") as file:
         file["X"], file["obs/_index"] = table, names.astype(object)
-    write_plain(folder / "foreign.safetensors", {"format": "pt"}, {"embeddings": table, "ids": np.arange(8)})
+    save_file({"embeddings": table, "ids": np.arange(8)}, folder / "foreign.safetensors", {"format": "pt"})
     return ["lists.parquet", "foreign.h5ad", "foreign.safetensors"]
 
 

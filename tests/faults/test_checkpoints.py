@@ -5,8 +5,8 @@ import pytest
 
 from neural_brane import NeuralBrane
 from neural_brane.errors import CheckpointError
-from neural_brane.files.checkpoints import read
-from neural_brane.files.tensors import PREFIX
+from neural_brane.files.checkpoints import CHECKPOINT
+from neural_brane.files.tensors import PREFIX, read
 
 RUN = {"dim": 8, "epochs": 2, "batches_per_epoch": 5, "seed": 3, "threads": 1}
 FLIPS, CUTS = 1_000, 300
@@ -21,7 +21,7 @@ def path(small_graph, tmp_path):
 def accepted(path, content):
     path.write_bytes(content)
     try:
-        read(path)
+        read(path, CHECKPOINT)
     except CheckpointError as error:
         return "remove it" not in str(error)  # what is refused says what to do
     return True

@@ -126,4 +126,4 @@ def test_a_log_that_cannot_be_written_is_refused_or_left(graph, monkeypatch):
     arguments = ["embed", "g.txt", "--attributes", "w.txt", "--method", "attributes", "--dim", "2", "-o", "v.npz"]
     result = CliRunner().invoke(app, [*arguments, "--log", "/dev/full"])
     assert (result.exit_code, Path("v.npz").exists()) == (0, True)
-    assert "warning: /dev/full can no longer be written; the run goes on without a log" in result.stderr
+    assert "warning: /dev/full can no longer be written; the run continues without a log" in result.stderr

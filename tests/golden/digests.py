@@ -1,24 +1,28 @@
 """Digests of vectors: a change that moves code and means to change no vector must leave them as they are.
 
-    python tests/golden/digests.py --write     compute all of them and keep them in digests.json
+    python tests/golden/digests.py --write     compute all of them and keep them for this kind of machine
     python tests/golden/digests.py --full      print those of the recipes' whole schedule on citeseer (minutes)
 
-The last bits of a sum depend on the processor's instructions and on the libraries that add it up. So the file says
-which of both it was made with, and holds nothing for others.
+The last bits of a sum depend on the processor and on the libraries that compute. So digests.json keeps one set of
+digests for each kind of machine seen so far, and products.npz keeps inner products of a few vectors of each training:
+on a machine of a kind not seen yet, these are compared within a tolerance.
 """
 
 import argparse
+import functools
 import hashlib
 import json
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import llvmlite.binding as llvm
+import numpy as np
 
 from neural_brane import METHODS, AttributedGraph, load, synthetic
 from neural_brane.files.storage import atomic
 
-PATH = Path(__file__).parent / "digests.json"
+DIGESTS, PRODUCTS = Path(__file__).parent / "digests.json", Path(__file__).parent / "products.npz"
+NODES = 24  # vectors of each training whose inner products are kept
 LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "scikit-learn", "torch")
 GRAPHS = ("stdlib", "synthetic")
 SHORT = {
@@ -53,7 +57,7 @@ WAYS = {
 
 
 def kind_of_machine() -> dict[str, str]:
-    """What the last bits depend on: the processor and the libraries that compute."""
+    """The processor and the libraries that compute: the last bits depend on them."""
     found = {"processor": llvm.get_host_cpu_name()}
     for name in LIBRARIES:
         try:
@@ -63,16 +67,35 @@ def kind_of_machine() -> dict[str, str]:
     return found
 
 
+def digests_here() -> dict[str, str] | None:
+    """The digests kept for this kind of machine; None where it has not been seen yet."""
+    kept = json.loads(DIGESTS.read_text())
+    return next((one["digests"] for one in kept if one["machine"] == kind_of_machine()), None)
+
+
 def graph_of(name: str) -> AttributedGraph:
     """One of the graphs that are trained on."""
     return synthetic(600, seed=3) if name == "synthetic" else load(name)
 
 
-def digest(graph: AttributedGraph, method: str, **parameters: object) -> str:
-    """Sixteen hexadecimal digits of the vectors of one training."""
+def train(graph: AttributedGraph, method: str, **parameters: object) -> np.ndarray:
+    """The vectors of one training."""
     settings = {"dim": 37, "seed": 11} | ({"device": "cpu"} if METHODS[method].extra else {}) | parameters
-    vectors = METHODS[method](**settings).fit_transform(graph).vectors
+    return METHODS[method](**settings).fit_transform(graph).vectors
+
+
+def digest(vectors: np.ndarray) -> str:
+    """Sixteen hexadecimal digits that stand for every bit of the vectors."""
     return hashlib.sha256(vectors.tobytes()).hexdigest()[:16]
+
+
+def products(vectors: np.ndarray) -> np.ndarray:
+    """Inner products of some of the vectors, (NODES, NODES).
+
+    They stay the same where all vectors are turned alike, as a decomposition may do on another machine.
+    """
+    some = vectors[np.linspace(0, len(vectors) - 1, NODES).astype(int)].astype(np.float64)
+    return (some @ some.T).astype(np.float32)
 
 
 def trainings() -> dict[str, tuple[str, str, dict]]:
@@ -85,19 +108,37 @@ def trainings() -> dict[str, tuple[str, str, dict]]:
     return found
 
 
+@functools.cache
+def compute(name: str) -> np.ndarray:
+    """The vectors of a training by its name."""
+    graph, method, parameters = trainings()[name]
+    return train(graph_of(graph), method, **parameters)
+
+
+def write() -> None:
+    """Keep the digests of this kind of machine beside those of others, and the inner products if there are none."""
+    kept = json.loads(DIGESTS.read_text()) if DIGESTS.exists() else []
+    here = {"machine": kind_of_machine(), "digests": {name: digest(compute(name)) for name in trainings()}}
+    others = [one for one in kept if one["machine"] != here["machine"]]
+    with atomic(DIGESTS) as draft:
+        draft.write_text(json.dumps([*others, here], indent=1) + "\n")
+    if not others or not PRODUCTS.exists():
+        with atomic(PRODUCTS) as draft, draft.open("wb") as file:
+            np.savez_compressed(file, **{name: products(compute(name)) for name in trainings()})
+
+
 def main() -> None:
-    """Write the file, or print the digests of whole schedules."""
+    """Write the files, or print the digests of whole schedules."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="compute all digests and keep them")
     parser.add_argument("--full", action="store_true", help="print those of the recipes' whole schedule on citeseer")
     options = parser.parse_args()
     if options.full:
         for recipe in ("default", "released", "paper"):
-            print(recipe, digest(load("citeseer"), "neural-brane", recipe=recipe, dim=150), flush=True)
+            vectors = train(load("citeseer"), "neural-brane", recipe=recipe, dim=150)
+            print(recipe, digest(vectors), flush=True)
     if options.write:
-        found = {name: digest(graph_of(graph), method, **how) for name, (graph, method, how) in trainings().items()}
-        with atomic(PATH) as draft:
-            draft.write_text(json.dumps({"machine": kind_of_machine(), "digests": found}, indent=1) + "\n")
+        write()
 
 
 if __name__ == "__main__":

@@ -1,33 +1,33 @@
-"""Vectors are the same, bit for bit, as when digests.json was written."""
+"""Vectors are the same as when the digests were written: to the bit on the machines seen so far, nearly on others."""
 
 import importlib.util
-import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 specification = importlib.util.spec_from_file_location("digests", Path(__file__).parent / "digests.py")
 digests = importlib.util.module_from_spec(specification)
 specification.loader.exec_module(digests)
-KEPT = json.loads(digests.PATH.read_text())
-HERE = digests.kind_of_machine()
-OTHER = {name: (was, HERE[name]) for name, was in KEPT["machine"].items() if was != HERE[name]}
-
-pytestmark = pytest.mark.skipif(
-    bool(OTHER),
-    reason=f"another kind of processor or library may give other last bits; was and is: {OTHER}",
-)
+HERE = digests.digests_here()
+NEAR = 0.05  # of the largest inner product: what other machines may differ by
 
 
-def test_every_training_has_a_digest():
-    assert list(digests.trainings()) == list(KEPT["digests"])
+def test_every_training_is_watched():
+    if HERE is not None:
+        assert HERE.keys() == digests.trainings().keys()
+    assert set(np.load(digests.PRODUCTS)) == set(digests.trainings())
 
 
 @pytest.mark.parametrize("name", digests.trainings())
-def test_vectors_are_the_same_to_the_last_bit(name, request):
-    graph, method, parameters = digests.trainings()[name]
+def test_vectors_are_as_they_were(name, request):
+    graph, method, _ = digests.trainings()[name]
     if graph == "citeseer":
         request.getfixturevalue("real_data")
     if extra := digests.METHODS[method].extra:
         pytest.importorskip(extra)
-    assert digests.digest(digests.graph_of(graph), method, **parameters) == KEPT["digests"][name]
+    vectors = digests.compute(name)
+    if HERE is not None:
+        assert digests.digest(vectors) == HERE[name]
+    before, now = np.load(digests.PRODUCTS)[name], digests.products(vectors)
+    assert abs(now - before).max() <= NEAR * abs(before).max()

@@ -3,7 +3,8 @@ import pytest
 from scipy import sparse
 
 from neural_brane import synthetic
-from neural_brane.kernels.cpu.sparse import Sparse, step_rows
+from neural_brane.kernels.cpu.products import Largest, step_rows
+from neural_brane.kernels.model import rows_of
 from neural_brane.linalg.weights import spread, transition, weighted_steps
 
 
@@ -58,7 +59,6 @@ def test_neither_threads_nor_blocks_change_a_bit():
 def test_of_equal_numbers_those_met_first_are_kept():
     start = sparse.csr_array(np.array([[0, 2, 1, 1, 1, 0]], np.float32))
     nothing = sparse.csr_array((1, 1), dtype=np.float32)
-    parts = (Sparse(one.indptr.astype(np.int64), one.indices, one.data) for one in (nothing, start, start))
-    columns, values, counts = np.zeros((1, 3), np.int32), np.zeros((1, 3), np.float32), np.zeros(1, np.int64)
-    step_rows(*parts, 0.5, 0, 6, columns, values, counts)
-    assert (columns.tolist(), values.tolist(), counts.tolist()) == ([[1, 2, 3]], [[2, 1, 1]], [3])
+    found = Largest(np.zeros((1, 3), np.int32), np.zeros((1, 3), np.float32), np.zeros(1, np.int64), width=6)
+    step_rows(*map(rows_of, (nothing, start, start)), 0.5, 0, found)
+    assert [part.tolist() for part in found[:3]] == [[[1, 2, 3]], [[2, 1, 1]], [3]]

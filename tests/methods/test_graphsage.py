@@ -12,7 +12,7 @@ GOLDEN = 18.444
 
 
 def batch_of(method, graph, pairs, negatives):
-    batches = graphsage.Batches(method, graph, walks=None, rng=np.random.default_rng(0), numbers={})
+    batches = graphsage.Batches(method, graph, walks=None, rng=np.random.default_rng(0))
     return batches.gather(pairs, negatives)
 
 

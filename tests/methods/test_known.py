@@ -7,7 +7,6 @@ import pytest
 
 from neural_brane import Attributes, load_model
 from neural_brane.errors import CheckpointError, GraphError, ParameterError
-from neural_brane.methods import REGISTERED
 from neural_brane.methods.base import Vectors
 from neural_brane.methods.factorisation import Factorisation
 
@@ -34,7 +33,7 @@ def told(monkeypatch):
     """A method that learns from nothing but labels, registered."""
     import neural_brane.methods as methods
 
-    monkeypatch.setitem(REGISTERED, "told", "told.Told")
+    monkeypatch.setattr(methods, "_find", lambda folders: {"told": ("told", "Told")})
     monkeypatch.setattr(methods, "import_module", lambda name: sys.modules[__name__])
     return Told
 

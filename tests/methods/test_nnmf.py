@@ -11,6 +11,7 @@ from neural_brane import NNMF, AttributedGraph, DeepWalkNNMF, synthetic
 from neural_brane.errors import GraphError
 from neural_brane.files.checkpoints import Stages
 from neural_brane.methods import nnmf
+from neural_brane.methods.training import Loop
 from neural_brane.progress import Meter
 
 GOLDEN = [0.0, 1.155020, 0.0, 0.229823]
@@ -36,15 +37,18 @@ def test_it_takes_scikit_learns_steps():
     np.testing.assert_allclose(ours.parts_, parts, rtol=1e-3, atol=1e-5)
 
 
+def five_steps():
+    return Loop(Stages().stage("factors"), Meter(None, 5, "steps"), 5)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_blocks_of_rows_and_threads_change_no_bit(threads):
     matrix = nnmf.stacked(synthetic(200, seed=5))
-    meter, stage = Meter(None, 5, "steps"), Stages().stage("factors")
-    whole = nnmf.factorise(matrix, 12, 5, 4, 1, meter, stage)
-    pieces = nnmf.factorise(matrix, 12, 5, 4, threads, meter, stage, block_rows=37)  # the last one is short
+    whole = nnmf.factorise(matrix, 12, 4, five_steps(), 1)
+    pieces = nnmf.factorise(matrix, 12, 4, five_steps(), threads, block_rows=37)  # the last one is short
     for one, other in zip(whole, pieces, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)
-    again = nnmf.factorise(matrix, 12, 5, 4, 3 - threads, meter, stage, block_rows=37)
+    again = nnmf.factorise(matrix, 12, 4, five_steps(), 3 - threads, block_rows=37)
     for one, other in zip(pieces, again, strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -5,7 +5,6 @@ from neural_brane import AttributedGraph, TriDNR, synthetic
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.kernels import sgns
 from neural_brane.kernels.model import padded
-from neural_brane.methods import tridnr
 
 SMALL = {"dim": 8, "walks_per_node": 2, "seed": 3, "learning_rate": 0.1}
 
@@ -22,10 +21,10 @@ def test_it_takes_the_steps_of_the_plain_reference(graph, labelled, monkeypatch)
     fast = TriDNR(**SMALL).fit_transform(graph, labels=labels).vectors
     plain = {}
 
-    def train(source, target, *tiles_and_rates):
+    def train(source, target, tiles, *rates):
         for table in (source, target):
             plain.setdefault(id(table), table.astype(np.float64))
-        sgns.train_reference(plain[id(source)], plain[id(target)], *tiles_and_rates)
+        sgns.train_reference(plain[id(source)], plain[id(target)], tiles, *rates)
         source[:], target[:] = plain[id(source)], plain[id(target)]
 
     monkeypatch.setattr(sgns, "train", train)
@@ -36,7 +35,7 @@ def test_it_takes_the_steps_of_the_plain_reference(graph, labelled, monkeypatch)
 def parts_of(graph, monkeypatch, **settings):
     """What the method would train on, without training it."""
     seen = []
-    monkeypatch.setattr(tridnr, "train", lambda parts, **options: seen.extend(parts))
+    monkeypatch.setattr(TriDNR, "_train", lambda self, parts, unit, epochs: seen.extend(parts))
     labels = settings.pop("labels", None)
     TriDNR(**SMALL | settings).fit(graph, labels=labels)
     return seen

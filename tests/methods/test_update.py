@@ -7,8 +7,8 @@ import pytest
 
 from neural_brane import METHODS, AttributedGraph, load, load_model
 from neural_brane.errors import GraphError, NotFittedError, ParameterError
-from neural_brane.experiments.store import SMALL
 from neural_brane.linalg.weights import unit_rows
+from neural_brane.methods.identity import SMALL
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning")
 UPDATING = [name for name in METHODS if METHODS[name].updates]
@@ -16,9 +16,8 @@ UPDATING = [name for name in METHODS if METHODS[name].updates]
 
 def make(name, **parameters):
     """A method at a size that takes moments."""
-    small = {key: value for key, value in SMALL.items() if key in METHODS[name].parameters()}
     device = {"device": "cpu"} if "device" in METHODS[name].parameters() else {}
-    return METHODS[name](**small | device | {"dim": 16, "seed": 1} | parameters)
+    return METHODS[name](**METHODS[name].small | device | {"dim": 16, "seed": 1} | parameters)
 
 
 def mean_cosine(first, second):

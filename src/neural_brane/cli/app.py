@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from neural_brane.cli import distributed
 from neural_brane.cli.compare import compare
 from neural_brane.cli.convert import convert
 from neural_brane.cli.demo import demo
-from neural_brane.cli.embed import embed
+from neural_brane.cli.embed import embed, transform, update
 from neural_brane.cli.estimate import estimate
 from neural_brane.cli.evaluate import evaluate
 from neural_brane.cli.explore import explore
+from neural_brane.cli.info import info, inspect
 from neural_brane.cli.insight import cluster, explain, suggest
-from neural_brane.cli.inspect import info, inspect
-from neural_brane.cli.lists import datasets, methods
+from neural_brane.cli.lists import datasets, formats, methods
 from neural_brane.cli.nearest import nearest
 from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.shard import shard, split_edges
@@ -31,68 +33,19 @@ Learn one vector per node of a graph, from its links and its attributes.
 \b
 [bold]Start here[/bold]
   brane demo                                   learn from a graph shipped here
-  brane datasets                               list the graphs known by name
-  brane embed citeseer -o vectors.npz          learn from one of them
-  brane estimate graph.txt                     the memory and time it takes
+  brane embed citeseer -o vectors.npz          learn from a known dataset
   brane embed graph.txt --attributes words.txt -o vectors.tsv
   brane embed edges.csv --nodes people.csv -o vectors.parquet
-  brane inspect edges.csv --nodes people.csv   how your files would be read
-  brane info m.brane                           what is inside a file of ours
   brane evaluate vectors.npz --labels citeseer
-  brane evaluate gensim.txt --labels classes.txt --task all
-  brane explore vectors.npz --graph graph.txt  look at them in a browser
   brane nearest vectors.npz 100157             the nodes most like one
-  brane convert vectors.npz -o vectors.parquet the vectors in another format
-  brane explain model.brane 17 204             what makes two nodes alike
-  brane suggest model.brane 17                 links it is likely to have
-  brane cluster vectors.npz --graph citeseer   groups, and what names them
-  brane shard edges.parquet -o parts --parts 8 a graph larger than memory
-  brane methods                                other ways to learn the vectors
-  brane compare graph.txt --labels classes.txt which of them is best for it
-  brane reproduce                              the paper's experiments, again
-
-\b
-[bold]Files a graph is read from[/bold]
-  graph file      one edge per line, 'u v' or 'u v weight'; a first line
-                  'nodes edges' is optional
-                      17 99 1.0
-                      17 204 0.5
-  attribute file  one node per line: its id, then ID or ID:VALUE for each
-                      17 3:1 8:1
-  label file      one node per line, 'node<TAB>label'
-                      17      databases
-                  Ids are integers or names. Spaces, tabs or commas
-                  separate; a line that begins with # does not count.
-  tables          CSV, TSV, Parquet, JSON lines or Arrow: one of edges and,
-                  with --nodes, one of nodes, whose columns become attributes
-                      name,age,country
-                      ann,31,IN
-  .cites          'cited<TAB>citing' lines; its .content lies beside it
-  .npz            arrays {adj,attr}_{data,indices,indptr,shape}, labels, ids
-
-\b
-[bold]Files vectors are written to[/bold]
-  .npz            arrays vectors, ids and provenance
-  .parquet        columns id and vector, an array; a name that ends in
-                  .columns.parquet asks for columns id, d0, d1, …
-  .safetensors    tensors embeddings and ids
-  .h5ad           AnnData: X, names of obs (needs h5py)
-  .txt .w2v       word2vec text: first line 'nodes dim', then 'id v1 v2 …';
-                  .vec and .emb are the same
-  .bin            word2vec binary
-  .tsv .csv       header 'id d0 d1 …', then one node per line, by tabs
-                  or by commas
-  .npy            one array; its ids, one on each line, in NAME.ids.txt
-  .pgvector       a file that PostgreSQL's COPY reads, for pgvector
-  .projector      a folder for TensorBoard's projector
-  folder          parts with a manifest: 'brane convert --parts N' splits
-                  vectors into one, and 'brane convert FOLDER' merges it
-                  All of them are read too.
+  brane explore vectors.npz --graph citeseer   look at them in a browser
+  brane inspect edges.csv --nodes people.csv   how your files would be read
+  brane formats                                files of graphs and vectors
 """
 
 
 class BraneGroup(TyperGroup):
-    """Commands whose foreseen errors are one line on stderr and exit code 2, without a traceback."""
+    """A group of commands that prints each foreseen error as one line on stderr and exits with code 2."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
@@ -101,7 +54,7 @@ class BraneGroup(TyperGroup):
                 return super().invoke(ctx)
         except BraneError as error:
             fail(str(error))
-        except BrokenPipeError:
+        except (BrokenPipeError, typer.Exit):
             raise
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
@@ -109,14 +62,14 @@ class BraneGroup(TyperGroup):
             fail(out_of_memory(error))
         except KeyboardInterrupt as stop:
             leave(stop, ctx.meta[TYPED])
-        except Exception as error:  # a mistake of ours: shown in full, and kept in the log
+        except Exception as error:  # a defect: shown in full, and logged
             LOG.error(printable(f"{type(error).__name__}: {error}"))
             raise
         finally:
             end_log()
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Note the words of the command, to tell which one goes on with a training that is stopped."""
+        """Keep the words of the command, to print the command that resumes a stopped training."""
         typed = list(args)
         context = super().make_context(info_name, args, parent, **extra)
         context.meta[TYPED] = typed
@@ -124,17 +77,17 @@ class BraneGroup(TyperGroup):
 
 
 def out_of_memory(error: MemoryError) -> str:
-    """What to say where memory has run out all the same: it was taken for something else, or was never there."""
+    """The message for memory that ran out although it was checked before."""
     from neural_brane.graph.memory import available, show_size
 
     room = available()
-    left = "" if room is None else f"; {show_size(room)} can be had now"
+    left = "" if room is None else f"; {show_size(room)} are free now"
     about = f" ({error})" if str(error) else ""
-    return f"memory ran out{about}{left}; 'brane estimate SOURCE' tells what a training takes, by part: lower --dim"
+    return f"memory ran out{about}{left}; lower --dim; 'brane estimate SOURCE' shows what a training needs, by part"
 
 
 def fail(message: str) -> None:
-    """Say what is wrong and leave with exit code 2."""
+    """Print an error and exit with code 2."""
     LOG.error(printable(message))
     echo(f"error: {message}", err=True)
     raise typer.Exit(2) from None
@@ -150,29 +103,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(embed)
-app.command()(inspect)
-app.command()(info)
-app.command()(estimate)
-app.command()(evaluate)
-app.command()(explore)
-app.command()(nearest)
-app.command()(convert)
-app.command()(compare)
-app.command()(explain)
-app.command()(suggest)
-app.command()(cluster)
-app.command()(split_edges)
-app.command()(shard)
-app.command()(datasets)
-app.command()(methods)
-app.command()(tune)
-app.command()(reproduce)
-app.command()(demo)
+GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Learn": (embed, transform, update, estimate, tune, compare),
+    "Use vectors": (evaluate, nearest, explain, suggest, cluster, explore, convert),
+    "Prepare and look into files": (inspect, info, split_edges, shard),
+    "Lists and examples": (datasets, methods, formats, demo, reproduce),
+}
+for panel, commands in GROUPS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+machines = typer.Typer(help="Train in many processes or on many machines.", no_args_is_help=True)
+machines.command("embed")(distributed.embed)
+app.add_typer(machines, name="distributed", rich_help_panel="Learn")
 
 
 def show_version(wanted: bool) -> None:
-    """Print the version and leave."""
+    """Print the version and exit."""
     if wanted:
         from neural_brane import __version__
 
@@ -184,7 +130,7 @@ def show_version(wanted: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and leave."),
+        typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Options of the command as a whole; its help is `HELP`."""
+    """Declare the options of the command as a whole; its help is `HELP`."""

@@ -1,119 +1,83 @@
-"""`brane compare`: which method is best for a graph of one's own."""
+"""`brane compare`: find the best method for a graph."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Exit, Option
 
-from neural_brane.cli import evaluate, options
-from neural_brane.cli.options import split_names
-from neural_brane.cli.tables import Tables, read, takes_tables
-from neural_brane.cli.terminal import echo
+from neural_brane.cli import options as o
+from neural_brane.cli.options import Reading, bundled, split_names
+from neural_brane.cli.terminal import counting, echo, log_to, show_table
 from neural_brane.errors import ParameterError
+from neural_brane.methods.parameters import DIM
 
 if TYPE_CHECKING:
+    from neural_brane.experiments.compare import Order
     from neural_brane.experiments.comparison import Comparison, Standing
     from neural_brane.experiments.tasks import Targets, Task
     from neural_brane.graph import AttributedGraph
 
 WIDEST, NARROWEST = 30, 8  # columns of a bar
-BESIDE = 46  # columns of what stands beside it
+BESIDE = 46  # columns of the texts beside it
 EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
-@takes_tables
+@bundled
 def compare(
-    source: options.Source,
-    tables: Tables,
-    labels: evaluate.Labels = None,
-    attributes: options.Attributes = None,
-    duplicates: options.Duplicates = "max",
-    self_loops: options.SelfLoops = "keep",
-    methods: Annotated[
-        list[str] | None,
-        Option(
-            metavar="<name,name|all>",
-            help="Methods to compare, or all that can be trained here (default neural-brane, propagated-attributes, "
-            "smoothed-attributes, attributes, tadw, aane, deepwalk).",
-        ),
-    ] = None,
-    task: Annotated[
-        list[str] | None,
-        Option(
-            metavar="<classify,multilabel,regress,cluster,retrieve,link>",
-            help="What to compare by (default all that the graph allows).",
-        ),
-    ] = None,
-    runs: Annotated[int, Option(help="Trainings of each method, with seeds 0, 1, …")] = 3,
-    dim: Annotated[int, Option(help="Width of a vector.")] = 150,
-    device: Annotated[
-        Literal["cpu", "cuda", "auto"], Option(help="Where methods train that can train on a GPU.")
-    ] = "cpu",
-    jobs: Annotated[
-        int | None, Option(help="Trainings at a time, one thread each (default the number of cores).")
-    ] = None,
-    time_limit: Annotated[
-        float | None, Option(metavar="<seconds>", help="A training that takes longer fails (default no limit).")
-    ] = None,
+    source: o.Source,
+    reading: Reading,
+    methods: Annotated[list[str] | None, Option(metavar="<name,…>", help="Methods, or all (a short list).")] = None,
+    task: Annotated[list[str] | None, Option(metavar="<name,…>", help="Tasks listed above (all possible).")] = None,
+    runs: Annotated[int, Option(metavar="<whole>", help="Trainings per method.")] = 3,
+    dim: Annotated[int, Option(metavar="<whole>", help="Width of a vector.")] = DIM,
+    device: Annotated[Literal["cpu", "cuda", "auto"], Option(metavar="<name>", help="cpu, cuda or auto.")] = "cpu",
+    jobs: o.Jobs = None,
+    time_limit: Annotated[float | None, Option(metavar="<seconds>", help="Longest time of a training.")] = None,
     output: Annotated[
         Path | None,
-        Option("--output", "-o", help="Folder for compare.html and compare.json; it also keeps finished trainings."),
+        Option("--output", "-o", metavar="<folder>", help="Results and finished trainings."),
     ] = None,
-    log: options.Log = None,
+    log: o.Log = None,
 ) -> None:
-    """Find out which method is best for a graph: all of them on the same splits, ranked per task.
+    """Find the best method for a graph, by task.
 
     \b
-    classify  Macro-F1 of logistic regression, half of the nodes to learn
-    multilabel  Macro-F1 of nodes with several labels, as many predicted
-              as a node has
-    regress   R² of ridge regression, where labels are numbers
-    cluster   NMI of k-means with the true number of classes
-    retrieve  precision of the ten nearest nodes by cosine
-    link      AUC of edges held out before training, ranked by the better
-              of cosine and the method's own score of a pair; these are
-              trainings of their own
+    classify    Macro-F1 of logistic regression on half of the nodes
+    multilabel  the same for nodes with several labels
+    regress     R² of ridge regression, where labels are numbers
+    cluster     NMI of k-means with the true number of classes
+    retrieve    precision of the ten nearest nodes by cosine
+    link        AUC of edges held out before training
 
-    A method that fails comes last, with the reason. ≈ stands before a method that these runs do not tell
-    from the best, † behind one that learns from labels: it is trained once more for every split, with the labels of
-    its training part alone. With -o a run that was stopped, even killed, goes on where it was. The last line is advice.
+    --labels may also name a dataset, graph or table. ≈ marks methods that
+    these runs cannot tell from the best, † those that learn from the labels
+    of each split's training part. With -o, a stopped run resumes.
 
     \b
     brane compare stdlib
-    brane compare graph.txt --attributes words.txt --labels classes.txt -o comparison
+    brane compare graph.txt --attributes words.txt --labels classes.txt
     brane compare edges.csv --nodes people.csv --label team -o comparison
-    brane compare graph.txt --task link --methods all --time-limit 600 -o comparison
     """
-    from neural_brane.cli.terminal import counting, log_to
-    from neural_brane.experiments.compare import SHORT_LIST, open_store, prepare, run
+    from neural_brane.experiments.compare import USUAL, prepare
     from neural_brane.experiments.comparison import JSON, PAGE
-    from neural_brane.files import datasets
     from neural_brane.files.storage import check_distinct, check_target
 
     written = {} if output is None else {"--output": output / JSON, "the page of --output": output / PAGE}
-    given = {"--labels": labels, "--attributes": attributes, "--nodes": tables.nodes, **datasets.source_files(source)}
-    check_distinct(written | {"--log": log}, given)
+    check_distinct(written | {"--log": log}, reading.files(source))
     if output is not None:
         check_target(output / PAGE, (".html",), ".html", ParameterError)
     log_to(log)
-    graph = read(source, tables, attributes=attributes, duplicates=duplicates, self_loops=self_loops)
+    graph = replace(reading, labels=None).read(source)
     tasks = split_names(task)
-    graph, targets = choose_labels(graph, labels, tasks, from_table=tables.label_column is not None)
-    names = split_names(methods) or list(SHORT_LIST)
+    graph, targets = choose_labels(graph, reading.labels, tasks, from_table=reading.label_column is not None)
+    names = split_names(methods) or USUAL
     order = prepare(graph, names, tasks or None, labels=targets, runs=runs, dim=dim, device=device)
-    for note in order.notes:
-        echo(note, err=True)
-    links = "; those for links are without the held-out edges" if "link" in (one.name for one in order.tasks) else ""
-    echo(f"trainings: {len(order.trainings)}{links}", err=True)
-    with open_store(graph, output) as store:
-        if kept := len(order.trainings) - len(store.missing(order.trainings)):
-            echo(f"kept in {store.folder}: {kept} of them", err=True)
-        with counting("comparison", steady=False) as progress:
-            result = run(order, store, jobs=jobs or os.cpu_count() or 1, time_limit=time_limit, progress=progress)
+    result = train_and_rank(order, graph, output, jobs, time_limit)
     show(result)
     if output is not None:
         result.save(output)
@@ -123,12 +87,30 @@ def compare(
         raise Exit(1)
 
 
-def choose_labels(
-    graph: AttributedGraph, source: str | None, tasks: Sequence[str], *, from_table: bool
-) -> tuple[AttributedGraph, Targets | None]:
-    """The graph with the classes of `source`, if any; or labels that are not classes, which come apart from it.
+def train_and_rank(
+    order: Order, graph: AttributedGraph, output: Path | None, jobs: int | None, time_limit: float | None
+) -> Comparison:
+    """Train what is not kept from an earlier run, with progress, and rank the methods."""
+    from neural_brane.experiments.compare import open_store, run
 
-    from_table: whether the graph's own labels are a column of a table, which may hold anything.
+    for note in order.notes:
+        echo(note, err=True)
+    links = "; those for links are without the held-out edges" if "link" in (one.name for one in order.tasks) else ""
+    echo(f"trainings: {len(order.trainings)}{links}", err=True)
+    with open_store(graph, output) as store:
+        if kept := len(order.trainings) - len(store.missing(order.trainings)):
+            echo(f"kept in {store.folder}: {kept} of them", err=True)
+        with counting("comparison", steady=False) as progress:
+            return run(order, store, jobs=jobs or os.cpu_count() or 1, time_limit=time_limit, progress=progress)
+
+
+def choose_labels(
+    graph: AttributedGraph, source: Path | None, tasks: Sequence[str], *, from_table: bool
+) -> tuple[AttributedGraph, Targets | None]:
+    """Return the graph with its classes; or the graph and its labels, if those are numbers or several per node.
+
+    source: where the labels are, if not in the graph. from_table: the graph's labels are a column of a table, which
+    may hold anything.
     """
     import numpy as np
 
@@ -167,7 +149,6 @@ def show_bars(task: Task, standings: Sequence[Standing]) -> None:
     """Print a bar per method, best first."""
     from rich.console import Console
 
-    from neural_brane.cli.terminal import show_table
     from neural_brane.experiments.comparison import with_spread
 
     width = min(max(Console().width - BESIDE, NARROWEST), WIDEST)
@@ -189,7 +170,6 @@ def _bar(task: Task, one: Standing, width: int) -> str:
 
 def show_measures(task: Task, standings: Sequence[Standing]) -> None:
     """Print every measure of every method, and what a training of it takes."""
-    from neural_brane.cli.terminal import show_table
     from neural_brane.experiments.comparison import short_time, three_digits
 
     scored = [one for one in standings if not one.failure]

@@ -25,7 +25,7 @@ def demo(
         int | None, Option(help="Train for fewer epochs than usual, to look around.", hidden=True)
     ] = None,
 ) -> None:
-    """Learn vectors of the modules of Python's standard library, and show what they know.
+    """Learn vectors of Python's standard library, and look at them.
 
     Needs no network. Imports are the links, words of names and docstrings the attributes; the topics are
     not learned from. Ends with a map of all modules to open in a browser. Takes under two minutes on two cores.

@@ -1,4 +1,4 @@
-"""`brane estimate`: what a training takes, before it begins."""
+"""`brane estimate`: the memory and time of a training before it starts."""
 
 from __future__ import annotations
 
@@ -8,76 +8,51 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Exit, Option
 
 from neural_brane.cli import options as o
-from neural_brane.cli.options import parse_settings
-from neural_brane.cli.tables import Tables, read, takes_tables
-from neural_brane.cli.terminal import echo
+from neural_brane.cli.options import Reading, Training, bundled
+from neural_brane.cli.terminal import echo, show_table
 from neural_brane.methods import find_method
 
 if TYPE_CHECKING:
-    from neural_brane.experiments.estimate import Estimate, Several, Source
-    from neural_brane.methods.base import Embedder
+    from neural_brane.experiments.estimate import Estimate, Several
 
 
-@takes_tables
+@bundled
 def estimate(
     source: o.Source,
-    tables: Tables,
+    reading: Reading,
+    training: Training,
     method: o.Method = "neural-brane",
-    settings: o.Settings = None,
-    attributes: o.Attributes = None,
-    labels: o.Labels = None,
-    duplicates: o.Duplicates = "max",
-    self_loops: o.SelfLoops = "keep",
-    dim: o.Dim = None,
-    epochs: o.Epochs = None,
-    threads: o.Threads = None,
-    device: o.Device = None,
     ranks: Annotated[
-        int | None, Option("--ranks", min=1, help="Of one of so many processes that train together.", metavar="N")
+        int | None,
+        Option("--ranks", min=1, help="Estimate one of N processes that train together.", metavar="<whole>"),
     ] = None,
-    time: Annotated[
-        bool, Option("--time/--no-time", help="Measure for a few seconds how fast this machine is.")
-    ] = True,
-    as_json: Annotated[bool, Option("--json", help="Print JSON and nothing else.")] = False,
+    no_time: Annotated[bool, Option("--no-time", help="Do not measure this machine's speed.")] = False,
+    as_json: o.AsJson = False,
 ) -> None:
-    """Tell how much memory and time 'brane embed' would take for SOURCE, without training.
+    """Estimate the memory and time of a training.
 
-    The sizes of synthetic:NODES, of .npz files and of folders made by 'brane shard' are known without loading them;
-    other files are read. Exit code 1 says that the training would not fit into memory.
-
-    With --ranks the memory is that of one process of a training past one machine, and instead of a time the bytes are
-    told that it sends in a step.
+    Exit code 1 means that the training would not fit into memory. Files in
+    .npz and folders made by 'brane shard' are not loaded; others are read.
+    --ranks prints bytes sent per step instead of time.
 
     \b
     brane estimate citeseer
     brane estimate synthetic:1000000 --dim 64
-    brane estimate edges.csv --nodes people.csv
-    brane estimate graph.npz --method deepwalk --json
+    brane estimate edges.csv --nodes people.csv --method deepwalk --json
     brane estimate synthetic:1000000000 --ranks 64
     """
+    from neural_brane.experiments.estimate import estimate as estimate_training
     from neural_brane.experiments.estimate import look_at
 
-    short = {"dim": dim, "epochs": epochs, "threads": threads, "device": device}
-    typed = [f"{name}={value}" for name, value in short.items() if value is not None]
     kind = find_method(method)
-    model = kind(**parse_settings(kind, [*typed, *(settings or ())]))
-    rules = {"duplicates": duplicates, "self_loops": self_loops}
-    found = look_at(source, lambda: read(source, tables, attributes=attributes, labels=labels, **rules))
-    answer(model, found, time=time, as_json=as_json, ranks=ranks)
-
-
-def answer(
-    model: Embedder, source: Source, *, time: bool = True, as_json: bool = False, ranks: int | None = None
-) -> None:
-    """Print what a training takes; the exit code says whether it fits."""
-    from neural_brane.experiments.estimate import estimate as estimate_training
-
+    model = kind(**training.parameters(kind))
+    look = look_at(source, lambda: reading.read(source))
     found = estimate_training(
-        source.graph or source.sizes,
+        look.graph or look.sizes,
         model,
-        time=time,
-        reading_bytes=source.reading_bytes,
-        reading_seconds=source.reading_seconds,
+        time=not no_time,
+        reading_bytes=look.reading_bytes,
+        reading_seconds=look.reading_seconds,
         ranks=ranks,
     )
     if as_json:
@@ -89,8 +64,7 @@ def answer(
 
 
 def show(found: Estimate) -> None:
-    """Print memory and time by part, and whether it fits."""
-    from neural_brane.cli.terminal import show_table
+    """Print memory and time by part, and whether the training fits."""
     from neural_brane.graph.memory import show_size
 
     sizes = found.sizes
@@ -112,8 +86,7 @@ def show(found: Estimate) -> None:
 
 
 def show_several(several: Several) -> None:
-    """Print what a host's ranks share and what a rank sends; of their time nothing is known here."""
-    from neural_brane.cli.terminal import show_table
+    """Print the memory that the ranks of a host share and the bytes that a rank sends per step."""
     from neural_brane.graph.memory import show_size
 
     moments = [
@@ -138,11 +111,11 @@ def show_several(several: Several) -> None:
         f"a rank's share of a batch: {batch['triplets']:,} triplets, {batch['attribute_rows']:,.0f} rows of attributes "
         f"and {batch['neighbour_rows']:,.0f} of neighbours, {how}"
     )
-    echo(f"time: not measured for several ranks; {several.steps:,} steps at most")
+    echo(f"time: not estimated for several ranks; at most {several.steps:,} steps")
 
 
 def show_time(seconds: float) -> str:
-    """A time for people.
+    """Spell a time for people.
 
     >>> show_time(0.4), show_time(75), show_time(9000)
     ('0.4 s', '1 min 15 s', '2 h 30 min')

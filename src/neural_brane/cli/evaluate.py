@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from typer import Argument, Option
+from typer import Option
 
-from neural_brane.cli.terminal import echo
+from neural_brane.cli import options as o
+from neural_brane.cli.options import bundled
+from neural_brane.cli.scores import show
+from neural_brane.cli.terminal import counting, echo
 from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -18,13 +23,11 @@ if TYPE_CHECKING:
     from neural_brane.files.nodes import Kind, Targets
 
 
-# The options of `brane evaluate`, each with the help that teaches it.
-
-CLASSES, LINKS, MATCHING = "Labels: all tasks but links", "Links", "Matching"
+LABELS, LINKS = "All tasks but links", "Links"
 
 
 class Task(StrEnum):
-    """What vectors can be scored by."""
+    """Tasks that score vectors."""
 
     classification = "classification"
     multilabel = "multilabel"
@@ -35,124 +38,49 @@ class Task(StrEnum):
     all = "all"
 
 
-File = Annotated[
-    Path,
-    Argument(help="Vectors, in any format that 'brane --help' lists."),
-]
-Tasks = Annotated[
-    list[Task] | None,
-    Option(
-        "--task",
-        metavar="<classification|multilabel|regression|clustering|retrieval|links|all>",
-        help="What to score by; may be repeated. all: whatever --labels and --held-out are enough for "
-        "(default, if --labels: classification, multilabel or regression, by what the labels are; if --held-out: "
-        "links).",
-    ),
-]
-
-Labels = Annotated[
-    str | None,
-    Option(
-        help="Where the classes, labels or numbers are: a dataset's name, a graph (.npz, .content), a table (--id, "
-        "--label) or a file of 'node<TAB>label' lines.",
-        rich_help_panel=CLASSES,
-    ),
-]
-IdColumn = Annotated[
-    str | None,
-    Option("--id", metavar="<column>", help="Column of the nodes' ids, in a table.", rich_help_panel=CLASSES),
-]
-LabelColumn = Annotated[
-    str | None,
-    Option("--label", metavar="<column>", help="Column of their classes, in a table.", rich_help_panel=CLASSES),
-]
-Separator = Annotated[
-    str | None,
-    Option(
-        metavar="<text>",
-        help="What stands between several labels of a node (default: found in the file).",
-        rich_help_panel=CLASSES,
-    ),
-]
-Train = Annotated[
-    list[float] | None,
-    Option(
-        metavar="<share>",
-        help="Share of the nodes to train on; may be repeated (default 0.3 0.5 0.7).",
-        rich_help_panel=CLASSES,
-    ),
-]
-SplitCount = Annotated[
-    int | None, Option(help="Random divisions to average over (default 10).", rich_help_panel=CLASSES)
-]
-Stratify = Annotated[
-    bool,
-    Option(
-        "--stratify",
-        help="Divide every class in the same proportion; the paper draws plainly.",
-        rich_help_panel=CLASSES,
-    ),
-]
-SaveSplits = Annotated[
-    Path | None, Option(help="Write the divisions to this JSON file, by node id.", rich_help_panel=CLASSES)
-]
-SplitsFrom = Annotated[
-    Path | None, Option(help="Score on the divisions of this file, not on new ones.", rich_help_panel=CLASSES)
-]
-Penalty = Annotated[
-    str,
-    Option(
-        "--C",
-        metavar="<number|cv>",
-        help="Inverse of the regression's penalty, or 'cv': chosen inside each training part by five-fold "
-        "cross-validation from 0.01, 0.1, 1, 10, 100, 1000.",
-        rich_help_panel=CLASSES,
-    ),
-]
-Lengths = Annotated[
-    list[int] | None,
-    Option(
-        "--k",
-        metavar="<number>",
-        help="For retrieval: length of the list of nearest nodes; may be repeated (default 1 10 100).",
-        rich_help_panel=CLASSES,
-    ),
-]
-Queries = Annotated[
-    int,
-    Option(help="For retrieval: nodes to ask for at most; of more, a random sample.", rich_help_panel=CLASSES),
-]
-Starts = Annotated[int, Option(help="Starts of k-means to average over.", rich_help_panel=CLASSES)]
-
-HeldOut = Annotated[Path | None, Option(help="The pairs to predict, from 'brane split-edges'.", rich_help_panel=LINKS)]
-Similarity = Annotated[
-    Literal["cosine", "dot", "distance"] | None,
-    Option(
-        help="How two vectors are compared (default the method's own where the file names it, or cosine).",
-        rich_help_panel=LINKS,
-    ),
-]
-
-Ids = Annotated[
-    Path | None,
-    Option(help="For an .npy file: one id per line, in the order of its rows.", rich_help_panel=MATCHING),
-]
-AllowMissing = Annotated[
-    bool,
-    Option(
-        "--allow-missing",
-        help="Leave out labelled nodes that have no vector (give them zeros, for links) instead of stopping.",
-        rich_help_panel=MATCHING,
-    ),
-]
-
-Seed = Annotated[int, Option(help="The same seed gives every file the same divisions and starts.")]
-AsJson = Annotated[bool, Option("--json", help="Print JSON and nothing else.")]
+about_labels = partial(Option, rich_help_panel=LABELS)
 
 
-# Which tasks `brane evaluate` scores by, and the scores of each.
+@dataclass(frozen=True)
+class Source:
+    """Options that say where the labels are."""
 
-USUAL, ALL = "usual", "all"  # until it is known what the labels are
+    labels: Annotated[str | None, about_labels(metavar="<source>", help="Dataset, graph, table or label file.")] = None
+    id_column: Annotated[str | None, about_labels("--id", metavar="<column>", help="Ids in a table.")] = None
+    label_column: Annotated[str | None, about_labels("--label", metavar="<column>", help="Labels in a table.")] = None
+    separator: Annotated[
+        str | None, about_labels(metavar="<text>", help="Separator of several labels (found if unset).")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Options that say how vectors are scored."""
+
+    train: Annotated[
+        list[float] | None, about_labels(metavar="<share>", help="Training share; may repeat (0.3 0.5 0.7).")
+    ] = None
+    splits: Annotated[int | None, about_labels(metavar="<whole>", help="Random splits (default 10).")] = None
+    stratify: Annotated[bool, about_labels("--stratify", help="Split every class alike.")] = False
+    save_splits: Annotated[Path | None, about_labels(metavar="<file>", help="Write the splits as JSON.")] = None
+    splits_from: Annotated[Path | None, about_labels(metavar="<file>", help="Use the splits of a file.")] = None
+    C: Annotated[str, about_labels("--C", metavar="<number>", help="Inverse penalty, or cv.")] = "1"
+    starts: Annotated[int, about_labels(metavar="<whole>", help="Starts of k-means.")] = 10
+    k: Annotated[
+        list[int] | None, about_labels("--k", metavar="<whole>", help="Nodes to retrieve; may repeat (1 10 100).")
+    ] = None
+    queries: Annotated[int, about_labels(metavar="<whole>", help="Most nodes to ask for.")] = 10_000
+    seed: o.Seed = 0
+
+    def penalty(self) -> Any:
+        """C as a number, or "cv"."""
+        try:
+            return self.C if self.C == "cv" else float(self.C)
+        except ValueError:
+            raise ParameterError(f"--C {self.C} makes no sense; give a number above 0, or cv to choose it") from None
+
+
+USUAL, ALL = "usual", "all"  # tasks that depend on the labels
 NEEDS: dict[str, Kind] = {
     "classification": "class", "clustering": "class", "multilabel": "several", "regression": "number",
 }  # fmt: skip
@@ -161,7 +89,7 @@ EVERY = {"class": {"classification", "clustering", "retrieval"}, "several": {"mu
 
 
 def choose_tasks(asked: list[Task] | None, labels: str | None, held_out: Path | None) -> set[str]:
-    """The tasks asked for; `USUAL` and `ALL` stand for what depends on the labels."""
+    """Return the tasks asked for; `USUAL` and `ALL` stand for tasks that depend on the labels."""
     if labels is None and held_out is None:
         raise ParameterError(
             "nothing to score by; give --labels (a dataset or a file of classes) or --held-out (pairs to predict)"
@@ -181,7 +109,7 @@ def choose_tasks(asked: list[Task] | None, labels: str | None, held_out: Path | 
 
 
 def wanted_kind(tasks: set[str]) -> Kind | None:
-    """What the labels must be for these tasks; None where the labels decide."""
+    """Return the kind of labels that these tasks need; None if any kind will do."""
     needing = {NEEDS[task]: task for task in sorted(tasks) if task in NEEDS}
     if len(needing) > 1:
         first, second, *_ = needing.values()
@@ -190,7 +118,7 @@ def wanted_kind(tasks: set[str]) -> Kind | None:
 
 
 def settle_tasks(tasks: set[str], targets: Targets) -> set[str]:
-    """The tasks, once the labels are known; what was chosen for the user is told on stderr."""
+    """Replace `USUAL` and `ALL` by tasks that fit the labels; print on stderr if those are not classes."""
     from neural_brane.graph.labels import MultiLabels
 
     several = isinstance(targets, MultiLabels)
@@ -208,149 +136,86 @@ def settle_tasks(tasks: set[str], targets: Targets) -> set[str]:
     return tasks
 
 
-def score_divided(
-    known: Labelled, tasks: set[str], splits: Splits, C: Any, train: list[float] | None
-) -> dict[str, Any]:
-    """The scores of what is learned on part of the nodes and predicted on the others."""
-    from neural_brane.cli.terminal import counting
-    from neural_brane.evaluate import classify, classify_several, regress
+def score(known: Labelled, task: str, splits: Splits | None, how: Scoring) -> Any:
+    """Score vectors by a task that uses labels."""
+    from neural_brane import evaluate as scores
 
-    options: dict[str, Any] = {"splits": splits} | ({"train": train} if train else {})
-    if "multilabel" in tasks and C == "cv":
+    vectors, labels = known.vectors, known.labels
+    divided: dict[str, Any] = {"splits": splits} | ({"train": how.train} if how.train else {})
+    if task == "multilabel" and how.penalty() == "cv":
         raise ParameterError("--C cv is for --task classification; give --task multilabel a number")
-    results: dict[str, Any] = {}
-    if "classification" in tasks:
-        with counting("classification") as report:
-            results["classification"] = classify(known.vectors, known.labels, C=C, progress=report, **options)
-    if "multilabel" in tasks:
-        with counting("multilabel") as report:
-            results["multilabel"] = classify_several(known.vectors, known.labels, C=C, progress=report, **options)
-    if "regression" in tasks:
-        with counting("regression") as report:
-            results["regression"] = regress(known.vectors, known.labels, progress=report, **options)
-    return results
+    with counting(task) as report:
+        if task == "classification":
+            return scores.classify(vectors, labels, C=how.penalty(), progress=report, **divided)
+        if task == "multilabel":
+            return scores.classify_several(vectors, labels, C=how.penalty(), progress=report, **divided)
+        if task == "regression":
+            return scores.regress(vectors, labels, progress=report, **divided)
+        if task == "clustering":
+            return scores.cluster(vectors, labels, starts=how.starts, seed=how.seed, progress=report)
+        return scores.retrieve(vectors, labels, k=how.k, queries=how.queries, seed=how.seed, progress=report)
 
 
-def score_whole(
-    known: Labelled, tasks: set[str], *, seed: int, starts: int, k: list[int] | None, queries: int
-) -> dict[str, Any]:
-    """The scores of what looks at all nodes and learns nothing from labels."""
-    from neural_brane.cli.terminal import counting
-    from neural_brane.evaluate import cluster, retrieve
-
-    results: dict[str, Any] = {}
-    if "clustering" in tasks:
-        with counting("clustering") as report:
-            results["clustering"] = cluster(known.vectors, known.labels, starts=starts, seed=seed, progress=report)
-    if "retrieval" in tasks:
-        with counting("retrieval") as report:
-            results["retrieval"] = retrieve(
-                known.vectors, known.labels, k=k, queries=queries, seed=seed, progress=report
-            )
-    return results
-
-
-# `brane evaluate`: how good vectors are, whichever program made them.
-
-
+@bundled
 def evaluate(
-    file: File,
-    labels: Labels = None,
-    id_column: IdColumn = None,
-    label_column: LabelColumn = None,
-    separator: Separator = None,
-    task: Tasks = None,
-    train: Train = None,
-    splits: SplitCount = None,
-    stratify: Stratify = False,
-    save_splits: SaveSplits = None,
-    splits_from: SplitsFrom = None,
-    C: Penalty = "1",
-    starts: Starts = 10,
-    k: Lengths = None,
-    queries: Queries = 10_000,
-    held_out: HeldOut = None,
-    similarity: Similarity = None,
-    ids: Ids = None,
-    allow_missing: AllowMissing = False,
-    seed: Seed = 0,
-    as_json: AsJson = False,
+    file: o.Vectors,
+    source: Source,
+    how: Scoring,
+    task: Annotated[list[Task] | None, Option("--task", metavar="<task>", help="Listed above; may repeat.")] = None,
+    held_out: Annotated[
+        Path | None, Option(metavar="<file>", help="Pairs from 'brane split-edges'.", rich_help_panel=LINKS)
+    ] = None,
+    similarity: Annotated[
+        Literal["cosine", "dot", "distance"] | None,
+        Option(metavar="<name>", help="cosine, dot or distance (the method's own).", rich_help_panel=LINKS),
+    ] = None,
+    ids: o.Ids = None,
+    allow_missing: Annotated[bool, Option("--allow-missing", help="Skip nodes without a vector.")] = False,
+    as_json: o.AsJson = False,
 ) -> None:
-    """Score vectors by what they are good for, whichever program made them.
-
-    Nodes are matched by id, never by position. Vectors are taken as they are.
+    """Score vectors, whichever program made them.
 
     \b
-    classification  logistic regression (liblinear, one class against the
-                    rest, C = 1) on random divisions of the nodes, as in
-                    the paper: Macro-F1 and Micro-F1
-    multilabel      the same for nodes with several labels: of a test node
-                    with k labels the k likeliest are predicted
-    regression      ridge regression of numbers: R² and Spearman's rank
-                    correlation
-    clustering      k-means with the true number of classes, ten starts:
-                    NMI, purity and ARI
-    retrieval       the nearest nodes by cosine: how many have the same
-                    class or share a label (precision), how many of those
-                    are found (recall), beside chance
-    links           edges taken out before training against pairs without
-                    an edge: AUC and average precision, by similarity, by
-                    logistic regression on products of the two vectors,
-                    and by the method's own score where it has one
+    classification  Macro-F1 and Micro-F1 of logistic regression
+    multilabel      the same for nodes with several labels
+    regression      R² and Spearman's rank correlation of ridge regression
+    clustering      NMI, purity and ARI of k-means
+    retrieval       precision and recall of the nearest nodes by cosine
+    links           AUC of edges held out before training
+    all             all that --labels and --held-out allow
 
     \b
     brane evaluate vectors.npz --labels citeseer
     brane evaluate gensim.txt --labels classes.txt --task all --json
     brane evaluate vectors.npz --labels people.csv --id name --label team
-    brane evaluate vectors.npz --labels people.csv --id name --label tags
-    brane evaluate vectors.npz --labels ages.txt --task regression
-    brane evaluate vectors.npz --labels citeseer --task retrieval --k 10
-    brane evaluate table.npy --ids nodes.txt --labels classes.txt --C cv
-
-    \b
-    brane split-edges citeseer -o train.npz --held-out pairs.npz
-    brane embed train.npz -o vectors.npz
     brane evaluate vectors.npz --held-out pairs.npz
     """
-    from neural_brane.cli.scores import show
-    from neural_brane.cli.terminal import counting
     from neural_brane.embedding import Embedding
-    from neural_brane.evaluate import match, predict_links
-    from neural_brane.files.datasets import read_targets
+    from neural_brane.evaluate import predict_links
     from neural_brane.files.storage import check_distinct, check_writable
 
-    tasks = choose_tasks(task, labels, held_out)
-    penalty = read_penalty(C)
-    if save_splits is not None:
-        given = {"FILE": file, "--labels": labels, "--ids": ids, "--held-out": held_out, "--splits-from": splits_from}
-        check_distinct({"--save-splits": save_splits}, given)
-        check_writable(save_splits, ParameterError)
+    tasks = choose_tasks(task, source.labels, held_out)
+    how.penalty()  # refuse it before reading
+    if how.save_splits is not None:
+        given = {"FILE": file, "--labels": source.labels, "--ids": ids, "--held-out": held_out}
+        check_distinct({"--save-splits": how.save_splits}, given | {"--splits-from": how.splits_from})
+        check_writable(how.save_splits, ParameterError)
     embedding = Embedding.load(file, ids)
     pairs = read_pairs(held_out, embedding) if "links" in tasks else None
-    known = None
-    if labels is not None and tasks != {"links"}:
-        columns = {"id": id_column, "label": label_column, "separator": separator}
-        nodes, targets = read_targets(labels, kind=wanted_kind(tasks), **columns)
-        tasks = settle_tasks(tasks, targets)
-        known = match(embedding, nodes, targets, allow_missing=allow_missing)
+    known, tasks = match_labels(embedding, source, tasks, allow_missing)
     results: dict[str, Any] = {}
-    if known is not None and tasks & set(DIVIDED.values()):
-        chosen = choose_splits(known, splits_from, splits, seed, stratify)
-        if save_splits is not None:
-            chosen.save(save_splits)
-        results |= score_divided(known, tasks, chosen, penalty, train)
     if known is not None:
-        results |= score_whole(known, tasks, seed=seed, starts=starts, k=k, queries=queries)
+        chosen = choose_splits(known, how) if tasks & set(DIVIDED.values()) else None
+        results = {str(one): score(known, one, chosen, how) for one in Task if one in tasks - {"links"}}
     if pairs is not None:
-        options: dict[str, Any] = {
-            "similarity": similarity or own_similarity(embedding),
-            "allow_missing": allow_missing,
-        }
+        own = similarity or own_similarity(embedding)
         with counting("links") as report:
-            results["links"] = predict_links(embedding, pairs, seed=seed, progress=report, **options)
+            results["links"] = predict_links(
+                embedding, pairs, seed=how.seed, progress=report, similarity=own, allow_missing=allow_missing
+            )
     numbered = file.suffix == ".npy" and ids is None
     if as_json:
-        about = {"file": str(file), "labels": labels, "ids": "row numbers" if numbered else "given"}
+        about = {"file": str(file), "labels": source.labels, "ids": "row numbers" if numbered else "given"}
         echo(json.dumps(about | as_record(embedding, known, results), indent=2))
     else:
         show(results, known, f"{file}: {len(embedding):,} x {embedding.dim}", numbered=numbered)
@@ -362,16 +227,23 @@ def evaluate(
         )
 
 
-def read_penalty(text: str) -> Any:
-    """C as a number, or "cv"."""
-    try:
-        return text if text == "cv" else float(text)
-    except ValueError:
-        raise ParameterError(f"--C {text} makes no sense; give a number above 0, or cv to choose it") from None
+def match_labels(
+    embedding: Embedding, source: Source, tasks: set[str], allow_missing: bool
+) -> tuple[Labelled | None, set[str]]:
+    """Read the labels and match them with the vectors by id; return them with the tasks that they allow."""
+    from neural_brane.evaluate import match
+    from neural_brane.files.datasets import read_targets
+
+    if source.labels is None or tasks == {"links"}:
+        return None, tasks
+    columns = {"id": source.id_column, "label": source.label_column, "separator": source.separator}
+    nodes, targets = read_targets(source.labels, kind=wanted_kind(tasks), **columns)
+    tasks = settle_tasks(tasks, targets)
+    return match(embedding, nodes, targets, allow_missing=allow_missing), tasks
 
 
 def read_pairs(path: Path | None, embedding: Embedding) -> HeldOutEdges | None:
-    """The pairs to predict, once it is known that these vectors were not trained on them."""
+    """Read the pairs to predict; refuse vectors that were trained on them."""
     from neural_brane.evaluate import HeldOutEdges
 
     if path is None:
@@ -381,27 +253,30 @@ def read_pairs(path: Path | None, embedding: Embedding) -> HeldOutEdges | None:
     return pairs
 
 
-def choose_splits(known: Labelled, path: Path | None, splits: int | None, seed: int, stratify: bool) -> Splits:
-    """The divisions that a file holds, or new ones."""
+def choose_splits(known: Labelled, how: Scoring) -> Splits:
+    """Read the splits of a file, or draw new ones; write them if asked to."""
     import numpy as np
 
     from neural_brane.evaluate import Splits
 
     has_classes = isinstance(known.labels, np.ndarray) and known.labels.dtype.kind != "f"
-    if stratify and not has_classes:
+    if how.stratify and not has_classes:
         raise ParameterError("--stratify is for classes; leave it out for several labels and for numbers")
-    if path is None:
-        number, classes = 10 if splits is None else splits, known.labels if has_classes else np.zeros(len(known.ids))
-        return Splits.draw(known.ids, classes, splits=number, seed=seed, stratify=stratify)
-    if splits is not None or stratify:
-        raise ParameterError(
-            f"{path} says how many divisions there are and how they were drawn; leave out --splits and --stratify"
-        )
-    return Splits.load(path).in_order_of(known.ids)
+    if how.splits_from is None:
+        number = 10 if how.splits is None else how.splits
+        classes = known.labels if has_classes else np.zeros(len(known.ids))
+        chosen = Splits.draw(known.ids, classes, splits=number, seed=how.seed, stratify=how.stratify)
+    elif how.splits is not None or how.stratify:
+        raise ParameterError(f"{how.splits_from} already fixes the splits; leave out --splits and --stratify")
+    else:
+        chosen = Splits.load(how.splits_from).in_order_of(known.ids)
+    if how.save_splits is not None:
+        chosen.save(how.save_splits)
+    return chosen
 
 
 def own_similarity(embedding: Embedding) -> str:
-    """The similarity that the method means, where the vectors' provenance names one of our methods; else cosine."""
+    """Return the similarity of the method that the vectors' provenance names, or cosine."""
     from neural_brane.methods import METHODS
 
     method = METHODS.get(embedding.provenance.get("method", ""))
@@ -415,6 +290,6 @@ def as_record(embedding: Embedding, known: Labelled | None, results: dict[str, A
         for name, ids in (("unlabelled", known.unlabelled), ("missing", known.missing)):
             record[name] = {"count": len(ids), "examples": ids[:3].tolist()}
     scored = {name: result.as_dict() for name, result in results.items()}
-    # The encoder of columns lists every category and word: it is for programs that open the file.
+    # The encoder of columns lists every category and word, which is too long for a report.
     provenance = {name: value for name, value in embedding.provenance.items() if name != "encoder"}
     return record | scored | {"provenance": provenance}

@@ -9,24 +9,23 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from neural_brane.cli.options import AsJson, AskedModel, AttributeFile, GraphSource, as_id, read_graph
-from neural_brane.cli.tables import Tables, takes_tables
+from neural_brane.cli import options as o
+from neural_brane.cli.options import Reading, as_id, bundled
 from neural_brane.cli.terminal import counting, echo, show_table
-
-# `brane explain`: what a node's vector is made of, and what makes two nodes alike.
 
 
 def explain(
-    model: AskedModel,
-    node: Annotated[str, Argument(help="Id of a node.")],
-    other: Annotated[str | None, Argument(help="Id of another: what makes the two alike.", show_default=False)] = None,
-    top: Annotated[int, Option("--top", help="How many attributes and neighbours to list.")] = 10,
-    as_json: AsJson = False,
+    model: o.ModelFile,
+    node: o.Node,
+    other: Annotated[str | None, Argument(help="Id of another node to compare with.", show_default=False)] = None,
+    top: Annotated[int, Option("--top", metavar="<whole>", help="Attributes and neighbours to list.")] = 10,
+    as_json: o.AsJson = False,
 ) -> None:
-    """Tell which attributes and neighbours shape a node's vector, or what makes two nodes alike.
+    """Show what shapes a node's vector, or makes two nodes alike.
 
-    Shares of one node sum to 1, those of a pair to its cosine. What comes through a neighbour is listed as the
-    attribute that it tells and as the neighbour who tells it; 'by part' counts it once.
+    The shares of one node sum to 1, those of two nodes to their cosine. A
+    share that comes through a neighbour is listed twice, with its attribute
+    and with the neighbour; 'by part' counts it once.
 
     \b
     brane embed citeseer -o vectors.npz --save-model m.brane
@@ -51,19 +50,17 @@ def _cells(one: tuple[object, float] | None) -> tuple[str, str]:
     return ("", "") if one is None else (f"{one[1]:.3f}", str(one[0]))
 
 
-# `brane suggest`: likely links that are not there, with reasons.
-
-
 def suggest(
-    model: AskedModel,
-    node: Annotated[str, Argument(help="Id of a node.")],
-    k: Annotated[int, Option("-k", help="How many.")] = 10,
-    as_json: AsJson = False,
+    model: o.ModelFile,
+    node: o.Node,
+    k: Annotated[int, Option("-k", metavar="<whole>", help="Number of links.")] = 10,
+    as_json: o.AsJson = False,
 ) -> None:
-    """Suggest links that a node does not have yet, with what it shares with each.
+    """Suggest links that a node does not have yet, with reasons.
 
-    The score adds what the vectors tell (the method's own score of a pair, or their similarity) and what common
-    neighbours tell, each in deviations from the mean. How much each counts is found by links that are there.
+    The score adds the method's own score of a pair (or the similarity of the
+    vectors) and a score of common neighbours, each in standard deviations from
+    the mean; existing links decide how much each counts.
 
     \b
     brane embed citeseer -o vectors.npz --save-model m.brane
@@ -80,27 +77,23 @@ def suggest(
     show_table(("score", "node", "because"), rows, right=("score",), fold=True)
 
 
-# `brane cluster`: groups of nodes, found without labels and named.
-
-
-@takes_tables
+@bundled
 def cluster(
-    vectors: Annotated[Path, Argument(help="File of vectors, of any program.")],
-    graph: GraphSource = None,
-    attributes: AttributeFile = None,
-    k: Annotated[int | None, Option("-k", help="How many clusters; chosen where not given.")] = None,
+    vectors: o.Vectors,
+    reading: Reading,
+    graph: o.GraphSource = None,
+    k: Annotated[int | None, Option("-k", metavar="<whole>", help="Number of clusters (chosen if unset).")] = None,
     output: Annotated[
-        Path | None, Option("--output", "-o", help="File for the cluster of every node (.csv: id,cluster).")
+        Path | None, Option("--output", "-o", metavar="<file>", help="Cluster of every node (.csv).")
     ] = None,
-    seed: Annotated[int, Option(help="The same seed gives the same clusters.")] = 0,
-    as_json: AsJson = False,
-    *,
-    tables: Tables,
+    seed: o.Seed = 0,
+    as_json: o.AsJson = False,
 ) -> None:
-    """Divide nodes into clusters by k-means on their vectors, and tell what is typical of each.
+    """Divide nodes into clusters, and list what is typical of each.
 
-    Without -k, numbers up to 20 are tried on 2,000 nodes: one more cluster must add a hundredth to the
-    modularity of the graph that joins each node to its ten nearest.
+    Clusters are those of k-means. Without -k, numbers up to
+    20 are tried on 2,000 nodes: one more cluster must add 0.01 to the
+    modularity of the graph of ten nearest nodes.
 
     \b
     brane cluster vectors.npz --graph citeseer
@@ -115,7 +108,7 @@ def cluster(
         check_distinct({"--output": output}, {"VECTORS": vectors})
         check_target(output, (".csv",), ".csv, as clusters are written", EmbeddingError)
     embedding = Embedding.load(vectors)
-    known = read_graph(graph, attributes, tables)
+    known = reading.read_optional(graph)
     with counting("dividing into clusters", steady=False) as report:
         found = embedding.clusters(k, graph=known, seed=seed, progress=report)
     if output is not None:
@@ -123,16 +116,11 @@ def cluster(
     if as_json:
         echo(json.dumps({"file": str(vectors), "seed": seed} | found.as_dict(), indent=2))
         return
-    rows = [
-        (
-            str(at),
-            f"{one.size:,}",
-            ", ".join(f"{name.attribute} (x{name.lift:.1f})" for name in one.attributes),
-            ", ".join(map(str, one.centre)),
-        )
-        for at, one in enumerate(found)
-    ]
-    how = "chosen by the rule" if found.chosen else "as asked"
+    rows = []
+    for at, one in enumerate(found):
+        names = ", ".join(f"{name.attribute} (x{name.lift:.1f})" for name in one.attributes)
+        rows.append((str(at), f"{one.size:,}", names, ", ".join(map(str, one.centre))))
+    how = "number chosen by modularity; set it with -k" if found.chosen else "as asked"
     title = f"{vectors}: {len(embedding):,} nodes in {found.k} clusters, {how}"
     show_table(("cluster", "nodes", "over-represented", "central nodes"), rows, title=title, right=("cluster", "nodes"))
     if output is not None:

@@ -1,4 +1,4 @@
-"""`brane methods` and `brane datasets`: what there is to choose from."""
+"""`brane methods`, `brane formats` and `brane datasets`: list what there is to choose from."""
 
 from __future__ import annotations
 
@@ -7,29 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
-from neural_brane.cli.terminal import echo
+from neural_brane.cli.terminal import echo, show_table
 
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
 
 
-# `brane methods`: the ways to learn vectors.
-
-
 def methods(
-    name: Annotated[str | None, Argument(help="One of them, to print in full.", show_default=False)] = None,
+    name: Annotated[str | None, Argument(help="Method to print in full.", show_default=False)] = None,
 ) -> None:
-    """List the methods of 'brane embed --method' and what each of them uses, or print one in full.
+    """List the methods and what they use, or print one in full.
 
-    An inductive method gives a vector to a node it has not seen. One that updates goes on from what it has learned
-    when the graph has changed. Growth is how its time grows with the graph. One marked with † also learns from labels
-    that it is given ('brane embed --learn-labels'), and does without.
+    An inductive method computes vectors of new nodes ('brane transform'); one
+    that updates can continue on a changed graph ('brane update'). Growth is how
+    its time grows with the graph. Methods with † can also learn from labels.
 
     \b
     brane methods
     brane methods neural-brane
     """
-    from neural_brane.cli.terminal import show_table
     from neural_brane.methods import METHODS, find_method
 
     if name is not None:
@@ -44,8 +40,6 @@ def methods(
 
 def show(method: type[Embedder]) -> None:
     """Print what a method is, its parameters, and the values tuned for each dataset."""
-    from neural_brane.cli.terminal import show_table
-
     known = method.parameters()
     summary = (inspect.getdoc(method) or "").partition("\nParameters\n")[0].strip()
     echo(f"{method.title}: {summary}\n")
@@ -58,7 +52,7 @@ def show(method: type[Embedder]) -> None:
     rows = [
         (name, _text(defaults[name]), one.expects(), one.about) for name, one in known.items() if name != "progress"
     ]
-    show_table(("parameter", "default", "give", "what it is"), rows, fold=True)
+    show_table(("parameter", "default", "value", "meaning"), rows, fold=True)
     _show_tuned(method.title)
     first = next(iter(known.values()))
     setting = f"{first.name}={first.example()}"
@@ -66,14 +60,13 @@ def show(method: type[Embedder]) -> None:
 
 
 def _show_tuned(method: str) -> None:
-    from neural_brane.cli.terminal import show_table
     from neural_brane.experiments.tune import tuned
 
-    kept = [
-        (dataset, f"{chosen[method].validation:.4f}", _line(chosen[method].parameters))
-        for dataset, chosen in tuned().items()
-        if method in chosen
-    ]
+    kept = []
+    for dataset, chosen in tuned().items():
+        if method in chosen:
+            values = " ".join(f"{name}={_text(value)}" for name, value in chosen[method].parameters.items())
+            kept.append((dataset, f"{chosen[method].validation:.4f}", values))
     if kept:
         show_table(("tuned for", "validation", "parameters (embed --tuned)"), kept, fold=True)
     else:
@@ -91,25 +84,45 @@ def _yes(holds: bool) -> str:
     return "yes" if holds else "no"
 
 
-def _line(values: dict[str, object]) -> str:
-    return " ".join(f"{name}={_text(value)}" for name, value in values.items())
-
-
 def _text(value: object) -> str:
     if isinstance(value, tuple):
         return ",".join(map(_text, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
-# `brane datasets`: the graphs known by name, and whether they are here.
+def formats() -> None:
+    """List the formats of vectors and graphs, by suffix.
+
+    \b
+    graph file      one edge per line, 'u v' or 'u v weight'; a first line
+                    'nodes edges' is optional
+    attribute file  one node per line: its id, then ID or ID:VALUE for each,
+                    as in '17 3:1 8:1'
+    label file      one node per line, 'node<TAB>label'
+                    Ids are integers or names. Spaces, tabs or commas
+                    separate; a line that begins with # does not count.
+    tables          one of edges and, with --nodes, one of nodes, whose
+                    columns become attributes
+    """
+    vectors, graphs = format_tables()
+    show_table(("vectors", "about"), vectors, fold=True)
+    show_table(("graphs", "about"), graphs, fold=True)
+
+
+def format_tables() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the suffix and a sentence for each format of vectors and of graphs."""
+    from neural_brane.files.graphs.formats import describe_formats
+    from neural_brane.files.vectors import declared_formats
+
+    graphs = [(suffixes.replace("`", ""), about.replace("`", "")) for suffixes, about in describe_formats()]
+    return list(declared_formats().items()), graphs
 
 
 def datasets() -> None:
-    """List the graphs known by name and whether their files are here.
+    """List the graphs known by name, and which are on this machine.
 
-    Files are looked for in the folder NEURAL_BRANE_DATA, then in the cache, then downloaded.
+    Files are taken from the folder NEURAL_BRANE_DATA, then from the cache, or are downloaded.
     """
-    from neural_brane.cli.terminal import show_table
     from neural_brane.files.datasets import list_datasets
 
     numbers = ("nodes", "edges", "attributes", "classes")

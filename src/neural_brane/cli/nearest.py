@@ -1,16 +1,16 @@
-"""`brane nearest`: the nodes that are most alike, with what is known of them."""
+"""`brane nearest`: the most similar nodes, with what is known of them."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from neural_brane.cli import evaluate as o
-from neural_brane.cli.options import AttributeFile, GraphSource, as_id, read_graph
-from neural_brane.cli.tables import Tables, takes_tables
+from neural_brane.cli import options as o
+from neural_brane.cli.options import Reading, as_id, bundled
 from neural_brane.cli.terminal import counting, echo, show_table
 from neural_brane.errors import ParameterError
 
@@ -20,31 +20,23 @@ if TYPE_CHECKING:
 SHOWN = 6  # attributes of a node
 
 
-@takes_tables
+@bundled
 def nearest(
-    vectors: o.File,
-    wanted: Annotated[list[str], Argument(metavar="ID…", help="Ids of the nodes whose neighbours are wanted.")],
-    k: Annotated[int, Option("-k", help="How many of the nearest.")] = 10,
-    graph: GraphSource = None,
-    attributes: AttributeFile = None,
-    labels: Annotated[
-        str | None, Option(help="Labels alone: a dataset's name, a graph, or a file of 'node<TAB>label' lines.")
-    ] = None,
-    index: Annotated[
-        Path | None,
-        Option(help="An index to ask, in a .faiss file; it is built from the vectors and written if it is not there."),
-    ] = None,
+    vectors: o.Vectors,
+    wanted: Annotated[list[str], Argument(metavar="ID…", help="Ids of nodes.")],
+    reading: Reading,
+    graph: o.GraphSource = None,
+    k: Annotated[int, Option("-k", metavar="<whole>", help="Number of nearest nodes.")] = 10,
+    index: Annotated[Path | None, Option(metavar="<file>", help="Search by this .faiss file (made if absent).")] = None,
     center: Annotated[bool, Option("--center", help="Subtract the mean of all vectors first.")] = False,
     ids: o.Ids = None,
     as_json: o.AsJson = False,
-    *,
-    tables: Tables,
 ) -> None:
-    """List the nodes whose vectors point most nearly the same way, by cosine.
+    """List the nodes with the most similar vectors, by cosine.
 
-    All vectors are compared, which takes a moment even for a million. --index keeps an index by faiss
-    (pip install 'neural-brane[search]') that finds nearly all of the same nodes by looking at few of them. A folder
-    of parts is read block by block and not merged.
+    All vectors are compared, unless an index by faiss is given: it finds
+    nearly all of the same nodes and looks at few (needs the extra 'search').
+    --labels without --graph may also name a dataset, a graph or a table.
 
     \b
     brane nearest vectors.npz 100157 102879 -k 5
@@ -52,13 +44,11 @@ def nearest(
     brane nearest vectors.npz ann --graph edges.csv --nodes people.csv
     brane nearest gensim.txt ann --labels classes.txt --json
     brane nearest vectors.npz ann --index vectors.faiss
-    brane nearest folder ann
     """
     if index is not None and center:
         raise ParameterError("--index holds vectors as they are; leave out --center, or search without --index")
-    if graph is not None and labels is not None:
-        raise ParameterError("--graph has labels of its own; leave out --labels")
-    told_by = read_graph(graph, attributes, tables)
+    labels = reading.labels if graph is None else None
+    described = (replace(reading, labels=None) if graph is None else reading).read_optional(graph)
     if index is None:
         embedding = open_vectors(vectors, ids)
         asked = [as_id(embedding.ids, node) for node in wanted]
@@ -67,15 +57,15 @@ def nearest(
         found = open_index(index, vectors, ids)
         asked = [as_id(found.ids, node) for node in wanted]
         answers = found.nearest(asked, k)
-    known = Known(told_by, labels)
+    known = Known(described, labels)
     show = show_json if as_json else show_tables
     show(asked, answers, known)
 
 
 def open_vectors(path: Path, ids: Path | None, *, check: bool = True) -> Any:
-    """The vectors of a file, read, or those of a folder of parts, which stay there.
+    """Read the vectors of a file, or open those of a folder of parts, which stay on disk.
 
-    check: compare a folder with its checksums, which reads all of it; files always are.
+    check: compare a folder with its checksums, which reads all of it; a file is always checked.
     """
     from neural_brane.embedding import Embedding
     from neural_brane.files.vectors.parts import is_parts
@@ -85,7 +75,7 @@ def open_vectors(path: Path, ids: Path | None, *, check: bool = True) -> Any:
 
 
 def open_index(path: Path, vectors: Path, ids: Path | None) -> Any:
-    """The index in a file, which is built first where there is none."""
+    """Load an index, or build and write it first if the file does not exist."""
     from neural_brane.search.index import check_belongs, check_index_target, load_index
 
     if path.exists():
@@ -106,7 +96,7 @@ def open_index(path: Path, vectors: Path, ids: Path | None) -> Any:
 class Known:
     """Labels and attributes of nodes, as far as a graph or a file of labels has them."""
 
-    def __init__(self, graph: AttributedGraph | None, labels: str | None):
+    def __init__(self, graph: AttributedGraph | None, labels: Path | None):
         import numpy as np
 
         from neural_brane.files.datasets import read_labels
@@ -123,7 +113,7 @@ class Known:
             self._holders = np.bincount(graph.attributes.indices, minlength=len(graph.attribute_names))
 
     def attributes(self, node: Any) -> list[str]:
-        """The attributes of a node that it has most of, the rarer ones first where that is equal."""
+        """The largest attributes of a node; of equal ones, the rarer come first."""
         row = self._rows.get(str(node))
         if self.graph is None or row is None:
             return []
@@ -136,13 +126,13 @@ class Known:
         return [str(name) for name in self.graph.attribute_names[columns[order[:SHOWN]]]]
 
     def about(self, node: Any) -> dict[str, Any]:
-        """What there is to tell of a node."""
+        """What is known of a node."""
         label = {"label": self.labels.get(str(node))} if self.labels else {}
         return label | ({"attributes": self.attributes(node)} if self.graph is not None else {})
 
 
 def show_json(asked: list[Any], answers: list[list[tuple[Any, float]]], known: Known) -> None:
-    """Print one object per node that was asked for."""
+    """Print one JSON object per node that was asked for."""
     records = [
         {
             "id": node,
@@ -157,12 +147,12 @@ def show_json(asked: list[Any], answers: list[list[tuple[Any, float]]], known: K
 def show_tables(asked: list[Any], answers: list[list[tuple[Any, float]]], known: Known) -> None:
     """Print a table per node that was asked for."""
     for node, found in zip(asked, answers, strict=True):
-        rows = [(str(near), f"{cosine:.4f}", *told(known.about(near))) for near, cosine in found]
-        about = "; ".join(filter(None, told(known.about(node))))
+        rows = [(str(near), f"{cosine:.4f}", *shown(known.about(near))) for near, cosine in found]
+        about = "; ".join(filter(None, shown(known.about(node))))
         title = f"{node} ({about})" if about else f"{node}"
         show_table(("id", "cosine", *known.about(node)), rows, title=title, right=("cosine",))
 
 
-def told(about: dict[str, Any]) -> list[str]:
-    """What is known of a node as texts."""
+def shown(about: dict[str, Any]) -> list[str]:
+    """What is known of a node, as texts."""
     return [", ".join(value) if isinstance(value, list) else value or "" for value in about.values()]

@@ -1,14 +1,17 @@
-"""Options that several commands share, each with the help that teaches it, and how typed values are read."""
+"""Declare the options that several commands share, and read what was typed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from typer import Argument, Option
 
-from neural_brane.cli.tables import Tables, read
 from neural_brane.errors import ParameterError
 from neural_brane.methods.parameters import SHARED, Choice
 
@@ -16,20 +19,104 @@ if TYPE_CHECKING:
     import numpy as np
 
     from neural_brane.graph import AttributedGraph
+    from neural_brane.graph.encoder import Encoder
     from neural_brane.methods.base import Embedder
     from neural_brane.methods.parameters import Parameter
 
+TRAINING = "Training ('brane methods NAME' lists all parameters)"
+READING = "Reading the graph"
 
-# Methods and their parameters from what was typed.
+# Options of single values. A help text of at most 45 characters stays on one line of a terminal with 80 columns.
+
+Source = Annotated[str, Argument(help="A dataset or a graph file.")]
+SourceOrNone = Annotated[str | None, Argument(help="A dataset or a graph file.")]
+Output = Annotated[Path, Option("--output", "-o", metavar="<file>", help="Vectors; 'brane formats' lists suffixes.")]
+OutputOrNone = Annotated[
+    Path | None, Option("--output", "-o", metavar="<file>", help="Vectors; 'brane formats' lists suffixes.")
+]
+SaveModel = Annotated[Path | None, Option("--save-model", metavar="<file>", help="Fitted model, such as m.brane.")]
+ModelFile = Annotated[Path, Argument(help="Model of 'brane embed --save-model'.")]
+Vectors = Annotated[Path, Argument(help="Vectors in any of 'brane formats'.")]
+Ids = Annotated[Path | None, Option(metavar="<file>", help="Ids of an .npy file, one per line.")]
+Node = Annotated[str, Argument(help="Id of a node.")]
+Method = Annotated[str, Option(metavar="<name>", help="See 'brane methods'.")]
+Seed = Annotated[int, Option(metavar="<whole>", help="Same seed, same result.")]
+Jobs = Annotated[int | None, Option(metavar="<whole>", help="Trainings at a time (one per core).", show_default=False)]
+Log = Annotated[Path | None, Option(metavar="<file>", help="Append progress and errors to a file.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON and nothing else.")]
+GraphSource = Annotated[
+    str | None, Option("--graph", metavar="<source>", help="Dataset or graph file that describes the nodes.")
+]
 
 
-def split_names(names: list[str] | None) -> list[str]:
-    """Names that were given by commas, by repeating the option, or both."""
-    return [part.strip() for name in names or () for part in name.split(",") if part.strip()]
+def bundled(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn each parameter of a command that is a dataclass into one option per field of that dataclass.
+
+    The command still receives one object per dataclass.
+    """
+    own = inspect.signature(command, eval_str=True)
+    bundles: dict[str, Any] = {
+        name: one.annotation for name, one in own.parameters.items() if is_dataclass(one.annotation)
+    }
+    options = []
+    for name, parameter in own.parameters.items():
+        if name not in bundles:
+            options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        types = get_type_hints(bundles[name], include_extras=True)
+        options += [
+            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=types[one.name])
+            for one in fields(bundles[name])
+        ]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for name, kind in bundles.items():
+            given[name] = kind(**{one.name: given.pop(one.name) for one in fields(kind)})
+        command(**given)
+
+    run.__signature__ = own.replace(parameters=options)  # type: ignore[attr-defined]
+    return run
+
+
+# Parameters of methods.
+
+
+def parameter(name: str) -> Any:
+    """An option for a parameter that methods share: `--NAME VALUE` is short for `--set NAME=VALUE`."""
+    known = SHARED[name]
+    value = "|".join(known.kind.options) if isinstance(known.kind, Choice) else known.kind.__class__.__name__.lower()
+    first_clause = re.split(r"[,;:.]", known.about)[0]
+    return Option(f"--{name}", metavar=f"<{value}>", help=f"{first_clause}.", rich_help_panel=TRAINING)
+
+
+@dataclass(frozen=True)
+class Training:
+    """Options that set the parameters of a method."""
+
+    settings: Annotated[
+        list[str] | None,
+        Option("--set", metavar="<name=value>", help="Any parameter; may be repeated.", rich_help_panel=TRAINING),
+    ] = None
+    dim: Annotated[str | None, parameter("dim")] = None
+    epochs: Annotated[str | None, parameter("epochs")] = None
+    seed: Annotated[str | None, parameter("seed")] = None
+    threads: Annotated[str | None, parameter("threads")] = None
+    device: Annotated[str | None, parameter("device")] = None
+    checkpoint: Annotated[str | None, parameter("checkpoint")] = None
+
+    def parameters(self, method: type[Embedder]) -> dict[str, Any]:
+        """The values that were given, by the declarations of the method."""
+        short = [
+            f"{one.name}={value}"
+            for one in fields(self)
+            if one.name != "settings" and (value := getattr(self, one.name)) is not None
+        ]
+        return parse_settings(method, [*short, *(self.settings or ())])
 
 
 def parse_settings(method: type[Embedder], texts: Iterable[str]) -> dict[str, Any]:
-    """The values of texts such as 'walk_length=80', by the declarations of a method's parameters.
+    """Parse texts such as 'walk_length=80' by the declarations of a method's parameters.
 
     >>> from neural_brane import NeuralBrane
     >>> parse_settings(NeuralBrane, ["l2=1e-4", "bias=true", "tolerance=none"])
@@ -45,7 +132,7 @@ def parse_settings(method: type[Embedder], texts: Iterable[str]) -> dict[str, An
 
 
 def parse_grid(method: type[Embedder], texts: Iterable[str]) -> dict[str, list[Any]]:
-    """The values to try of texts such as 'walk_length=20,40'; a semicolon separates where a value has commas."""
+    """Parse texts such as 'walk_length=20,40'; a semicolon separates values that contain commas."""
     grid = {}
     for text in texts:
         parameter, values = split_setting(method, text)
@@ -55,7 +142,7 @@ def parse_grid(method: type[Embedder], texts: Iterable[str]) -> dict[str, list[A
 
 
 def split_setting(method: type[Embedder], text: str) -> tuple[Parameter, str]:
-    """The parameter and the value of a text 'name=value'."""
+    """Split 'name=value' into a parameter of the method and its value."""
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals:
         first = next(iter(method.parameters().values()))
@@ -63,155 +150,112 @@ def split_setting(method: type[Embedder], text: str) -> tuple[Parameter, str]:
     return method.parameter(name.replace("-", "_")), value
 
 
-# Options that several commands share, each with the help that teaches it.
-
-CLUSTER = "Past one machine (with --cluster)"
-READING, TRAINING = "Reading the graph", "Training (--NAME VALUE is short for --set NAME=VALUE)"
-
-
-def parameter(name: str) -> Any:
-    """An option for a parameter that methods share; `--NAME VALUE` is short for `--set NAME=VALUE`."""
-    known = SHARED[name]
-    value = "|".join(known.kind.options) if isinstance(known.kind, Choice) else known.kind.__class__.__name__.lower()
-    return Option(f"--{name}", metavar=f"<{value}>", help=known.about, rich_help_panel=TRAINING)
-
-
-Source = Annotated[str, Argument(help="A dataset's name (see 'brane datasets') or a graph file.")]
-Output = Annotated[
-    Path,
-    Option(
-        "--output",
-        "-o",
-        help="File to write: .npz, .parquet, .safetensors, .h5ad, .csv, .tsv, .txt or .w2v (word2vec text), .bin "
-        "(binary), .npy, .pgvector or .projector; 'brane --help' tells what is in each.",
-    ),
-]
-OutputOrNone = Annotated[
-    Path | None,
-    Option("--output", "-o", help="File to write: .npz, .txt or .w2v (word2vec text), .tsv, .csv or .parquet."),
-]
-SourceOrNone = Annotated[str | None, Argument(help="A dataset's name (see 'brane datasets') or a graph file.")]
-SaveModel = Annotated[
-    Path | None,
-    Option("--save-model", metavar="<file>", help="Write the fitted model too, such as m.brane."),
-]
-Model = Annotated[
-    Path | None,
-    Option("--model", metavar="<file>", help="Embed new nodes with a model that was saved."),
-]
-Update = Annotated[
-    bool,
-    Option("--update", help="With --model: go on learning, from a changed graph."),
-]
-Log = Annotated[Path | None, Option(help="File to add progress and errors to.")]
-Method = Annotated[str, Option(help="How to learn the vectors; 'brane methods' lists them.")]
-Settings = Annotated[
-    list[str] | None,
-    Option(
-        "--set",
-        metavar="<name=value>",
-        help="Any parameter of the method, as in walk_length=80; may be repeated. 'brane methods NAME' lists them.",
-    ),
-]
-Tuned = Annotated[bool, Option("--tuned", help="Start from the values that 'brane tune' found for this dataset.")]
-
-Attributes = Annotated[
-    Path | None,
-    Option(help="Attribute file: one node per line, as in '17 3:1 8:1'.", rich_help_panel=READING),
-]
-Labels = Annotated[
-    Path | None,
-    Option(help="Label file: 'node<TAB>label' per line; checked, not learned from.", rich_help_panel=READING),
-]
-LearnLabels = Annotated[
-    bool,
-    Option(
-        "--learn-labels",
-        help="Learn from the labels too (methods with †): give those to train on alone.",
-    ),
-]
-Duplicates = Annotated[
-    Literal["max", "sum"],
-    Option(help="An edge stated twice, in either direction: keep the heaviest or add up.", rich_help_panel=READING),
-]
-SelfLoops = Annotated[
-    Literal["keep", "drop"],
-    Option(help="An edge from a node to itself: the node is then its own neighbour.", rich_help_panel=READING),
-]
-
-DryRun = Annotated[bool, Option("--dry-run", help="Only tell what 'brane estimate' tells.")]
-
-Dim = Annotated[str | None, parameter("dim")]
-Epochs = Annotated[str | None, parameter("epochs")]
-Seed = Annotated[str | None, parameter("seed")]
-Threads = Annotated[str | None, parameter("threads")]
-Device = Annotated[str | None, parameter("device")]
-Checkpoint = Annotated[str | None, parameter("checkpoint")]
-
-Cluster = Annotated[
-    bool,
-    Option(
-        "--cluster",
-        help="Train on ranks: torchrun's, or --ranks here. OUTPUT may be a folder.",
-        rich_help_panel=CLUSTER,
-    ),
-]
-Ranks = Annotated[
-    int | None,
-    Option("--ranks", metavar="<whole>", help="Start so many ranks here.", rich_help_panel=CLUSTER),
-]
-CheckpointEvery = Annotated[
-    int,
-    Option(
-        "--checkpoint-every",
-        metavar="<whole>",
-        help="Steps between two in the folder --checkpoint.",
-        rich_help_panel=CLUSTER,
-    ),
-]
-Metrics = Annotated[
-    Path | None,
-    Option(
-        "--metrics",
-        metavar="<path>",
-        help="JSON lines (.jsonl), or a folder, for TensorBoard too.",
-        rich_help_panel=CLUSTER,
-    ),
-]
-PartsFormat = Annotated[
-    Literal["npy", "parquet"],
-    Option("--parts-format", help="Of a folder OUTPUT.", rich_help_panel=CLUSTER),
-]
-ByRange = Annotated[
-    bool,
-    Option(
-        "--by-range",
-        help="Ranks read their own nodes alone and ask for others: for graphs larger than a host.",
-        rich_help_panel=CLUSTER,
-    ),
-]
-
-
-# The nodes, the graph and the model that a command is asked about, as they are typed.
-
-AskedModel = Annotated[Path, Argument(help="A model file, as 'brane embed --save-model' writes it (.brane).")]
-AttributeFile = Annotated[Path | None, Option("--attributes", help="Attribute file of that graph.")]
-AsJson = Annotated[bool, Option("--json", help="Print the result as JSON.")]
-GraphSource = Annotated[
-    str | None,
-    Option("--graph", metavar="<source>", help="Dataset or graph file: its labels and attributes tell of the nodes."),
-]
+def split_names(names: list[str] | None) -> list[str]:
+    """Split names that were given by commas, by repeating the option, or both."""
+    return [part.strip() for name in names or () for part in name.split(",") if part.strip()]
 
 
 def as_id(ids: np.ndarray, typed: str) -> Any:
-    """An id as the vectors have it: where ids are integers, what is typed as one is read as one."""
+    """Convert a typed id to the type of the vectors' ids."""
     return int(typed) if ids.dtype.kind == "i" and typed.removeprefix("-").isdecimal() else typed
 
 
-def read_graph(source: str | None, attributes: Path | None, tables: Tables) -> AttributedGraph | None:
-    """The graph that tells of the nodes, if one is given."""
-    if source is not None:
-        return read(source, tables, attributes=attributes)
-    if attributes is not None or tables.keywords():
-        raise ParameterError("--attributes, --nodes and how tables are read belong to a graph; give --graph too")
-    return None
+# How a graph is read.
+
+
+def reading(name: str, help: str, metavar: str | None = "<column>") -> Any:
+    """An option that says how a graph is read."""
+    return Option(f"--{name}", metavar=metavar, help=help, rich_help_panel=READING)
+
+
+# Fields whose names differ from the keywords of `neural_brane.read`.
+KEYWORDS = {
+    "id_column": "id", "source_column": "source", "target_column": "target", "weight_column": "weight",
+    "label_column": "label", "column": "columns",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Links:
+    """Options that name the files of a graph and the columns of its links."""
+
+    attributes: Annotated[
+        Path | None, reading("attributes", "Attributes, a node per line: '17 3:1 8:1'.", "<file>")
+    ] = None
+    labels: Annotated[Path | None, reading("labels", "Classes, a node per line: 'node<TAB>label'.", "<file>")] = None
+    nodes: Annotated[Path | None, reading("nodes", "Table of nodes; columns become attributes.", "<file>")] = None
+    id_column: Annotated[str | None, reading("id", "Column of the nodes' ids.")] = None
+    source_column: Annotated[str | None, reading("source", "Column of an edge's first node.")] = None
+    target_column: Annotated[str | None, reading("target", "Column of an edge's second node.")] = None
+    weight_column: Annotated[str | None, reading("weight", "Column of an edge's weight.")] = None
+    header: Annotated[
+        Literal["yes", "no"] | None, reading("header", "Whether the first line holds titles.", "<yes|no>")
+    ] = None
+    duplicates: Annotated[Literal["max", "sum"], reading("duplicates", "An edge given twice.", "<max|sum>")] = "max"
+    self_loops: Annotated[
+        Literal["keep", "drop"], reading("self-loops", "Edge of a node to itself.", "<keep|drop>")
+    ] = "keep"
+
+    def keywords(self) -> dict[str, Any]:
+        """What was given, as keywords of `neural_brane.read`."""
+        given = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
+        if "header" in given:
+            given["header"] = given["header"] == "yes"
+        return {KEYWORDS.get(name, name): value for name, value in given.items() if value != []}
+
+    def read(self, source: str) -> AttributedGraph:
+        """Read a graph, and print on stderr how each column of its table of nodes was understood."""
+        from neural_brane.files import datasets
+
+        graph = datasets.read(source, **self.keywords())
+        if self.nodes is not None and graph.encoder is not None:
+            show_columns(graph.encoder)
+        return graph
+
+    def read_optional(self, source: str | None) -> AttributedGraph | None:
+        """Read the graph of `--graph` if there is one; refuse options about a graph if there is none."""
+        if source is not None:
+            return self.read(source)
+        if given := self.keywords():
+            raise ParameterError(f"--{next(iter(given)).replace('_', '-')} belongs to a graph; give --graph too")
+        return None
+
+    def files(self, source: str | None = None) -> dict[str, Path | None]:
+        """The files that are read, each with the option that names it."""
+        from neural_brane.files import datasets
+
+        named = {"--attributes": self.attributes, "--labels": self.labels, "--nodes": self.nodes}
+        return named if source is None else {**named, **datasets.source_files(source)}
+
+
+@dataclass(frozen=True)
+class Reading(Links):
+    """All options that say how a graph is read, with those of the columns of its table of nodes."""
+
+    label_column: Annotated[str | None, reading("label", "Column of their classes; not learned from.")] = None
+    column: Annotated[list[str] | None, reading("column", "Kind of a column, as in age:number:8.", "<name:kind>")] = (
+        None
+    )
+    ignore: Annotated[list[str] | None, reading("ignore", "Column to leave out; may be repeated.")] = None
+    missing: Annotated[Literal["none", "attribute"], reading("missing", "Missing: none, or attribute.", "<rule>")] = (
+        "none"
+    )
+
+
+def show_columns(encoder: Encoder) -> None:
+    """Print on stderr how each column of a table of nodes was understood."""
+    from neural_brane.cli.terminal import show_table
+
+    rows = [
+        (
+            column.name,
+            column.kind,
+            f"{len(encoder.names_of(column.name)):,}" if column.name in encoder.parts else "",
+            f"{column.missing:,}",
+            column.why,
+            ", ".join(column.examples),
+        )
+        for column in encoder.columns
+    ]
+    titles = ("column", "kind", "attributes", "missing", "why", "such as")
+    show_table(titles, rows, right=("attributes", "missing"), stderr=True)

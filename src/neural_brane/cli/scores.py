@@ -1,4 +1,4 @@
-"""Scores for people: a table per task, and a line on what they were computed from."""
+"""Print scores: a table per task, and a line that says what they were computed from."""
 
 from __future__ import annotations
 
@@ -20,73 +20,68 @@ if TYPE_CHECKING:
     )
 
 
+F1 = {"macro": "Macro-F1", "micro": "Micro-F1"}
+
+
 def show(results: dict[str, Any], known: Labelled | None, title: str, *, numbered: bool) -> None:
     """Print the results of all tasks, and which nodes were left out."""
     for name, result in results.items():
-        _SHOWN[name](result, title)
+        SHOWN[name](result, title)
     if known is not None:
         for ids, what in ((known.unlabelled, "a vector and no label"), (known.missing, "a label and no vector")):
             if len(ids):
                 some = shorten(", ".join(map(str, ids[:3].tolist())), most=200)
                 echo(f"left out: {len(ids):,} nodes that have {what}, such as {some}")
     if numbered:
-        echo("the file names no nodes: its rows were taken as nodes 0, 1, 2, …; --ids FILE gives their ids")
+        echo("the file has no ids: its rows were taken as nodes 0, 1, 2, …; give their ids with --ids FILE")
+
+
+def show_shares(result: Any, columns: dict[str, str], title: str) -> None:
+    """Print scores by the share trained on; `columns` maps a score's attribute to its heading."""
+    rows = [(f"{100 * one.train:g} %", *(spread(getattr(one, name)) for name in columns)) for one in result.scores]
+    show_table(("trained on", *columns.values()), rows, title=title)
 
 
 def show_classification(result: Classification, title: str) -> None:
     """Print Macro-F1 and Micro-F1 by share."""
-    rows = [
-        (f"{100 * score.train:g} %", _mean_and_deviation(score.macro), _mean_and_deviation(score.micro))
-        for score in result.scores
-    ]
-    show_table(("trained on", "Macro-F1", "Micro-F1"), rows, title=title)
-    drawn = "stratified" if result.stratify else "random"
+    show_shares(result, F1, title)
+    if result.C == "cv":
+        chosen = sorted(C for score in result.scores for C in score.C)
+        most = max(chosen, key=chosen.count)
+        penalty = f"C by cross-validation: {chosen[0]:g} to {chosen[-1]:g}, mostly {most:g}"
+    else:
+        penalty = f"C = {result.C:g}"
     classes = f"{result.labelled:,} nodes, {len(result.classes)} classes"
-    echo(f"{classes}; mean ± sd of {result.splits} {drawn} splits, {_seed(result.seed)}; {_penalty(result)}")
+    echo(f"{classes}; {splits_of(result, 'stratified' if result.stratify else 'random')}; {penalty}")
 
 
 def show_multilabel(result: MultilabelClassification, title: str) -> None:
     """Print Macro-F1 and Micro-F1 by share, and how many labels are predicted."""
     from neural_brane.evaluate.classify import RULE
 
-    rows = [
-        (f"{100 * score.train:g} %", _mean_and_deviation(score.macro), _mean_and_deviation(score.micro))
-        for score in result.scores
-    ]
-    show_table(("trained on", "Macro-F1", "Micro-F1"), rows, title=title)
-    labels = f"{result.labelled:,} nodes, {len(result.labels)} labels, {result.labels_per_node:.2f} a node"
-    echo(f"{labels}; mean ± sd of {result.splits} random splits, {_seed(result.seed)}; C = {result.C:g}")
+    show_shares(result, F1, title)
+    labels = f"{result.labelled:,} nodes, {len(result.labels)} labels, {result.labels_per_node:.2f} per node"
+    echo(f"{labels}; {splits_of(result)}; C = {result.C:g}")
     echo(RULE)
 
 
 def show_regression(result: Regression, title: str) -> None:
     """Print R² and the rank correlation by share."""
-    rows = [
-        (f"{100 * score.train:g} %", _mean_and_deviation(score.r2), _mean_and_deviation(score.spearman))
-        for score in result.scores
-    ]
-    show_table(("trained on", "R²", "Spearman"), rows, title=title)
+    show_shares(result, {"r2": "R²", "spearman": "Spearman"}, title)
     numbers = f"{result.labelled:,} numbers, {result.mean:.4g} ± {result.sd:.4g}"
-    echo(
-        f"{numbers}; ridge regression, mean ± sd of {result.splits} random splits, {_seed(result.seed)}; the penalty "
-        "is chosen inside each training part"
-    )
+    echo(f"{numbers}; ridge regression, {splits_of(result)}; the penalty is chosen inside each training part")
+
+
+def splits_of(result: Any, drawn: str = "random") -> str:
+    """The splits that scores are averaged over, in words."""
+    seed = "drawn elsewhere" if result.seed is None else f"seed {result.seed}"
+    return f"mean ± sd of {result.splits} {drawn} splits, {seed}"
 
 
 def show_retrieval(result: Retrieval, title: str) -> None:
     """Print what lists of each length hold, and what they would hold by chance."""
-    rows = [
-        (
-            f"{score.k}",
-            f"{score.precision:.4f}",
-            f"{score.chance_precision:.4f}",
-            f"{score.recall:.4f}",
-            f"{score.chance_recall:.4f}",
-            f"{score.most_recall:.4f}",
-            f"{score.average_precision:.4f}",
-        )
-        for score in result.scores
-    ]
+    columns = ("precision", "chance_precision", "recall", "chance_recall", "most_recall", "average_precision")
+    rows = [(f"{one.k}", *(f"{getattr(one, name):.4f}" for name in columns)) for one in result.scores]
     show_table(("nearest", "precision", "by chance", "recall", "by chance", "at most", "MAP"), rows, title=title)
     alike = "share a label" if result.several else "have the same class"
     nodes = f"{result.labelled:,} nodes, {len(result.classes)} {'labels' if result.several else 'classes'}"
@@ -96,25 +91,14 @@ def show_retrieval(result: Retrieval, title: str) -> None:
         echo(f"left out: {result.alone:,} nodes whose class no other node has")
 
 
-def _seed(seed: int | None) -> str:
-    return "drawn elsewhere" if seed is None else f"seed {seed}"
-
-
-def _mean_and_deviation(score: Repeats) -> str:
+def spread(score: Repeats) -> str:
+    """Mean and standard deviation."""
     return f"{score.mean:.4f} ± {score.sd:.4f}"
-
-
-def _penalty(result: Classification) -> str:
-    """The regression's C, or the range of those that cross-validation chose."""
-    if result.C != "cv":
-        return f"C = {result.C:g}"
-    chosen = sorted(C for score in result.scores for C in score.C)
-    return f"C by cross-validation: {chosen[0]:g} to {chosen[-1]:g}, mostly {max(chosen, key=chosen.count):g}"
 
 
 def show_clustering(result: Clustering, title: str) -> None:
     """Print the agreement of clusters and classes."""
-    row = [_mean_and_deviation(score) for score in (result.nmi, result.purity, result.ari)]
+    row = [spread(score) for score in (result.nmi, result.purity, result.ari)]
     show_table(("NMI", "purity", "ARI"), [row], title=title)
     nodes = f"{result.labelled:,} nodes, {len(result.classes)} classes"
     echo(f"{nodes}; k-means with as many clusters, mean ± sd of {result.starts} starts, seed {result.seed}")
@@ -122,14 +106,14 @@ def show_clustering(result: Clustering, title: str) -> None:
 
 def show_links(result: LinkPrediction, title: str) -> None:
     """Print how well held-out edges are ranked."""
+    own = ("none", "none")
+    if result.own_auc is not None:
+        own = (f"{result.own_auc:.4f}", f"{result.own_average_precision:.4f}")
     rows = [
         (result.similarity, f"{result.auc:.4f}", f"{result.average_precision:.4f}"),
         ("regression", f"{result.regression_auc:.4f}", f"{result.regression_average_precision:.4f}"),
+        ("own score", *own),
     ]
-    if result.own_auc is not None:
-        rows.append(("own score", f"{result.own_auc:.4f}", f"{result.own_average_precision:.4f}"))
-    else:
-        rows.append(("own score", "none", "none"))
     show_table(("links scored by", "AUC", "average precision"), rows, title=title)
     echo(
         f"{result.positives:,} held-out edges against {result.negatives:,} pairs without an edge, seed {result.seed}; "
@@ -143,7 +127,7 @@ def show_links(result: LinkPrediction, title: str) -> None:
         echo("the file does not say which graph it was trained on: make sure that it lacked the held-out edges")
 
 
-_SHOWN: dict[str, Any] = {
+SHOWN: dict[str, Any] = {
     "classification": show_classification,
     "multilabel": show_multilabel,
     "regression": show_regression,

@@ -8,45 +8,34 @@ from typing import Annotated
 from typer import Argument, Option
 
 from neural_brane.cli import options as o
-from neural_brane.cli.tables import Tables, read, takes_tables
+from neural_brane.cli.options import Reading, bundled
 from neural_brane.cli.terminal import counting, echo
 from neural_brane.errors import ParameterError
 
 # `brane shard`: a graph as a folder of parts, made without holding it in memory.
 
-ATTRIBUTES = "Attribute file, as in '17 3:1 8:1', or Parquet with columns node, attribute and perhaps amount."
 
-
-@takes_tables
+@bundled
 def shard(
-    source: Annotated[
-        str, Argument(help="A table of edges, a folder of such tables, a graph file or a dataset's name.")
-    ],
-    output: Annotated[Path, Option("--output", "-o", metavar="<folder>", help="Folder to make, with the parts in it.")],
-    tables: Tables,
-    parts: Annotated[int, Option(help="How many parts, of nearly equal numbers of nodes.")] = 1,
-    memory: Annotated[
-        str, Option(metavar="<size>", help="About how much memory the work may take, beside the program.")
-    ] = "1GB",
-    attributes: Annotated[Path | None, Option(help=ATTRIBUTES, rich_help_panel=o.READING)] = None,
-    duplicates: o.Duplicates = "max",
-    self_loops: o.SelfLoops = "keep",
+    source: Annotated[str, Argument(help="A table of edges, a folder of them, a graph file or dataset.")],
+    output: Annotated[Path, Option("--output", "-o", metavar="<folder>", help="Folder for the parts.")],
+    reading: Reading,
+    parts: Annotated[int, Option(metavar="<whole>", help="Number of parts.")] = 1,
+    memory: Annotated[str, Option(metavar="<size>", help="Memory to use, about.")] = "1GB",
 ) -> None:
-    """Write a graph as a folder of parts, for 'brane embed FOLDER --cluster': also one that is larger than memory.
+    """Write a graph as a folder of parts, for distributed training.
 
-    Edges in CSV and its kin, Parquet, a folder of either, or lines of words are read once and sorted on the disk, which
-    needs room for about 40 bytes for each edge. Nodes and attributes get the numbers that 'brane embed' gives them:
-    integers in increasing order, names as they appear. Any other SOURCE, and a table of --nodes, is read as a whole.
-    Labels are not kept.
-
-    A run that is stopped goes on when the same command is given again; until it is done, the folder does not open.
+    The graph may be larger than memory. DuckDB (pip install 'neural-brane[shards]')
+    sorts edges in CSV, Parquet, a folder of either, or lines of words on disk,
+    which needs about 40 bytes per edge. Any other SOURCE, and a table of nodes,
+    is read into memory. An attribute file may be Parquet with the columns node,
+    attribute and amount. Labels are not kept. A run that is stopped leaves no
+    parts behind; the same command begins again.
 
     \b
     brane shard edges.parquet -o parts --parts 8
     brane shard folder-of-parquet -o parts --parts 8 --memory 4GB
     brane shard edges.csv --source follower --target followed -o parts
-    brane shard graph.txt --attributes words.txt -o parts --parts 2
-    brane info parts                             what is in it
     """
     from neural_brane.files import datasets
     from neural_brane.files.graphs.parts import check_vacant, write_shards
@@ -55,22 +44,22 @@ def shard(
     from neural_brane.files.storage import check_distinct
     from neural_brane.graph.memory import parse_size
 
-    check_distinct({"--output": output}, {"--attributes": attributes, "--nodes": tables.nodes, "SOURCE": source})
+    check_distinct({"--output": output}, {**reading.files(), "SOURCE": source})
     if (size := parse_size(memory)) is None:
         raise ParameterError(f"--memory {memory} is no size; write one as in 500MB or 4GB")
-    given = tables.keywords()
+    given = reading.keywords()
     options = {name: given.get(name) for name in ("source", "target", "weight", "header")}
     known = source in {one.name for one in datasets.list_datasets()}
-    edges = None if known or given.keys() - options.keys() else find_edges(source, options)
+    whole = known or given.keys() - options.keys() - {"attributes", "duplicates", "self_loops"}
+    edges = None if whole else find_edges(source, options)
     with counting("parts") as report:
         if edges is not None:
-            plan = Plan(edges, attributes, parts, duplicates, self_loops, size)
-            found = shard_files(plan, output, report=report, tell=lambda line: echo(line, err=True))
+            plan = Plan(edges, reading.attributes, parts, reading.duplicates, reading.self_loops, size)
+            found = shard_files(plan, output, report=report)
         else:
             check_vacant(output)
             echo(f"{source} is read as a whole, into memory", err=True)
-            rules = {"duplicates": duplicates, "self_loops": self_loops}
-            found = write_shards(read(source, tables, attributes=attributes, **rules), output, parts, report=report)
+            found = write_shards(reading.read(source), output, parts, report=report)
     described = f"{found.nodes:,} nodes, {found.edges:,} edges and {found.attributes:,} attributes"
     echo(f"wrote {described} to {output}, in {len(found)} part{'s' if len(found) > 1 else ''}")
 
@@ -78,25 +67,20 @@ def shard(
 # `brane split-edges`: take edges out of a graph before anything is trained on it, to predict them later.
 
 
-@takes_tables
+@bundled
 def split_edges(
     source: o.Source,
-    output: Annotated[
-        Path, Option("--output", "-o", help="File for the graph to train on (.npz, .graphml, .gexf, .gml or .mtx).")
-    ],
-    held_out: Annotated[Path, Option(help="File for the pairs to predict (.npz).")],
-    tables: Tables,
-    share: Annotated[float, Option(help="Share of the edges to take out.")] = 0.1,
-    seed: Annotated[int, Option(help="The same seed takes out the same edges.")] = 0,
-    attributes: o.Attributes = None,
-    labels: o.Labels = None,
-    duplicates: o.Duplicates = "max",
-    self_loops: o.SelfLoops = "keep",
+    output: Annotated[Path, Option("--output", "-o", metavar="<file>", help="Graph to train on; see 'brane formats'.")],
+    held_out: Annotated[Path, Option(metavar="<file>", help="Pairs to predict (.npz).")],
+    reading: Reading,
+    share: Annotated[float, Option(metavar="<number>", help="Share of the edges to take out.")] = 0.1,
+    seed: o.Seed = 0,
 ) -> None:
-    """Take edges out of a graph, to be predicted by vectors that never saw them.
+    """Take edges out of a graph, to test vectors on them.
 
-    The pairs are those edges and as many pairs of nodes without an edge. Train on the graph that is written
-    here: 'brane evaluate' refuses vectors whose file says that they were trained on another.
+    The pairs to predict are those edges and as many pairs of nodes without an
+    edge. Train on the graph written here: 'brane evaluate' refuses vectors
+    whose file says that they were trained on another one.
 
     \b
     brane split-edges citeseer -o train.npz --held-out pairs.npz
@@ -104,18 +88,13 @@ def split_edges(
     brane evaluate vectors.npz --held-out pairs.npz
     """
     from neural_brane.evaluate.link import check_pairs_target, hold_out_edges
-    from neural_brane.files import datasets
     from neural_brane.files.graphs.formats import check_graph_target, write_graph
     from neural_brane.files.storage import check_distinct
 
-    check_distinct(
-        {"--output": output, "--held-out": held_out},
-        {"--attributes": attributes, "--labels": labels, "--nodes": tables.nodes, **datasets.source_files(source)},
-    )
+    check_distinct({"--output": output, "--held-out": held_out}, reading.files(source))
     check_graph_target(output)
     check_pairs_target(held_out)
-    rules = {"duplicates": duplicates, "self_loops": self_loops}
-    graph = read(source, tables, attributes=attributes, labels=labels, **rules)
+    graph = reading.read(source)
     found = hold_out_edges(graph, share=share, seed=seed)
     write_graph(found.graph, output)
     found.save(held_out)

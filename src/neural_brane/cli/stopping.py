@@ -1,4 +1,4 @@
-"""Standard streams that never cost a result, and how a command ends that is asked to."""
+"""Keep results when a standard stream fails, and end a command that is asked to stop."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
 
 
-# Standard streams that never cost a result: where one is closed, full or cut off, only what is printed is lost.
+# A standard stream that is closed, full or cut off loses only what is printed.
 
-# What our own texts have beyond ASCII, for terminals that have no more.
+# The characters of our own texts beyond ASCII, for terminals that lack them.
 PLAIN = {"·": "-", "±": "+-", "×": "x", "…": "...", "≈": "~", "−": "-", "█": "#"} | dict.fromkeys("▏▎▍▌▋▊▉", "")
 
 
 class Tolerant(io.FileIO):
-    """An open file that takes everything; `failure` is the first error that it met."""
+    """An open file that accepts all writes; `failure` is its first error."""
 
     failure: OSError | None = None
 
     def write(self, data: Any, /) -> int:
-        """Write some bytes, or lose them."""
+        """Write some bytes, or drop them."""
         try:
-            while (written := super().write(data)) is None:  # the file does not wait, so this does
+            while (written := super().write(data)) is None:  # the file does not block, so wait here
                 select.select([], [self], [])
         except OSError as error:
             self.failure = self.failure or error
@@ -49,26 +49,26 @@ class Tolerant(io.FileIO):
 
 
 def protect() -> None:
-    """Put streams in the place of stdin, stdout and stderr that cannot fail; before anything else is opened."""
+    """Replace stdin, stdout and stderr by streams that cannot fail, before any other file is opened."""
     for number in range(3):
         with suppress(OSError):
             os.fstat(number)
             continue
-        os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: else the next file would be written to as stderr
+        os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which the next file would get otherwise
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115
     codecs.register_error("brane", in_ascii)
     sys.stdout, sys.stderr = _tolerant(sys.stdout), _tolerant(sys.stderr)
 
 
 def failure(stream: TextIO) -> OSError | None:
-    """The error that a stream met; a pipe whose reader has left is none."""
+    """Return the first error of a stream; a pipe whose reader has left is not an error."""
     stream.flush()
     met = getattr(getattr(getattr(stream, "buffer", None), "raw", None), "failure", None)
     return None if isinstance(met, BrokenPipeError) else met
 
 
 def in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Write characters that a stream has not as others that it has."""
+    """Replace characters that a stream cannot encode."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
@@ -84,22 +84,22 @@ def _tolerant(stream: TextIO | None) -> TextIO:
         return stream
     try:
         raw = Tolerant(stream.fileno(), "w", closefd=False)
-    except io.UnsupportedOperation:  # a stream of another program that calls this one, with no file behind it
+    except io.UnsupportedOperation:  # a stream without a file, given by a program that calls this one
         return stream
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors="brane", line_buffering=True)
 
 
-# How a command ends that is asked to: by Ctrl-C, by a request to end, or because its terminal is gone.
+# A command is asked to stop by Ctrl-C, by a signal, or because its terminal is gone.
 
 REQUESTS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-LONG = 5.0  # seconds of a run that it is a pity to lose
-TYPED = "neural_brane.typed"  # the words of the command, among the notes of its context
+LONG = 5.0  # seconds of training after which to mention checkpoints
+TYPED = "neural_brane.typed"  # key of the words of the command in its context
 
 
 class Stopped(KeyboardInterrupt):
-    """A command is asked to end by the signal `number`; `message` says what becomes of its work.
+    """The signal `number` asks a command to stop; `message` says whether its work is kept.
 
-    add: words to add to the command, for it to go on; None where it cannot.
+    add: words to add to the command to resume; None if it cannot resume.
     """
 
     def __init__(self, number: int, message: str = "stopped", add: tuple[str, ...] | None = None):
@@ -109,7 +109,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def requests_as_errors() -> Iterator[None]:
-    """Raise `Stopped` where a signal asks to end, so that files are tidied up as they are after Ctrl-C."""
+    """Raise `Stopped` on signals that ask to stop, so that files are cleaned up as after Ctrl-C."""
     before = {}
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.getsignal(number) for number in REQUESTS}
@@ -128,7 +128,7 @@ def _raise(number: int, frame: FrameType | None) -> None:
 
 
 def leave(stop: KeyboardInterrupt, typed: list[str]) -> None:
-    """Say what a stopped command leaves, where somebody can still read it, and end with the exit code of the signal.
+    """Print whether a stopped command can resume, and exit with the code of the signal.
 
     typed: the words after `brane`.
     """
@@ -141,7 +141,7 @@ def leave(stop: KeyboardInterrupt, typed: list[str]) -> None:
 
 @contextmanager
 def telling_what_is_kept(model: Embedder, *, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """Where the block is stopped, say whether its training is kept, and which command goes on."""
+    """If the block is stopped, say whether its training is kept, and which command resumes it."""
     begun = clock()
     try:
         yield
@@ -151,14 +151,14 @@ def telling_what_is_kept(model: Embedder, *, clock: Callable[[], float] = time.m
 
 
 def _what_is_kept(model: Embedder, seconds: float) -> tuple[str, tuple[str, ...] | None]:
-    """What to say, and what to add to the command."""
+    """Return a message, and the words to add to the command."""
     parameters = model.get_params(deep=False)
     path = parameters.get("checkpoint")
     if path is not None and Path(path).exists():
-        return f"stopped; {path} keeps the training, and the same command goes on:", ()
+        return f"stopped; the same command resumes from {path}:", ()
     if path is not None:
-        return f"stopped before anything could be kept in {path}; the same command starts afresh", None
+        return f"stopped before {path} was written; the same command starts again", None
     if "checkpoint" in parameters and seconds >= LONG:
-        message = "stopped; nothing was kept. With a checkpoint, a training that is stopped goes on:"
+        message = "stopped; nothing was kept. With a checkpoint, a stopped training can resume:"
         return message, ("--checkpoint", "run.checkpoint")
     return "stopped; nothing was kept", None

@@ -1,4 +1,4 @@
-"""Print lines, tables and progress, in one style, with nothing in them that steers the terminal."""
+"""Print lines, tables and progress in one style, and keep a log."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from neural_brane.progress import Progress, Reporter
 
 
-# What is printed: lines and tables, in one style, with nothing in them that steers the terminal.
+# Lines and tables. Control characters in ids or names of files are escaped.
 
-LINES = "\n\t"  # what may stand in a text of several lines
+LINES = "\n\t"  # control characters that texts of several lines keep
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print a text on stdout, or on stderr; ids and names of files in it cannot steer the terminal."""
+    """Print a text on stdout or stderr, with control characters escaped."""
     print(printable(text, keep=LINES), file=sys.stderr if err else sys.stdout, flush=True)
 
 
@@ -37,9 +37,9 @@ def show_table(
     fold: bool = False,
     stderr: bool = False,
 ) -> None:
-    """Print a table on stdout, or on stderr; `right` names the columns to align right, those of numbers.
+    """Print a table on stdout or stderr; `right` names the columns to align right.
 
-    Where a terminal is too narrow, the last column is cut off, or folded if `fold`. Nothing is cut in a pipe.
+    On a narrow terminal the last column is cut off, or folded if `fold`. Nothing is cut in a pipe.
     """
     from rich import box
     from rich.console import Console
@@ -59,7 +59,14 @@ def show_table(
     console.print(table)
 
 
-# The log of a run, `--log FILE`: its progress, its warnings and its error, each with the time.
+def file_size(*paths: Path) -> str:
+    """The size of files, for people."""
+    from neural_brane.graph.memory import show_size
+
+    return show_size(sum(path.stat().st_size for path in paths))
+
+
+# The log of `--log FILE`: progress, warnings and the error, each with the time.
 
 LOG = logging.getLogger("neural_brane.cli")
 LOG.setLevel(logging.INFO)
@@ -68,18 +75,18 @@ LOG.addHandler(logging.NullHandler())
 
 
 class _File(logging.FileHandler):
-    """A file that is added to; when it cannot be, the run goes on without it."""
+    """A log file; if it can no longer be written, the run continues without it."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Say once that the log ends here."""
+        """Warn once, and close the log."""
         LOG.removeHandler(self)
         with suppress(OSError):
             self.close()
-        echo(f"warning: {self.baseFilename} can no longer be written; the run goes on without a log", err=True)
+        echo(f"warning: {self.baseFilename} can no longer be written; the run continues without a log", err=True)
 
 
 def log_to(path: Path | None) -> None:
-    """Add lines to a file from now on; None for no log."""
+    """Append lines to a file from now on; None for no log."""
     if path is None:
         return
     try:
@@ -106,24 +113,24 @@ def tell(line: str) -> None:
 
 
 def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning in a line and add it to the log; takes the place of `warnings.showwarning`."""
+    """Print a warning as one line and log it; replaces `warnings.showwarning`."""
     echo(f"warning: {message}", err=True)
     LOG.warning(printable(message))
 
 
-# How progress is shown: a bar on a terminal, a few plain lines elsewhere.
+# Progress: a bar on a terminal, a few plain lines elsewhere.
 
-PROGRESS_LINES = 5  # plain lines in a whole run, if it is short
-EVERY = 60.0  # seconds after which there is a line in any case
+PROGRESS_LINES = 5  # plain lines of a short run
+EVERY = 60.0  # seconds after which a line is printed in any case
 COMPILING = "compiling, once"
-QUIET = 2.0  # seconds that something counted may take without a word
+QUIET = 2.0  # seconds before counted work prints its first line
 Describe = Callable[["Progress"], str]
 Clock = Callable[[], float]
 
 
 @contextmanager
 def reporting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Reporter]:
-    """A function to hand to a method as its `progress`: the title at once, then epoch, loss and speed."""
+    """Print the title, and give a `progress` for a method that shows epoch, loss and speed."""
     begun = clock()
     if not sys.stderr.isatty():
         tell(title)
@@ -142,9 +149,9 @@ def reporting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Repor
 
 @contextmanager
 def counting(title: str, *, steady: bool = True, clock: Clock = time.perf_counter) -> Iterator[Reporter]:
-    """A function to hand to whatever counts what it has done: a bar that goes away, or lines if it takes long.
+    """Give a `progress` for counted work: a bar that disappears, or lines if it takes long.
 
-    steady: False where one unit takes far longer than another; the time left then goes by the mean since the start.
+    steady: False if units take unequal times; the time left is then computed from the mean rate since the start.
     """
     begun = clock()
 
@@ -152,7 +159,9 @@ def counting(title: str, *, steady: bool = True, clock: Clock = time.perf_counte
         return f"{title}: {progress.done} of {progress.total} {progress.unit}"
 
     def at_rate(report: Reporter) -> Reporter:
-        return report if steady else lambda progress: report(at_mean_rate(progress, clock() - begun))
+        if steady:
+            return report
+        return lambda progress: report(replace(progress, rate=progress.done / max(clock() - begun, 1e-9)))
 
     if not sys.stderr.isatty():
         yield at_rate(_lines(count, clock, begun, tell, quiet=QUIET))
@@ -162,7 +171,7 @@ def counting(title: str, *, steady: bool = True, clock: Clock = time.perf_counte
 
 
 def both(first: Reporter, second: Reporter) -> Reporter:
-    """A reporter that tells two others."""
+    """A reporter that calls two others."""
 
     def report(progress: Progress) -> None:
         first(progress)
@@ -172,10 +181,10 @@ def both(first: Reporter, second: Reporter) -> Reporter:
 
 
 def _lines(text: Describe, clock: Clock, begun: float, write: Callable[[str], object], quiet: float = 0.0) -> Reporter:
-    """A reporter that writes a line for each of `LINES` parts of a run, and at least one in `EVERY` seconds.
+    """A reporter that writes `PROGRESS_LINES` lines per run, and at least one every `EVERY` seconds.
 
-    A line begins with the time since the run was begun and ends with the time left. Nothing is written in the first
-    `quiet` seconds, nor of a side part of the run unless that takes long.
+    A line begins with the time since the start and ends with the time left. Nothing is written in the first `quiet`
+    seconds, nor about a side part of the run that is short.
     """
     part, shown, told_at, quiet_until = "", 0, begun, begun + quiet
 
@@ -195,7 +204,7 @@ def _lines(text: Describe, clock: Clock, begun: float, write: Callable[[str], ob
 
 @contextmanager
 def _bar(first: str, text: Describe, title: str | None = None) -> Iterator[tuple[Reporter, Callable[[str], None]]]:
-    """A reporter that moves a bar, and a function that says something beside it; a bar without a title goes away."""
+    """Give a reporter that moves a bar, and a function that changes its text; a bar without a title disappears."""
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
@@ -216,34 +225,26 @@ def _bar(first: str, text: Describe, title: str | None = None) -> Iterator[tuple
 
 
 def describe(progress: Progress) -> str:
-    """Where training stands, in a few words."""
+    """Describe the state of a training in a few words."""
     if progress.part:
         return f"{progress.part}: {progress.done} of {progress.total} {progress.unit}"
     loss = "" if progress.loss is None else f" · loss {progress.loss:.4f}"
     digits = 0 if progress.rate >= 10 else 1  # a slow method's units are few
     speed = f"{progress.rate:,.{digits}f} {progress.unit}/s"
     if progress.per_node is not None:
-        speed += f" · {progress.per_node:,.0f} for each node"
+        speed += f" · {progress.per_node:,.0f} per node"
     return f"epoch {progress.epoch}/{progress.epochs}{loss} · {speed}"
-
-
-def at_mean_rate(progress: Progress, seconds: float) -> Progress:
-    """Progress with the mean rate of the seconds since the first unit was begun."""
-    return replace(progress, rate=progress.done / max(seconds, 1e-9))
-
-
-def remaining(progress: Progress) -> float:
-    """Seconds left at the present rate."""
-    return (progress.total - progress.done) / progress.rate if progress.rate > 0 else 0.0
 
 
 def time_left(progress: Progress) -> str:
     """The time left at the present rate, in words."""
-    return f"{short_clock(remaining(progress))} left" if progress.done < progress.total else "done"
+    if progress.done >= progress.total:
+        return "done"
+    return f"{short_clock((progress.total - progress.done) / progress.rate if progress.rate > 0 else 0.0)} left"
 
 
 def short_clock(seconds: float) -> str:
-    """Seconds as a clock shows them.
+    """Show seconds like a clock.
 
     >>> short_clock(62), short_clock(3600)
     ('1:02', '1:00:00')

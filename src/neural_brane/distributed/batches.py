@@ -1,13 +1,13 @@
 """A rank's share of a batch, drawn and prepared ahead: triplets and bags, renumbered to the rows that they need."""
 
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from neural_brane.distributed.rows import (
+    Drawn,
     GraphRows,
     SamplingTables,
     begin_triplets,
@@ -22,7 +22,7 @@ from neural_brane.sampling.triplets import PATIENCE
 
 
 class Triplets:
-    """Draws any range of the triplets of a seed. Ranks that hold a range of nodes each draw in lockstep."""
+    """Draw any range of the triplets of a seed. Ranks that hold a range of nodes each draw in lockstep."""
 
     def __init__(self, rows: GraphRows, tables: SamplingTables, *, allow_self_negative: bool, seed: int):
         self.rows, self.tables = rows, tables
@@ -30,30 +30,26 @@ class Triplets:
 
     def draw(self, first: int, count: int) -> np.ndarray:
         """Triplets first … first + count − 1 of the stream, as (count, 3) int32."""
-        triplets, chance = np.empty((count, 3), np.int32), np.empty(count)
-        states = np.empty(count, np.uint64)
-        begin_triplets(self.seed, first, self.tables.anchors, self.tables.alias, triplets, chance, states)
+        drawn = Drawn(np.empty((count, 3), np.int32), np.empty(count), np.empty(count, np.uint64))
+        triplets, tables = drawn.triplets, self.tables
+        begin_triplets(self.seed, first, tables.anchors, tables.alias, drawn)
         u = triplets[:, 0].astype(np.int64)
-        triplets[:, 1] = self.rows.neighbours(u, chance)
+        triplets[:, 1] = self.rows.neighbours(u, drawn.chance)
         refused = np.flatnonzero(self._refused(u, triplets[:, 2]))
         for _ in range(PATIENCE - 1):
             if not self.rows.any(np.array([len(refused)])):
                 return triplets
-            draw_again(self.tables.alias, states, refused, triplets)
+            draw_again(tables.alias, refused, drawn)
             refused = refused[self._refused(u[refused], triplets[refused, 2])]
-        if self.rows.any(np.array([len(refused)])):
-            self._draw_exactly(u, states, refused, triplets)
+        if self.rows.any(np.array([len(refused)])):  # u is linked to almost all: draw from the other nodes alone
+            bags = self.rows.bags("adjacency", u[refused])
+            draw_others(tables.weights, bags, self.allow_self_negative, refused, drawn)
         return triplets
 
     def _refused(self, u: np.ndarray, j: np.ndarray) -> np.ndarray:
         """Whether j must not be ranked below the neighbours of u."""
         linked = self.rows.linked(u, j)
         return linked if self.allow_self_negative else linked | (j == u)
-
-    def _draw_exactly(self, u: np.ndarray, states: np.ndarray, refused: np.ndarray, triplets: np.ndarray) -> None:
-        """Draw j from the other nodes alone, where u is linked to almost all."""
-        bags = self.rows.adjacency_bags(u[refused])
-        draw_others(self.tables.weights, bags, u[refused], self.allow_self_negative, states[refused], refused, triplets)
 
 
 # A rank's share of a batch, prepared ahead: triplets and bags, renumbered to the distinct rows that they need.
@@ -68,27 +64,39 @@ class Batch(NamedTuple):
     neighbours: np.ndarray  # (k,) int64: the rows of P'
 
 
-def share_of(batch: int, rank: int, ranks: int) -> tuple[int, int]:
-    """The first triplet of a batch that a rank takes, and how many it takes.
+@dataclass(frozen=True)
+class Share:
+    """The triplets that one rank takes of every batch.
 
-    >>> [share_of(10, rank, 4) for rank in range(4)]
+    >>> [(share.first, share.count) for share in (Share(10, rank, 4) for rank in range(4))]
     [(0, 2), (2, 3), (5, 2), (7, 3)]
     """
-    first = batch * rank // ranks
-    return first, batch * (rank + 1) // ranks - first
+
+    batch: int  # triplets of all ranks together
+    rank: int
+    ranks: int
+
+    @property
+    def first(self) -> int:
+        """The first triplet of a batch that the rank takes."""
+        return self.batch * self.rank // self.ranks
+
+    @property
+    def count(self) -> int:
+        """How many triplets the rank takes."""
+        return self.batch * (self.rank + 1) // self.ranks - self.first
 
 
 class BatchMaker:
-    """Makes a rank's share of any batch."""
+    """Make a rank's share of any batch."""
 
-    def __init__(self, rows: GraphRows, triplets: Triplets, batch: int, rank: int, ranks: int):
-        self.rows, self.triplets, self.batch = rows, triplets, batch
-        self.first, self.count = share_of(batch, rank, ranks)
+    def __init__(self, rows: GraphRows, triplets: Triplets, share: Share):
+        self.rows, self.triplets, self.share = rows, triplets, share
         self._number = Numbering()
 
     def __call__(self, step: int) -> Batch:
-        """This rank's share of batch number `step`."""
-        triplets = self.triplets.draw(step * self.batch + self.first, self.count)
+        """Make this rank's share of batch number `step`."""
+        triplets = self.triplets.draw(step * self.share.batch + self.share.first, self.share.count)
         nodes = self._number(triplets.reshape(-1))
         return bags_of_nodes(self.rows, nodes, self._number)._replace(triplets=triplets)
 
@@ -96,13 +104,13 @@ class BatchMaker:
 def bags_of_nodes(rows: GraphRows, nodes: np.ndarray, number: "Numbering | None" = None) -> Batch:
     """The bags of some distinct nodes; the batch has no triplets."""
     number = number or Numbering()
-    bags = rows.attribute_bags(nodes), rows.adjacency_bags(nodes)
+    bags = rows.bags("attributes", nodes), rows.bags("adjacency", nodes)
     attributes, neighbours = (number(bag.indices) for bag in bags)
     return Batch(np.empty((0, 3), np.int32), bags, attributes, neighbours)
 
 
 class Prefetch:
-    """Prepares the next batch in a thread while this one is trained on."""
+    """Prepare the next batch in a thread while this one is trained on; use it in a `with` statement."""
 
     def __init__(self, make: BatchMaker, steps: int):
         self._make, self._steps = make, steps
@@ -110,7 +118,7 @@ class Prefetch:
         self._next: tuple[int, Future[Batch]] | None = None
 
     def __call__(self, step: int) -> Batch:
-        """Batch number `step`; the one after it is begun."""
+        """Return batch number `step`, and begin the one after it."""
         ahead, self._next = self._next, None
         found = ahead[1] if ahead and ahead[0] == step else self._pool.submit(self._make, step)
         batch = found.result()
@@ -118,23 +126,15 @@ class Prefetch:
             self._next = step + 1, self._pool.submit(self._make, step + 1)
         return batch
 
-    def close(self) -> None:
-        """Wait for what has begun: other ranks may be waiting for this one's answers."""
-        self._pool.shutdown(wait=True)
+    def __enter__(self) -> Self:
+        return self
 
-
-@contextmanager
-def prefetch(make: BatchMaker, steps: int) -> Iterator[Prefetch]:
-    """A Prefetch of the first `steps` batches, for as long as the block lasts."""
-    ahead = Prefetch(make, steps)
-    try:
-        yield ahead
-    finally:
-        ahead.close()
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True)  # other ranks may be waiting for answers to what has begun
 
 
 class Numbering:
-    """Numbers the distinct entries of arrays by first appearance, with a hash table whose memory is kept."""
+    """Number the distinct entries of arrays by first appearance, with a hash table whose memory is kept."""
 
     def __init__(self) -> None:
         self._keys, self._places = np.empty(0, np.int32), np.empty(0, np.int32)

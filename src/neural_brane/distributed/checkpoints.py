@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -29,22 +29,22 @@ from torch.distributed.checkpoint.metadata import (
 
 from neural_brane.errors import CheckpointError
 from neural_brane.files.checkpoints import AFRESH, require_same
-from neural_brane.files.graphs.parts import checksum
+from neural_brane.files.manifest import Manifest, describe_files
 from neural_brane.files.storage import atomic
 
-# How PyTorch's distributed checkpoints are stored here: tensors in its own files, all that is told of them as JSON.
+# PyTorch's distributed checkpoints: tensors in PyTorch's own files, their layout as JSON.
 #
-# PyTorch writes what it tells of tensors with pickle, and a pickle that somebody has put there runs what it likes. Here
-# it is plain JSON, and the files of tensors are read by PyTorch's loader that takes nothing but tensors.
+# PyTorch pickles the layout, and a pickle that somebody has put there runs what it likes. Here the layout is plain
+# JSON, and the files of tensors are read by PyTorch's loader that takes nothing but tensors.
 
 BLOCK_BYTES = 128 << 20  # of a table that are written or read at once: PyTorch copies what it writes and reads
-Told = dict[str, Any]
+Layout = dict[str, Any]  # `tensors`, by name: dtype, size and chunks; `stored`: where each block lies
 
 
 class Writer(FileSystemWriter):
-    """Writes tensors to a folder, one file for each rank; afterwards `told` is what a `Reader` needs, on rank 0."""
+    """Write tensors to a folder, one file for each rank; afterwards rank 0 has their `layout`."""
 
-    told: Told
+    layout: Layout
 
     def __init__(self, folder: Any):
         super().__init__(folder, single_file_per_rank=True, sync_files=True, thread_count=1)
@@ -57,24 +57,36 @@ class Writer(FileSystemWriter):
             for result in results_of_rank
             for place in [result.storage_data]
         ]
-        tensors = {name: _tell(tensor) for name, tensor in metadata.state_dict_metadata.items()}
-        self.told = {"tensors": tensors, "stored": stored}
+        tensors = {
+            name: {
+                "dtype": str(tensor.properties.dtype).removeprefix("torch."),
+                "size": list(tensor.size),
+                "chunks": [[list(chunk.offsets), list(chunk.sizes)] for chunk in tensor.chunks],
+            }
+            for name, tensor in metadata.state_dict_metadata.items()
+            if isinstance(tensor, TensorStorageMetadata)
+        }
+        self.layout = {"tensors": tensors, "stored": stored}
 
 
 class Reader(FileSystemReader):
-    """Reads the tensors of a folder by what a `Writer` has told."""
+    """Read the tensors of a folder by the layout that a `Writer` has kept."""
 
-    def __init__(self, folder: Any, told: Told):
+    def __init__(self, folder: Any, layout: Layout):
         super().__init__(folder)
-        self._told = told
+        self._layout = layout
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """What PyTorch would have pickled."""
+        """Return what PyTorch would have pickled."""
         stored = {
             MetadataIndex(name, offset): _StorageInfo(path, start, length)
-            for name, offset, path, start, length in self._told["stored"]
+            for name, offset, path, start, length in self._layout["stored"]
         }
-        tensors: dict[str, Any] = {name: _understand(tensor) for name, tensor in self._told["tensors"].items()}
+        tensors: dict[str, Any] = {}
+        for name, about in self._layout["tensors"].items():
+            chunks = [ChunkStorageMetadata(torch.Size(first), torch.Size(size)) for first, size in about["chunks"]]
+            kind = TensorProperties(dtype=getattr(torch, about["dtype"]))
+            tensors[name] = TensorStorageMetadata(kind, torch.Size(about["size"]), chunks)
         return Metadata(tensors, storage_data=stored, storage_meta=StorageMeta(load_id=self.load_id))
 
 
@@ -115,31 +127,36 @@ def _in_blocks(shards: Iterable[tuple[int, torch.Tensor]], rows: int, width: int
     return ShardedTensor._init_from_local_shards(blocks, rows, width, process_group=group)
 
 
-def _tell(tensor: Any) -> Told:
-    chunks = [[list(chunk.offsets), list(chunk.sizes)] for chunk in tensor.chunks]
-    return {"dtype": str(tensor.properties.dtype).removeprefix("torch."), "size": list(tensor.size), "chunks": chunks}
-
-
-def _understand(told: Told) -> TensorStorageMetadata:
-    chunks = [ChunkStorageMetadata(torch.Size(offsets), torch.Size(sizes)) for offsets, sizes in told["chunks"]]
-    dtype = getattr(torch, told["dtype"])
-    return TensorStorageMetadata(TensorProperties(dtype=dtype), torch.Size(told["size"]), chunks)
-
-
 def _numbers(offset: Iterable[int] | None) -> list[int] | None:
     return None if offset is None else list(offset)
 
 
 # The state of a training on many ranks, in a folder: saved every so many steps, read by any number of ranks.
 #
-# A checkpoint is a folder `step-NNNNNNNN` whose file `checkpoint.json` is written last and tells the run, the step and
-# a checksum of every other file. `LATEST` names the newest once it is whole. The last two are kept, so that one that is
-# damaged costs some steps and not the run. All hosts see the same folder.
+# A checkpoint is a folder `step-NNNNNNNN` with a manifest, `checkpoint.json`, written last. `LATEST` names the newest
+# complete one. The last two stay, so that a damaged one costs some steps and not the run. All hosts see the
+# same folder.
 
 KEEP = 2
 EVERY = 100  # steps between two checkpoints
-FORMAT = {"format": "neural-brane cluster checkpoint", "version": 1}
-ABOUT, LATEST = "checkpoint.json", "LATEST"
+LATEST = "LATEST"
+
+
+@dataclass(frozen=True)
+class CheckpointManifest(Manifest):
+    """What `checkpoint.json` holds: the run, the step that comes next, how many ranks saved it, and plain numbers."""
+
+    FORMAT: ClassVar = "neural-brane distributed checkpoint"
+    VERSION: ClassVar = 1
+    ERROR: ClassVar = CheckpointError
+    FILE: ClassVar = "checkpoint.json"
+    AGAIN: ClassVar = "it cannot be used"
+
+    run: dict[str, Any]
+    step: int
+    ranks: int
+    numbers: dict[str, Any]
+    layout: Layout
 
 
 class Kept(NamedTuple):
@@ -172,7 +189,7 @@ class Checkpoints:
         self.folder, self.identity, self.every, self.keep, self.group = Path(folder), identity, every, keep, group
         self.rank, self.ranks = dist.get_rank(group), dist.get_world_size(group)
         self._free = free
-        self._found: tuple[Path, dict[str, Any]] | None = None
+        self._found: tuple[Path, CheckpointManifest] | None = None
         self._latest: str | None = None  # as this run has last seen or written it
 
     def due(self, step: int) -> bool:
@@ -184,15 +201,15 @@ class Checkpoints:
         damage: list[str] = []
         self._latest = self._tell_all(self._read_latest)
         for name in self._tell_all(self._list):
-            about, why = self._check(self.folder / name)
-            if about is None:
-                damage += why[:1]
+            found = self._check(self.folder / name)
+            if isinstance(found, str):
+                damage.append(found)
                 continue
-            require_same(self.folder / name, about["run"], self.identity, self._free)
+            require_same(self.folder / name, found.run, self.identity, self._free)
             if damage and self.rank == 0:
                 warnings.warn(f"{'; '.join(damage)}; the checkpoint before it, {name}, is used", stacklevel=2)
-            self._found = self.folder / name, about
-            return Kept(about["step"], about["ranks"], about["numbers"], tuple(about["told"]["tensors"]))
+            self._found = self.folder / name, found
+            return Kept(found.step, found.ranks, found.numbers, tuple(found.layout["tensors"]))
         if damage:
             raise CheckpointError(f"{'; '.join(damage)}; no checkpoint in {self.folder} is whole; {AFRESH}")
         return None
@@ -200,11 +217,11 @@ class Checkpoints:
     def read(self, tensors: Mapping[str, Any]) -> None:
         """Fill tensors, plain or sharded in any way, with what the checkpoint that was found has under their names."""
         assert self._found is not None  # noqa: S101  a mistake of ours
-        path, about = self._found
-        reader = Reader(path, about["told"])
+        path, found = self._found
+        reader = Reader(path, found.layout)
         try:
             with sharded():
-                _require_like(path, about["told"]["tensors"], tensors)
+                _require_like(path, found.layout["tensors"], tensors)
                 dcp.load(in_blocks(tensors, self.group), storage_reader=reader, process_group=self.group)
         except CheckpointException as error:
             raise CheckpointError(f"{path}: cannot be read ({_first(error)}); {AFRESH}") from error
@@ -224,10 +241,12 @@ class Checkpoints:
             if self.rank == 0:
                 warnings.warn(f"{path}: could not be written ({_first(error)}); training goes on", stacklevel=2)
             return
-        own = {file.name: _sum(file) for file in path.glob(f"__{self.rank}_*")}
-        sums = self._gather(own)
-        about = {"run": self.identity, "step": step, "ranks": self.ranks, "numbers": dict(numbers)}
-        self._tell_all(lambda: self._finish(path, about, writer, sums))
+        files: dict[str, Any] = {}
+        for some in self._gather(describe_files(path, [file.name for file in path.glob(f"__{self.rank}_*")])):
+            files |= some
+        facts: dict[str, Any] = {"run": dict(self.identity), "step": step, "numbers": dict(numbers)}
+        facts["ranks"] = self.ranks
+        self._tell_all(lambda: self._finish(path, CheckpointManifest(files, **facts, layout=writer.layout)))
 
     def _make_room(self, path: Path) -> None:
         """Take away what an earlier attempt has left at this step; refuse a folder that another run has written to."""
@@ -236,11 +255,9 @@ class Checkpoints:
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
 
-    def _finish(self, path: Path, about: dict[str, Any], writer: Writer, sums: list[dict[str, Any]]) -> None:
-        """Write what is told of a checkpoint whose files are all there, name it, and remove those before the last."""
-        files = {name: one for some in sums for name, one in some.items()}
-        with atomic(path / ABOUT) as draft:
-            draft.write_text(json.dumps(FORMAT | about | {"told": writer.told, "files": files}))
+    def _finish(self, path: Path, manifest: CheckpointManifest) -> None:
+        """Write the manifest of a checkpoint whose files are all there, name it, and remove those before the last."""
+        manifest.write(path)
         with atomic(self.folder / LATEST) as draft:
             draft.write_text(path.name)
         self._latest = path.name
@@ -257,12 +274,26 @@ class Checkpoints:
         path = self.folder / LATEST
         return path.read_text().strip() if path.is_file() else None
 
-    def _check(self, path: Path) -> tuple[dict[str, Any] | None, list[str]]:
-        """What a checkpoint tells, or None and what is wrong with it. Each rank looks at some of its files."""
-        about, why = self._tell_all(lambda: _read_about(path))
-        wrong = [] if about is None else _damage(path, list(about["files"].items())[self.rank :: self.ranks])
-        all_wrong = [text for some in self._gather(wrong) for text in some]
-        return (None, [why, *all_wrong] if why else all_wrong) if why or all_wrong else (about, [])
+    def _check(self, path: Path) -> CheckpointManifest | str:
+        """Return the manifest of a checkpoint, or what is wrong with it. Each rank looks at some of its files."""
+
+        def read() -> CheckpointManifest | str:
+            try:
+                found = CheckpointManifest.read(path)
+                found.check_sizes(path)
+            except CheckpointError as error:
+                return str(error)
+            return found
+
+        found = self._tell_all(read)
+        wrong = ""
+        if not isinstance(found, str):
+            try:
+                for name in list(found.files)[self.rank :: self.ranks]:
+                    found.check_file(path, name)
+            except (CheckpointError, OSError) as error:
+                wrong = str(error)
+        return next(filter(None, self._gather(wrong)), found)
 
     def _gather(self, one: Any) -> list[Any]:
         """What each rank gives, on every rank."""
@@ -284,44 +315,13 @@ class Checkpoints:
         return box[0]
 
 
-def _read_about(path: Path) -> tuple[dict[str, Any] | None, str]:
-    """What a checkpoint tells, or None and what is wrong."""
-    file = path / ABOUT
-    try:
-        about = json.loads(file.read_text())
-    except (OSError, ValueError) as error:
-        return None, f"{file}: cannot be read ({error})"
-    if not isinstance(about, dict) or {name: about.get(name) for name in FORMAT} != FORMAT:
-        return None, f"{file}: is not a checkpoint of this version"
-    return about, ""
-
-
-def _require_like(path: Path, told: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
+def _require_like(path: Path, known: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
     """Refuse a checkpoint that lacks one of the tensors, or has it in another size."""
     for name, tensor in tensors.items():
-        kept = told.get(name)
+        kept = known.get(name)
         if kept is None or kept["size"] != list(tensor.size()):
             size = "absent" if kept is None else kept["size"]
             raise CheckpointError(f"{path}: '{name}' is {size}, not {list(tensor.size())}; {AFRESH}")
-
-
-def _damage(path: Path, files: list[tuple[str, dict[str, Any]]]) -> list[str]:
-    """What is wrong with some files of a checkpoint."""
-    wrong = []
-    for name, known in files:
-        try:
-            found = _sum(path / name)
-        except OSError as error:
-            wrong.append(f"{path / name}: cannot be read ({error.strerror})")
-            continue
-        if found != known:
-            wrong.append(f"{path / name}: is damaged: its size or checksum is not as written")
-    return wrong
-
-
-def _sum(path: Path) -> dict[str, int]:
-    """The size and the checksum of a file."""
-    return {"bytes": path.stat().st_size, "crc32": checksum(path)}
 
 
 def _first(error: CheckpointException) -> str:

@@ -19,14 +19,15 @@ from neural_brane.distributed.checkpoints import EVERY, Checkpoints
 from neural_brane.distributed.exchange import Exchange, node_range
 from neural_brane.distributed.launch import Job, is_launched, join, own_threads, require_packages
 from neural_brane.distributed.spectral import join_own
-from neural_brane.distributed.training import Ranks, ShardFacts, host_ranks, own_spectral, own_vectors, train
+from neural_brane.distributed.training import Ranks, ShardFacts, Watchers, host_ranks, own_spectral, own_vectors, train
 from neural_brane.errors import ParameterError
-from neural_brane.files.checkpoints import COMPUTING, identify
-from neural_brane.files.graphs.parts import Manifest, Shards, open_shards, parts_of
+from neural_brane.files.checkpoints import identify
+from neural_brane.files.graphs.parts import GraphManifest, Shards, open_shards, parts_of
 from neural_brane.files.vectors.parts import PartWriter, finish
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
 from neural_brane.kernels.model import bags_of
+from neural_brane.methods.identity import identify_code
 from neural_brane.methods.neural_brane import NeuralBrane
 from neural_brane.methods.neural_brane.parts import LearnedPart
 from neural_brane.methods.spectral import Decomposition
@@ -37,14 +38,14 @@ from neural_brane.progress import Reporter
 FREE = ("epochs", "tolerance", "threads", "device")  # may change where a run goes on
 
 
-def identify_run(manifest: Manifest, parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def identify_run(manifest: GraphManifest, parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """What a run on a graph in parts is; the number of ranks is no part of it."""
     graph = {name: getattr(manifest, name) for name in ("name", "nodes", "edges", "attributes")}
-    computing = tuple(sorted((*COMPUTING, "cluster", "shards")))
-    return identify("neural-brane", parameters, seed, graph | {"digest": digest(manifest)}, computing=computing)
+    code = identify_code(NeuralBrane, parameters, on_cpu=False)
+    return identify("neural-brane", parameters, seed, graph | {"digest": digest(manifest)}, code)
 
 
-def digest(manifest: Manifest) -> str:
+def digest(manifest: GraphManifest) -> str:
     """Sixteen hexadecimal digits of the checksums of a graph's files."""
     files = json.dumps(manifest.files, sort_keys=True)
     return hashlib.sha256(files.encode()).hexdigest()[:16]
@@ -89,7 +90,7 @@ def embed_shards(
         learned: Iterator[np.ndarray] = iter(())
         losses: list[float] = []
         if settings["spectral_dim"] < settings["dim"]:
-            found = train(shards, ranks, settings, seed, metrics=metrics, checkpoints=kept, tell=tell)
+            found = train(shards, ranks, settings, seed, Watchers(metrics, kept, tell))
             learned, losses = own_vectors(found.model, found.rows, found.kernel, settings["output"]), found.losses
         joint = join_own(spectral.vectors, learned, settings, host)
     _write(Path(output), shards, host, joint.vectors, parts_format)
@@ -150,7 +151,7 @@ def _provenance(shards: Shards, settings: dict[str, Any], seed: int, losses: lis
     return made | {"training": {"triplets": triplets, "loss": losses[-1]}}
 
 
-# `NeuralBrane(device="cluster").fit(graph)`: every rank has the graph, and every rank gets all that was learned.
+# `NeuralBrane(device="distributed").fit(graph)`: every rank has the graph, and every rank gets all that was learned.
 
 
 def learn_graph(
@@ -179,8 +180,8 @@ def joined() -> Iterator[Ranks]:
         return
     if not is_launched():
         raise ParameterError(
-            "device='cluster' makes no sense here: this process is not one of several ranks; start the program with "
-            "'torchrun --nproc-per-node 2 PROGRAM', or train with 'brane embed SOURCE --cluster --ranks 2'"
+            "device='distributed' makes no sense here: this process is not one of several ranks; start the program "
+            "with 'torchrun --nproc-per-node 2 PROGRAM', or train with 'brane distributed embed SOURCE --ranks 2'"
         )
     with join() as job:
         yield host_ranks(group=job.group)

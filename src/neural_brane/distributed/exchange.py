@@ -44,16 +44,18 @@ Array = Any  # a NumPy array or a PyTorch tensor
 
 
 class Exchange:
-    """Sends and sums over the ranks of a process group: the default one when None, this process alone without any.
+    """Send and sum over the ranks of a process group: the default one when None, this process alone without any.
 
-    >>> alone = Exchange()
+    alone: this process alone, even if there is a group.
+
+    >>> alone = Exchange(alone=True)
     >>> alone.ranks, alone.send(np.arange(3), [3])
     (1, array([0, 1, 2]))
     """
 
-    def __init__(self, group: Any = None):
+    def __init__(self, group: Any = None, *, alone: bool = False):
         self.group, self.rank, self.ranks, self.device = group, 0, 1, torch.device("cpu")
-        if distributed.is_initialized():
+        if distributed.is_initialized() and not alone:
             self.rank, self.ranks = distributed.get_rank(group), distributed.get_world_size(group)
             if distributed.get_backend(group) == "nccl":
                 self.device = torch.device("cuda", torch.cuda.current_device())

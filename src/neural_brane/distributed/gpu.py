@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from scipy import sparse
 
-from neural_brane.distributed.batches import share_of
+from neural_brane.distributed.batches import Share
 from neural_brane.distributed.model import ShardedModel
 from neural_brane.distributed.step import Phase, StepExchange, no_phase
 from neural_brane.kernels.gpu import DEVICE, INTERPRETED, Limits, Trainer, place
@@ -38,15 +38,13 @@ class DeviceBatches:
     """Makes batches on a stream of its own: the next one while the GPU works on this one."""
 
     def __init__(
-        self, attributes: sparse.csr_array, adjacency: sparse.csr_array, batch: int, rank: int, ranks: int,
-        *, steps: int, seed: int, **options: Any,
+        self, attributes: sparse.csr_array, adjacency: sparse.csr_array, share: Share, steps: int, **options: Any
     ):  # fmt: skip
         self.bags = place(bags_of(attributes)), place(bags_of(adjacency))
         self.local = [Bags(bag.indptr, bag.indices.clone()) for bag in self.bags]  # as kernels read them
-        self._sampler = TripletSampler(adjacency, placed=self.bags[1], device=DEVICE, seed=seed, **options)
+        self._sampler = TripletSampler(adjacency, placed=self.bags[1], device=DEVICE, **options)
         self._rows = attributes.shape[1], adjacency.shape[0]
-        self._first, self.count = share_of(batch, rank, ranks)
-        self._batch, self._steps = batch, steps
+        self._share, self.count, self._steps = share, share.count, steps
         self._slots = torch.arange(3 * self.count, dtype=torch.int32, device=DEVICE)
         self._stream = None if INTERPRETED else torch.cuda.Stream()
         self._next: tuple[int, DeviceBatch] | None = None
@@ -76,7 +74,7 @@ class DeviceBatches:
             return self._draw(step)
 
     def _draw(self, step: int) -> DeviceBatch:
-        triplets = self._sampler.draw(step * self._batch + self._first, self.count)
+        triplets = self._sampler.draw(step * self._share.batch + self._share.first, self.count)
         nodes = triplets.view(-1)
         owners = torch.empty(self._rows[1], dtype=torch.int32, device=DEVICE)
         owners[nodes.long()] = self._slots  # any one of a node's slots will do
@@ -186,11 +184,9 @@ def prepare_gpu(
 ) -> tuple[DeviceBatches, Callable[[DeviceBatch], torch.Tensor], int]:
     """The batches and the step of a training on GPUs, and how many losses are looked at together."""
     options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}
-    batch, exchange = settings["batch_size"], model.exchange
-    batches = DeviceBatches(
-        *whole_matrices(shards), batch, exchange.rank, exchange.ranks,
-        steps=settings["epochs"] * settings["batches_per_epoch"], seed=seed, **options,
-    )  # fmt: skip
+    batch, exchange, steps = settings["batch_size"], model.exchange, settings["epochs"] * settings["batches_per_epoch"]
+    share = Share(batch, exchange.rank, exchange.ranks)
+    batches = DeviceBatches(*whole_matrices(shards), share, steps, seed=seed, **options)
     step = GPUStep(model, kernel, batch, batches, phase)
 
     def step_and_prepare(made: DeviceBatch) -> torch.Tensor:

@@ -19,7 +19,7 @@ from typing import Any
 
 from neural_brane.errors import BraneError, DependencyError, ParameterError
 
-# The packages that a cluster needs: whether they are installed, and in versions that load together.
+# The packages that distributed training needs: whether they are installed, and in versions that load together.
 #
 # They are released apart and work only in threes: another FBGEMM than the one made for a PyTorch does not load.
 # TorchRec asks for FBGEMM's build for NVIDIA by name, so pip must be told not to follow what it asks for.
@@ -27,7 +27,7 @@ from neural_brane.errors import BraneError, DependencyError, ParameterError
 TOGETHER = {"torch": "2.13.", "tensordict": "", "pyre-extensions": "", "torchrec": "1.8."}  # how their versions begin
 FBGEMM = ("fbgemm-gpu-cpu", "fbgemm-gpu"), "1.8."  # either build will do
 INSTALL = (
-    "pip install 'neural-brane[cluster]' && pip install --no-deps torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0 "
+    "pip install 'neural-brane[distributed]' && pip install --no-deps torchrec==1.8.0 fbgemm-gpu-cpu==1.8.0 "
     "(for NVIDIA GPUs fbgemm-gpu==1.8.0 as the last)"
 )
 
@@ -55,7 +55,9 @@ def require_packages(installed: Callable[[str], str] = version) -> None:
     if all(builds):
         wrong.append(next((text for text in builds if text and "not installed" not in text), str(builds[0])))
     if wrong:
-        raise DependencyError(f"a cluster needs packages that load together, and {'; '.join(wrong)}; run: {INSTALL}")
+        raise DependencyError(
+            f"distributed training needs packages that load together, and {'; '.join(wrong)}; run: {INSTALL}"
+        )
 
 
 def _what_is_wrong(name: str, begins: str, installed: Callable[[str], str]) -> str | None:

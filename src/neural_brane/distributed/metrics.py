@@ -1,12 +1,12 @@
 """Where a training on many ranks stands: one progress line for the whole job, JSON lines, and files for TensorBoard.
 
-Rank 0 tells it for all. A line of the file is one JSON object::
+Rank 0 writes for all. A line of the file is one JSON object::
 
     {"step": 40, "triplets": 160000, "loss": 0.41, "triplets_per_second": 81000.0, "ranks": 2, "restarts": 1,
      "seconds": {"sample": 0.1, "lookup": 0.2}}
 
 Its loss is the mean over the steps since the line before, and so are its seconds, by phase of a step. A run that goes
-on adds {"event": "resumed", …}: of a step that is told twice, the later line holds.
+on adds {"event": "resumed", …}. If a step appears twice, use the later line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from neural_brane.distributed.launch import count
 from neural_brane.errors import ParameterError
@@ -26,30 +26,37 @@ INTERVAL = 1.0  # seconds between two lines
 FILES = (".jsonl", ".json")
 
 
+class Sizes(NamedTuple):
+    """What a training takes if it goes to its last epoch, and by how many ranks."""
+
+    batch: int  # triplets in a step of the whole job
+    steps: int
+    epochs: int
+    nodes: int
+    ranks: int
+
+
 class Metrics:
-    """Counts steps, seconds by phase and losses, and tells them; on ranks other than 0 it only counts.
+    """Count steps, seconds by phase and losses, and tell them; ranks other than 0 only count.
 
     target: a file ending in .jsonl, or a folder that gets a file metrics.jsonl and TensorBoard's; None for neither.
-    batch: triplets in a step of the whole job. steps: if the run goes to its last epoch. report: is told progress.
+    report: is told progress.
     """
 
     def __init__(
         self,
         target: str | Path | None,
+        sizes: Sizes,
         *,
-        batch: int,
-        steps: int,
-        epochs: int,
-        nodes: int,
         rank: int,
-        ranks: int,
         report: Reporter | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
         tells = rank == 0
-        self.batch, self.steps, self.ranks, self.restarts = batch, steps, ranks, 0
+        self.batch, self.steps, epochs, nodes, self.ranks = sizes
+        self.restarts = 0
         self._clock = clock
-        self._meter = Meter(report if tells else None, steps * batch, "triplets", epochs=epochs, nodes=nodes)
+        self._meter = Meter(report if tells else None, self.steps * self.batch, "triplets", epochs=epochs, nodes=nodes)
         self._target = None if target is None or not tells else Path(target)
         self._file = None if self._target is None else _open(self._target)
         self._board: Any = None

@@ -6,11 +6,11 @@ import tempfile
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from neural_brane.distributed.exchange import Exchange, Requests, node_range
+from neural_brane.distributed.exchange import Exchange, Requests, block_size, node_range
 from neural_brane.errors import GraphError
 from neural_brane.files.graphs.parts import MemoryShards, Rows, Shards
 from neural_brane.kernels.compiling import njit
@@ -61,39 +61,48 @@ def copy_rows(indptr, indices, rows, starts, out):
             out[to + at] = indices[first + at]
 
 
+class Drawn(NamedTuple):
+    """Triplets that are being drawn: (count, 3) int32, the random number for i, and the state that j was drawn by."""
+
+    triplets: np.ndarray
+    chance: np.ndarray
+    states: np.ndarray
+
+
 @njit(nogil=True)
-def begin_triplets(seed, first, anchors, alias, triplets, chance, states):
-    """Write u and the first draw of j to triplets, i's random number to chance, and the state that j was drawn by."""
-    for t in range(len(triplets)):
+def begin_triplets(seed, first, anchors, alias, drawn):
+    """Write u, the random number for i, and the first draw of j with its state."""
+    for t in range(len(drawn.triplets)):
         state = stream(seed, first + t)
-        triplets[t, 0] = anchors[np.int64(uniform(state) * len(anchors))]
+        drawn.triplets[t, 0] = anchors[np.int64(uniform(state) * len(anchors))]
         state = advance(state)
-        chance[t] = uniform(state)
-        states[t] = advance(state)
-        triplets[t, 2] = draw_alias(alias, uniform(states[t]))
+        drawn.chance[t] = uniform(state)
+        drawn.states[t] = advance(state)
+        drawn.triplets[t, 2] = draw_alias(alias, uniform(drawn.states[t]))
 
 
 @njit(nogil=True)
-def draw_again(alias, states, refused, triplets):
+def draw_again(alias, refused, drawn):
     """Draw j again for some triplets, and advance their states."""
     for t in refused:
-        states[t] = advance(states[t])
-        triplets[t, 2] = draw_alias(alias, uniform(states[t]))
+        drawn.states[t] = advance(drawn.states[t])
+        drawn.triplets[t, 2] = draw_alias(alias, uniform(drawn.states[t]))
 
 
 @njit(nogil=True)
-def draw_others(weights, bags, u, allow_self, states, refused, triplets):
+def draw_others(weights, bags, allow_self, refused, drawn):
     """Draw j of some triplets from the nodes that their u, whose neighbours are bags, is not linked to."""
     for k in range(len(refused)):
+        u = drawn.triplets[refused[k], 0]
         row = bags.indices[bags.indptr[k] : bags.indptr[k + 1]]
-        total = _walk_others(weights, row, u[k], allow_self, np.inf)[1]
-        target = uniform(advance(states[k])) * total
-        triplets[refused[k], 2] = _walk_others(weights, row, u[k], allow_self, target)[0]
+        total = _walk_others(weights, row, u, allow_self, np.inf)[1]
+        target = uniform(advance(drawn.states[refused[k]])) * total
+        drawn.triplets[refused[k], 2] = _walk_others(weights, row, u, allow_self, target)[0]
 
 
 @njit(nogil=True)
 def _walk_others(weights, row, u, allow_self, target):
-    """Add up the weights of u's non-neighbours until they pass target. Returns the last one added and the sum."""
+    """Add up the weights of u's non-neighbours until they pass target; return the last one added and the sum."""
     total, last, at = 0.0, -1, 0
     for j in range(len(weights)):
         while at < len(row) and row[at] < j:
@@ -124,33 +133,9 @@ def number_distinct(numbers, keys, places, distinct, shift):
     return count
 
 
-# The rows of a graph's nodes wherever they lie: all mapped here, or a range of nodes here and the rest with others.
-#
-# Both forms give the same answers bit for bit. They are asked with numbers of the whole graph, in any order.
+# The rows of a graph's nodes: all mapped here, or a range of nodes here and the rest with other ranks.
 
 AnyShards = Shards | MemoryShards
-
-
-class GraphRows(Protocol):
-    """What training asks about nodes. Ranks that hold a range each must all ask at once, in the same order."""
-
-    nodes: int
-    attributes: int
-
-    def neighbours(self, u: np.ndarray, chance: np.ndarray) -> np.ndarray:
-        """A neighbour of each u, in proportion to its edge's weight, given a uniform number in [0, 1); int32."""
-
-    def linked(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Whether each v is a neighbour of its u."""
-
-    def adjacency_bags(self, nodes: np.ndarray) -> Bags:
-        """The neighbours of each node."""
-
-    def attribute_bags(self, nodes: np.ndarray) -> Bags:
-        """The attributes of each node."""
-
-    def any(self, flags: np.ndarray) -> bool:
-        """Whether a flag is set here or at a rank that asks in step with this one."""
 
 
 class _Piece(NamedTuple):
@@ -233,80 +218,56 @@ class MappedRows:
                 yield piece, order[cuts[number] : cuts[number + 1]]
 
 
-class LocalRows:
-    """All parts are mapped here; the ranks of a host share the pages."""
+class GraphRows:
+    """Answers about any nodes of the whole graph, the same bits wherever their rows lie.
 
-    def __init__(self, shards: AnyShards):
+    Without an exchange, all parts are mapped here, and the ranks of a host share the pages. With one, each rank maps
+    the parts of its own nodes and asks the others for the rest: all must ask at once, in the same order.
+    """
+
+    def __init__(self, shards: AnyShards, exchange: Exchange | None = None):
+        self.exchange = exchange or Exchange(alone=True)
         self.nodes, self.attributes = shards.nodes, shards.attributes
-        self.mapped = MappedRows(shards, range(shards.nodes))
-        low, high = self.mapped.weights_range()
-        self._weighted = low < high
-
-    def neighbours(self, u: np.ndarray, chance: np.ndarray) -> np.ndarray:
-        """A neighbour of each u."""
-        return self.mapped.neighbours(u, chance, self._weighted)
-
-    def linked(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Whether each v is a neighbour of its u."""
-        return self.mapped.linked(u, v)
-
-    def adjacency_bags(self, nodes: np.ndarray) -> Bags:
-        """The neighbours of each node."""
-        return self.mapped.bags("adjacency", nodes)
-
-    def attribute_bags(self, nodes: np.ndarray) -> Bags:
-        """The attributes of each node."""
-        return self.mapped.bags("attributes", nodes)
-
-    def any(self, flags: np.ndarray) -> bool:
-        """Whether a flag is set here: nobody else waits for the answer."""
-        return bool(flags.any())
-
-
-class RangedRows:
-    """Only the parts of a rank's own nodes are mapped here; other ranks are asked for the rest, in lockstep."""
-
-    def __init__(self, shards: AnyShards, exchange: Exchange):
-        self.nodes, self.attributes, self.exchange = shards.nodes, shards.attributes, exchange
-        self.own = node_range(shards.nodes, exchange.rank, exchange.ranks)
+        self.own = node_range(shards.nodes, self.exchange.rank, self.exchange.ranks)
         self.mapped = MappedRows(shards, self.own)
         low, high = self.mapped.weights_range()
-        largest = exchange.largest(np.array([-low, high]))
+        largest = self.exchange.largest(np.array([-low, high]))
         self._weighted = bool(-largest[0] < largest[1])
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether nobody else needs to be asked."""
+        return self.exchange.ranks == 1
+
     def neighbours(self, u: np.ndarray, chance: np.ndarray) -> np.ndarray:
-        """A neighbour of each u."""
+        """Draw a neighbour of each u in proportion to its edge's weight, given a uniform number in [0, 1); int32."""
+        if self.is_whole:
+            return self.mapped.neighbours(u, chance, self._weighted)
         ask = self._ask(u)
-        return ask.answers(self.mapped.neighbours(self._asked(ask), ask.back(chance), self._weighted))
+        return ask.answers(self.mapped.neighbours(ask.wanted + self.own.start, ask.back(chance), self._weighted))
 
     def linked(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Whether each v is a neighbour of its u."""
+        """Tell of each v whether it is a neighbour of its u."""
+        if self.is_whole:
+            return self.mapped.linked(u, v)
         ask = self._ask(u)
-        return ask.answers(self.mapped.linked(self._asked(ask), ask.back(v)))
+        return ask.answers(self.mapped.linked(ask.wanted + self.own.start, ask.back(v)))
 
-    def adjacency_bags(self, nodes: np.ndarray) -> Bags:
-        """The neighbours of each node."""
-        return self._bags("adjacency", nodes)
-
-    def attribute_bags(self, nodes: np.ndarray) -> Bags:
-        """The attributes of each node."""
-        return self._bags("attributes", nodes)
-
-    def any(self, flags: np.ndarray) -> bool:
-        """Whether a flag is set at any rank."""
-        return bool(self.exchange.largest(np.array([flags.any()], np.int64))[0])
-
-    def _bags(self, side: str, nodes: np.ndarray) -> Bags:
+    def bags(self, side: str, nodes: np.ndarray) -> Bags:
+        """Return the rows of each node in "adjacency" or "attributes"."""
+        if self.is_whole:
+            return self.mapped.bags(side, nodes)
         ask = self._ask(nodes)
-        found = self.mapped.bags(side, self._asked(ask))
+        found = self.mapped.bags(side, ask.wanted + self.own.start)
         lengths, indices = ask.bags(np.diff(found.indptr), found.indices)
         return Bags(np.concatenate([[0], np.cumsum(lengths)]), indices)
 
+    def any(self, flags: np.ndarray) -> bool:
+        """Whether a flag is set here, or at a rank that asks in step with this one."""
+        return bool(self.exchange.largest(np.array([flags.any()], np.int64))[0])
+
     def _ask(self, nodes: np.ndarray) -> Requests:
         return Requests(self.exchange, np.asarray(nodes, np.int64), self.nodes)
-
-    def _asked(self, ask: Requests) -> np.ndarray:
-        return ask.wanted + self.own.start
 
 
 def _plain(rows: Rows) -> Rows:
@@ -349,8 +310,8 @@ def sampling_tables(
     files = {field: home / f"{field}.npy" for field in ("anchors", "weights", "keep", "other")}
     if is_first:
         home.mkdir(parents=True)
-    degrees = _degrees(rows, exchange, keep=is_first)
-    if is_first and degrees is not None:
+    degrees = _degrees(rows, keep=is_first)
+    if degrees is not None:
         made = _make(*degrees, negative_power, allow_self_negative)
         for path, array in zip(files.values(), (made.anchors, made.weights, *made.alias), strict=True):
             np.save(path, array)
@@ -371,34 +332,22 @@ def sampling_tables(
     return SamplingTables(np.asarray(anchors), np.asarray(weights), AliasTable(np.asarray(keep), np.asarray(other)))
 
 
-def _degrees(rows: GraphRows, exchange: Exchange, *, keep: bool) -> tuple[np.ndarray, np.ndarray] | None:
-    """How many neighbours every node has and whether it is its own; None where the host's first rank looks it up."""
-    counts = np.empty(rows.nodes, np.int64) if keep else None
-    loops = np.empty(rows.nodes, np.bool_) if keep else None
-    if isinstance(rows, LocalRows):
-        if counts is None or loops is None:
-            return None
-        for first in range(0, rows.nodes, BLOCK_NODES):
-            part = slice(first, min(first + BLOCK_NODES, rows.nodes))
-            counts[part], loops[part] = rows.mapped.degrees(part.start, part.stop)
-        return counts, loops
-    assert isinstance(rows, RangedRows)  # noqa: S101  (the other form there is)
-    return _gathered(rows, exchange, counts, loops)
+def _degrees(rows: GraphRows, *, keep: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return how many neighbours every node has and whether it is its own; None on ranks that do not `keep` them.
 
-
-def _gathered(
-    rows: RangedRows, exchange: Exchange, counts: np.ndarray | None, loops: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """The same where each rank knows its own nodes: it tells all others, some nodes at a time."""
-    own = rows.own
-    each = -(-rows.nodes // exchange.ranks)
+    Where each rank knows its own nodes, it tells all others, some nodes at a time.
+    """
+    if rows.is_whole and not keep:
+        return None
+    own, each = rows.own, block_size(rows.nodes, rows.exchange.ranks)
+    counts, loops = (np.empty(rows.nodes if keep else 0, kind) for kind in (np.int64, np.bool_))
     for first in range(0, each, BLOCK_NODES):
         low, high = min(own.start + first, own.stop), min(own.start + min(first + BLOCK_NODES, each), own.stop)
         degree, loop = rows.mapped.degrees(low, high)
-        told = exchange.gather(np.stack([np.arange(low, high), 2 * degree + loop], axis=1))
-        if counts is not None and loops is not None:
-            counts[told[:, 0]], loops[told[:, 0]] = told[:, 1] // 2, told[:, 1] % 2
-    return None if counts is None or loops is None else (counts, loops)
+        known = rows.exchange.gather(np.stack([np.arange(low, high), 2 * degree + loop], axis=1))
+        if keep:
+            counts[known[:, 0]], loops[known[:, 0]] = known[:, 1] // 2, known[:, 1] % 2
+    return (counts, loops) if keep else None
 
 
 def _make(degree: np.ndarray, loops: np.ndarray, negative_power: float, allow_self_negative: bool) -> SamplingTables:

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import distributed
 
-from neural_brane.distributed.batches import Batch, BatchMaker, Triplets, bags_of_nodes, prefetch
+from neural_brane.distributed.batches import Batch, BatchMaker, Prefetch, Share, Triplets, bags_of_nodes
 from neural_brane.distributed.checkpoints import Checkpoints
 from neural_brane.distributed.exchange import Exchange, block_size, node_range
-from neural_brane.distributed.metrics import Metrics
+from neural_brane.distributed.metrics import Metrics, Sizes
 from neural_brane.distributed.model import ShardedModel
-from neural_brane.distributed.rows import AnyShards, GraphRows, LocalRows, MappedRows, RangedRows, sampling_tables
+from neural_brane.distributed.rows import AnyShards, GraphRows, MappedRows, sampling_tables
 from neural_brane.distributed.spectral import OwnGraph, spectral_part
 from neural_brane.distributed.step import CPUStep
 from neural_brane.errors import ParameterError
@@ -31,24 +31,24 @@ from neural_brane.progress import Meter
 
 
 class Watchers(NamedTuple):
-    """Who follows a training: metrics count it, checkpoints keep it, and `tell` says what is worth a line."""
+    """What follows a training: the file or folder of metrics, checkpoints, and a function that prints a line."""
 
-    metrics: Metrics
-    checkpoints: Checkpoints | None
-    tell: Callable[[str], None]
+    target: str | Path | None = None
+    checkpoints: Checkpoints | None = None
+    tell: Callable[[str], None] = lambda line: None
 
 
 class RankTraining(Epochs):
     """One run of stochastic gradient descent by all ranks; each calls it at once."""
 
-    def __init__(self, settings: dict[str, Any], model: ShardedModel, watchers: Watchers):
+    def __init__(self, settings: dict[str, Any], model: ShardedModel, metrics: Metrics, watchers: Watchers):
         super().__init__(settings, start_numbers())
-        self.model, self.watchers = model, watchers
+        self.model, self.metrics, self.watchers = model, metrics, watchers
         self.total = settings["epochs"] * settings["batches_per_epoch"]
 
     def begin(self, seed: int) -> int:
         """Bring the model to its first values, or to where a checkpoint was left; returns the step that comes next."""
-        checkpoints, metrics = self.watchers.checkpoints, self.watchers.metrics
+        checkpoints, metrics = self.watchers.checkpoints, self.metrics
         kept = checkpoints.find() if checkpoints else None
         if kept is None or checkpoints is None:
             self.model.start(self.settings, seed)
@@ -73,7 +73,7 @@ class RankTraining(Epochs):
         at, per_epoch = first, self.settings["batches_per_epoch"]
         losses: list[torch.Tensor] = []
         while at < self.total and not (at % per_epoch == 0 and self.is_flat()):
-            with self.watchers.metrics.phase("sample"):
+            with self.metrics.phase("sample"):
                 batch = batches(at)
             losses.append(step(batch))
             at += 1
@@ -93,13 +93,13 @@ class RankTraining(Epochs):
         for number, loss in enumerate(known):
             step = at - len(known) + number
             mean = self.count(step % per_epoch + 1, np.array([loss]))
-            self.watchers.metrics.advance(step + 1, epoch=step // per_epoch + 1, loss=float(loss), mean=mean)
+            self.metrics.advance(step + 1, epoch=step // per_epoch + 1, loss=float(loss), mean=mean)
 
     def save(self, at: int) -> None:
         """Keep the state before step `at`."""
         if self.watchers.checkpoints is not None:
             numbers = self.numbers | {"scale": self.model.scale}
-            with self.watchers.metrics.phase("checkpoint"):
+            with self.metrics.phase("checkpoint"):
                 self.watchers.checkpoints.save(at, self.model.tensors(), numbers)
 
 
@@ -196,7 +196,7 @@ class Trained(NamedTuple):
     """A model that ranks have trained, and what it takes to make vectors of it."""
 
     model: ShardedModel
-    rows: LocalRows | RangedRows
+    rows: GraphRows
     kernel: Settings
     losses: list[float]
 
@@ -208,11 +208,9 @@ class Ranks(NamedTuple):
     device: Exchange
     by_range: bool = False  # whether a rank maps the parts of its own nodes alone
 
-    def rows(self, shards: AnyShards) -> LocalRows | RangedRows:
+    def rows(self, shards: AnyShards) -> GraphRows:
         """The graph's rows; where ranks ask each other, by a group of their own, since batches are made ahead."""
-        if not self.by_range:
-            return LocalRows(shards)
-        return RangedRows(shards, Exchange(distributed.new_group(backend="gloo")))
+        return GraphRows(shards, Exchange(distributed.new_group(backend="gloo")) if self.by_range else None)
 
 
 def own_spectral(shards: AnyShards, ranks: Ranks, settings: dict[str, Any], seed: int) -> Decomposition:
@@ -225,28 +223,19 @@ def own_spectral(shards: AnyShards, ranks: Ranks, settings: dict[str, Any], seed
 
 
 def train(
-    shards: AnyShards,
-    ranks: Ranks,
-    settings: dict[str, Any],
-    seed: int,
-    *,
-    metrics: str | Path | None = None,
-    checkpoints: Any = None,
-    tell: Callable[[str], None] = lambda line: None,
+    shards: AnyShards, ranks: Ranks, settings: dict[str, Any], seed: int, watchers: Watchers | None = None
 ) -> Trained:
     """Train the learned part, from its start or from where its checkpoint was left."""
-    own = settings | {"dim": settings["dim"] - settings["spectral_dim"]}
-    batch, kernel = own["batch_size"], kernel_settings(own)
-    if batch < ranks.host.ranks:
-        raise ParameterError(f"batch_size={batch} is less than one triplet for each of {ranks.host.ranks} ranks")
+    own, watchers = settings | {"dim": settings["dim"] - settings["spectral_dim"]}, watchers or Watchers()
+    batch, kernel, host = own["batch_size"], kernel_settings(own), ranks.host
+    if batch < host.ranks:
+        raise ParameterError(f"batch_size={batch} is less than one triplet for each of {host.ranks} ranks")
     rows = ranks.rows(shards)
     options = {name: own[name] for name in ("negative_power", "allow_self_negative")}
     model = ShardedModel(shards.attributes, shards.nodes, own, ranks.device, ranks.device.device)
-    counter = Metrics(
-        metrics, batch=batch, steps=own["epochs"] * own["batches_per_epoch"], epochs=own["epochs"], nodes=shards.nodes,
-        rank=ranks.host.rank, ranks=ranks.host.ranks, report=own["progress"],
-    )  # fmt: skip
-    training = RankTraining(own, model, Watchers(counter, checkpoints, tell))
+    sizes = Sizes(batch, own["epochs"] * own["batches_per_epoch"], own["epochs"], shards.nodes, host.ranks)
+    counter = Metrics(watchers.target, sizes, rank=host.rank, report=own["progress"])
+    training = RankTraining(own, model, counter, watchers)
     with ExitStack() as stack:
         stack.callback(counter.close)
         first = training.begin(seed)
@@ -255,14 +244,12 @@ def train(
 
             training.run(first, *prepare_gpu(shards, model, kernel, own, seed, counter.phase))
         else:
-            triplets = Triplets(
-                rows, sampling_tables(rows, ranks.host, **options),
-                allow_self_negative=own["allow_self_negative"], seed=seed,
-            )  # fmt: skip
-            make = BatchMaker(rows, triplets, batch, ranks.host.rank, ranks.host.ranks)
-            step = CPUStep(model, kernel, batch, make.count, counter.phase)
-            training.run(first, stack.enter_context(prefetch(make, training.total)), step, step.together)
-    if ranks.host.rank == 0:
+            tables = sampling_tables(rows, host, **options)
+            triplets = Triplets(rows, tables, allow_self_negative=own["allow_self_negative"], seed=seed)
+            make = BatchMaker(rows, triplets, Share(batch, host.rank, host.ranks))
+            step = CPUStep(model, kernel, batch, make.share.count, counter.phase)
+            training.run(first, stack.enter_context(Prefetch(make, training.total)), step, step.together)
+    if host.rank == 0:
         training.warn_if_untrained()
     return Trained(model, rows, kernel, training.losses)
 

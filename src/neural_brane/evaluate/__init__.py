@@ -1,4 +1,4 @@
-"""How good vectors are: classes, several labels, numbers, clusters, retrieval and links; and a map to look at."""
+"""Score vectors by classes, several labels, numbers, clusters, retrieval and links; and draw a map of them."""
 
 from neural_brane.evaluate.classify import Classification, MultilabelClassification, Score, classify, classify_several
 from neural_brane.evaluate.cluster import Clustering, cluster

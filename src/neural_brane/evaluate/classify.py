@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import Classes, Repeats, score_at, vectors_of
-from neural_brane.evaluate.splits import Splits, splits_of
+from neural_brane.evaluate.labelled import Classes, Repeats, Scored, Vectors, vectors_of
+from neural_brane.evaluate.splits import Splits, score_splits, splits_of
 from neural_brane.graph.labels import MultiLabels
-from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
-
-# Predict nodes' classes from their vectors by logistic regression: the paper's first table.
 
 MAX_ITERATIONS = 10_000  # a bound, not a setting: a fit stops when it has converged
 C_GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)  # what C="cv" chooses from
 FOLDS = 5
-Vectors = Embedding | np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +36,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Classification:
+class Classification(Scored):
     """The scores of a set of vectors, one per training share, and what they were computed on."""
 
     scores: tuple[Score, ...]
@@ -53,24 +48,6 @@ class Classification:
     stratify: bool
     tuning: float = 0.0
     C: float | str = 1.0
-
-    def at(self, train: float) -> Score:
-        """The score at one training share."""
-        return score_at(self.scores, train)
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return {
-            "labelled": self.labelled,
-            "unlabelled": self.unlabelled,
-            "classes": list(self.classes),
-            "splits": self.splits,
-            "seed": self.seed,
-            "stratify": self.stratify,
-            "tuning": self.tuning,
-            "C": self.C,
-            "scores": [score.as_dict() for score in self.scores],
-        }
 
 
 def classify(
@@ -93,8 +70,8 @@ def classify(
     ----------
     vectors
         One row per node, neither scaled nor centred before the regression. For a method that learns from labels, a
-        function that learns: it is called once per split with the labels of that split's training part, "" for all
-        other nodes, and the vectors it returns are scored on that split alone.
+        function: it gets the labels of one split's training part, "" for all other nodes, and returns vectors that are
+        scored on that split alone.
     labels
         In the order of the vectors; nodes labelled "" are left out and counted.
     train
@@ -102,10 +79,8 @@ def classify(
     splits
         How many random splits to average over, the same for every method; or `Splits`, whose ids are the labelled
         nodes in the order of the vectors.
-    stratify
-        Divide every class in the same proportion; the paper draws without regard to class.
-    tuning
-        The share of the nodes that parameters were tuned on; `random_splits` never tests them.
+    stratify, tuning
+        As `random_splits` takes them; the paper draws without regard to class.
     C
         The inverse of the penalty; or "cv", the best of `C_GRID` by Macro-F1 in stratified five-fold
         cross-validation inside each training part.
@@ -122,36 +97,33 @@ def classify(
         raise ParameterError(f"C={C!r} makes no sense; give a number above 0, or 'cv' to choose it")
     classes = Classes.of(labels)
     target = classes.target
-    table = None if callable(vectors) else classes.rows(vectors)
     _check_counts(target, classes.names)
-    splits = splits_of(splits, len(target), seed, target, stratify=stratify, tuning=tuning)
-
-    def learned_for(part: np.ndarray) -> np.ndarray:
-        """The vectors that a split is scored by: the function sees the labels of its training part alone."""
-        return classes.rows(vectors(classes.only(part))) if callable(vectors) else cast(np.ndarray, table)
-
-    fits = 1 + FOLDS * len(C_GRID) if C == "cv" else 1
-    meter = Meter(progress, len(train) * len(splits) * fits, "regressions")
-    scores = []
-    # BLAS on one thread: the order of sums, and so the last bits, would follow the number of threads.
-    with one_blas_thread():
-        for share in train:
-            results = [_score(learned_for(parts[0]), target, *parts, C, meter) for parts in splits.parts(share)]
-            macro, micro, chosen = zip(*results, strict=True)
-            scores.append(Score(share, Repeats(macro), Repeats(micro), chosen))
-    origin = (len(splits), splits.seed, splits.stratify, splits.tuning)
-    unlabelled = int((~classes.kept).sum())
-    return Classification(tuple(scores), len(target), unlabelled, classes.names, *origin, C)
+    divisions = splits_of(splits, len(target), seed, target, stratify=stratify, tuning=tuning)
+    meter = Meter(progress, len(train) * len(divisions) * (1 + FOLDS * len(C_GRID) if C == "cv" else 1), "regressions")
+    scores = _by_share(score_splits(divisions, train, _scorer(vectors, classes, C, meter)))
+    origin = (len(divisions), divisions.seed, divisions.stratify, divisions.tuning)
+    return Classification(scores, len(target), int((~classes.kept).sum()), classes.names, *origin, C)
 
 
-def _score(
-    table: np.ndarray, target: np.ndarray, rows: np.ndarray, held_out: np.ndarray, C: float | str, meter: Meter
-) -> tuple[float, float, float]:
-    """Macro-F1 and Micro-F1 of one split, and the regression's C."""
-    chosen = _best_c(table[rows], target[rows], meter) if C == "cv" else float(C)
-    macro, micro = fit_split(table, target, rows, held_out, chosen)
-    meter.advance()
-    return macro, micro, chosen
+def _by_share(values: Iterable[tuple[Any, ...]]) -> tuple[Score, ...]:
+    """The scores at each training share, from its values of Macro-F1, Micro-F1 and C."""
+    return tuple(Score(share, Repeats(macro), Repeats(micro), C) for share, macro, micro, C in values)
+
+
+def _scorer(vectors: Any, classes: Classes, C: float | str, meter: Meter) -> Callable[..., tuple[float, float, float]]:
+    """A function that gives Macro-F1, Micro-F1 and C of one split."""
+    table = None if callable(vectors) else classes.rows(vectors)
+    target = classes.target
+
+    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
+        # A function that learns sees the labels of this split's training part alone.
+        own = classes.rows(vectors(classes.only(rows))) if table is None else table
+        chosen = _best_c(own[rows], target[rows], meter) if C == "cv" else float(C)
+        found = (*fit_split(own, target, rows, held_out, chosen), chosen)
+        meter.advance()
+        return found
+
+    return score
 
 
 def fit_split(
@@ -208,7 +180,7 @@ RULE = "of each test node as many labels are predicted as it has, the likeliest 
 
 
 @dataclass(frozen=True, slots=True)
-class MultilabelClassification:
+class MultilabelClassification(Scored):
     """The scores of vectors of nodes with several labels, one per training share."""
 
     scores: tuple[Score, ...]
@@ -219,28 +191,11 @@ class MultilabelClassification:
     splits: int
     seed: int | None
     C: float
-
-    def at(self, train: float) -> Score:
-        """The score at one training share."""
-        return score_at(self.scores, train)
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return {
-            "labelled": self.labelled,
-            "unlabelled": self.unlabelled,
-            "labels": list(self.labels),
-            "labels_per_node": self.labels_per_node,
-            "rule": RULE,
-            "splits": self.splits,
-            "seed": self.seed,
-            "C": self.C,
-            "scores": [score.as_dict() for score in self.scores],
-        }
+    constants: ClassVar = {"rule": RULE}
 
 
 def classify_several(
-    vectors: Embedding | np.ndarray,
+    vectors: Vectors,
     labels: Any,
     *,
     train: Sequence[float] = (0.3, 0.5, 0.7),
@@ -253,20 +208,15 @@ def classify_several(
 
     As in the paper of DeepWalk (Perozzi et al., 2014), how many labels a test node has is known: of k labels, the k
     likeliest are predicted. Macro-F1 is the mean over the labels that a test node has or was given; Micro-F1 counts
-    all pairs of a node and a label alike. The regression is that of `classify`. A label that no training node has is
-    predicted last.
+    all pairs of a node and a label alike. A label that no training node has is predicted last.
 
     Parameters
     ----------
-    vectors
-        One row per node, neither scaled nor centred before the regression.
     labels
         In the order of the vectors: a list of labels per node, a table (nodes, labels) of 0 and 1, sparse or not, or
         `MultiLabels`. Nodes without a label are left out and counted.
-    train, splits, seed
-        As `classify` takes them.
-    C
-        The inverse of the penalty.
+    vectors, train, splits, seed, C
+        As `classify` takes them; C is a number.
 
     Examples
     --------
@@ -279,38 +229,27 @@ def classify_several(
         raise ParameterError(f"C={C!r} makes no sense; give a number above 0")
     given = MultiLabels.of(labels)
     kept = given.counts > 0
-    table = vectors_of(vectors, len(given), "lists of labels", kept)
+    table = vectors_of(vectors, kept, "lists of labels")
     known = given[kept].without_unused()
     if len(known.names) < 2:
         raise EmbeddingError(f"{len(known.names)} different label(s); at least two are needed to tell apart")
     divisions = splits_of(splits, len(table), seed)
     meter = Meter(progress, len(train) * len(divisions), "splits")
-    scores = []
-    with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
-        for share in train:
-            results = []
-            for rows, held_out in divisions.parts(share):
-                results.append(_score_several(table, known.members, rows, held_out, C))
-                meter.advance()
-            macro, micro = map(Repeats, zip(*results, strict=True))
-            scores.append(Score(share, macro, micro, (float(C),) * len(divisions)))
+
+    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
+        true = known.members[held_out]
+        certain = _decide(table[rows], known.members[rows].tocsc(), table[held_out], C)
+        meter.advance()
+        return *f1_of_labels(true, likeliest(certain, np.diff(true.indptr))), float(C)
+
+    scores = _by_share(score_splits(divisions, train, score))
     mean = float(known.counts.mean())
     counts = (len(table), int((~kept).sum()), known.names, mean, len(divisions), divisions.seed)
-    return MultilabelClassification(tuple(scores), *counts, float(C))
-
-
-def _score_several(
-    table: np.ndarray, members: sparse.csr_array, rows: np.ndarray, held_out: np.ndarray, C: float
-) -> tuple[float, float]:
-    """Macro-F1 and Micro-F1 of one split."""
-    learned, true = members[rows].tocsc(), members[held_out]
-    certain = _decide(table[rows], learned, table[held_out], C)
-    predicted = likeliest(certain, np.diff(true.indptr))
-    return f1_of_labels(true, predicted)
+    return MultilabelClassification(scores, *counts, float(C))
 
 
 def _decide(known: np.ndarray, labels: sparse.csc_array, asked: np.ndarray, C: float) -> np.ndarray:
-    """How surely each node has each label, in logits, (asked, labels) float64: of a label never seen, not at all."""
+    """Logits of each node having each label, (asked, labels) float64; −inf for a label that no training node has."""
     from sklearn.linear_model import LogisticRegression
 
     certain = np.empty((len(asked), labels.shape[1]))

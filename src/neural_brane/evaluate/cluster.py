@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import Classes, Repeats
+from neural_brane.evaluate.labelled import Classes, Repeats, Vectors
 from neural_brane.insight.groups import run_k_means
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
@@ -17,7 +16,7 @@ from neural_brane.progress import Meter, Reporter
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """How well the clusters of each start of k-means agree with the classes."""
+    """The agreement of the classes with the clusters of each start of k-means."""
 
     nmi: Repeats  # normalised mutual information (by the arithmetic mean of the two entropies)
     purity: Repeats  # the share of nodes that belong to the commonest class of their cluster
@@ -29,25 +28,18 @@ class Clustering:
 
     @property
     def starts(self) -> int:
-        """How many times k-means was started."""
+        """The number of starts of k-means."""
         return len(self.nmi.values)
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
-        return {
-            "labelled": self.labelled,
-            "unlabelled": self.unlabelled,
-            "classes": list(self.classes),
-            "starts": self.starts,
-            "seed": self.seed,
-            "nmi": self.nmi.as_dict("starts"),
-            "purity": self.purity.as_dict("starts"),
-            "ari": self.ari.as_dict("starts"),
-        }
+        record = {"labelled": self.labelled, "unlabelled": self.unlabelled, "classes": list(self.classes)}
+        record |= {"starts": self.starts, "seed": self.seed}
+        return record | {name: getattr(self, name).as_dict("starts") for name in ("nmi", "purity", "ari")}
 
 
 def cluster(
-    vectors: Embedding | np.ndarray,
+    vectors: Vectors,
     labels: Any,
     *,
     starts: int = 10,
@@ -71,23 +63,21 @@ def cluster(
             f"starts={starts}, seed={seed} make no sense; give at least one start, and a seed of 0 or more"
         )
     classes = Classes.of(labels)
-    table, target = classes.rows(vectors), classes.target
+    table, target, k = classes.rows(vectors), classes.target, len(classes.names)
+    if len(table) < k:
+        raise EmbeddingError(f"{len(table)} vectors cannot make {k} clusters; label more nodes")
+    mend = "one for each class cannot be found: did training collapse?"
     meter = Meter(progress, starts, "starts")
     scores = []
     with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
         for start in range(starts):
             own_seed = int(np.random.SeedSequence((seed, start)).generate_state(1)[0])
-            found = _partition(table, len(classes.names), own_seed)
-            scores.append(
-                (
-                    float(normalized_mutual_info_score(target, found)),
-                    purity(target, found),
-                    float(adjusted_rand_score(target, found)),
-                )
-            )
+            found = run_k_means(table, k, own_seed, starts=1, mend=mend)
+            nmi, ari = normalized_mutual_info_score(target, found), adjusted_rand_score(target, found)
+            scores.append((float(nmi), purity(target, found), float(ari)))
             meter.advance()
-    nmi, pure, ari = map(Repeats, zip(*scores, strict=True))
-    return Clustering(nmi, pure, ari, len(table), int((~classes.kept).sum()), classes.names, seed)
+    nmis, purities, aris = map(Repeats, zip(*scores, strict=True))
+    return Clustering(nmis, purities, aris, len(table), int((~classes.kept).sum()), classes.names, seed)
 
 
 def purity(target: np.ndarray, found: np.ndarray) -> float:
@@ -99,12 +89,3 @@ def purity(target: np.ndarray, found: np.ndarray) -> float:
     from sklearn.metrics.cluster import contingency_matrix
 
     return float(contingency_matrix(target, found).max(axis=0).sum() / len(target))
-
-
-def _partition(table: np.ndarray, clusters: int, seed: int) -> np.ndarray:
-    """The cluster of every row, by one run of k-means."""
-    if len(table) < clusters:
-        raise EmbeddingError(f"{len(table)} vectors cannot make {clusters} clusters; label more nodes")
-    return run_k_means(
-        table, clusters, seed, starts=1, mend="one for each class cannot be found: did training collapse?"
-    )

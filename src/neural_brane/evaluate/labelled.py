@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, cast
 
 import numpy as np
 
@@ -13,18 +12,9 @@ from neural_brane.errors import EmbeddingError
 from neural_brane.graph.ids import locate
 from neural_brane.graph.labels import MultiLabels
 
-# A score measured several times: its values, their mean and their standard deviation.
+Vectors: TypeAlias = "Embedding | np.ndarray"
 
-
-class HasShare(Protocol):
-    """A score that knows the share of the nodes that was trained on."""
-
-    @property
-    def train(self) -> float:
-        """That share."""
-
-
-AtShare = TypeVar("AtShare", bound=HasShare)
+# A score measured several times, and results made of such scores.
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +43,26 @@ class Repeats:
         return {"mean": self.mean, "sd": self.sd, each: list(self.values)}
 
 
-def score_at(scores: Sequence[AtShare], train: float) -> AtShare:
-    """The score at one training share."""
-    for score in scores:
-        if score.train == train:
-            return score
-    raise EmbeddingError(f"no score at train={train}; there are {[score.train for score in scores]}")
+class Scored:
+    """A result with several scores, each found by its first field: the training share, or the length of lists."""
+
+    __slots__ = ()
+    scores: tuple[Any, ...]
+    constants: ClassVar[dict[str, str]] = {}  # values for JSON that are the same for every result of the class
+
+    def at(self, value: float) -> Any:
+        """The score at one training share, or of lists of one length."""
+        name = fields(self.scores[0])[0].name
+        known = [getattr(score, name) for score in self.scores]
+        if value not in known:
+            raise EmbeddingError(f"no score at {name}={value}; there are {known}")
+        return self.scores[known.index(value)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON; the scores come last."""
+        record = {one.name: getattr(self, one.name) for one in fields(cast(Any, self)) if one.name != "scores"}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
+        return plain | self.constants | {"scores": [score.as_dict() for score in self.scores]}
 
 
 # Vectors beside the labels of the same nodes, matched by id and never by position.
@@ -78,8 +82,8 @@ class Labelled:
 def match(embedding: Embedding, ids: np.ndarray, labels: Any, *, allow_missing: bool = False) -> Labelled:
     """Find the vector of each labelled node by its id.
 
-    Rows come out in the order of `ids`, so the order of the vectors' file changes no score. Integer ids
-    match strings that spell them. A label whose node has no vector is an error unless `allow_missing`.
+    Rows are in the order of `ids`, so the order of the vectors' file changes no score. Integer ids match strings that
+    spell them. A label whose node has no vector is an error unless `allow_missing`.
     labels: an array of classes ("" for none) or of numbers (NaN for none), or `MultiLabels`.
 
     >>> e = Embedding([[1.0], [2.0]], ["b", "a"])
@@ -100,14 +104,14 @@ def match(embedding: Embedding, ids: np.ndarray, labels: Any, *, allow_missing: 
 
 
 def are_labelled(labels: Any) -> np.ndarray:
-    """Which nodes have a class, a number or at least one of several labels."""
+    """Mark the nodes that have a class, a number or at least one of several labels: (nodes,) bool."""
     if isinstance(labels, MultiLabels):
         return labels.counts > 0
     return ~np.isnan(labels) if labels.dtype.kind == "f" else labels != ""
 
 
 def find_rows(embedding: Embedding, ids: np.ndarray, what: str, *, allow_missing: bool = False) -> np.ndarray:
-    """The row of each id's vector; with `allow_missing`, -1 where there is none, else that is an error."""
+    """Find the row of each id's vector; a missing one is an error, or with `allow_missing` -1."""
     rows = locate(embedding.ids, ids)
     missing = ids[rows < 0]
     if len(missing) == len(ids):
@@ -143,16 +147,9 @@ class Classes(NamedTuple):
             raise EmbeddingError(f"{len(names)} class(es) among the labels; at least two are needed to tell apart")
         return cls(labels, kept, target, tuple(names.tolist()))
 
-    def rows(self, vectors: Embedding | np.ndarray) -> np.ndarray:
+    def rows(self, vectors: Vectors) -> np.ndarray:
         """The vectors of the labelled nodes, in float64."""
-        table = vectors.vectors if isinstance(vectors, Embedding) else np.asarray(vectors)
-        if table.ndim != 2 or self.labels.shape != table.shape[:1]:
-            raise EmbeddingError(
-                f"vectors {table.shape} and labels {self.labels.shape}: give one row and one label per node"
-            )
-        table = table[self.kept].astype(np.float64)
-        check_finite(table)
-        return table
+        return vectors_of(vectors, self.kept, "labels")
 
     def only(self, part: np.ndarray) -> np.ndarray:
         """The labels of some of the labelled nodes, by their rows; "" for all other nodes."""
@@ -162,11 +159,14 @@ class Classes(NamedTuple):
         return labels
 
 
-def vectors_of(vectors: Embedding | np.ndarray, nodes: int, what: str, kept: np.ndarray) -> np.ndarray:
-    """The rows to keep, in float64, of vectors that must be as many as there are nodes."""
+def vectors_of(vectors: Vectors, kept: np.ndarray, what: str) -> np.ndarray:
+    """The rows to keep, in float64, of vectors that must be as many as there are nodes.
+
+    kept: (nodes,) bool. what: what each node has one of, for the message.
+    """
     table = vectors.vectors if isinstance(vectors, Embedding) else np.asarray(vectors)
-    if table.ndim != 2 or len(table) != nodes:
-        raise EmbeddingError(f"vectors {table.shape} and {nodes} {what}: give one row per node, in the same order")
+    if table.ndim != 2 or len(table) != len(kept):
+        raise EmbeddingError(f"vectors {table.shape} and {len(kept)} {what}: give one row per node, in the same order")
     table = table[kept].astype(np.float64)
     check_finite(table)
     return table

@@ -22,14 +22,12 @@ from neural_brane.graph.ids import as_ids
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 
-# Edges taken out before training, to be predicted after it, and the same number of pairs without an edge.
-
 KEYS = ("ids", "training", "positives", "negatives", "about")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutEdges:
-    """A graph to train on, and the pairs of its nodes to be scored on."""
+    """A graph to train on, edges that were taken out of it, and as many pairs of nodes without an edge."""
 
     graph: AttributedGraph  # without the positives
     positives: np.ndarray  # (k, 2) rows of nodes: edges that were taken out, u < v
@@ -58,10 +56,8 @@ class HeldOutEdges:
         digest = data.get("digest") if isinstance(data, dict) else None
         if digest is None or digest == self.training_digest:
             return digest is not None
-        if digest == self.full_digest:
-            seen = "the full graph, which contains the held-out edges"
-        else:
-            seen = "another graph than the one that lacks the held-out edges"
+        full = digest == self.full_digest
+        seen = "the full graph, which contains the held-out edges" if full else "another graph than the training graph"
         raise EmbeddingError(
             f"these vectors were trained on {seen} (digest {digest}, expected {self.training_digest}); "
             "train them on the graph that 'brane split-edges' wrote"
@@ -78,19 +74,11 @@ class HeldOutEdges:
 
     def save(self, path: str | Path) -> None:
         """Write the pairs, and the edges that remain, to an .npz file; nodes are named by their ids."""
-        path = check_pairs_target(path)
         about = {"training_digest": self.training_digest, "full_digest": self.full_digest}
-        with atomic(path) as draft:
-            write_npz(
-                draft,
-                {
-                    "ids": self.graph.ids,
-                    "training": edge_pairs(self.graph).astype(np.int32),
-                    "positives": self.positives.astype(np.int32),
-                    "negatives": self.negatives.astype(np.int32),
-                    "about": np.array(json.dumps(about)),
-                },
-            )
+        pairs = {"training": edge_pairs(self.graph), "positives": self.positives, "negatives": self.negatives}
+        arrays = {"ids": self.graph.ids} | {name: rows.astype(np.int32) for name, rows in pairs.items()}
+        with atomic(check_pairs_target(path)) as draft:
+            write_npz(draft, arrays | {"about": np.array(json.dumps(about))})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -145,7 +133,10 @@ def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0)
     rng = np.random.default_rng((seed, 0))
     positives = pairs[np.sort(rng.choice(len(pairs), count, replace=False))]
     negatives = draw_non_edges(edge_keys(graph), len(graph), count, rng)
-    remaining = graph.relinked(_without(graph, positives))
+    entries = graph.adjacency.tocoo()
+    ends = np.stack([entries.row, entries.col], axis=1)
+    kept = ~np.isin(keys_of(ends, len(graph)), keys_of(positives, len(graph)))
+    remaining = graph.relinked(assemble(ends[kept], entries.data[kept], len(graph)))
     return HeldOutEdges(remaining, positives, negatives, remaining.digest(), graph.digest())
 
 
@@ -189,16 +180,6 @@ def keys_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
     return ends[:, 0] * nodes + ends[:, 1]
 
 
-def _without(graph: AttributedGraph, pairs: np.ndarray) -> Any:
-    """The adjacency without these edges, in both directions."""
-    entries = graph.adjacency.tocoo()
-    ends = np.stack([entries.row, entries.col], axis=1)
-    kept = ~np.isin(keys_of(ends, len(graph)), keys_of(pairs, len(graph)))
-    return assemble(ends[kept], entries.data[kept], len(graph))
-
-
-# Predict edges that training did not see, from the vectors of their two ends.
-
 SIMILARITIES = ("cosine", "dot", "distance")
 TRAINING_EDGES = 50_000  # the regression learns from at most this many edges, and from the same number of negatives
 BLOCK_PAIRS = 65_536  # pairs scored at a time
@@ -207,7 +188,7 @@ MAX_ITERATIONS = 10_000  # a bound, not a setting: the regression stops when it 
 
 @dataclass(frozen=True, slots=True)
 class LinkPrediction:
-    """How well held-out edges are told from pairs without an edge."""
+    """Scores of ranking held-out edges above pairs without an edge."""
 
     similarity: str
     auc: float

@@ -10,20 +10,17 @@ import numpy as np
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import check_finite
+from neural_brane.evaluate.labelled import Vectors, check_finite
 from neural_brane.files.storage import atomic, check_target
 from neural_brane.kernels.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-# A map of vectors: their directions projected to the plane, to look at.
-
 How = Literal["tsne", "pca"]
 
 
-def map_2d(vectors: Embedding | np.ndarray, *, seed: int = 0, how: How = "tsne") -> np.ndarray:
+def map_2d(vectors: Vectors, *, seed: int = 0, how: How = "tsne") -> np.ndarray:
     """Project the directions of vectors to the plane: (nodes, dim) to (nodes, 2) float32.
 
     how: "tsne", which starts from the two principal axes and takes seconds for a thousand nodes, minutes for ten
@@ -56,8 +53,6 @@ def map_2d(vectors: Embedding | np.ndarray, *, seed: int = 0, how: How = "tsne")
     return np.asarray(points, dtype=np.float32)
 
 
-# A picture of vectors: a map of them, with one colour and shape per class.
-
 # Okabe and Ito's colours, which people of any colour vision can tell apart, without the yellow: too pale on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
 MARKERS = ("o", "^", "s", "D", "v")  # a class after the seventh reuses a colour in another shape
@@ -87,29 +82,28 @@ def plot(
     if classes.shape != (len(embedding),):
         raise EmbeddingError(f"{len(embedding)} vectors and labels of shape {classes.shape}: give one label per vector")
     named = np.array([embedding.row(name) for name in names], dtype=np.int64)
-    rows = _sample(len(embedding), named, seed)
+    rows = sample_rows(len(embedding), named, seed)
     points = map_2d(embedding.vectors[rows], seed=seed)
     figure = Figure(figsize=(10, 7), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)  # draws without a display
     axes = figure.add_subplot()
     axes.set(xticks=[], yticks=[], title=title)
     axes.spines[:].set_visible(False)
-    _dots(axes, points, classes[rows])
+    draw_dots(axes, points, classes[rows])
     for row in named:
         _name(axes, points[np.searchsorted(rows, row)], str(embedding.ids[row]))
     with atomic(path) as temporary:
         figure.savefig(temporary, format="png", metadata={"Software": None})
 
 
-def _sample(nodes: int, named: np.ndarray, seed: int, most: int = MOST_NODES) -> np.ndarray:
+def sample_rows(nodes: int, named: np.ndarray, seed: int, most: int = MOST_NODES) -> np.ndarray:
     """The rows to draw, sorted: all, or a random `most` of them and the named ones."""
     if nodes <= most:
         return np.arange(nodes)
-    chosen = np.random.default_rng(seed).choice(nodes, most, replace=False)
-    return np.union1d(chosen, named)
+    return np.union1d(np.random.default_rng(seed).choice(nodes, most, replace=False), named)
 
 
-def _dots(axes: Axes, points: np.ndarray, classes: np.ndarray) -> None:
+def draw_dots(axes: Axes, points: np.ndarray, classes: np.ndarray) -> None:
     """Draw the points and their legend; the largest classes come first, so that small ones lie on top."""
     from matplotlib.lines import Line2D
 

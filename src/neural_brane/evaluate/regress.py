@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
-from neural_brane.evaluate.labelled import Repeats, score_at, vectors_of
-from neural_brane.evaluate.splits import Splits, splits_of
-from neural_brane.kernels.threads import one_blas_thread
+from neural_brane.evaluate.labelled import Repeats, Scored, Vectors, vectors_of
+from neural_brane.evaluate.splits import Splits, score_splits, splits_of
 from neural_brane.progress import Meter, Reporter
 
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)  # times the mean squared length of the centred training vectors
@@ -21,7 +19,7 @@ FEWEST = 3  # nodes to train on, and to test on
 
 @dataclass(frozen=True, slots=True)
 class NumberScore:
-    """How well numbers are predicted in each split at one training share."""
+    """Scores of predicted numbers in each split, at one training share."""
 
     train: float
     r2: Repeats  # 1 is perfect, 0 as good as the mean of the test part, below 0 worse
@@ -35,7 +33,7 @@ class NumberScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Regression:
+class Regression(Scored):
     """The scores of a set of vectors, one per training share, and what they were computed on."""
 
     scores: tuple[NumberScore, ...]
@@ -46,25 +44,9 @@ class Regression:
     splits: int
     seed: int | None
 
-    def at(self, train: float) -> NumberScore:
-        """The score at one training share."""
-        return score_at(self.scores, train)
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return {
-            "labelled": self.labelled,
-            "unlabelled": self.unlabelled,
-            "mean": self.mean,
-            "sd": self.sd,
-            "splits": self.splits,
-            "seed": self.seed,
-            "scores": [score.as_dict() for score in self.scores],
-        }
-
 
 def regress(
-    vectors: Embedding | np.ndarray,
+    vectors: Vectors,
     numbers: Any,
     *,
     train: Sequence[float] = (0.3, 0.5, 0.7),
@@ -80,11 +62,9 @@ def regress(
 
     Parameters
     ----------
-    vectors
-        One row per node.
     numbers
         In the order of the vectors; nodes with NaN are left out and counted.
-    train, splits, seed
+    vectors, train, splits, seed
         As `classify` takes them.
 
     Examples
@@ -96,23 +76,24 @@ def regress(
     """
     values = read_numbers(numbers)
     kept = ~np.isnan(values)
-    table = vectors_of(vectors, len(values), "numbers", kept)
+    table = vectors_of(vectors, kept, "numbers")
     target = values[kept]
     if len(target) == 0 or (target == target[0]).all():
         raise EmbeddingError(f"all {len(target)} numbers are the same: there is nothing to predict")
     divisions = splits_of(splits, len(table), seed)
     meter = Meter(progress, len(train) * len(divisions), "regressions")
-    scores = []
-    with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
-        for share in train:
-            results = []
-            for parts in divisions.parts(share):
-                results.append(_score(table, target, *parts))
-                meter.advance()
-            r2, spearman, chosen = zip(*results, strict=True)
-            scores.append(NumberScore(share, Repeats(r2), Repeats(spearman), chosen))
+
+    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
+        found = _score(table, target, rows, held_out)
+        meter.advance()
+        return found
+
+    scores = tuple(
+        NumberScore(share, Repeats(r2), Repeats(spearman), chosen)
+        for share, r2, spearman, chosen in score_splits(divisions, train, score)
+    )
     about = (float(target.mean()), float(target.std()), len(divisions), divisions.seed)
-    return Regression(tuple(scores), len(table), int((~kept).sum()), *about)
+    return Regression(scores, len(table), int((~kept).sum()), *about)
 
 
 def read_numbers(numbers: Any) -> np.ndarray:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import are_labelled, vectors_of
+from neural_brane.evaluate.labelled import Scored, Vectors, are_labelled, vectors_of
 from neural_brane.graph.labels import MultiLabels
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import Exact
@@ -23,7 +22,7 @@ BLOCK_ENTRIES = 2**22  # pairs of a query and a node that shares a label, and en
 
 @dataclass(frozen=True, slots=True)
 class ListScore:
-    """What the lists of one length hold, on average over the queries."""
+    """Scores of lists of one length, on average over the queries."""
 
     k: int
     precision: float  # the share of a list that has the query's class
@@ -35,11 +34,11 @@ class ListScore:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain numbers, for JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieval:
+class Retrieval(Scored):
     """The scores of a set of vectors, one per length of list, and what they were computed on."""
 
     scores: tuple[ListScore, ...]
@@ -50,31 +49,11 @@ class Retrieval:
     classes: tuple[str, ...]
     several: bool  # whether a hit is a node that shares one of several labels
     seed: int
-
-    def at(self, k: int) -> ListScore:
-        """The score of lists of one length."""
-        for score in self.scores:
-            if score.k == k:
-                return score
-        raise EmbeddingError(f"no score at k={k}; there are {[score.k for score in self.scores]}")
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return {
-            "labelled": self.labelled,
-            "unlabelled": self.unlabelled,
-            "classes": list(self.classes),
-            "several": self.several,
-            "similarity": "cosine",
-            "queries": self.queries,
-            "alone": self.alone,
-            "seed": self.seed,
-            "scores": [score.as_dict() for score in self.scores],
-        }
+    constants: ClassVar = {"similarity": "cosine"}
 
 
 def retrieve(
-    vectors: Embedding | np.ndarray,
+    vectors: Vectors,
     labels: Any,
     *,
     k: int | Sequence[int] | None = None,
@@ -107,9 +86,14 @@ def retrieve(
     (1.0, 0.333)
     """
     several = isinstance(labels, MultiLabels) or not _are_classes(labels)
-    given = MultiLabels.of(labels) if several else _one_each(np.asarray(labels).astype(str))
+    if several:
+        given = MultiLabels.of(labels)
+    else:
+        classes = np.asarray(labels).astype(str)
+        rows = np.flatnonzero(are_labelled(classes))
+        given = MultiLabels.of_pairs(rows, classes[rows], len(classes))
     kept = given.counts > 0
-    table, known = vectors_of(vectors, len(given), "labels", kept), given[kept].without_unused()
+    table, known = vectors_of(vectors, kept, "labels"), given[kept].without_unused()
     if len(known.names) < 2:
         raise EmbeddingError(f"{len(known.names)} class(es) among the labels; at least two are needed to tell apart")
     lengths = _lengths(k, len(table))
@@ -124,15 +108,10 @@ def retrieve(
 
 
 def _are_classes(labels: Any) -> bool:
-    """Whether labels are one class per node, not lists or a table."""
+    """Tell labels of one class per node from lists and tables."""
     if sparse.issparse(labels) or (isinstance(labels, np.ndarray) and labels.ndim == 2):
         return False
     return all(isinstance(one, str | int | np.integer) for one in labels)
-
-
-def _one_each(classes: np.ndarray) -> MultiLabels:
-    rows = np.flatnonzero(are_labelled(classes))
-    return MultiLabels.of_pairs(rows, classes[rows], len(classes))
 
 
 def _lengths(k: int | Sequence[int] | None, nodes: int) -> list[int]:
@@ -167,7 +146,7 @@ def find_hits(
     *,
     block_entries: int = BLOCK_ENTRIES,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each place of each list is a hit, (queries, k) bool, and how many nodes could be hit, (queries,)."""
+    """Find which places of each list are hits, (queries, k) bool, and how many nodes could be hit, (queries,)."""
     members = known.members.astype(np.int32)
     search, single = Exact(table), bool((known.counts == 1).all())
     sizes = np.bincount(members.indices, minlength=len(known.names))

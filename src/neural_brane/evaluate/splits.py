@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -14,10 +14,11 @@ from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import name_some
 from neural_brane.files.storage import atomic
 from neural_brane.graph.ids import as_ids, locate, repeated
+from neural_brane.kernels.threads import one_blas_thread
 
 Pair = tuple[np.ndarray, np.ndarray]
 NOTE = "split k trains on the first round(share * nodes) of orders[k], rows of ids, and is tested on the others"
-TUNING_SEED = 1_000_003  # of the tuning part: none of the small seeds of splits
+TUNING_SEED = 1_000_003  # draws the tuning part; it is none of the small seeds of splits
 
 
 def tuning_part(nodes: int, share: float) -> np.ndarray:
@@ -48,9 +49,8 @@ def random_splits(
     >>> [(len(a), len(b)) for a, b in random_splits(np.zeros(10), 0.3, splits=2)]
     [(3, 7), (3, 7)]
     """
-    size = _size(len(classes), train, tuning)
-    for order in _orders(classes, splits, seed, stratify, tuning):
-        yield order[:size], order[size:]
+    options: dict[str, Any] = {"splits": splits, "seed": seed, "stratify": stratify, "tuning": tuning}
+    yield from Splits.draw(np.arange(len(classes)), classes, **options).parts(train)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +80,18 @@ class Splits:
         tuning: float = 0.0,
     ) -> Self:
         """The divisions that `random_splits` yields, of nodes by their ids."""
-        orders = np.stack([order.astype(np.int32) for order in _orders(classes, splits, seed, stratify, tuning)])
+        if splits < 1:
+            raise ParameterError(f"splits={splits} makes no sense; give at least one")
+        if seed < 0:
+            raise ParameterError(f"seed={seed} makes no sense; give 0 or more")
+        untuned = np.ones(len(classes), dtype=bool)
+        untuned[tuning_part(len(classes), tuning)] = False
+        orders = np.empty((splits, len(classes)), np.int32)
+        for split in range(splits):
+            order = np.random.default_rng((seed, split)).permutation(len(classes))
+            if stratify:
+                order = order[np.argsort(place_in_class(classes[order]), kind="stable")]
+            orders[split] = order[np.argsort(untuned[order], kind="stable")]  # the tuning part comes first
         return cls(as_ids(ids, error=EmbeddingError), orders, seed, stratify, tuning)
 
     def __len__(self) -> int:
@@ -140,6 +151,18 @@ def splits_of(splits: int | Splits, nodes: int, seed: int, classes: np.ndarray |
     return splits
 
 
+def score_splits(
+    splits: Splits, train: Sequence[float], score: Callable[[np.ndarray, np.ndarray], tuple[Any, ...]]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield each training share, and the values of every score over the splits.
+
+    score: gives the scores of one split, from the rows to train on and those to test on.
+    """
+    with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
+        for share in train:
+            yield share, *zip(*(score(*parts) for parts in splits.parts(share)), strict=True)
+
+
 def _size(nodes: int, train: float, tuning: float) -> int:
     """The number of nodes to train on."""
     if not 0 < train < 1:
@@ -150,21 +173,6 @@ def _size(nodes: int, train: float, tuning: float) -> int:
     if size < len(tuning_part(nodes, tuning)):
         raise ParameterError(f"train={train} is less than tuning={tuning}: nodes that were tuned on would be tested")
     return size
-
-
-def _orders(classes: np.ndarray, splits: int, seed: int, stratify: bool, tuning: float = 0.0) -> Iterator[np.ndarray]:
-    """Yield a shuffle of the nodes per split, the tuning part first; it is trained on up to some place."""
-    if splits < 1:
-        raise ParameterError(f"splits={splits} makes no sense; give at least one")
-    if seed < 0:
-        raise ParameterError(f"seed={seed} makes no sense; give 0 or more")
-    untuned = np.ones(len(classes), dtype=bool)
-    untuned[tuning_part(len(classes), tuning)] = False
-    for split in range(splits):
-        order = np.random.default_rng((seed, split)).permutation(len(classes))
-        if stratify:
-            order = order[np.argsort(place_in_class(classes[order]), kind="stable")]
-        yield order[np.argsort(untuned[order], kind="stable")]
 
 
 def place_in_class(classes: np.ndarray) -> np.ndarray:

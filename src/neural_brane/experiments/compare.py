@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,19 +13,16 @@ from typing import Any
 from neural_brane.errors import ParameterError
 from neural_brane.evaluate.labelled import Repeats
 from neural_brane.experiments.comparison import Comparison, Standing, rank
-from neural_brane.experiments.compute import compute_missing, data_facts
+from neural_brane.experiments.compute import data_facts, failures_of
 from neural_brane.experiments.store import Record, Store, Training, describe_machine, fingerprint
 from neural_brane.experiments.tasks import Targets, Task, as_targets, choose_tasks, targets_digest
 from neural_brane.graph import AttributedGraph
 from neural_brane.methods import METHODS, find_method, untrainable
+from neural_brane.methods.parameters import DIM
 from neural_brane.methods.training import resolve
 from neural_brane.progress import Meter, Reporter
 
-# Quick ones and good ones: of attributes, of links, and of both.
-SHORT_LIST = (
-    "neural-brane", "propagated-attributes", "smoothed-attributes", "attributes", "tadw", "aane", "deepwalk",
-)  # fmt: skip
-ALL = "all"
+USUAL, ALL = "usual", "all"  # the quick ones and the good ones, which say so on their class; every one
 Methods = str | Sequence[str] | Mapping[str, dict[str, Any]]
 
 
@@ -56,12 +54,12 @@ class Order:
 
 def compare(
     graph: AttributedGraph,
-    methods: Methods = SHORT_LIST,
+    methods: Methods = USUAL,
     tasks: str | Sequence[str] | None = None,
     *,
     labels: Any = None,
     runs: int = 3,
-    dim: int = 150,
+    dim: int = DIM,
     device: str = "cpu",
     jobs: int = 1,
     time_limit: float | None = None,
@@ -78,8 +76,8 @@ def compare(
     Parameters
     ----------
     methods
-        Names; or "all", every method whose packages are installed; or a dict from a name to the parameters that
-        shall differ from the method's defaults.
+        Names; or "usual", quick ones and good ones; or "all", every method whose packages are installed; or a dict from
+        a name to the parameters that shall differ from the method's defaults.
     tasks
         Some of "classify", "cluster", "retrieve" and "link"; with `labels` that are several a node "multilabel" instead
         of the first two, with numbers "regress". None takes all that there are labels and edges for.
@@ -147,6 +145,8 @@ def _choose_methods(methods: Methods) -> tuple[dict[str, dict[str, Any]], list[s
     if isinstance(methods, Mapping):
         return dict(methods), []
     names = [methods] if isinstance(methods, str) else list(methods)
+    if USUAL in names:
+        names = [name for name, method in METHODS.items() if method.shortlisted or name in names]
     if ALL not in names:
         return {name: {} for name in names}, []
     absent = [name for name in untrainable() if name not in names]
@@ -189,10 +189,9 @@ def open_store(graph: AttributedGraph, folder: str | Path | None) -> Iterator[St
 
     The graph's digest covers its labels, so that scores by other labels are not taken for these.
     """
-    digest = graph.digest()
     with nullcontext(Path(folder) / "trainings") if folder else TemporaryDirectory() as place:
         code = fingerprint if folder else lambda method, parameters: ""  # matters to those who come back
-        yield Store(place, digest=lambda dataset: digest, fingerprint=code)
+        yield Store(place, graph=graph, fingerprint=code)
 
 
 def run(
@@ -201,22 +200,15 @@ def run(
     """Compute the trainings that the store lacks, and rank the methods."""
     if time_limit is not None and not time_limit > 0:
         raise ParameterError(f"time_limit={time_limit} makes no sense; give seconds above 0, or None")
-    failures: dict[Path, str] = {}
     meter = Meter(progress, len(store.missing(order.trainings)), "trainings")
-
-    def compute(trainings: Sequence[Training]) -> None:
-        for ended in compute_missing(
-            trainings, store, graph=order.graph, labels=order.labels, jobs=jobs, timeout=time_limit
-        ):
-            if ended.failure:
-                failures[store.path(ended.task)] = ended.failure
-            meter.advance()
-
-    compute([one.trainings[0] for one in order.series])
+    compute = partial(
+        failures_of, store=store, advance=meter.advance, labels=order.labels, jobs=jobs, timeout=time_limit
+    )
+    failures = compute([one.trainings[0] for one in order.series])
     failed = [one for one in order.series if store.path(one.trainings[0]) in failures]
     meter.advance(len(store.missing(training for one in failed for training in one.trainings[1:])))
     others = [one for one in order.series if one not in failed]
-    compute([one.trainings[number] for number in range(1, order.runs) for one in others])
+    failures |= compute([one.trainings[number] for number in range(1, order.runs) for one in others])
     return _summarise(order, store, failures)
 
 

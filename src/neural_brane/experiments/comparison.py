@@ -23,6 +23,7 @@ from neural_brane.methods.base import MARK
 # What a comparison found: the standings of all methods in every task.
 
 CONFIDENCE = 0.95  # that a difference to the best beyond its interval is none of chance
+ALIKE = 1e-12  # differences nearer than this are equal
 NONE = Repeats(())
 PAGE, JSON = "compare.html", "compare.json"  # the files of a comparison
 LEVEL = (
@@ -124,7 +125,6 @@ class Comparison:
     @property
     def advice(self) -> str:
         """Which method to take, in a sentence."""
-
         return advise(self)
 
     def as_dict(self) -> dict[str, Any]:
@@ -148,7 +148,6 @@ class Comparison:
 
     def save(self, folder: str | Path) -> None:
         """Write compare.html, one page that needs nothing else, and compare.json."""
-
         with atomic(Path(folder) / JSON) as draft:
             draft.write_text(json.dumps(self.as_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         write_comparison(self, Path(folder) / PAGE)
@@ -169,14 +168,27 @@ def level(best: Repeats, other: Repeats) -> bool:
     >>> level(Repeats((0.80, 0.82, 0.78)), Repeats((0.70, 0.72, 0.68)))
     False
     """
+    _, p = paired(best.values, other.values)
+    if p is None:
+        return len(best.values) > 1 and abs(best.mean - other.mean) < ALIKE
+    return p >= 1 - CONFIDENCE
+
+
+def paired(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float | None, float | None]:
+    """Student's paired t-test, two-sided: t and p, over the runs that both have; run k of both has the same splits.
+
+    Both are None where there are fewer than two pairs, or where all differences are equal.
+
+    >>> paired([0.6, 0.7, 0.8], [0.5, 0.5, 0.5])
+    (3.4641, 0.0741799)
+    """
     from scipy import stats
 
-    difference = Repeats(tuple(np.subtract(best.values, other.values).tolist()))
-    runs = len(difference.values)
-    if runs < 2:
-        return False
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, runs - 1)) * difference.sd / runs**0.5
-    return difference.mean <= reach
+    runs = min(len(ours), len(theirs))
+    if runs < 2 or np.ptp(np.subtract(ours[:runs], theirs[:runs])) < ALIKE:
+        return None, None
+    found = stats.ttest_rel(ours[:runs], theirs[:runs])
+    return float(f"{found.statistic:.6g}"), float(f"{found.pvalue:.6g}")
 
 
 def three_digits(value: float) -> str:
@@ -342,13 +354,6 @@ def _row(place: int, one: Standing, measured: Sequence[str], width: int) -> list
     return [*cells, *[text("")] * (width - len(cells))]
 
 
-def _labels(comparison: Comparison) -> str:
-    """What labels were used for in training."""
-    if LEARNS_LABELS not in comparison.remarks:
-        return "Labels are never used in training."
-    return escape(f"{LEARNS_LABELS} No other method sees a label.")
-
-
 def _method(comparison: Comparison) -> str:
     graph = comparison.graph
     machines = dict.fromkeys(
@@ -360,10 +365,13 @@ def _method(comparison: Comparison) -> str:
         [Head("method", "text"), Head("parameters", "text")],
         [[text(name), text(settings(values), "long")] for name, values in comparison.parameters.items()],
     )
+    labels = "Labels are never used in training."
+    if LEARNS_LABELS in comparison.remarks:
+        labels = escape(f"{LEARNS_LABELS} No other method sees a label.")
     return (
         f"<p>Computed by <code>brane compare</code>, version {__version__}. Runs of each method: {comparison.runs}; "
         "run k has seed k, and the same splits and held-out edges in every method. A score is the mean over runs, ± "
-        f"their standard deviation. {_labels(comparison)} Seconds are those of one training on one core "
+        f"their standard deviation. {labels} Seconds are those of one training on one core "
         "(or on a GPU, where the parameters say so), the mean over runs; MB is the most memory that the process of a "
         "training had resident, Python and its libraries included.</p>"
         f"<p>Graph {escape(graph['name'])}, digest <code>{graph['digest']}</code>.</p>"

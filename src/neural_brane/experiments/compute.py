@@ -13,7 +13,7 @@ from functools import partial
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.sparse.csgraph import connected_components
@@ -109,7 +109,12 @@ class Process(Generic[T]):
             result, failure = self.answer.recv()
         except EOFError:  # the process ended before it could send anything
             self._process.join()
-            result, failure = None, _why(self._process.exitcode or 0)
+            code = self._process.exitcode or 0
+            killed = f"its process was killed by signal {-code} (too little memory?)"
+            failure = (
+                OUT_OF_TIME if code == -signal.SIGALRM else killed if code < 0 else f"its process ended with {code}"
+            )
+            result = None
         self._process.join()
         self.answer.close()
         return Ended(self.task, result, failure)
@@ -118,15 +123,6 @@ class Process(Generic[T]):
         """End the process at once."""
         self._process.kill()
         self._process.join()
-
-
-def _why(code: int) -> str:
-    """Why a process ended before it could send anything, by its exit code."""
-    if code == -signal.SIGALRM:
-        return OUT_OF_TIME
-    return "its process " + (
-        f"was killed by signal {-code} (too little memory?)" if code < 0 else f"ended with code {code}"
-    )
 
 
 def _work(function: Callable[[T], Any], task: T, answer: Connection, timeout: float | None) -> None:
@@ -153,68 +149,66 @@ def _follow_parent() -> None:
 # Score the vectors of a training in the ways that its `scoring` names.
 
 DIGITS = 6  # decimal places of a score in a record
+F1 = {"macro_f1": "macro", "micro_f1": "micro"}
 
 
-def score(
-    embedding: Embedding,
-    graph: AttributedGraph,
-    scoring: Record,
-    *,
-    seed: int,
-    labels: Any = None,
-    held_out: HeldOutEdges | None = None,
-    own: Callable[[np.ndarray], np.ndarray] | None = None,
-    learn: Callable[[np.ndarray], Embedding] | None = None,
-) -> Record:
+class Outcome(NamedTuple):
+    """What a training has learned, to be scored."""
+
+    embedding: Embedding  # learned without any label
+    own: Callable[[np.ndarray], np.ndarray] | None = None  # the method's own score of pairs of ids
+    learn: Callable[[np.ndarray], Embedding] | None = None  # gives vectors learned from labels, "" for other nodes
+    held_out: HeldOutEdges | None = None  # the edges to predict
+
+
+def score(made: Outcome, graph: AttributedGraph, scoring: Record, *, seed: int, labels: Any = None) -> Record:
     """The scores that `scoring` names, with their options:
 
     classes: Macro- and Micro-F1; options of `classify`. clusters: NMI, purity and ARI; options of `cluster`.
     labels: Macro- and Micro-F1 of several labels; options of `classify_several`. numbers: R² and rank correlation;
     options of `regress`. retrieval: precision, recall and MAP of lists of one length; options of `retrieve`. These take
     `labels` in the order of the nodes, or without them the graph's own.
-    map: whether to lay the nodes out in the plane. links: AUC; options of `hold_out_edges`, whose result is `held_out`.
-    own: the method's own score of pairs of ids, where it has one.
-    learn: for a method that learns from labels: gives vectors learned from the labels of a training part, "" for other
-    nodes. Classes are then predicted from these, split by split; all else is scored by `embedding`, which no label has
-    had a part in.
-    Splits and starts are drawn with the training's seed, unless the options have one: so run k of every method has the
-    same splits.
+    map: whether to lay the nodes out in the plane. links: AUC of `made.held_out`; options of `hold_out_edges`.
+
+    Where a method learns from labels, classes are predicted split by split from vectors learned from the labels of the
+    training part. Splits and starts are drawn with the training's seed, unless the options have one: so run k of every
+    method has the same splits.
     """
-    record, vectors = Record(), embedding.vectors
-    if "classes" in scoring:
-        classes = classify(learn or vectors, graph.labels, **{"seed": seed} | scoring["classes"])
-        record |= _by_share(classes.scores, {"macro_f1": "macro", "micro_f1": "micro"})
-    if "clusters" in scoring:
-        found = cluster(vectors, graph.labels, **{"seed": seed} | scoring["clusters"])
-        record |= {name: rounded(getattr(found, name).values) for name in ("nmi", "purity", "ari")}
+    record, vectors = Record(), made.embedding.vectors
     labels = graph.labels if labels is None else labels
-    if "labels" in scoring:
-        several = classify_several(vectors, labels, **_with_seed(scoring["labels"], seed))
-        record |= _by_share(several.scores, {"macro_f1": "macro", "micro_f1": "micro"})
-    if "numbers" in scoring:
-        numbers = regress(vectors, labels, **_with_seed(scoring["numbers"], seed))
-        record |= _by_share(numbers.scores, {"r2": "r2", "spearman": "spearman"})
-    if "retrieval" in scoring:
-        (lists,) = retrieve(vectors, labels, **_with_seed(scoring["retrieval"], seed)).scores
+    options = {  # the digest of labels only tells records apart
+        name: {"seed": seed} | {option: value for option, value in given.items() if option != "digest"}
+        for name, given in scoring.items()
+        if isinstance(given, dict)
+    }
+    if "classes" in options:
+        record |= _by_share(classify(made.learn or vectors, graph.labels, **options["classes"]).scores, F1)
+    if "clusters" in options:
+        found = cluster(vectors, graph.labels, **options["clusters"])
+        record |= {name: rounded(getattr(found, name).values) for name in ("nmi", "purity", "ari")}
+    if "labels" in options:
+        record |= _by_share(classify_several(vectors, labels, **options["labels"]).scores, F1)
+    if "numbers" in options:
+        several = regress(vectors, labels, **options["numbers"]).scores
+        record |= _by_share(several, {"r2": "r2", "spearman": "spearman"})
+    if "retrieval" in options:
+        (lists,) = retrieve(vectors, labels, **options["retrieval"]).scores
         found_in = {"precision": lists.precision, "recall": lists.recall, "map": lists.average_precision}
         record |= {name: round(value, DIGITS) for name, value in found_in.items()}
     if scoring.get("map"):
-        points = map_2d(vectors, seed=seed)
-        names = np.asarray(graph.labels).tolist()
-        record["map"] = {"points": np.round(points.astype(float), 2).tolist(), "labels": names}
-    if held_out is not None:
-        pairs = held_out.graph.ids[np.concatenate([held_out.positives, held_out.negatives])]
-        scores = own(pairs) if own else None
-        links = predict_links(embedding, held_out, similarity="cosine", seed=seed, own=scores)
-        record |= {"auc": round(links.regression_auc, DIGITS), "auc_of_cosines": round(links.auc, DIGITS)}
-        if links.own_auc is not None:
-            record["auc_own"] = round(links.own_auc, DIGITS)
+        points = np.round(map_2d(vectors, seed=seed).astype(float), 2)
+        record["map"] = {"points": points.tolist(), "labels": np.asarray(graph.labels).tolist()}
+    if made.held_out is not None:
+        record |= _score_links(made, made.held_out, seed)
     return record
 
 
-def _with_seed(options: Record, seed: int) -> Record:
-    """Options without the digest of labels, which only tells records apart; splits are drawn with the seed."""
-    return {"seed": seed} | {name: value for name, value in options.items() if name != "digest"}
+def _score_links(made: Outcome, held_out: HeldOutEdges, seed: int) -> Record:
+    pairs = held_out.graph.ids[np.concatenate([held_out.positives, held_out.negatives])]
+    scores = made.own(pairs) if made.own else None
+    links = predict_links(made.embedding, held_out, similarity="cosine", seed=seed, own=scores)
+    found = {"auc": links.regression_auc, "auc_of_cosines": links.auc, "auc_own": links.own_auc}
+    return {name: round(value, DIGITS) for name, value in found.items() if value is not None}
 
 
 def _by_share(scores: Sequence[Any], measures: dict[str, str]) -> Record:
@@ -237,7 +231,6 @@ def compute_missing(
     trainings: Sequence[Training],
     store: Store,
     *,
-    graph: AttributedGraph | None = None,
     labels: Any = None,
     jobs: int = 1,
     isolated: bool = True,
@@ -245,16 +238,30 @@ def compute_missing(
 ) -> Iterator[Ended[Training]]:
     """Compute the trainings that the store lacks, `jobs` at a time, keep each, and yield it as it ends.
 
-    graph: the graph that all of them learn from; with None each loads its dataset. labels: what is predicted instead
-    of the graph's classes, as `score` takes it. isolated, timeout: as in `pool.run`; a training in a process of its own
-    has one thread.
+    labels: what is predicted instead of the graph's classes, as `score` takes it. isolated, timeout: as in `run`; a
+    training in a process of its own has one thread.
     """
     threads = 1 if isolated or jobs > 1 else None
-    work = partial(compute, graph=graph, labels=labels, threads=threads)
+    work = partial(compute, graph=store.graph, labels=labels, threads=threads)
     for ended in run(work, store.missing(trainings), jobs=jobs, isolated=isolated, timeout=timeout):
         if not ended.failure:
             store.put(ended.task, ended.result)
         yield ended
+
+
+def failures_of(
+    trainings: Sequence[Training], store: Store, advance: Callable[[], object], **options: Any
+) -> dict[Path, str]:
+    """Compute what the store lacks, as `compute_missing` does; why trainings failed, by the file each would have had.
+
+    advance: called as each training ends.
+    """
+    failures = {}
+    for ended in compute_missing(trainings, store, **options):
+        if ended.failure:
+            failures[store.path(ended.task)] = ended.failure
+        advance()
+    return failures
 
 
 def compute_all(
@@ -264,14 +271,13 @@ def compute_all(
 
     progress: told how many trainings are done.
     """
-    missing, failures = store.missing(trainings), []
+    missing = store.missing(trainings)
     meter = Meter(progress, len(missing), "trainings")
-    for ended in compute_missing(missing, store, jobs=jobs):
-        if ended.failure:
-            failures.append(f"{ended.task.method} on {ended.task.dataset}, seed {ended.task.seed}: {ended.failure}")
-        meter.advance()
-    if failures:
-        raise BraneError(f"{len(failures)} of {len(missing)} trainings failed; the first: {failures[0]}")
+    failures = failures_of(missing, store, meter.advance, jobs=jobs)
+    for one in missing:
+        if why := failures.get(store.path(one)):
+            first = f"{one.method} on {one.dataset}, seed {one.seed}: {why}"
+            raise BraneError(f"{len(failures)} of {len(missing)} trainings failed; the first: {first}")
     return [record for training in trainings if (record := store.get(training)) is not None]
 
 
@@ -290,9 +296,10 @@ def compute(
     trainer = Trainer(training, graph if held_out is None else held_out.graph, threads)
     with threadpool_limits(threads):
         embedding = trainer.learn()
-        own = getattr(trainer.model, "score", None)
         learn = trainer.learn if trainer.model.uses_labels else None
-        scores = score(embedding, graph, scoring, seed=seed, labels=labels, held_out=held_out, own=own, learn=learn)
+        made = Outcome(embedding, getattr(trainer.model, "score", None), learn, held_out)
+        scores = score(made, graph, scoring, seed=seed, labels=labels)
+    on_gpu = trainer.model.get_params().get("device") == "cuda"
     return {
         "data": data_facts(graph),
         **scores,
@@ -300,7 +307,7 @@ def compute(
         "seconds": round(float(np.mean(trainer.seconds)), 3),
         "processor_seconds": round(float(np.mean(trainer.processor_seconds)), 3),
         "peak_mb": trainer.peak,
-        "machine": describe_machine() | _gpu(trainer.model),
+        "machine": describe_machine() | ({"gpu": gpu_name()} if on_gpu else {}),
     }
 
 
@@ -350,8 +357,3 @@ def data_facts(graph: AttributedGraph) -> Record:
         "largest_component": int(np.bincount(member_of).max()),
         "digest": graph.digest(),
     }
-
-
-def _gpu(model: Any) -> Record:
-    """The GPU that a model was trained on, if it was."""
-    return {"gpu": gpu_name()} if model.get_params().get("device") == "cuda" else {}

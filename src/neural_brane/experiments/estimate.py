@@ -2,203 +2,48 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from scipy import sparse
+from typing import Any, cast
 
 from neural_brane.distributed.estimate import PROGRAM_BYTES as RANK_BYTES
 from neural_brane.distributed.estimate import Ranks, ranks_of
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.files.datasets import SYNTHETIC, synthetic_nodes
 from neural_brane.files.graphs.parts import MANIFEST, open_shards
-from neural_brane.files.npz import Npz, open_npz
+from neural_brane.files.npz import open_npz
 from neural_brane.files.reading import npz_headers
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes, available, show_size, used
 from neural_brane.graph.synthetic import ENTRY_BYTES, default_attributes, synthetic
-from neural_brane.kernels import cpu
-from neural_brane.kernels.model import Bags, Model, padded, zeros
-from neural_brane.kernels.threads import SLAB_COLUMNS
-from neural_brane.linalg.eigenvectors import ITERATIONS
-from neural_brane.linalg.tables import OnCPU
-from neural_brane.methods import find_method
+from neural_brane.methods import METHODS, find_method
 from neural_brane.methods.base import Embedder
-from neural_brane.methods.neural_brane import layer
-from neural_brane.methods.neural_brane.parts import kernel_settings
-from neural_brane.methods.training import largest, spectral_width, widest
-from neural_brane.sampling.triplets import TripletSampler
+from neural_brane.methods.training import largest, widest
 
-# The speed of Neural-Brane's parts here: each is run for a moment on tables as large as the training's.
-#
-# Large tables lie outside the processor's caches, which makes the same kernel several times slower; so the tables of a
-# trial have their true sizes, up to `MOST_NODES` rows, and only the work is little.
+# The time of a training on this machine. No figure of another machine is used, and none is kept.
 
-MOST_NODES = 500_000
-ENTRIES = 1_000_000  # multiplied in a trial, or drawn at random and repeated
-PATIENCE = 0.15  # seconds for each trial
-REPEATS = 3  # at least: the first one compiles kernels or loads them
-PASSES = 12  # over all vectors, to join both parts and give them their length
-
-
-class Probes:
-    """Trials of a method, with its parameters as given, for a graph of some sizes."""
-
-    def __init__(self, method: Any, sizes: Sizes):
-        self.sizes, self.settings, self.threads = sizes, method._settings_for(sizes), method.threads
-        self.nodes = min(sizes.nodes, MOST_NODES)
-        self.attributes = max(min(sizes.attributes, MOST_NODES), 1)
-        self.random = np.random.default_rng(0)
-
-    def seconds(self) -> dict[str, float]:
-        """The seconds of each part, if training goes to its last epoch."""
-        found = {}
-        with cpu.threads(self.threads):
-            if self.settings["spectral_dim"]:
-                found["spectral part"] = self.spectral()
-            if self.settings["spectral_dim"] < self.settings["dim"] and self.sizes.edges:
-                found["training"] = self.training()
-            if self.settings["length"] and self.settings["score_steps"] and self.sizes.edges:
-                found["scores of pairs"] = self.settings["score_steps"] * self.score_step()
-        return found | {"vectors": self.vectors()}
-
-    def spectral(self) -> float:
-        """Products with entries of both matrices, hop by hop, and products of the basis with itself."""
-        links, words, hops = self.sizes.links, self.sizes.attribute_entries, len(self.settings["hop_weights"])
-        linked = 1 if self.settings["link_weight"] else 0
-        width = spectral_width(self.sizes.nodes, self.settings["spectral_dim"])
-        passes = ITERATIONS + 0.5  # the last one goes half the way
-        from_nodes = passes * (2 * (hops - 1) * links + hops * (words + 2 * linked * links))
-        from_attributes = passes * hops * words
-        slabs = width // SLAB_COLUMNS
-        products = slabs * (from_nodes * self.gather(self.nodes) + from_attributes * self.gather(self.attributes))
-        return products + (ITERATIONS + 1) * self.sizes.nodes * self.rotation(width)
-
-    def gather(self, rows: int) -> float:
-        """Seconds for an entry of a sparse matrix times a slab of a table with so many rows."""
-        each = 20
-        indices = self.random.integers(rows, size=ENTRIES, dtype=np.int32)
-        indptr = np.arange(0, ENTRIES + 1, each)
-        matrix = sparse.csr_array((np.ones(ENTRIES, np.float32), indices, indptr), shape=(ENTRIES // each, rows))
-        table = np.ones((rows, SLAB_COLUMNS), np.float32)
-        product = OnCPU(self.threads).matrix(matrix)
-        return repeat(lambda: product @ table) / ENTRIES
-
-    def rotation(self, width: int) -> float:
-        """Seconds for a row of the basis: its inner products, and its turn."""
-        tables, table = OnCPU(self.threads), np.ones((32_768, width), np.float32)
-        rotation = np.eye(width)
-        return repeat(lambda: tables.rotate(table, rotation) is tables.gram(table)) / len(table)
-
-    def training(self) -> float:
-        """Drawing triplets and taking steps with them."""
-        s, own = self.settings, self.settings["attribute_dim"]
-        learned = s["dim"] - s["spectral_dim"]
-        neighbours = self.bags(self.sizes.links, self.nodes)
-        words = self.bags(self.sizes.attribute_entries, self.attributes)
-        model = Model(
-            ones(self.attributes, own), ones(self.nodes, learned - own), ones(s["hidden"], learned)[:, :learned],
-            np.zeros(s["hidden"], np.float32),
-        )  # fmt: skip
-        batch = s["batch_size"]
-        steps = max(1, 20_000 // batch)
-        triplets = self.random.integers(self.nodes, size=(steps, batch, 3), dtype=np.int32)
-        trainer = cpu.Trainer(model, words, neighbours, kernel_settings(s), batch)
-        step = repeat(lambda: trainer(triplets)) / (steps * batch)
-        return s["epochs"] * s["batches_per_epoch"] * batch * (step + self.draw(neighbours))
-
-    def draw(self, neighbours: Bags) -> float:
-        """Seconds to draw a triplet."""
-        data = np.ones(len(neighbours.indices), np.float32)
-        adjacency = sparse.csr_array((data, neighbours.indices, neighbours.indptr), shape=(self.nodes, self.nodes))
-        sampler = TripletSampler(adjacency, negative_power=self.settings["negative_power"])
-        return repeat(lambda: sampler.draw(0, 50_000)) / 50_000
-
-    def score_step(self) -> float:
-        """Seconds for a step of the layer that scores pairs."""
-        dim, nodes = self.settings["dim"], min(self.nodes, 100_000)
-        own = Bags(np.arange(nodes + 1, dtype=np.int64), np.arange(nodes, dtype=np.int32))
-        none = Bags(np.zeros(nodes + 1, np.int64), np.empty(0, np.int32))
-        model = Model(ones(nodes, dim), zeros(nodes, 0), ones(dim, dim)[:, :dim], np.zeros(dim, np.float32))
-        trainer = cpu.Trainer(model, own, none, layer._settings(dim), layer.BATCH)
-        triplets = self.random.integers(nodes, size=(2, layer.BATCH, 3), dtype=np.int32)
-        return repeat(lambda: trainer(triplets)) / 2
-
-    def vectors(self) -> float:
-        """Joining the parts, the digest of the graph, and writing."""
-        some = np.ones(1 << 22, np.float32)
-        passes = PASSES * repeat(lambda: np.multiply(some, some)) / some.nbytes
-        digest = repeat(lambda: hashlib.sha256(some.data).digest()) / some.nbytes
-        table = 4 * self.sizes.nodes * self.settings["dim"]
-        return table * (passes + digest) + self.sizes.graph_bytes * digest
-
-    def bags(self, entries: int, rows: int) -> Bags:
-        """Bags of the mean size for all nodes; what they hold is drawn at random, and repeats itself."""
-        each = round(entries / max(self.sizes.nodes, 1))
-        drawn = np.sort(self.random.integers(rows, size=(max(ENTRIES // max(each, 1), 1), each), dtype=np.int32))
-        indices = np.resize(drawn.ravel(), self.nodes * each)
-        return Bags(np.arange(self.nodes + 1, dtype=np.int64) * each, indices)
-
-
-def ones(rows: int, width: int) -> np.ndarray:
-    """A table that is in memory, unlike one of zeros, of which the system keeps no pages."""
-    table = zeros(rows, padded(width))
-    table[:, :width] = 0.01
-    return table
-
-
-def repeat(task: Callable[[], Any]) -> float:
-    """The least seconds of a task that is run for a moment: other programs only ever make it slower."""
-    times: list[float] = []
-    end = time.perf_counter() + PATIENCE
-    while len(times) < REPEATS or time.perf_counter() < end:
-        start = time.perf_counter()
-        task()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-# How long a training takes here: parts of its work are done for a moment, and what there is of them is counted.
-#
-# No figure of another machine is used, and none is kept.
-
-MINIATURE = 5_000  # nodes of the graph on which other methods are tried
-# What a trial of a method does less of; its own measure of work says how much less.
-SHORTER = {
-    "walks_per_node": 1,
-    "samples": 200_000,
-    "nnmf_epochs": 3,
-}
-SHORTER_EPOCHS = {"ep": 2} | dict.fromkeys(("nnmf", "graph2gauss", "sdne", "dngr", "dgi", "cca-ssg", "graphmae"), 3)
+MINIATURE = 5_000  # nodes of the graph that a trial of a method learns from
 
 
 def seconds_of(method: Embedder, sizes: Sizes) -> dict[str, float]:
-    """The seconds of each part of a training, if it goes to its last epoch."""
-    if method.title == "neural-brane":
-        return Probes(method, sizes).seconds()
-    return {"training": _scaled_up(method, sizes)}
+    """Return the seconds of each part of a training that goes to its last epoch.
 
-
-def _scaled_up(method: Embedder, sizes: Sizes) -> float:
-    """The time of a short training on a small graph of the same shape, times how much more work there is."""
+    Where the method cannot time its parts, a short training on a small graph of the same shape is timed instead, and
+    the method's own measure of work says how much more the whole is.
+    """
+    if (parts := method.seconds(sizes)) is not None:
+        return parts
     graph = miniature(sizes)
-    values = method.get_params(deep=False) | {"seed": 0, "progress": None}
-    values |= {name: value for name, value in SHORTER.items() if name in values}
-    if method.title in SHORTER_EPOCHS:
-        values["epochs"] = SHORTER_EPOCHS[method.title]
-    short = type(method)(**values)
+    short = type(method)(**method.get_params(deep=False) | method.trial | {"seed": 0, "progress": None})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # so short a training learns little
         short.fit(miniature(sizes, 200))  # compiles the kernels, or loads them
         seconds = timed(lambda: short.fit(graph))
-    return seconds * method.work(sizes) / short.work(Sizes.of(graph))
+    return {"training": seconds * method.work(sizes) / short.work(Sizes.of(graph))}
 
 
 def miniature(sizes: Sizes, nodes: int = MINIATURE) -> AttributedGraph:
@@ -243,7 +88,9 @@ def look_at(source: str | Path, read: Callable[[], AttributedGraph]) -> Source:
         if found is not None:
             return found
     if (Path(source) / MANIFEST).is_file():
-        return Source(_in_parts(Path(source)))
+        told = open_shards(Path(source))
+        known = {"nodes": told.nodes, "edges": told.edges, "attributes": told.attributes}
+        return Source(Sizes(**known, attribute_entries=told.entries, weighted=told.weighted, amounts=told.amounts))
     start = time.perf_counter()
     graph = read()
     return Source(Sizes.of(graph), reading_seconds=time.perf_counter() - start, graph=graph)
@@ -263,19 +110,6 @@ def _synthetic(nodes: int) -> Source:
     return Source(sizes, ENTRY_BYTES * (nodes * DEGREE + entries) - sizes.graph_bytes, seconds)
 
 
-def _in_parts(folder: Path) -> Sizes:
-    """The sizes that a folder of parts has in its manifest."""
-    shards = open_shards(folder)
-    return Sizes(
-        nodes=shards.nodes,
-        edges=shards.edges,
-        attributes=shards.attributes,
-        attribute_entries=shards.entries,
-        weighted=shards.weighted,
-        amounts=shards.amounts,
-    )
-
-
 def _archive(path: Path) -> Source | None:
     """The sizes that an archive's headers announce; None where it is no graph, which its reader will say."""
     headers = npz_headers(path, GraphError)
@@ -284,24 +118,19 @@ def _archive(path: Path) -> Source | None:
         return None
     try:
         with open_npz(path, GraphError, "a graph") as archive:
-            rows, columns = _shape(archive, "adj"), _shape(archive, "attr")
+            nodes, _ = archive["adj_shape"].tolist()
+            _, columns = archive["attr_shape"].tolist() if "attr_shape" in archive else (0, 0)
     except (GraphError, ValueError):
         return None
     texts = [headers[name] for name in ("ids", "attribute_names", "labels") if name in headers]
-    text = sum(math.prod(shape) * kind.itemsize for shape, kind in texts if kind.kind == "U")
     sizes = Sizes(
-        nodes=rows[0],
+        nodes=nodes,
         edges=adjacency[0][0] // 2,
-        attributes=columns[1],
+        attributes=columns,
         attribute_entries=attributes[0][0] if attributes else 0,
-        text_bytes=text,
+        text_bytes=sum(math.prod(shape) * kind.itemsize for shape, kind in texts if kind.kind == "U"),
     )
     return Source(sizes, 16 * max(sizes.links, sizes.attribute_entries))
-
-
-def _shape(archive: Npz, prefix: str) -> tuple[int, int]:
-    rows, columns = archive[f"{prefix}_shape"].tolist() if f"{prefix}_shape" in archive else (0, 0)
-    return rows, columns
 
 
 # Memory and time of a training, from a graph or from its sizes alone.
@@ -434,13 +263,19 @@ def estimate(
     chosen = type(model)(**in_force)
     if room is None and (free := available()) is not None:
         room = free + used()
+    several = None
     if ranks is not None:
-        return _of_ranks(source, sizes, chosen, ranks, room)
-    moments = {**chosen.memory(sizes), "reading": {"reading": reading_bytes}}
-    moment, parts = largest(moments)
-    memory = {"program": PROGRAM_BYTES, "graph": sizes.graph_bytes} | parts
+        several, moment, memory = _of_ranks(source, sizes, chosen, ranks, room)
+    else:
+        moment, parts = largest({**chosen.memory(sizes), "reading": {"reading": reading_bytes}})
+        memory = {"program": PROGRAM_BYTES, "graph": sizes.graph_bytes} | parts
     fits = room is None or sum(memory.values()) <= room
-    dim = None if fits or room is None else widest(chosen, sizes, room - memory["program"] - memory["graph"])
+    seconds = dim = None
+    if several is None and fits and time:
+        seconds = {"reading": reading_seconds} | seconds_of(chosen, sizes)
+    if several is None and not fits:
+        dim = widest(chosen, sizes, cast(int, room) - memory["program"] - memory["graph"])
+    counts_triplets = chosen.work_unit == "triplets" and sizes.nodes > 0
     return Estimate(
         method=chosen.title,
         parameters=chosen.deciding_parameters(),
@@ -448,39 +283,36 @@ def estimate(
         moment=moment,
         memory=memory,
         available=room,
-        seconds={"reading": reading_seconds} | seconds_of(chosen, sizes) if time and fits else None,
-        triplets_per_node=_triplets_per_node(chosen, sizes),
-        output_bytes=4 * sizes.nodes * chosen.dim,
+        seconds=seconds,
+        triplets_per_node=round(chosen.work(sizes) / sizes.nodes, 1) if counts_triplets else None,
+        output_bytes=-(-4 * sizes.nodes * chosen.dim // (ranks or 1)),
         fitting_dim=dim,
+        several=several,
     )
 
 
 def _of_ranks(
     source: AttributedGraph | Sizes, sizes: Sizes, method: Embedder, ranks: int, room: int | None
-) -> Estimate:
-    """What one of several ranks takes."""
-    if method.title != "neural-brane":
+) -> tuple[Several, str, dict[str, int]]:
+    """What several ranks take, the moment at which one of them takes most, and its memory then."""
+    if not method.distributes:
+        others = " or ".join(name for name, one in METHODS.items() if one.distributes)
         raise ParameterError(
-            f"ranks is {ranks}, and {method.title} trains in one process; leave ranks out, or estimate neural-brane"
+            f"ranks is {ranks}, and {method.title} trains in one process; leave ranks out, or estimate {others}"
         )
     if ranks < 1:
         raise ParameterError(f"ranks is {ranks}; give at least 1")
-    settings = method._settings_for(sizes)
+    settings = cast(Any, method)._settings_for(sizes)
     found = ranks_of(source, sizes, settings, ranks)
     moment, memory = _rank_memory(found)
-    fits = room is None or sum(memory.values()) <= room
-    return Estimate(
-        method=method.title,
-        parameters=method.deciding_parameters(),
-        sizes=sizes,
-        moment=moment,
-        memory=memory,
-        available=room,
-        seconds=None,
-        triplets_per_node=_triplets_per_node(method, sizes),
-        output_bytes=-(-4 * sizes.nodes * method.dim // ranks),
-        fitting_dim=None,
-        several=Several(
+    fitting, more = None, ranks
+    if room is not None and sum(memory.values()) > room:
+        while fitting is None and more < MOST_RANKS:
+            more *= 2
+            if sum(_rank_memory(ranks_of(sizes, sizes, settings, more))[1].values()) <= room:
+                fitting = more
+    return (
+        Several(
             ranks=ranks,
             moments={name: dict(parts) for name, parts in found.moments.items()},
             host=found.host,
@@ -488,8 +320,10 @@ def _of_ranks(
             counted=found.counted,
             traffic={name: round(count) for name, count in found.traffic._asdict().items()},
             steps=settings["epochs"] * settings["batches_per_epoch"] if found.batch.triplets else 0,
-            fitting_ranks=None if fits or room is None else _fitting(sizes, settings, ranks, room),
+            fitting_ranks=fitting,
         ),
+        moment,
+        memory,
     )
 
 
@@ -497,18 +331,3 @@ def _rank_memory(found: Ranks) -> tuple[str, dict[str, int]]:
     """The moment at which a rank takes most, and what it takes then."""
     moment, parts = largest(found.moments)
     return moment, {"program": RANK_BYTES, "graph": found.graph} | parts
-
-
-def _fitting(sizes: Sizes, settings: dict[str, Any], ranks: int, room: int) -> int | None:
-    """The first of 2, 4, 8, … times so many ranks that fit; None where none do."""
-    while ranks < MOST_RANKS:
-        ranks *= 2
-        if sum(_rank_memory(ranks_of(sizes, sizes, settings, ranks))[1].values()) <= room:
-            return ranks
-    return None
-
-
-def _triplets_per_node(method: Embedder, sizes: Sizes) -> float | None:
-    if method.title != "neural-brane" or sizes.nodes == 0:
-        return None
-    return round(method.work(sizes) / sizes.nodes, 1)

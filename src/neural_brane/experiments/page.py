@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, TypeVar
 
 from neural_brane.files.storage import atomic
+
+T = TypeVar("T")
 
 # A page: a heading, some tiles, and sections with an anchor each.
 
@@ -74,6 +76,11 @@ def table(heads: Sequence[Head], rows: Iterable[Sequence[str]], *, look: str = "
     body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     head = f"<thead>{groups}<tr>{top}</tr></thead>"
     return f'<div class="scroll"><table class="{look}">{head}\n<tbody>{body}</tbody></table></div>'
+
+
+def listing(things: Iterable[T], columns: Sequence[tuple[Head, Callable[[T], str]]]) -> str:
+    """A table with a row for each thing; every column has its heading and a function that gives the <td>."""
+    return table([head for head, _ in columns], [[cell(one) for _, cell in columns] for one in things])
 
 
 def text(value: Any, look: str = "") -> str:

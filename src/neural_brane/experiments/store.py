@@ -7,7 +7,6 @@ import json
 import os
 import platform
 import re
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -18,10 +17,10 @@ from typing import Any
 from neural_brane.errors import BraneError, ParameterError
 from neural_brane.files import datasets
 from neural_brane.files.storage import atomic
-from neural_brane.graph.synthetic import synthetic
-from neural_brane.kernels.threads import one_blas_thread
+from neural_brane.graph import AttributedGraph
 from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder
+from neural_brane.methods.identity import behaviour
 
 # The machine that a measurement was made on, to be kept beside its results.
 
@@ -112,54 +111,9 @@ def key(identity: Record) -> str:
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
 
 
-# A method's fingerprint: the digest of the vectors of one small training.
-#
-# It changes when the method's code computes something else, and stays when files are moved or renamed.
-
-# Sizes of a training that takes a fraction of a second, by parameter, for the methods that have it.
-SMALL = {
-    "epochs": 2, "nnmf_epochs": 2, "batches_per_epoch": 100, "walks_per_node": 1, "walk_length": 10, "samples": 20_000,
-    "score_steps": 10,
-}  # fmt: skip
-NODES, DIM = 200, 8
-RUN = ("device", "deterministic")  # choices of where to train, which the fingerprint does not follow
-
-
 def fingerprint(method: str, parameters: dict[str, Any]) -> str:
-    """Sixteen hexadecimal digits of the vectors that a method learns from a small synthetic graph.
-
-    One that learns from labels is trained without labels and again with all of them.
-
-    Words and truth values among the parameters choose which code runs, so they are taken from `parameters`. Numbers
-    decide how much of it runs, so they have small fixed values. The training runs on the CPU, on one thread: a change
-    in the GPU's kernels alone is not noticed. The last bits of a sum may differ between kinds of processors and between
-    versions of the numeric libraries; trainings finished on such another machine then count as others.
-
-    A method that cannot be trained here, because a package is missing or a parameter makes no sense, has the
-    fingerprint "".
-
-    >>> fingerprint("attributes", {"dim": 150}) == fingerprint("attributes", {"dim": 32})
-    True
-    """
-    choices = {name: value for name, value in parameters.items() if isinstance(value, bool | str) and name not in RUN}
-    return _fingerprint(method, tuple(sorted(choices.items())))
-
-
-@cache
-def _fingerprint(method: str, choices: tuple[tuple[str, Any], ...]) -> str:
-    fixed = SMALL | {"dim": DIM, "seed": 0, "threads": 1, "device": "cpu"}
-    try:
-        model = METHODS[method](**dict(choices))
-        model.set_params(**{name: value for name, value in fixed.items() if name in model.get_params()})
-        with one_blas_thread(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # so short a training learns little
-            graph = synthetic(NODES)
-            digest = hashlib.sha256(model.fit_transform(graph).vectors.tobytes())
-            if model.uses_labels:
-                digest.update(model.fit_transform(graph, labels=graph.labels).vectors.tobytes())
-    except BraneError:
-        return ""
-    return digest.hexdigest()[:16]
+    """Sixteen hexadecimal digits of what a method computes, or "" where it cannot be tried here; see `behaviour`."""
+    return behaviour(METHODS[method], parameters).digest
 
 
 # The store of finished trainings: a folder, so that no training is computed twice.
@@ -177,19 +131,21 @@ class Store:
     A file is found by what decides its training's result: the method's name, its parameters, the seed, the data, the
     scores wanted, and the method's fingerprint. Where one of them has changed, the training counts as not finished.
 
+    graph: what all trainings learn from, whatever their dataset is called; without it each loads its dataset.
     digest: gives a dataset's digest by its name. fingerprint: gives a method's fingerprint by its name and parameters.
-    `tune` replaces the first, as its graphs may come from files; tests replace both.
     """
 
     def __init__(
         self,
         folder: str | Path,
         *,
+        graph: AttributedGraph | None = None,
         digest: Callable[[str], str] = dataset_digest,
         fingerprint: Callable[[str, dict[str, Any]], str] = fingerprint,
     ):
-        self.folder = Path(folder)
-        self._digest = digest
+        self.folder, self.graph = Path(folder), graph
+        own = "" if graph is None else graph.digest()
+        self._digest = digest if graph is None else lambda dataset: own
         self._fingerprint = fingerprint
 
     def path(self, training: Training) -> Path:

@@ -65,8 +65,8 @@ class Task:
     scoring: Record  # of its trainings, as `trainings.score` takes it
     measures: dict[str, str]  # by their names in a record: what people call them, in the order shown
     ranked_by: tuple[str, ...]  # the measure that ranks; of several, the one that is best for the method
-    least: float  # a score that takes no skill, where bars begin
     judged: str  # how, in a sentence or two
+    least: float = 0.0  # a score that takes no skill, where bars begin
 
     def value(self, record: Record, measure: str) -> float | None:
         """A measure of one training, the mean over its splits or starts; None where the method has none."""
@@ -82,6 +82,7 @@ class Task:
 
 SHARE, SPLITS, STARTS, HELD_OUT = 0.5, 10, 10, 0.1
 LENGTH, QUERIES = 10, 1000
+F1 = {"macro_f1": "Macro-F1", "micro_f1": "Micro-F1"}
 TASKS = {
     one.name: one
     for one in (
@@ -89,9 +90,8 @@ TASKS = {
             name="classify",
             about="classes",
             scoring={"classes": {"train": [SHARE], "splits": SPLITS, "C": 1.0}},
-            measures={"macro_f1": "Macro-F1", "micro_f1": "Micro-F1"},
+            measures=F1,
             ranked_by=("macro_f1",),
-            least=0.0,
             judged=f"Logistic regression (C = 1, vectors as they are) learns the classes of {100 * SHARE:g} % of the "
             f"labelled nodes and predicts the others, in {SPLITS} random splits a run. Ranked by Macro-F1.",
         ),
@@ -99,9 +99,8 @@ TASKS = {
             name="multilabel",
             about="labels",
             scoring={"labels": {"train": [SHARE], "splits": SPLITS, "C": 1.0}},
-            measures={"macro_f1": "Macro-F1", "micro_f1": "Micro-F1"},
+            measures=F1,
             ranked_by=("macro_f1",),
-            least=0.0,
             judged=f"Logistic regression (C = 1, vectors as they are) learns each label against the rest on "
             f"{100 * SHARE:g} % of the labelled nodes, in {SPLITS} random splits a run; of each other node as many "
             "labels are predicted as it has, the likeliest ones. Ranked by Macro-F1.",
@@ -112,7 +111,6 @@ TASKS = {
             scoring={"numbers": {"train": [SHARE], "splits": SPLITS}},
             measures={"r2": "R²", "spearman": "Spearman"},
             ranked_by=("r2",),
-            least=0.0,
             judged=f"Ridge regression learns the numbers of {100 * SHARE:g} % of the nodes, its penalty chosen among "
             f"them, and predicts the others, in {SPLITS} random splits a run. Ranked by R²; Spearman is the "
             "correlation of ranks.",
@@ -123,7 +121,6 @@ TASKS = {
             scoring={"clusters": {"starts": STARTS}},
             measures={"nmi": "NMI", "purity": "purity", "ari": "ARI"},
             ranked_by=("nmi",),
-            least=0.0,
             judged=f"k-means with as many clusters as there are classes, {STARTS} starts a run, none of them picked "
             "out. Ranked by NMI.",
         ),
@@ -133,7 +130,6 @@ TASKS = {
             scoring={"retrieval": {"k": LENGTH, "queries": QUERIES}},
             measures={"precision": f"precision@{LENGTH}", "recall": f"recall@{LENGTH}", "map": f"MAP@{LENGTH}"},
             ranked_by=("precision",),
-            least=0.0,
             judged=f"The {LENGTH} nodes nearest by cosine to each of {QUERIES:,} labelled nodes, or to all if there "
             "are fewer: the share of them that have the same class, or share one of several labels. Nothing is "
             "learned. Ranked by precision.",
@@ -169,36 +165,33 @@ def choose_tasks(
 
     labels: several a node (`MultiLabels`) or numbers, in the order of the nodes, instead of the graph's classes.
     """
-    names = [names] if isinstance(names, str) else names
-    asked = bool(names)
-    for name in names or ():
+    names = [names] if isinstance(names, str) else list(names or ())
+    for name in names:
         if name not in TASKS:
             close = difflib.get_close_matches(name, TASKS, n=1)
             hint = f" (did you mean '{close[0]}'?)" if close else ""
             raise ParameterError(f"task '{name}' is unknown{hint}; choose from {', '.join(TASKS)}")
     kind = "class" if labels is None else "several" if isinstance(labels, MultiLabels) else "number"
     labelled = labels is not None or len(graph.classes) > 1
-    if names and not labelled and (lacking := [name for name in names if name != "link"]):
+    if not labelled and (lacking := [name for name in names if name != "link"]):
         raise GraphError(
             f"task '{lacking[0]}' needs labels of two classes or more, and graph '{graph.name}' has "
             f"{len(graph.classes)}; give labels, or compare by link alone"
         )
     served = (*BY_LABELS[kind], "link")
-    if unserved := [name for name in names or () if name not in served]:
+    if unserved := [name for name in names if name not in served]:
         raise ParameterError(
             f"task '{unserved[0]}' does not go with these labels, which are {WHAT[kind]}; "
             f"choose from {', '.join(served)}"
         )
-    if not names:
-        names = served if labelled else ["link"]
-        few = labelled and _labelled(graph, labels) <= LENGTH  # for lists of the nearest
-        chosen = [TASKS[name] for name in TASKS if name in names and not (few and name == "retrieve")]
-    else:
-        chosen = [task for name, task in TASKS.items() if name in names]
+    wanted = names or ["link"]
+    if not names and labelled:  # lists of the nearest need enough nodes
+        wanted = [name for name in served if name != "retrieve" or _labelled(graph, labels) > LENGTH]
+    chosen = [task for name, task in TASKS.items() if name in wanted]
     for task in chosen:
         _check(task, graph, labels)
     note = f"graph '{graph.name}' has no labels to compare by: by links alone"
-    return chosen, [] if labelled or asked else [note]
+    return chosen, [] if labelled or names else [note]
 
 
 def _labelled(graph: AttributedGraph, labels: Targets | None) -> int:

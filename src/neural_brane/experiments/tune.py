@@ -18,30 +18,27 @@ from sklearn.model_selection import ParameterGrid
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.evaluate.labelled import Repeats
 from neural_brane.evaluate.splits import tuning_part
-from neural_brane.experiments.compute import compute_missing
+from neural_brane.experiments.compute import failures_of
 from neural_brane.experiments.store import Record, Store, Training
 from neural_brane.graph import AttributedGraph
 from neural_brane.methods.base import Embedder
 from neural_brane.progress import Meter, Reporter
 
-# The grids that parameters are searched on, read from grids.toml.
+# What a search tries of each method.
+
+# The lists of the paper (section 4, parameter setting) for every method that has the parameter. A method's own `grid`
+# adds lists or takes their place.
+EVERY: dict[str, list[Any]] = {"learning_rate": [0.01, 0.05, 0.1, 0.5], "l2": [0.01, 0.001, 0.0001]}
 
 
 def grid(method: type[Embedder]) -> dict[str, list[Any]]:
-    """The values to try of each parameter that a method has and the paper searches; its own default is among them."""
-    table = _read()
-    lists = table["every"] | table["method"].get(method.title, {})
+    """The values to try of each parameter of a method; its own default is among them."""
     defaults = method().get_params(deep=False)
     return {
         name: values if defaults[name] is None or defaults[name] in values else [*values, defaults[name]]
-        for name, values in lists.items()
+        for name, values in (EVERY | method.grid).items()
         if name in defaults
     }
-
-
-@cache
-def _read() -> dict[str, Any]:
-    return tomllib.loads(resources.files("neural_brane.experiments").joinpath("grids.toml").read_text(encoding="utf-8"))
 
 
 # The parameters that the search found for each dataset, read from tuned.toml.
@@ -69,7 +66,9 @@ class Tuned:
         seen = "1f2e3d4c5b6a7988"
         <BLANKLINE>
         """
-        values = ", ".join(f"{name} = {_toml(value)}" for name, value in self.parameters.items() if value is not None)
+        values = ", ".join(
+            f"{name} = {json.dumps(value)}" for name, value in self.parameters.items() if value is not None
+        )
         return (
             f"[{_key(dataset)}.{_key(method)}]\nparameters = {{ {values} }}\n"
             f"validation = {self.validation:.4f}\ncandidates = {self.candidates}\nruns = {self.runs}\n"
@@ -105,10 +104,6 @@ def tuned_parameters(method: str, dataset: str) -> dict[str, Any]:
 def _tuned(entry: dict[str, Any]) -> Tuned:
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in entry["parameters"].items()}
     return Tuned(**entry | {"parameters": values})
-
-
-def _toml(value: Any) -> str:
-    return json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
 def _key(name: str) -> str:
@@ -195,18 +190,15 @@ def tune(
     """
     if runs < 1:
         raise ParameterError(f"runs={runs}: at least one is needed")
-    hidden = hide_test_labels(graph)
-    digest, points = hidden.digest(), candidates(grid)
+    hidden, points = hide_test_labels(graph), candidates(grid)
     trainings = [_trainings(method, {"seed": seed} | (fixed or {}) | point, graph.name, runs) for point in points]
     with nullcontext(folder) if folder else TemporaryDirectory() as place:
-        store = Store(place, digest=lambda dataset: digest)
+        store = Store(place, graph=hidden)
         wanted = store.distinct(training for some in trainings for training in some)
-        missing, failures = store.missing(wanted), {}
+        missing = store.missing(wanted)
         meter = Meter(progress, len(wanted), "trainings")
         meter.resume(len(wanted) - len(missing))
-        for ended in compute_missing(missing, store, graph=hidden, jobs=jobs, isolated=False):
-            failures[store.path(ended.task)] = ended.failure
-            meter.advance()
+        failures = failures_of(missing, store, meter.advance, jobs=jobs, isolated=False)
         found = [
             _candidate(point, [(store.get(one), failures.get(store.path(one), "")) for one in some])
             for point, some in zip(points, trainings, strict=True)

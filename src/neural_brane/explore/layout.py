@@ -1,7 +1,7 @@
-"""Where each node stands on the map: two principal axes at once, or t-SNE on the nearest nodes.
+"""Place each node on the map: by two principal axes at once, or by t-SNE on the nearest nodes.
 
 PCA takes a second for a million nodes and shows the large differences. t-SNE keeps nodes together that are near each
-other, and takes minutes for a hundred thousand; what it found is kept in a file beside the vectors.
+other, and takes minutes for a hundred thousand; its map is kept in a file beside the vectors.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,56 +25,50 @@ from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import Exact
 
-BLOCK_ROWS = 4096  # looked at together; a few MB, of which the threads keep some
-AXES_ROWS = 262_144  # the axes are found from at most so many vectors, drawn at random with a fixed seed
-PERPLEXITY, NEIGHBOURS = 10, 30  # kept the most true neighbours of those tried
+BLOCK_ROWS = 4096  # read at a time: a few MB for each thread
+AXES_ROWS = 262_144  # vectors that the axes are found from, drawn at random with a fixed seed
+PERPLEXITY, NEIGHBOURS = 10, 30  # of those tried, these kept the most true neighbours
 EARLY, LATE = 250, 500  # iterations of t-SNE, with and without exaggeration
 EVERY = 10  # iterations between two reports
-QUERIES = 4096  # nodes whose nearest are looked for between two reports
+QUERIES = 4096  # nodes whose nearest are found between two reports
 FEWEST = 5  # nodes that t-SNE can arrange
-FORMAT = 1  # of the kept map; another one is made anew
+FORMAT = 1  # of the kept map; a map of another format is made anew
 
 
 def pca(vectors: np.ndarray, *, sample: int = AXES_ROWS) -> np.ndarray:
-    """The directions of vectors on their two principal axes: (nodes, dim) to (nodes, 2) float32, on any threads.
+    """The directions of vectors on their two principal axes: (nodes, dim) to (nodes, 2) float32.
 
     >>> pca(np.eye(4, dtype=np.float32)).shape
     (4, 2)
     """
     total = len(vectors)
-    rows = (
-        np.sort(np.random.default_rng(0).choice(total, sample, replace=False)) if total > sample else np.arange(total)
-    )
+    rows = np.arange(total)
+    if total > sample:
+        rows = np.sort(np.random.default_rng(0).choice(total, sample, replace=False))
     sums, products = np.zeros(vectors.shape[1]), np.zeros((vectors.shape[1],) * 2)
-    with (
-        one_blas_thread(),
-        ThreadPoolExecutor(os.cpu_count()) as pool,
-    ):  # every sum has one order: threads change no bit
-        blocks = [rows[at : at + BLOCK_ROWS] for at in range(0, len(rows), BLOCK_ROWS)]
-        for added, gram in pool.map(partial(_moments, vectors), blocks):
+
+    def moments(some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        unit = directions(vectors[some])
+        return unit.sum(axis=0, dtype=np.float64), (unit.T @ unit).astype(np.float64)
+
+    with one_blas_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
+        # Sums are added up in the order of blocks, so that the number of threads changes no bit.
+        for added, gram in pool.map(moments, [rows[at : at + BLOCK_ROWS] for at in range(0, len(rows), BLOCK_ROWS)]):
             sums += added
             products += gram
         count = max(len(rows), 1)
         mean = sums / count
         axes = np.linalg.eigh(products / count - np.outer(mean, mean))[1][:, ::-1][:, :2]
         axes *= np.where(-axes.min(axis=0) > axes.max(axis=0), -1, 1)  # one of two signs
+        turn, shift = axes.astype(np.float32), (mean @ axes).astype(np.float32)
         points = np.zeros((total, 2), np.float32)
-        shift = (mean @ axes).astype(np.float32)
-        turn = axes.astype(np.float32)
-        starts = range(0, total, BLOCK_ROWS)
-        project = partial(_project, vectors, turn, shift)
-        for at, block in zip(starts, pool.map(project, starts), strict=True):
-            points[at : at + BLOCK_ROWS, : turn.shape[1]] = block
+
+        def project(at: int) -> None:
+            span = slice(at, at + BLOCK_ROWS)
+            points[span, : turn.shape[1]] = directions(vectors[span]) @ turn - shift
+
+        list(pool.map(project, range(0, total, BLOCK_ROWS)))
     return points
-
-
-def _moments(vectors: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    unit = directions(vectors[rows])
-    return unit.sum(axis=0, dtype=np.float64), (unit.T @ unit).astype(np.float64)
-
-
-def _project(vectors: np.ndarray, axes: np.ndarray, shift: np.ndarray, start: int) -> np.ndarray:
-    return directions(vectors[start : start + BLOCK_ROWS]) @ axes - shift
 
 
 def directions(block: np.ndarray) -> np.ndarray:
@@ -104,7 +97,7 @@ def tsne(vectors: np.ndarray, *, seed: int = 0, progress: Reporter | None = None
     package = require_tsne()
     if len(vectors) < FEWEST:
         return pca(vectors)
-    nearest, cosines = nearest_rows_of_all(vectors, min(NEIGHBOURS, len(vectors) - 1), progress)
+    nearest, cosines = _nearest_of_all(vectors, min(NEIGHBOURS, len(vectors) - 1), progress)
     distances = np.sqrt(np.maximum(2 - 2 * cosines.astype(np.float64), 0))
     known = package.nearest_neighbors.PrecomputedNeighbors(nearest, distances)
     perplexity = min(PERPLEXITY, nearest.shape[1] / 3)
@@ -117,18 +110,15 @@ def tsne(vectors: np.ndarray, *, seed: int = 0, progress: Reporter | None = None
         "callbacks_every_iters": EVERY,
         "inplace": True,
     }
-    points = package.TSNEEmbedding(start, affinities, random_state=seed, **_gradient(len(vectors)))
+    # Forces are summed by a tree where there are few nodes, else on a grid.
+    gradient = "bh" if len(vectors) < 10_000 else "fft"
+    points = package.TSNEEmbedding(start, affinities, random_state=seed, negative_gradient_method=gradient)
     points.optimize(EARLY, exaggeration=12, momentum=0.5, **options)
     points.optimize(LATE, momentum=0.8, **options)
     return np.asarray(points, dtype=np.float32)
 
 
-def _gradient(nodes: int) -> dict[str, Any]:
-    """How forces are summed: exactly enough by a tree where there are few nodes, else on a grid."""
-    return {"negative_gradient_method": "bh" if nodes < 10_000 else "fft"}
-
-
-def nearest_rows_of_all(vectors: np.ndarray, k: int, progress: Reporter | None = None) -> tuple[np.ndarray, np.ndarray]:
+def _nearest_of_all(vectors: np.ndarray, k: int, progress: Reporter | None) -> tuple[np.ndarray, np.ndarray]:
     """The `k` nearest other nodes of every node, and their cosines; both (nodes, k)."""
     meter = Meter(progress, len(vectors), "nodes", part="nearest nodes")
     search = Exact(vectors)
@@ -145,14 +135,12 @@ class KeptLayout:
 
     def __init__(self, vectors_path: Path, vectors: np.ndarray, seed: int):
         self.path = vectors_path.with_name(f"{vectors_path.name}.tsne.npz")
-        parameters: dict[str, Any] = {
-            "format": FORMAT,
-            "perplexity": PERPLEXITY,
-            "neighbours": NEIGHBOURS,
-            "seed": seed,
-        }
-        parameters |= {"iterations": [EARLY, LATE], "digest": digest(vectors), "shape": list(vectors.shape)}
-        self.key = json.dumps(parameters)
+        digest = hashlib.sha256()
+        for at in range(0, len(vectors), BLOCK_ROWS):
+            digest.update(np.ascontiguousarray(vectors[at : at + BLOCK_ROWS]).data)
+        parameters = {"format": FORMAT, "perplexity": PERPLEXITY, "neighbours": NEIGHBOURS, "seed": seed}
+        vectors_are = {"digest": digest.hexdigest()[:16], "shape": list(vectors.shape)}
+        self.key = json.dumps(parameters | {"iterations": [EARLY, LATE]} | vectors_are)
 
     def read(self) -> np.ndarray | None:
         """The map that was kept; None where there is none, or it is of other vectors or another version."""
@@ -167,14 +155,6 @@ class KeptLayout:
             write_npz(draft, {"points": points, "key": np.array(self.key)})
             return True
         return False
-
-
-def digest(vectors: np.ndarray) -> str:
-    """A short hash of vectors, block by block."""
-    found = hashlib.sha256()
-    for at in range(0, len(vectors), BLOCK_ROWS):
-        found.update(np.ascontiguousarray(vectors[at : at + BLOCK_ROWS]).data)
-    return found.hexdigest()[:16]
 
 
 def read_layout(path: Path, ids: np.ndarray) -> np.ndarray:

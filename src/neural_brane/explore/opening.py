@@ -5,18 +5,28 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
+from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.explore.layout import KeptLayout, pca, read_layout, require_tsne, tsne
 from neural_brane.explore.nodes import Nodes
-from neural_brane.explore.run import Run, Source, open_model, open_runs
+from neural_brane.explore.run import Run
 from neural_brane.explore.view import View
+from neural_brane.files.vectors.parts import finite_blocks
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import locate
 from neural_brane.progress import Progress, Reporter
 
+if TYPE_CHECKING:
+    from neural_brane.methods.base import Embedder
+
 MOST_TSNE = 200_000  # nodes up to which t-SNE takes minutes, not hours
+MODEL = ".brane"  # the suffix of a file of a model
+
+Source: TypeAlias = "Path | Embedder"  # a file of vectors or of a model, or a model that was just fitted
 
 
 def open_view(sources: Sequence[Source], graph: AttributedGraph | None = None, *, model: Path | None = None) -> View:
@@ -36,6 +46,66 @@ def open_view(sources: Sequence[Source], graph: AttributedGraph | None = None, *
     if graph is None and models:
         graph = models[0].graph_
     return View(Nodes(ids, graph), runs, title=graph.name if graph is not None else runs[0].name)
+
+
+def open_runs(sources: Sequence[Source]) -> tuple[np.ndarray, list[Run]]:
+    """Open vectors of the same nodes: the ids of the first, and the runs in its order."""
+    if not sources:
+        raise ParameterError("no file of vectors; give one, as in 'brane explore vectors.npz'")
+    runs: list[Run] = []
+    names = _short_names(sources)
+    for source, name in zip(sources, names, strict=True):
+        path = source if isinstance(source, Path) else None
+        model = source if not isinstance(source, Path) else open_model(source) if source.suffix == MODEL else None
+        found = model.embedding_ if model is not None else open_vectors(Path(str(path)))
+        if not runs:
+            ids = found.ids
+        vectors = found.vectors
+        if not np.array_equal(ids, found.ids):
+            vectors = vectors[_matched(str(sources[0]), str(source), ids, found.ids)]
+        runs.append(Run(name, vectors, layer=found.layer, path=path, model=model))
+    return ids, runs
+
+
+def open_model(path: Path) -> Embedder:
+    """The fitted method of a file; methods are loaded only where there is one, because they take time and memory."""
+    from neural_brane.files.models import load_model
+
+    return load_model(path)
+
+
+def open_vectors(path: Path) -> Embedding:
+    """The vectors of a file; those of an .npz file stay in it where it allows that."""
+    try:
+        found = Embedding.load(path, mmap=path.suffix == ".npz")
+    except EmbeddingError as refused:
+        if "cannot be mapped" not in str(refused):
+            raise
+        found = Embedding.load(path)
+    if not len(found) or not found.dim:
+        raise EmbeddingError(f"{path}: holds no vectors; there is nothing to look at")
+    for _ in finite_blocks(path, found.vectors):
+        pass
+    return found
+
+
+def _matched(first: str, path: str, ids: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The rows of one file in the order of another; files of different nodes are refused."""
+    rows = locate(others, ids)
+    missing, extra = ids[rows < 0], len(others) - int((rows >= 0).sum())
+    if len(missing) or extra:
+        such = f", such as {missing[0].item()!r}" if len(missing) else ""
+        raise EmbeddingError(
+            f"{path} and {first} are not of the same nodes: {len(missing):,} of {first} are missing from {path}{such}, "
+            f"and {extra:,} are only there; give vectors of one graph"
+        )
+    return rows
+
+
+def _short_names(sources: Sequence[Source]) -> list[str]:
+    """The names of files without their folders, with them where two are alike; those of methods."""
+    names = [one.stem if isinstance(one, Path) else one.title for one in sources]
+    return names if len(set(names)) == len(names) else [str(one) for one in sources]
 
 
 def lay_out(view: View, layout: str, *, seed: int = 0, progress: Reporter | None = None) -> None:
@@ -75,7 +145,7 @@ def kept_tsne(run: Run, *, seed: int = 0, progress: Reporter | None = None) -> A
 class Making:
     """t-SNE of all runs in a thread of its own, while the page shows the quick map.
 
-    report: told of the progress besides the page.
+    report: called with the progress too, besides the page.
     """
 
     def __init__(self, view: View, *, seed: int = 0, report: Reporter | None = None):
@@ -93,7 +163,7 @@ class Making:
         self._stopped.set()
 
     def state(self) -> dict[str, Any] | None:
-        """What is in the making and how far it is; None once it is done."""
+        """The map in the making and how far it is; None once it is done."""
         return self._state
 
     def _tell(self, run: Run) -> Callable[[Progress], None]:

@@ -14,24 +14,26 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 
 from neural_brane.errors import BraneError
-from neural_brane.explore.view import View
+from neural_brane.explore.view import LISTS, View
 
-# A column of numbers with a description before it, as the page reads it from the server or from its own file.
-#
-# Four bytes with the length of the description, the description as JSON padded with spaces to a multiple of four, and
-# then the numbers, all of them little-endian.
+# An answer as bytes: the length of a description (four bytes), the description as JSON (padded with spaces to a
+# multiple of four), and then the arrays (four bytes a number); all numbers are little-endian. The description holds the
+# plain values of the answer, and the name, kind ("u4" or "f4") and length of each array.
 
 
-def pack(about: Any, numbers: np.ndarray) -> bytes:
-    """A description and an array as bytes.
+def pack(answer: dict[str, Any]) -> bytes:
+    """An answer of the view as bytes, as the page reads it from the server or from its own file.
 
-    >>> pack({"n": 1}, np.array([258], "<u2"))
-    b'\\x08\\x00\\x00\\x00{"n": 1}\\x02\\x01'
+    >>> pack({"n": 1, "rows": np.array([258], np.uint32)})[-17:]
+    b' "u4", 1]]}  \\x02\\x01\\x00\\x00'
     """
-    text = json.dumps(about).encode()
+    arrays = {name: value for name, value in answer.items() if isinstance(value, np.ndarray)}
+    plain = {name: value for name, value in answer.items() if name not in arrays}
+    listed = [[name, f"{array.dtype.kind}{array.dtype.itemsize}", array.size] for name, array in arrays.items()]
+    text = json.dumps({"plain": plain, "arrays": listed}).encode()
     text += b" " * (-len(text) % 4)
-    little = numbers.astype(numbers.dtype.newbyteorder("<"), copy=False)
-    return len(text).to_bytes(4, "little") + text + little.tobytes()
+    numbers = [array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes() for array in arrays.values()]
+    return b"".join([len(text).to_bytes(4, "little"), text, *numbers])
 
 
 # The server of the page: on this machine alone, for whoever has the address that it printed.
@@ -55,10 +57,6 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 MOST_BYTES = 16_000_000  # of a request: the rows of four million nodes
-BINARY = "application/octet-stream"
-
-Answer = tuple[bytes, str]  # the bytes and their type
-Query = dict[str, str]
 
 
 def page_files() -> dict[str, bytes]:
@@ -95,47 +93,20 @@ class Server(ThreadingHTTPServer):
         """The address of the page."""
         return f"http://127.0.0.1:{self.server_port}/{self.token}/"
 
-    def get(self, name: str, query: Query) -> Answer | None:
-        """The answer to a question, or None where there is no such question."""
-        view = self.view
-        if name in self.files:
+    def find(self, name: str, query: dict[str, str], rows: np.ndarray | None = None) -> tuple[bytes, str] | None:
+        """A file of the page, or the answer to a question, with its type; None where there is neither.
+
+        rows: the nodes that were sent along, which some questions take and the others do not.
+        """
+        if name in self.files and rows is None:
             return self.files[name], TYPES[name.rpartition(".")[2]]
-        if name == "api/about":
-            making = self.making()  # asked first: a map that is said to be ready is then also listed
-            return _json(view.about() | {"making": making})
-        if name == "api/points":
-            return view.points(int(query["run"]), query["layout"]).astype("<f4").tobytes(), BINARY
-        if name == "api/regions":
-            return _json(view.regions(int(query["run"]), query["layout"]))
-        if name == "api/column":
-            return pack(*view.column(query["name"])), BINARY
-        if name == "api/search":
-            return _json(view.nodes.search(query["text"]))
-        if name == "api/rows":
-            return view.rows_of(query["kind"], query["name"]).astype("<u4").tobytes(), BINARY
-        if name == "api/hover":
-            return _json(view.hover(int(query["row"])))
-        if name == "api/card":
-            return _json(view.card(int(query["row"])))
-        if name == "api/reasons":
-            return _json(view.reasons(int(query["row"])))
-        if name == "api/pair":
-            return _json(view.pair(int(query["one"]), int(query["other"])))
-        return None
-
-    def post(self, name: str, rows: np.ndarray) -> Answer | None:
-        """The answer to a question about many rows, or None where there is no such question."""
-        if name == "api/summary":
-            return _json(self.view.summary(rows))
-        if name == "api/described":
-            return _json(self.view.described(rows))
-        if name == "api/edges":
-            return self.view.edges(rows).astype("<u4").tobytes(), BINARY
-        return None
-
-
-def _json(content: Any) -> Answer:
-    return json.dumps(content).encode(), "application/json"
+        folder, _, question = name.partition("/")
+        if folder != "api" or (question in LISTS) != (rows is not None):
+            return None
+        # Progress is asked for before the view, so that a map which is said to be ready is also listed.
+        more = {"making": self.making()} if question == "about" else {}
+        answer = self.view.answer(question, query, rows)
+        return None if answer is None else (pack(answer | more), "application/octet-stream")
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -149,11 +120,11 @@ class Handler(BaseHTTPRequestHandler):
         """Answer a question, or give a file of the page."""
         name, query = self._asked()
         if name is not None:
-            self._answer(lambda: self.server.get(name or "index.html", query))
+            self._answer(lambda: self.server.find(name or "index.html", query))
 
     def do_POST(self) -> None:
         """Answer a question about the rows that are sent along, as numbers of four bytes."""
-        name, _ = self._asked()
+        name, query = self._asked()
         length = self.headers.get("Content-Length", "")
         if name is None:
             self.close_connection = True  # what was sent along is left unread
@@ -163,9 +134,9 @@ class Handler(BaseHTTPRequestHandler):
             self._send(400, b"send the numbers of rows, of four bytes each", "text/plain")
             return
         rows = np.frombuffer(self.rfile.read(int(length)), "<u4").astype(np.int64)
-        self._answer(lambda: self.server.post(name, rows))
+        self._answer(lambda: self.server.find(name, query, rows))
 
-    def _asked(self) -> tuple[str | None, Query]:
+    def _asked(self) -> tuple[str | None, dict[str, str]]:
         """The name that is asked for, after the token; None where the request was refused."""
         port = self.server.server_port
         if self.headers.get("Host") not in (f"127.0.0.1:{port}", f"localhost:{port}"):
@@ -181,7 +152,7 @@ class Handler(BaseHTTPRequestHandler):
             return None, {}
         return rest[0], {name: values[0] for name, values in parse_qs(address.query, keep_blank_values=True).items()}
 
-    def _answer(self, find: Callable[[], Answer | None]) -> None:
+    def _answer(self, find: Callable[[], tuple[bytes, str] | None]) -> None:
         try:
             found = find()
         except BraneError as error:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import base64
 import json
 import re
+import zlib
 from pathlib import Path
 from typing import Any
-
-import numpy as np
+from urllib.parse import urlencode
 
 from neural_brane.errors import ParameterError
-from neural_brane.explore.layout import nearest_rows_of_all
-from neural_brane.explore.run import Run
-from neural_brane.explore.server import page_files
+from neural_brane.explore.server import pack, page_files
 from neural_brane.explore.view import NEAREST, View
 from neural_brane.files.storage import atomic
 
-MOST_NODES = 50_000  # each takes about 250 bytes of the file
-MOST_ENTRIES = 4_000_000  # of links and attributes together, each about 11 bytes
+MOST_NODES = 50_000  # each takes some 200 bytes of the file, with its links and attributes
+MOST_ENTRIES = 4_000_000  # links and attributes together
 # As the server's policy, but that scripts stand in the file itself: they are ours, the data is none of them.
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval' data:; style-src 'unsafe-inline'; "
@@ -73,39 +71,13 @@ def _module(name: str, code: str) -> str:
     return f"data:text/javascript;base64,{base64.b64encode(named.encode()).decode()}"
 
 
-def collect(view: View) -> dict[str, Any]:
-    """All that the page can ask for, as names, descriptions and arrays in base64."""
-    nodes, arrays, columns = view.nodes, {}, {}
-    for choice in view.about()["columns"]:
-        columns[choice["name"]], arrays[choice["name"]] = view.column(choice["name"])
-    regions = {}
+def collect(view: View) -> dict[str, str]:
+    """The server's answers, about all nodes where it is asked about some: by the question, compressed, in base64."""
+    asked: list[tuple[str, dict[str, Any]]] = [("names", {}), ("links", {}), ("attributes", {})]
+    asked += [("column", {"name": column["name"]}) for column in view.about()["columns"]]
     for number, run in enumerate(view.runs):
-        arrays |= {f"{name}_{number}": array for name, array in _nearest(run).items()}
-        for layout in run.points:
-            arrays[f"points_{number}_{layout}"] = view.points(number, layout)
-            regions[f"{number}_{layout}"] = view.regions(number, layout)
-    links, had = nodes.adjacency, nodes.attributes
-    arrays |= {"link_start": links.indptr.astype(np.uint32), "link_rows": links.indices.astype(np.uint32)}
-    arrays |= {"had_start": had.indptr.astype(np.uint32), "had_columns": had.indices.astype(np.uint32)}
-    arrays |= {"link_weights": links.data.astype(np.float32), "had_amounts": had.data.astype(np.float32)}
-    return {
-        "about": view.about() | {"making": None, "left_out": LEFT_OUT},
-        "names": {"ids": nodes.names.to_list(), "attributes": nodes.attribute_names.to_list()},
-        "columns": columns,
-        "regions": regions,
-        "arrays": {name: base64.b64encode(_little(array).tobytes()).decode() for name, array in arrays.items()},
-    }
-
-
-def _nearest(run: Run) -> dict[str, np.ndarray]:
-    """The nearest nodes of every node, their cosines, and the scores of links with them."""
-    rows, cosines = nearest_rows_of_all(run.vectors, min(NEAREST, len(run.vectors) - 1))
-    found = {"nearest_rows": rows.astype(np.uint32), "nearest_cosines": cosines}
-    if run.layer is not None:
-        pairs = np.stack([np.repeat(np.arange(len(rows)), rows.shape[1]), rows.ravel()], axis=1)
-        found["nearest_scores"] = run.layer.score(run.vectors, pairs)
-    return found
-
-
-def _little(array: np.ndarray) -> np.ndarray:
-    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+        asked.append(("nearest", {"run": number}))
+        asked += [(name, {"run": number, "layout": layout}) for name in ("points", "regions") for layout in run.points]
+    answers = {f"{name}?{urlencode(query)}": view.answer(name, query) or {} for name, query in asked}
+    answers["about?"] = view.about() | {"making": None, "left_out": LEFT_OUT}
+    return {address: base64.b64encode(zlib.compress(pack(answer))).decode() for address, answer in answers.items()}

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Self
@@ -22,11 +21,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from neural_brane import __version__
-from neural_brane.errors import BraneError, CheckpointError
+from neural_brane.errors import CheckpointError
 from neural_brane.files import tensors
 from neural_brane.files.storage import remove_abandoned
-
-# The file of a checkpoint: a safetensors file of `io.tensors`, with a checksum of every bit.
 
 AFRESH = "remove it to start afresh, or name another file"
 CHECKPOINT = tensors.Kind(
@@ -37,44 +34,18 @@ CHECKPOINT = tensors.Kind(
     outdated=f"finish it with the version that wrote it, or {AFRESH}",
 )
 
-
-def write(path: Path, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write a file that appears whole or not at all; `about` is anything that JSON can hold."""
-    tensors.write(path, CHECKPOINT, about, arrays)
-
-
-def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What is told and the arrays; refused where the file is no checkpoint, or where a single bit is not as written."""
-    return tensors.read(path, CHECKPOINT)
-
-
-def read_about(path: Path) -> dict[str, Any]:
-    """What is told, with the arrays left unread and so without a check of the sum; {} where it cannot be read."""
-    return tensors.read_about(path, CHECKPOINT)
-
-
-def damaged(path: Path, why: str) -> BraneError:
-    """The error for a file that is not as it was written."""
-    return CHECKPOINT.damaged(path, why)
-
-
 # Which run a checkpoint belongs to: the method, its parameters and seed, the graph, and the code that computes it.
 
-COMPUTING = ("checkpoint", "kernels", "linalg", "methods", "sampling")  # the packages that decide what a step does
 LIBRARIES = ("numpy", "scipy", "numba", "torch")  # on which the last bits of a step depend
+CLOSE = 1e-3  # of the largest number: by so much results of one code may differ between processors and libraries
 
 
 def identify(
-    method: str,
-    parameters: Mapping[str, Any],
-    seed: int,
-    graph: Mapping[str, Any],
-    *,
-    computing: tuple[str, ...] = COMPUTING,
+    method: str, parameters: Mapping[str, Any], seed: int, graph: Mapping[str, Any], code: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a run is, as JSON keeps it; `graph` tells its name, its size and its digest.
+    """Describe a run as JSON keeps it.
 
-    computing: the packages of this one that decide what a step does.
+    graph: its name, size and digest. code: what it computes, from `neural_brane.methods.identity.identify_code`.
     """
     about = {
         "method": method,
@@ -82,8 +53,8 @@ def identify(
         "parameters": parameters,
         "seed": seed,
         "version": __version__,
-        "code": code_digest(computing),
-        "libraries": _libraries(),
+        "code": code,
+        "libraries": {name: _version(name) for name in LIBRARIES},
     }
     plain: dict[str, Any] = json.loads(json.dumps(about))
     return plain
@@ -100,39 +71,42 @@ def require_same(path: Path, was: Mapping[str, Any], now: Mapping[str, Any], fre
         before, after = (some.get(name) for some in values)
         if before != after and name not in free:
             what = f"is of another run: {name} was {before!r}, now {after!r}, and all its steps depend on it"
-            raise _refusal(path, what, "give the earlier value to go on, ")
-    if was["code"] != now["code"]:
-        versions = [f"version {one['version']} (code {one['code']})" for one in (was, now)]
-        what = f"was written by {versions[0]}, and this is {versions[1]}, whose steps may differ"
+            raise _refusal(path, what, "give the earlier value to resume it, ")
+    if not _same_code(was, now):
+        differ = "differ" if isinstance(was["code"], dict) else "cannot be compared with those of so early a file"
+        what = f"was written by version {was['version']}, and this is version {now['version']}, whose steps {differ}"
         raise _refusal(path, what, "finish it with the code that wrote it, ")
-    changed = [name for name in LIBRARIES if was["libraries"].get(name) != now["libraries"].get(name)]
-    if changed:
-        told = ", ".join(f"{name} {was['libraries'].get(name)} → {now['libraries'].get(name)}" for name in changed)
+    changed = [
+        f"{name} {was['libraries'].get(name)} → {now['libraries'].get(name)}"
+        for name in LIBRARIES
+        if was["libraries"].get(name) != now["libraries"].get(name)
+    ]
+    if changed or was["code"]["behaviour"] != now["code"]["behaviour"]:
         warnings.warn(
-            f"{path}: the run goes on with other libraries than it began with ({told}); the last bits of its vectors "
-            "may differ from those of a run that was never stopped",
+            f"{path}: the run resumes with other libraries or on another processor than it began with "
+            f"({', '.join(changed) or 'the same libraries'}); the last bits of its vectors may differ from those of a "
+            "run that was never stopped",
             stacklevel=2,
         )
 
 
-@cache
-def code_digest(computing: tuple[str, ...] = COMPUTING) -> str:
-    """Sixteen hexadecimal digits of the source that decides what a step computes: any change to it shows."""
-    root = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(path for name in computing for path in (root / name).rglob("*.py")):
-        digest.update(f"{path.relative_to(root).as_posix()}\n".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
+def _same_code(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether two runs compute the same but for the last bits."""
+    before, after = was["code"], now["code"]
+    if not isinstance(before, dict):  # a digest of sources, which earlier versions of this package kept
+        return False
+    if (before["untried"] or after["untried"]) and was["version"] != now["version"]:
+        return False
+    limit = CLOSE * max(map(abs, after["sample"]), default=0)
+    pairs = zip(before["sample"], after["sample"], strict=False)
+    return len(before["sample"]) == len(after["sample"]) and all(abs(one - other) <= limit for one, other in pairs)
 
 
-def _libraries() -> dict[str, str]:
-    found = {}
-    for name in LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "none"
-    return found
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "none"
 
 
 def _describe(graph: Mapping[str, Any]) -> str:
@@ -146,128 +120,57 @@ def _refusal(path: Path, what: str, instead: str = "") -> CheckpointError:
 
 # A lock beside a checkpoint, so that two runs never write the same one.
 
-try:
-    import fcntl
-except ImportError:  # as on Windows
-    fcntl = None  # type: ignore[assignment]
-
-WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # what such file systems answer
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # the answers of such file systems
 
 
-class Lock:
-    """Held by one process at a time, for as long as the block lasts: a file `.NAME.lock` beside the checkpoint.
+@contextmanager
+def locked(checkpoint: Path) -> Iterator[None]:
+    """Hold the file `.NAME.lock` beside a checkpoint, or raise at once where another run holds it.
 
     The system lets go of it when a process dies, however it dies. Where the file system has no locks, the file itself
-    is the lock: it tells the process and the machine, and that of a process that has died is taken over.
-
-    flock: what locks an open file; None where the system has nothing of the kind.
+    is the lock; it names the process and the machine, and one that a process of this machine left when it died is
+    taken over.
     """
+    from filelock import FileLock, SoftFileLock, Timeout
 
-    def __init__(self, path: Path, *, flock: Any = fcntl and fcntl.flock):
-        self.checkpoint = path
-        self.path = path.with_name(f".{path.name}.lock")
-        self._flock = flock
-        self._file: int | None = None
-
-    def __enter__(self) -> Self:
-        while self._file is None:
-            self._file = self._try()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._file is None:
-            return
-        if self._flock is None:  # Windows removes no open file
-            os.close(self._file)
-        self.path.unlink(missing_ok=True)  # where it is locked, before it is let go: nobody else can hold it yet
-        if self._flock is not None:
-            os.close(self._file)
-        self._file = None
-
-    def _try(self) -> int | None:
-        """The open file once it is ours; None where another run removed it meanwhile, and it must be made again."""
-        file, made = self._open()
-        try:
-            if not self._take(file, made):
-                raise self._refusal(_holder(file))
-            if not self._is_current(file):
-                os.close(file)
-                return None
-            os.ftruncate(file, 0)
-            os.lseek(file, 0, os.SEEK_SET)
-            os.write(file, f"{os.getpid()} {socket.gethostname()}\n".encode())
-        except BaseException:
-            os.close(file)
-            raise
-        return file
-
-    def _open(self) -> tuple[int, bool]:
-        """The lock's file, and whether it was made just now."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644), True
-            except FileExistsError:
-                return os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644), False
-        except OSError as error:
-            raise CheckpointError(
-                f"{self.checkpoint}: no checkpoint can be written there ({error.strerror}); name a file in a folder "
-                "that can be written to"
-            ) from error
-
-    def _take(self, file: int, made: bool) -> bool:
-        """Lock the file; False where another run has it."""
-        if self._flock is not None:
-            try:
-                self._flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            except BlockingIOError:
-                return False
-            except OSError as error:
-                if error.errno not in WITHOUT_LOCKS:
-                    raise
-        if made:
-            return True
-        holder = _holder(file)
-        if len(holder) != 2 or _lives(*holder):
-            return False
-        self.path.unlink(missing_ok=True)  # and so it is made again
-        return True
-
-    def _is_current(self, file: int) -> bool:
-        """Whether the path still leads to this file: another run may have removed it between opening and locking."""
-        try:
-            return os.path.samestat(os.fstat(file), os.stat(self.path))
-        except FileNotFoundError:
-            return False
-
-    def _refusal(self, holder: list[str]) -> CheckpointError:
-        who = "process {} on {}".format(*holder) if len(holder) == 2 else "another process"
-        return CheckpointError(
-            f"{self.checkpoint}: {who} is training with this checkpoint; wait until it ends, or name another file "
-            f"(if no such process runs any more, remove {self.path})"
-        )
-
-
-def _holder(file: int) -> list[str]:
-    """The process and the machine that wrote a lock; another number of words where it does not tell them."""
-    os.lseek(file, 0, os.SEEK_SET)
-    return os.read(file, 200).decode(errors="replace").split()
-
-
-def _lives(process: str, host: str) -> bool:
-    """Whether the process that wrote a lock may still run; one on another machine may."""
-    if host != socket.gethostname() or not process.isdigit():
-        return host != socket.gethostname()
-    if sys.platform == "win32":  # where os.kill with 0 would end it
-        return True
+    path = checkpoint.with_name(f".{checkpoint.name}.lock")
     try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path, timeout=0)
+        try:
+            lock.acquire()
+        except OSError as error:
+            if error.errno not in WITHOUT_LOCKS:
+                raise
+            lock = SoftFileLock(path, timeout=0)
+            lock.acquire()
+    except Timeout:
+        raise CheckpointError(
+            f"{checkpoint}: {_holder(path)} is training with this checkpoint; wait until it ends, or name another file "
+            f"(if no such process runs any more, remove {path})"
+        ) from None
+    except OSError as error:
+        raise CheckpointError(
+            f"{checkpoint}: no checkpoint can be written there ({error.strerror}); name a file in a folder "
+            "that can be written to"
+        ) from error
+    try:
+        if not isinstance(lock, SoftFileLock):  # which writes the same by itself
+            path.write_text(f"{os.getpid()}\n{socket.gethostname()}\n")
+        yield
+    finally:
+        if not isinstance(lock, SoftFileLock) and os.name == "posix":  # Windows removes no open file
+            path.unlink(missing_ok=True)  # while it is locked: a run that waits for it sees that it is gone
+        lock.release()
+
+
+def _holder(lock: Path) -> str:
+    """Name the process that wrote a lock."""
+    try:
+        words = lock.read_text(errors="replace").split()
+    except OSError:  # it is gone by now, or Windows keeps it closed
+        words = []
+    return f"process {words[0]} on {words[1]}" if len(words) > 1 else "another process"
 
 
 # Signals that end a process wait until the step in progress is over, so that what is kept is whole.
@@ -277,7 +180,7 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 class Patience:
-    """Holds back, while `busy`, whatever would stop a run: signals, and errors of the function that is told progress.
+    """Holds back, while `busy`, whatever would stop a run: signals, and errors of the function that reports progress.
 
     Whoever does the work sets `busy` while it must not be cut short, and calls `release` when it may be. A second
     signal is not held back. A signal then does what it would have done: what was installed for it is called. Signals
@@ -311,7 +214,7 @@ class Patience:
         return self._signal is not None or self._error is not None
 
     def release(self) -> None:
-        """Let happen what was held back."""
+        """Raise the error, or call the handler of the signal, that was held back."""
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -322,7 +225,7 @@ class Patience:
             self._install()  # whoever handled it wants the run to go on
 
     def patient(self, report: Callable[[Any], None]) -> Callable[[Any], None]:
-        """The same function of progress; what it raises in the middle of a step is held back."""
+        """Return the same reporter of progress; an error that it raises in the middle of a step is held back."""
 
         def tell(progress: Any) -> None:
             if self._error is not None:
@@ -359,7 +262,7 @@ LARGEST_SHARE = 0.02  # of a run's time that may go into them
 
 
 class State(NamedTuple):
-    """Where a stage stands: the number of its next step, the arrays that steps change, and plain numbers."""
+    """The state of a stage: the number of its next step, the arrays that steps change, and plain numbers."""
 
     position: int
     arrays: Mapping[str, np.ndarray]
@@ -367,10 +270,10 @@ class State(NamedTuple):
 
 
 class Checkpoint:
-    """The states of a run's stages in a file, for as long as the block lasts.
+    """Keeps the states of a run's stages in a file, for as long as the block lasts.
 
-    identity: what the run is, from `identify`; a file of another run is refused, but for parameters that are `free` to
-    differ. interval: seconds of the `clock` between two writings, at least. share: of the time that may go into them.
+    identity: the run, from `identify`; a file of another run is refused, but parameters that are `free` may differ.
+    interval: the least seconds of the `clock` between two writings. share: the part of the time that they may take.
     """
 
     def __init__(
@@ -385,35 +288,34 @@ class Checkpoint:
     ):
         self.path, self.identity, self.patience = Path(path), identity, Patience()
         self._free, self._interval, self._share, self._clock = free, interval, share, clock
-        self._lock = Lock(Path(os.path.realpath(self.path)))  # one lock for all names that a link gives the file
+        self._open = ExitStack()  # its lock and its patience
         self._kept: dict[str, State] = {}  # read from the file, of stages that have not begun
         self._states: dict[str, Callable[[], State]] = {}  # of the stages that have
-        self._written, self._cost, self._stale = clock(), 0.0, False
+        self._written, self._cost = clock(), 0.0
+        self.stale = False  # whether steps were taken since the file was written
 
     def __enter__(self) -> Self:
         if self.path.is_dir():
             raise CheckpointError(f"{self.path}: is a folder; name a file in it")
-        self._lock.__enter__()
-        try:
-            remove_abandoned(self.path.resolve().parent)
+        with ExitStack() as stack:
+            path = Path(os.path.realpath(self.path))  # one lock for all names that a link gives the file
+            stack.enter_context(locked(path))
+            remove_abandoned(path.parent)
             if self.path.exists():
                 self._load()
-            self.patience.__enter__()
-        except BaseException:
-            self._lock.__exit__()
-            raise
+            stack.enter_context(self.patience)
+            self._open = stack.pop_all()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
         try:
-            self.patience.__exit__(*error)
+            self._open.__exit__(*error)
         finally:
-            self._lock.__exit__()
             self._kept.clear()
             self._states.clear()
 
     def take(self, stage: str) -> State | None:
-        """Where a stage was left; None where it had not begun."""
+        """Return the state in which a stage was left; None where it had not begun."""
         return self._kept.pop(stage, None)
 
     def add(self, stage: str, state: Callable[[], State], *, new: bool) -> None:
@@ -425,49 +327,30 @@ class Checkpoint:
             self.end_step()
 
     def begin_step(self) -> None:
-        """Nothing may stop the run until the step is over; stages that were kept of later ones no longer hold."""
-        self.patience.busy = self._stale = True
+        """Hold back what would stop the run until the step is over; forget kept stages, which come after this one."""
+        self.patience.busy = self.stale = True
         self._kept.clear()
 
-    def end_step(self) -> None:
-        """Write the states if it is time to, or if the run is asked to stop, which it then does."""
+    def end_step(self, *, save: bool = False) -> None:
+        """Write the states if it is time to, or if the run is asked to stop, which it then does.
+
+        save: write what the file lacks also before it is time to.
+        """
         waited = self._clock() - self._written
-        if self.patience.asked or waited >= max(self._interval, self._cost / self._share):
+        if self.patience.asked or save or waited >= max(self._interval, self._cost / self._share):
             self._save()
         self.patience.busy = False
         self.patience.release()
 
-    def save_latest(self) -> None:
-        """Write the states unless the file has them."""
-        if self._stale:
-            self.patience.busy = True
-            self._save()
-            self.patience.busy = False
-            self.patience.release()
-
-    def require_no_more(self, position: int, total: int, per_epoch: int) -> None:
-        """Refuse a stage that has gone farther than is asked for: its vectors would not be those of a shorter run."""
-        if position > total:
-            raise CheckpointError(
-                f"{self.path}: this checkpoint has trained {-(-position // per_epoch):,} epochs, more than the "
-                f"{total // per_epoch:,} that are asked for; ask for as many or more to go on, {AFRESH}"
-            )
-
-    def require_like(self, stage: str, kept: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray]) -> None:
-        """Refuse arrays of other names, shapes or kinds of number."""
-        was, now = ({name: (one.shape, str(one.dtype)) for name, one in some.items()} for some in (kept, arrays))
-        if was != now:
-            raise damaged(self.path, f"the arrays of stage '{stage}' are {was}, not {now}")
-
     def _load(self) -> None:
-        about, arrays = read(self.path)
+        about, arrays = tensors.read(self.path, CHECKPOINT)
         require_same(self.path, about, self.identity, self._free)
         for at, (stage, state) in enumerate(about["stages"].items()):
             own = {name.partition("/")[2]: one for name, one in arrays.items() if name.startswith(f"{at}/")}
             self._kept[stage] = State(state["position"], own, state["numbers"])
 
     def _save(self) -> None:
-        """Write all states, unless a number in them is none; a failure to write costs no more than the file."""
+        """Write all states, unless a number in them is NaN or infinite; training goes on where that fails."""
         begun = self._clock()
         states = {name: state() for name, state in self._states.items()} | self._kept
         if not all(is_finite(array) for state in states.values() for array in state.arrays.values()):
@@ -475,8 +358,8 @@ class Checkpoint:
         stages = {name: {"position": one.position, "numbers": one.numbers} for name, one in states.items()}
         arrays = {f"{at}/{name}": array for at, one in enumerate(states.values()) for name, array in one.arrays.items()}
         try:
-            write(self.path, self.identity | {"stages": stages}, arrays)
-            self._stale = False
+            tensors.write(self.path, CHECKPOINT, self.identity | {"stages": stages}, arrays)
+            self.stale = False
         except OSError as error:
             warnings.warn(
                 f"{self.path}: the checkpoint could not be written ({error.strerror or error}); training goes on, and "
@@ -488,13 +371,13 @@ class Checkpoint:
 
 
 def is_finite(array: np.ndarray, block: int = 65_536) -> bool:
-    """Whether all numbers of an array are finite, looked at some rows at a time."""
+    """Tell whether all numbers of an array are finite, some rows at a time."""
     return all(np.isfinite(array[at : at + block]).all() for at in range(0, len(array), block))
 
 
 def kept_seed(path: str | Path) -> int | None:
-    """The seed of the run that a file keeps; None where there is no such file."""
-    seed = read_about(Path(path)).get("seed") if Path(path).is_file() else None
+    """Return the seed of the run that a file keeps; None where there is no such file."""
+    seed = tensors.read_about(path, CHECKPOINT).get("seed") if Path(path).is_file() else None
     return seed if isinstance(seed, int) else None
 
 
@@ -519,11 +402,11 @@ class Stages:
         self._checkpoint, self._prefix = checkpoint, prefix
 
     def once(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """An array that is made at once, or the one that was kept; it must not be changed afterwards."""
+        """Make an array at once, or return the one that was kept; it must not be changed afterwards."""
         return self.all_once(name, lambda: (make(),))[0]
 
     def all_once(self, name: str, make: Callable[[], tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
-        """The same for several arrays that are made together."""
+        """Do the same for several arrays that are made together."""
         if self._checkpoint is None:
             return make()
         kept = self._checkpoint.take(self._prefix + name)
@@ -533,11 +416,11 @@ class Stages:
         return made
 
     def stage(self, name: str) -> Stage:
-        """A stage that is trained in steps."""
+        """Begin a stage that is trained in steps."""
         return Stage(self._checkpoint, self._prefix + name)
 
     def within(self, name: str) -> Stages:
-        """The stages of a method that is a part of this one."""
+        """Return the stages of a method that is a part of this one."""
         return Stages(self._checkpoint, f"{self._prefix}{name}, ")
 
 
@@ -557,7 +440,11 @@ class Stage:
         """Bring arrays and numbers to where they were left, in place."""
         if self.kept is None or self._checkpoint is None:
             return
-        self._checkpoint.require_like(self._name, self.kept.arrays, arrays)
+        was, now = (
+            {name: (one.shape, str(one.dtype)) for name, one in some.items()} for some in (self.kept.arrays, arrays)
+        )
+        if was != now:
+            raise CHECKPOINT.damaged(self._checkpoint.path, f"the arrays of stage '{self._name}' are {was}, not {now}")
         for name, array in arrays.items():
             array[...] = self.kept.arrays[name]
         numbers.update(self.kept.numbers)
@@ -571,23 +458,25 @@ class Stage:
         per_epoch: int = 1,
         until: Callable[[], bool] = lambda: False,
     ) -> Iterator[int]:
-        """The numbers of the steps that are left, up to `total`, or until `until` says before a step that all is done.
+        """Yield the numbers of the steps that are left, up to `total`, or until `until` ends the stage before a step.
 
-        arrays: changed in place by every step, and brought to where they were left before the first; or a function
-        that gives them, for arrays that live elsewhere: then `restore` has been called. numbers: plain numbers and
-        lists that steps set; a step sees the earlier ones. per_epoch: how many steps an epoch has.
+        arrays: changed in place by every step, and restored before the first; or a function that returns them, for
+        arrays on a device: then the caller has called `restore`. numbers: plain numbers and lists that steps set; a
+        step sees the earlier ones. per_epoch: how many steps an epoch has.
         """
         numbers = {} if numbers is None else numbers
         if not callable(arrays):
             self.restore(arrays, numbers)
         first, self.kept = self.position, None
         if self._checkpoint is None:
-            for at in range(total):
-                if until():
-                    return
-                yield at
+            yield from takewhile(lambda _: not until(), range(total))
             return
-        self._checkpoint.require_no_more(first, total, per_epoch)
+        if first > total:  # the vectors would not be those of a shorter run
+            trained, asked = -(-first // per_epoch), total // per_epoch
+            raise CheckpointError(
+                f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, more than the {asked:,} "
+                f"that are asked for; ask for as many or more to go on, {AFRESH}"
+            )
         fetch = arrays if callable(arrays) else lambda: arrays
         position = first
         self._checkpoint.add(self._name, lambda: State(position, fetch(), numbers), new=False)
@@ -598,5 +487,6 @@ class Stage:
             self._checkpoint.end_step()
         ended = State(position, fetch(), numbers)
         self._checkpoint.add(self._name, lambda: ended, new=False)  # the device that had the arrays may be let go
-        if position > first:
-            self._checkpoint.save_latest()
+        if position > first and self._checkpoint.stale:
+            self._checkpoint.patience.busy = True
+            self._checkpoint.end_step(save=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from neural_brane.errors import BraneError
 from neural_brane.files import tensors
-from neural_brane.files.graphs.parts import is_shards, read_manifest
+from neural_brane.files.graphs.parts import GraphManifest, is_shards
 from neural_brane.files.npz import open_npz
 from neural_brane.files.reading import SIGNATURES, npz_headers, recognise
 from neural_brane.files.text import is_word2vec
@@ -62,7 +62,7 @@ def look_into(path: str | Path) -> Contents:
 
 def _look_into_shards(path: Path) -> Contents:
     """What a graph in parts says of itself in its manifest."""
-    found = read_manifest(path)
+    found = GraphManifest.read(path)
     facts = {name: getattr(found, name) for name in ("name", "nodes", "edges", "attributes", "entries", "parts")}
     data = {"weights": found.weighted, "amounts": found.amounts, "ids": found.ids}
     return Contents(path, "graph in parts", found.size, facts | data | {"first nodes": found.bounds[:-1]})

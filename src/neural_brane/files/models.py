@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from functools import cache
-from importlib import import_module
+from collections.abc import Mapping
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,66 +25,21 @@ from neural_brane.methods.base import Embedder, Fitted
 from neural_brane.methods.parameters import cores
 from neural_brane.methods.training import resolve
 
-# The named tuples that a model file may hold, by the names it has for them.
-#
-# A method that learns a named tuple of its own adds one line. Nothing else that a file names is looked for, so a file
-# cannot make the program import or call anything.
-
-# The name in files, and where the class is: module.Class within this package. Names stay as they are once written.
-TYPES = {
-    "vectors": "methods.base.Vectors",
-    "decomposition": "methods.spectral.Decomposition",
-    "nnmf parts": "methods.nnmf.Parts",
-    "tadw factors": "methods.tadw.Factors",
-    "pane factors": "methods.pane.Factors",
-    "hne": "methods.hne.Learned",
-    "graphsage": "methods.graphsage.Learned",
-    "graphsage weights": "methods.graphsage.Weights",
-    "graph2gauss": "methods.graph2gauss.Learned",
-    "graph2gauss weights": "methods.graph2gauss.Weights",
-    "convolution": "methods.convolution.Learned",
-    "dgi weights": "methods.dgi.Weights",
-    "cca-ssg weights": "methods.cca_ssg.Weights",
-    "graphmae weights": "methods.graphmae.Weights",
-    "sdne": "methods.sdne.Learned",
-    "dngr": "methods.dngr.Learned",
-    "encoder of rows": "methods.autoencoder.Encoder",
-    "ep": "methods.ep.Learned",
-    "upp-sne": "methods.upp_sne.Learned",
-    "neural-brane": "methods.neural_brane.model.Learned",
-    "learned part": "methods.neural_brane.parts.LearnedPart",
-    "joint": "methods.neural_brane.parts.Joint",
-    "layer": "embedding.Layer",
-    "model": "kernels.model.Model",
-    "bags": "kernels.model.Bags",
-    "settings": "kernels.model.Settings",
-}
-_NAMES = {place: name for name, place in TYPES.items()}
-
-
-@cache
-def find_type(name: str) -> Any:
-    """The class that files call so; KeyError where there is none."""
-    module, _, kind = TYPES[name].rpartition(".")
-    return getattr(import_module(f"neural_brane.{module}"), kind)
-
-
-def name_of(kind: type) -> str | None:
-    """What files call a class; None where they know none."""
-    return _NAMES.get(f"{kind.__module__}.{kind.__qualname__}".removeprefix("neural_brane."))
-
-
 # What a method has learned, as JSON and arrays, and back.
 #
-# Numbers, texts, truths and None are JSON as they are. All else is an object with one key that says what it is: an
-# array, a sparse matrix, a list, a tuple, a dict, or one of the named tuples of `neural_brane.files.models`. Arrays are
-# kept beside the JSON, each once, however often it is used.
+# JSON holds numbers, texts, truth values and None as they are. Anything else is an object with one key that says what
+# it is: an array, a sparse matrix, a list, a tuple, a dict, or one of the named tuples that the method declares in
+# `holds`. No other name in a file is looked up, so a file cannot make the program import or call anything. Arrays stand
+# beside the JSON, each once, however often it is used.
+
+Arrays = Mapping[str, np.ndarray]
 
 
 class Packer:
-    """Collects the arrays of values that become JSON."""
+    """Collect the arrays of values that become JSON. holds: named tuples by the name that files have for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, holds: Mapping[str, type]) -> None:
+        self._types = {kind: name for name, kind in holds.items()}
         self._names: dict[int, str] = {}
         self._found: dict[str, np.ndarray] = {}  # also keeps the arrays alive, so that no two get one number
 
@@ -109,9 +63,9 @@ class Packer:
             return {"path": str(value)}
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
             return {"dict": {key: self.pack(one, f"{where}/{key}") for key, one in value.items()}}
-        if isinstance(value, tuple) and (name := name_of(type(value))) is not None:
-            fields = zip(value._fields, value, strict=True)  # type: ignore[attr-defined]
-            return {"type": name, "fields": {field: self.pack(one, f"{where}/{field}") for field, one in fields}}
+        if type(value) in self._types:
+            fields = {field: self.pack(one, f"{where}/{field}") for field, one in value._asdict().items()}
+            return {"type": self._types[type(value)], "fields": fields}
         if type(value) in (list, tuple):
             kind = type(value).__name__
             return {kind: [self.pack(one, f"{where}/{at}") for at, one in enumerate(value)]}
@@ -135,25 +89,48 @@ class Packer:
         return self._names[id(array)]
 
 
-def unpack(packed: Any, arrays: Mapping[str, np.ndarray]) -> Any:
-    """The value that `pack` described; ValueError, KeyError or TypeError where it describes none."""
+def unpack(packed: Any, arrays: Arrays, holds: Mapping[str, Any]) -> Any:
+    """Return the value that `pack` described; ValueError, KeyError or TypeError where it describes none."""
+    if isinstance(packed, list):
+        raise ValueError("a bare list")
     if not isinstance(packed, dict):
-        if isinstance(packed, list):
-            raise ValueError("a bare list")
         return packed
+    again = partial(unpack, arrays=arrays, holds=holds)
     kind, content = next(iter(packed.items()))
-    if kind == "type":
-        return _named_tuple(find_type(content), packed["fields"], arrays)
-    return _READERS[kind](content, arrays)
+    match kind:
+        case "number":
+            return arrays[content][()]
+        case "array":
+            return arrays[content]
+        case "turned":
+            return arrays[content].T
+        case "text":
+            return _unpack_text(arrays[content])
+        case "sparse":
+            return _unpack_sparse(content, arrays)
+        case "path":
+            return Path(content)
+        case "dict":
+            return {key: again(value) for key, value in content.items()}
+        case "list":
+            return [again(value) for value in content]
+        case "tuple":
+            return tuple(again(value) for value in content)
+        case "type":
+            fields, expected = packed["fields"], holds[content]._fields
+            if fields.keys() != set(expected):
+                raise ValueError(f"{content} with {', '.join(fields)}, not {', '.join(expected)}")
+            return holds[content](**{name: again(value) for name, value in fields.items()})
+    raise KeyError(kind)
 
 
-def _named_tuple(kind: Any, fields: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
-    if fields.keys() != set(kind._fields):
-        raise ValueError(f"{kind.__name__} with {', '.join(fields)}, not {', '.join(kind._fields)}")
-    return kind(**{name: unpack(value, arrays) for name, value in fields.items()})
+def _unpack_text(codes: np.ndarray) -> np.ndarray:
+    dtype = np.dtype(f"<U{codes.shape[-1]}")
+    check_text(codes.reshape(-1).view(np.uint8), dtype)
+    return codes.reshape(-1).view(dtype).reshape(codes.shape[:-1])
 
 
-def _sparse(content: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> sparse.csr_array:
+def _unpack_sparse(content: dict[str, Any], arrays: Arrays) -> sparse.csr_array:
     data, indices, indptr = (arrays[content[name]] for name in ("data", "indices", "indptr"))
     rows, columns = content["shape"]
     check_rows(indptr, indices, rows, columns)
@@ -169,30 +146,10 @@ def check_rows(indptr: np.ndarray, indices: np.ndarray, rows: int, columns: int)
         raise ValueError(f"entries that are not in {rows} rows and {columns} columns")
 
 
-def _text(name: str, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    codes = arrays[name]
-    dtype = np.dtype(f"<U{codes.shape[-1]}")
-    check_text(codes.reshape(-1).view(np.uint8), dtype)
-    return codes.reshape(-1).view(dtype).reshape(codes.shape[:-1])
-
-
-_READERS: dict[str, Callable[[Any, Mapping[str, np.ndarray]], Any]] = {
-    "number": lambda name, arrays: arrays[name][()],
-    "array": lambda name, arrays: arrays[name],
-    "turned": lambda name, arrays: arrays[name].T,
-    "text": _text,
-    "sparse": _sparse,
-    "path": lambda text, arrays: Path(text),
-    "dict": lambda content, arrays: {key: unpack(value, arrays) for key, value in content.items()},
-    "list": lambda content, arrays: [unpack(value, arrays) for value in content],
-    "tuple": lambda content, arrays: tuple(unpack(value, arrays) for value in content),
-}
-
-
 # A fitted method in one file: its parameters, the graph that it learned from, and what it learned.
 #
-# The file is that of `neural_brane.files.tensors`, with a checksum of every bit. Its JSON tells the method, the parameters
-# as they were given and as they were in force, the graph in numbers, and which arrays make up what was learned.
+# The file is that of `neural_brane.files.tensors`, with a checksum of every bit. Its JSON names the method, its
+# parameters as given and as in force, the graph's numbers, and the arrays that make up what was learned.
 
 SUFFIX = ".brane"
 FORMAT = "1"
@@ -212,7 +169,30 @@ def save_model(model: Embedder, path: str | Path) -> None:
     """Write a fitted method to a file that `load_model` opens; it appears whole or not at all."""
     fitted = model._require_fitted()
     path = check_model_target(path)
-    about, arrays = describe(model, fitted)
+    packer, graph = Packer(fitted.method.holds), fitted.graph
+    losses = getattr(fitted.learned, "loss_history", None)
+    plain = (bool, int, float, str, tuple, list, Path, np.generic, type(None))
+    in_force = fitted.settings | {"progress": None}
+    given = {name: one if isinstance(one, plain) else in_force[name] for name, one in model.get_params().items()}
+    about = {
+        "method": fitted.method.title,
+        "version": fitted.version,
+        "written by": __version__,
+        "libraries": {name: version(name) for name in ("numpy", "scipy")},
+        "nodes": len(graph),
+        "dim": fitted.method.dim,
+        "graph": fitted.data,
+        "updated": fitted.updated,
+        "labels known": fitted.labels_known,
+        "loss": None if not losses else float(losses[-1]),
+        "epochs": None if losses is None else len(losses),
+        "given": packer.pack(given, "given"),  # an object of Python's stands there as it was in force
+        "settings": packer.pack(in_force, "settings"),
+        "encoder": None if graph.encoder is None else graph.encoder.as_dict(),
+        "parts": packer.pack({part: getattr(graph, part) for part in GRAPH_PARTS}, "graph"),
+        "learned": packer.pack(fitted.learned, "learned"),
+    }
+    arrays = packer.arrays()
     check_space(path, sum(array.nbytes for array in arrays.values()), ModelError)
     tensors.write(path, MODEL, about, arrays)
 
@@ -273,38 +253,6 @@ def _check_kind(path: Path) -> None:
         )
 
 
-def describe(model: Embedder, fitted: Fitted) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What the file says of a fitted method, and its arrays."""
-    packer, graph = Packer(), fitted.graph
-    losses = getattr(fitted.learned, "loss_history", None)
-    about = {
-        "method": fitted.method.title,
-        "version": fitted.version,
-        "written by": __version__,
-        "libraries": {name: version(name) for name in ("numpy", "scipy")},
-        "nodes": len(graph),
-        "dim": fitted.method.dim,
-        "graph": fitted.data,
-        "updated": fitted.updated,
-        "labels known": fitted.labels_known,
-        "loss": None if not losses else float(losses[-1]),
-        "epochs": None if losses is None else len(losses),
-        "given": packer.pack(_given(model, fitted), "given"),
-        "settings": packer.pack(fitted.settings | {"progress": None}, "settings"),
-        "encoder": None if graph.encoder is None else graph.encoder.as_dict(),
-        "parts": packer.pack({part: getattr(graph, part) for part in GRAPH_PARTS}, "graph"),
-        "learned": packer.pack(fitted.learned, "learned"),
-    }
-    return about, packer.arrays()
-
-
-def _given(model: Embedder, fitted: Fitted) -> dict[str, Any]:
-    """The parameters as they were given; one that is an object of Python's stands there as it was in force."""
-    plain = (bool, int, float, str, tuple, list, Path, np.generic, type(None))
-    in_force = fitted.settings | {"progress": None}
-    return {name: value if isinstance(value, plain) else in_force[name] for name, value in model.get_params().items()}
-
-
 def _restore(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Embedder:
     if about["method"] not in METHODS:
         raise ModelError(
@@ -312,26 +260,22 @@ def _restore(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Embedder:
             f"{about['written by']}"
         )
     kind = METHODS[about["method"]]
+    read = partial(unpack, arrays=arrays, holds=kind.holds)
     encoder = None if about["encoder"] is None else Encoder.from_dict(about["encoder"])
-    graph = AttributedGraph(**unpack(about["parts"], arrays), encoder=encoder)
-    settings = _for_this_machine(unpack(about["settings"], arrays), kind)
-    known = about.get("labels known", 0)  # files of earlier versions have no such line, and their methods no labels
-    fitted = Fitted(kind(**settings), graph, unpack(about["learned"], arrays), about["updated"], known)
-    fitted.version = about["version"]
-    fitted.data = about["graph"]
-    _check_learned(fitted)
-    model = kind(**unpack(about["given"], arrays))
-    model._fitted = fitted
-    return model
-
-
-def _for_this_machine(settings: dict[str, Any], kind: type[Embedder]) -> dict[str, Any]:
-    """The parameters in force, with threads and a device that can be had here."""
-    if settings["threads"] is not None:
+    graph = AttributedGraph(**read(about["parts"]), encoder=encoder)
+    settings = read(about["settings"])
+    if settings["threads"] is not None:  # threads and a device that this machine has
         settings["threads"] = min(settings["threads"], cores())
     if settings.get("device", "cpu") != "cpu":
         settings["device"] = resolve("auto", needs=kind.packages)
-    return settings
+    known = about.get("labels known", 0)  # earlier versions, whose methods learned from no labels, wrote no such line
+    fitted = Fitted(kind(**settings), graph, read(about["learned"]), about["updated"], known)
+    fitted.version = about["version"]
+    fitted.data = about["graph"]
+    _check_learned(fitted)
+    model = kind(**read(about["given"]))
+    model._fitted = fitted
+    return model
 
 
 def _check_learned(fitted: Fitted) -> None:

@@ -108,8 +108,8 @@ def place_nodes(path: Path, nodes: pl.Series, lines: pl.Series, ids: np.ndarray)
 
 # What is to be predicted of each node: a class, several labels or a number; read off the labels if nobody says it.
 #
-# - Several: a node has several lines, a column holds lists, or short values stand between `;`, `|` or commas, as a
-#   table of nodes would take them for a list.
+# - Several: a node has several lines, a column holds lists, or short values stand between `;`, `|` or commas, which a
+#   table of nodes would take for a list.
 # - Numbers: all labels are numbers, some have a fraction, and there are more than `MANY` different ones.
 # - Classes: anything else.
 

@@ -16,6 +16,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any, NoReturn
 
 import numpy as np
@@ -46,52 +47,38 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray | Rows], *, compress: 
         archive.comment = COMMENT
         for name, content in arrays.items():
             with _new_member(archive, name, compress) as file:
-                hashing = Hashing(file)
-                _write_array(hashing, content)
-            digests[name] = hashing.hexdigest()
+                digests[name] = _write_array(file, content)
         with _new_member(archive, CHECKSUMS, compress) as file:
             record = np.array(json.dumps({"format": FORMAT, "sha256": digests}))
             np.lib.format.write_array(file, record, allow_pickle=False)
 
 
 def _new_member(archive: zipfile.ZipFile, name: str, compress: bool) -> IO[bytes]:
+    """Begin a member whose content stands at a multiple of ALIGNED, so that it can be mapped."""
     information = zipfile.ZipInfo(f"{name}.npy")  # its date is fixed
     information.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
-    information.extra = _padding(archive.start_dir + ZIP64_HEADER + len(information.filename))
+    length = -(archive.start_dir + ZIP64_HEADER + len(information.filename) + 4) % ALIGNED
+    information.extra = struct.pack("<HH", PADDING, length) + bytes(length)
     return archive.open(information, "w", force_zip64=True)
 
 
-def _padding(begin: int) -> bytes:
-    """An extra field that makes what begins there begin at a multiple of ALIGNED, so that it can be mapped."""
-    length = -(begin + 4) % ALIGNED
-    return struct.pack("<HH", PADDING, length) + bytes(length)
+def _write_array(file: Any, content: np.ndarray | Rows) -> str:
+    """Write an array and return the SHA-256 of its bytes."""
+    found = hashlib.sha256()
 
+    def write(data: Any) -> None:
+        found.update(data)
+        file.write(data)
 
-def _write_array(file: Any, content: np.ndarray | Rows) -> None:
-    if not isinstance(content, Rows):
-        np.lib.format.write_array(file, content, allow_pickle=False)
-        return
-    header = {"descr": "<f4", "fortran_order": False, "shape": content.shape}
-    np.lib.format.write_array_header_1_0(file, header)
-    for block in content.blocks:
-        file.write(block.data)
-
-
-class Hashing:
-    """A file that is written to, or nothing, and the digest of what was written."""
-
-    def __init__(self, file: Any = None):
-        self._file, self._hash = file, hashlib.sha256()
-
-    def write(self, data: Any) -> None:
-        """Write some bytes."""
-        self._hash.update(data)
-        if self._file is not None:
-            self._file.write(data)
-
-    def hexdigest(self) -> str:
-        """The SHA-256 of what was written so far."""
-        return self._hash.hexdigest()
+    hashing: Any = SimpleNamespace(write=write)
+    if isinstance(content, Rows):
+        header = {"descr": "<f4", "fortran_order": False, "shape": content.shape}
+        np.lib.format.write_array_header_1_0(hashing, header)
+        for block in content.blocks:
+            write(block.data)
+    else:
+        np.lib.format.write_array(hashing, content, allow_pickle=False)
+    return found.hexdigest()
 
 
 class Npz:
@@ -114,13 +101,11 @@ class Npz:
         return name in self.names
 
     def __getitem__(self, name: str) -> np.ndarray:
+        if self._digests is not None:
+            self.verify(name)
         try:
-            if self._digests is not None:
-                self.verify(name)
             with self._archive.open(f"{name}.npy") as file:
                 return read_array(file, self._archive.getinfo(f"{name}.npy").file_size)
-        except BraneError:
-            raise
         except ObjectArrayError:
             raise self._error(
                 f"{self.path}: array '{name}' holds Python objects, which are never read from a file; "
@@ -132,18 +117,12 @@ class Npz:
     def verify(self, name: str) -> None:
         """Read all bytes of an array once, and refuse the file where they are not what its checksum says."""
         try:
-            digest = self._digest(name)
+            with self._archive.open(f"{name}.npy") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
         except DAMAGE:
             self._refuse(f"array '{name}' cannot be read")
         if self._digests is not None and digest != self._digests[name]:
             self._refuse(f"array '{name}' is not what its checksum says")
-
-    def _digest(self, name: str) -> str:
-        hashing = Hashing()
-        with self._archive.open(f"{name}.npy") as file:
-            while data := file.read(CHUNK):
-                hashing.write(data)
-        return hashing.hexdigest()
 
     def _read_checksums(self) -> dict[str, str]:
         """The digest of every array, once it is known that they are of the arrays that are here."""

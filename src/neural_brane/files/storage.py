@@ -1,17 +1,14 @@
-"""Write files whole or not at all, and describe a folder of files by a manifest with checksums."""
+"""Write files whole or not at all."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import secrets
 import shutil
-import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from neural_brane.errors import BraneError, ParameterError
 
@@ -26,6 +23,7 @@ except ImportError:  # Windows has no such locks: what a killed run leaves behin
     fcntl = None  # type: ignore[assignment]
 
 DRAFT = ".brane-"  # drafts are called .brane-PID-RANDOM, with the suffix of the file that they shall become
+DRAFT_NAME = re.compile(rf"{re.escape(DRAFT)}\d+-[0-9a-f]{{8}}")
 
 
 @contextmanager
@@ -58,13 +56,14 @@ def atomic_together(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
         for target, draft in zip(targets, drafts, strict=True):
             if target.exists():
                 shutil.copymode(target, draft)
-            _sync(draft)
+            _sync(draft, os.O_RDWR)
         if len(targets) > 1:
             targets[-1].unlink(missing_ok=True)
         for target, draft in zip(targets, drafts, strict=True):
             os.replace(draft, target)
     for folder in {target.parent for target in targets}:
-        _sync_folder(folder)
+        with suppress(OSError):  # where folders cannot be synced, only the new name could be lost by a power cut
+            _sync(folder, os.O_RDONLY)
 
 
 def check_target(
@@ -144,7 +143,9 @@ def remove_abandoned(folder: Path) -> None:
     """Remove the drafts that killed runs have left in a folder; a draft that somebody writes is locked and stays."""
     if fcntl is None:
         return
-    for path in filter(_is_draft, folder.glob(f"{DRAFT}*")):
+    for path in folder.glob(f"{DRAFT}*"):
+        if DRAFT_NAME.fullmatch(path.name.removesuffix(path.suffix)) is None:
+            continue
         with suppress(OSError):  # gone meanwhile, locked, or not ours to remove
             descriptor = os.open(path, os.O_RDWR)
             try:
@@ -154,36 +155,24 @@ def remove_abandoned(folder: Path) -> None:
                 os.close(descriptor)
 
 
-def _is_draft(path: Path) -> bool:
-    """Whether a file's name is one that `_draft` gives."""
-    return re.fullmatch(rf"{re.escape(DRAFT)}\d+-[0-9a-f]{{8}}", path.name.removesuffix(path.suffix)) is not None
-
-
 @contextmanager
 def _draft(folder: Path, suffix: str) -> Iterator[Path]:
     """Make an empty file in the folder, locked as long as this process needs it, and remove it at the end."""
     path = folder / f"{DRAFT}{os.getpid()}-{secrets.token_hex(4)}{suffix}"
-    descriptor = _make_locked(path)
-    try:
+    with ExitStack() as stack:
+        stack.callback(path.unlink, missing_ok=True)
+        while True:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            if fcntl is None:
+                os.close(descriptor)
+                break
+            with suppress(OSError):  # file systems without locks: nobody can lock it, so nobody removes it
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if path.exists():
+                stack.callback(os.close, descriptor)
+                break
+            os.close(descriptor)  # another run has removed it just before it was locked
         yield path
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
-        path.unlink(missing_ok=True)
-
-
-def _make_locked(path: Path) -> int | None:
-    """Make a file and lock it; None where there are no locks. Another run may remove it just before it is locked."""
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        if fcntl is None:
-            os.close(descriptor)
-            return None
-        with suppress(OSError):  # file systems without locks: nobody can lock it, so nobody removes it
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if path.exists():
-            return descriptor
-        os.close(descriptor)
 
 
 def _nearest_folder(target: Path) -> Path:
@@ -191,99 +180,9 @@ def _nearest_folder(target: Path) -> Path:
     return next(folder for folder in target.absolute().parents if folder.exists())
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR)
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a file's new name survive a power cut; where folders cannot be synced, nothing is lost but that."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-# A folder of files with a manifest: JSON that is written last and tells the size and CRC-32 of every other file.
-#
-# Sizes are compared when the folder is opened, which reads nothing of the files; checksums when somebody asks, or
-# before a program that trusts its input reads a file.
-
-MANIFEST = "manifest.json"
-CHECKSUM = "checksum"  # of the manifest itself: the CRC-32 of its other entries
-CHUNK = 1 << 22
-AGAIN = "make it again, or copy it anew"
-
-
-def checksum_of(path: Path) -> int:
-    """The CRC-32 of a file's bytes."""
-    found = 0
-    with path.open("rb") as file:
-        while data := file.read(CHUNK):
-            found = zlib.crc32(data, found)
-    return found
-
-
-def describe_files(folder: Path, names: Iterable[str]) -> dict[str, dict[str, int]]:
-    """What a manifest says of files: their bytes and CRC-32."""
-    return {name: {"bytes": (folder / name).stat().st_size, "crc32": checksum_of(folder / name)} for name in names}
-
-
-def write_manifest(folder: Path, content: Mapping[str, Any]) -> None:
-    """Write the manifest of a folder, with a checksum of its own; call it when all other files are there."""
-    with atomic(folder / MANIFEST) as draft:
-        text = json.dumps(dict(content) | {CHECKSUM: _own_checksum(content)}, indent=1)
-        draft.write_text(text + "\n", encoding="utf-8")
-
-
-def read_manifest(folder: Path, form: str, version: int, error: type[BraneError]) -> dict[str, Any]:
-    """The manifest of a folder of the format `form`; one that is missing, damaged or of another version is refused."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise error(
-            f"{folder}: has no {MANIFEST}; it is no folder of {form}, or what writes it has not ended: wait, or "
-            "make it again"
-        )
-    try:
-        content = dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError, RecursionError):
-        raise error(f"{path}: is damaged or cut off; {AGAIN}") from None
-    if content.get("format") != form:
-        raise error(f"{path}: is of format {content.get('format')!r}, and {form!r} was expected")
-    if content.get("version") != version:
-        raise error(
-            f"{path}: is of version {content.get('version')!r}, and this version of neural-brane reads {version}; "
-            "read it with the one that wrote it"
-        )
-    if content.pop(CHECKSUM, None) != _own_checksum(content):
-        raise error(f"{path}: is damaged or changed: it is not what its checksum says; {AGAIN}")
-    return content
-
-
-def _own_checksum(content: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(dict(content), sort_keys=True).encode())
-
-
-def check_sizes(folder: Path, files: Mapping[str, Mapping[str, int]], error: type[BraneError]) -> None:
-    """Refuse a folder in which a file is missing, or has other than the bytes that the manifest says."""
-    for name, record in files.items():
-        try:
-            found = (folder / name).stat().st_size
-        except OSError:
-            raise error(f"{folder / name}: is missing, and {MANIFEST} lists it; {AGAIN}") from None
-        if found != record["bytes"]:
-            raise error(
-                f"{folder / name}: has {found:,} bytes, and {MANIFEST} says {record['bytes']:,}; it is cut off or "
-                f"changed: {AGAIN}"
-            )
-
-
-def check_checksum(folder: Path, name: str, record: Mapping[str, int], error: type[BraneError]) -> None:
-    """Read a file once, and refuse it where its bytes are not what the manifest's CRC-32 says."""
-    if checksum_of(folder / name) != record["crc32"]:
-        raise error(f"{folder / name}: is damaged or changed: it is not what its checksum in {MANIFEST} says; {AGAIN}")

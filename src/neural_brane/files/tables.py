@@ -374,7 +374,7 @@ def _find_dialect(file: Unpacked, text: str, header: bool | None, titled: bool) 
     if header is None:
         raise GraphError(
             f"{file.path}:{comments + 1}: cannot tell whether {found.join(rows[0])!r} are the titles of columns or the "
-            "first row; say which with header=True or header=False (--header or --no-header)"
+            "first row; say which with header=True or header=False (--header yes or --header no)"
         )
     if not header:
         return Dialect(found, len(rows[0]), ()), comments

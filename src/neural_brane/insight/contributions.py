@@ -1,6 +1,6 @@
-"""Take an inner product of two vectors apart into what one of them was made of."""
+"""Take an inner product of two vectors apart into terms: what each attribute and neighbour of one of them adds."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol, Self, cast
 
@@ -11,27 +11,25 @@ from neural_brane.kernels.model import MAX, MEAN, Bags, Model, Settings
 from neural_brane.kernels.reference import pool
 from neural_brane.linalg.eigenvectors import Hops
 
-# An inner product of two vectors, taken apart into what one of them was made of.
-
-# The parts of an inner product: they sum to it.
-OWN_ATTRIBUTES = "own attributes"  # of the spectral part, that the node has itself
-OWN_LINKS = "own links"  # of the spectral part: whom the node is linked to
-THEIR_ATTRIBUTES = "neighbours' attributes"  # of the spectral part, that come through a neighbour
+# The parts of an inner product: they sum to it. The first four are of the spectral part, the next two of the learned.
+OWN_ATTRIBUTES = "own attributes"  # the node has them itself
+OWN_LINKS = "own links"  # the neighbours that the node is linked to
+THEIR_ATTRIBUTES = "neighbours' attributes"  # they come through a neighbour
 THEIR_LINKS = "neighbours' links"
 LEARNED_ATTRIBUTES = "learned attributes"  # rows that the learned part pools
 LEARNED_NEIGHBOURS = "learned neighbours"
-REST = "rest"  # what no attribute and no neighbour brings: means that were subtracted, biases, rounding
+REST = "rest"  # due to no attribute and no neighbour: means that were subtracted, biases, rounding
 
 
 class Terms(NamedTuple):
-    """What some attributes, or some neighbours, add to inner products with t vectors."""
+    """The terms of some attributes, or of some neighbours, in inner products with t vectors."""
 
     rows: np.ndarray  # (k,) distinct, increasing
     values: np.ndarray  # (k, t) float64
 
     @classmethod
     def sum(cls, several: Iterable[Self], targets: int) -> Self:
-        """All of them together; what the same row adds is added up."""
+        """Add up the terms of several; the values of the same row are summed."""
         listed = list(several)
         every = np.concatenate([np.empty(0, np.int64), *(terms.rows for terms in listed)])
         rows, places = np.unique(every, return_inverse=True)
@@ -41,11 +39,11 @@ class Terms(NamedTuple):
 
 
 class Contributions(NamedTuple):
-    """What adds up to the inner products of one node's vector with t others.
+    """The terms of the inner products of one node's vector with t others.
 
-    The parts sum to them. An attribute that comes through a neighbour counts to both: to the attribute, as what is
-    told, and to the neighbour, as who tells it. So the attributes sum to the parts of attributes, and the neighbours
-    to all parts but `own attributes`, `learned attributes` and `rest`.
+    The parts sum to them. A term that comes through a neighbour is listed twice: under the attribute, and under the
+    neighbour that brings it. So the attributes sum to the parts of attributes, and the neighbours to all parts but
+    `own attributes`, `learned attributes` and `rest`.
     """
 
     attributes: Terms  # every attribute that the vector could have been made of, even if it adds nothing
@@ -54,7 +52,7 @@ class Contributions(NamedTuple):
 
     @classmethod
     def sum(cls, several: Iterable[Self], targets: int) -> Self:
-        """Those of several columns of the same vector."""
+        """Add up the contributions of several parts of the same vector."""
         listed = list(several)
         parts: dict[str, np.ndarray] = {}
         for one in listed:
@@ -68,17 +66,17 @@ class Contributions(NamedTuple):
 
 
 class Reasons(Protocol):
-    """What a model was made of, as far as it takes to explain it."""
+    """Explains the vectors of a model."""
 
     def of(self, row: int, targets: np.ndarray) -> Contributions:
-        """What adds up to the inner products of a node's vector with targets (t, dim)."""
-
-
-# The nodes within some hops of one, and averages over neighbours among them.
+        """The contributions to the inner products of a node's vector with targets (t, dim)."""
 
 
 class Surroundings:
-    """All that a node's row of M is made of. Position 0 is the node itself, its neighbours come next."""
+    """The nodes within some hops of one, and averages over neighbours among them.
+
+    Position 0 is the node itself, its neighbours come next.
+    """
 
     def __init__(self, hops: Hops, row: int):
         self.hops, reach = hops, len(hops.weights) - 1
@@ -92,7 +90,7 @@ class Surroundings:
 
     @cached_property
     def averages(self) -> sparse.csr_array:
-        """Â among these nodes; the rows of the outermost are empty, for nobody asks for their averages."""
+        """Â among these nodes; the rows of the outermost stay empty, because nothing uses their averages."""
         scale, diagonal = cast(tuple[np.ndarray, np.ndarray], self.hops.averages)
         inner = self.nodes[: self.inner]
         near = cast(sparse.csr_array, self.hops.adjacency)[inner]
@@ -105,12 +103,12 @@ class Surroundings:
 
     @cached_property
     def stay(self) -> float:
-        """What Â leaves where it was, at the node itself."""
+        """The entry of Â that keeps what is at the node itself."""
         return float(self.averages[0, 0])
 
     @cached_property
     def steps(self) -> np.ndarray:
-        """What Â takes from each neighbour."""
+        """(neighbours,) the entries of Â that take from each neighbour."""
         return self.averages[[0]].toarray()[0, 1 : 1 + len(self.neighbours)]
 
     def reached(self, hop: int) -> np.ndarray:
@@ -122,12 +120,12 @@ class Surroundings:
         return row
 
     def through(self, values: np.ndarray, hop: int) -> np.ndarray:
-        """What each neighbour passes on to the node's row of Âʰ values: of all ways, those that leave the node to it.
+        """Sum, for each neighbour, over the paths of the node's row of Âʰ values that leave the node to it.
 
-        values (nodes, t); returns (neighbours, t). What never leaves the node is stayʰ of its own values.
+        values (nodes, t); returns (neighbours, t). Paths that never leave the node add stayʰ of its own values.
         """
         passed = np.zeros((len(self.neighbours), values.shape[1]))
-        for before in reversed(range(hop)):  # steps that a way stays at the node before it leaves
+        for before in reversed(range(hop)):  # steps that a path stays at the node before it leaves
             passed += self.stay**before * self.steps[:, None] * values[1 : 1 + len(self.neighbours)]
             values = self.averages @ values
         return passed
@@ -137,16 +135,14 @@ class Surroundings:
         return order[np.searchsorted(self.nodes, rows, sorter=order)]
 
 
-# Contributions to vectors that an SVD made: a node's vector is its row of M times the directions V.
-
 Directions = Sequence[Sequence[np.ndarray]]  # for every hop, a table (columns, dim) for every part of X
 
 
 class SpectralReasons:
-    """The terms of x_u = Σ over hops h, nodes k and columns a of w_h (Âʰ)_uk X_ka V_ha.
+    """Contributions to vectors that an SVD made: x_u = Σ over hops h, nodes k and columns a of w_h (Âʰ)_uk X_ka V_ha.
 
-    A term is the column's, an attribute or a link, and the neighbour's by whom it comes: the first node that the way
-    of its hops enters from u. A way that stays at u tells u's own. An own link is the neighbour's whom it leads to.
+    A term belongs to its column, an attribute or a link, and to the first neighbour on its path of hops from u. A path
+    that stays at u ends at u's own columns. An own link belongs to the neighbour that it leads to.
 
     directions: V / w_h for every hop and every part of X, (columns, dim) float32. They take one pass over the graph;
     after that a node costs what lies within the hops around it.
@@ -156,38 +152,34 @@ class SpectralReasons:
         self.hops, self.directions = hops, directions
 
     def of(self, row: int, targets: np.ndarray) -> Contributions:
-        """What adds up to the inner products of a node's row of M V with targets (t, dim)."""
+        """The contributions to the inner products of a node's row of M V with targets (t, dim)."""
         near = Surroundings(self.hops, row)
-        return Contributions.sum((self._part(near, at, targets) for at in self._parts()), len(targets))
+        kinds = [name for name in ("attributes", "links") if getattr(self.hops, name) is not None] or ["identity"]
+        parts = (self._part(near, place, kind, targets) for place, kind in enumerate(kinds))
+        return Contributions.sum(parts, len(targets))
 
-    def _parts(self) -> Iterator[tuple[int, str]]:
-        """The parts of X with the place of their directions."""
-        names = [name for name in ("attributes", "links") if getattr(self.hops, name) is not None]
-        yield from enumerate(names or ["identity"])
-
-    def _part(self, near: Surroundings, at: tuple[int, str], targets: np.ndarray) -> Contributions:
-        """The terms of one part of X: its columns, and the neighbours by whom they come."""
-        place, kind = at
+    def _part(self, near: Surroundings, place: int, kind: str, targets: np.ndarray) -> Contributions:
+        """The terms of one part of X, whose directions stand at `place`: its columns, and the neighbours on the way."""
         columns, matrix = self._columns(near, kind)
-        told, kept = (np.zeros((len(columns), len(targets))) for _ in range(2))  # by all, and by the node itself
+        reached, kept = (np.zeros((len(columns), len(targets))) for _ in range(2))  # over all paths, and at the node
         passed = np.zeros((len(near.neighbours), len(targets)))
         for hop, weight in enumerate(self.hops.weights):
             if not weight:
                 continue
             projected = weight**2 * (self.directions[hop][place][columns].astype(np.float64) @ targets.T)
-            told += (near.reached(hop) @ matrix)[:, None] * projected
+            reached += (near.reached(hop) @ matrix)[:, None] * projected
             own = matrix[[0]].toarray()[0][:, None] * projected
             kept += (near.stay**hop if hop else 1.0) * own
             passed += near.through(matrix @ projected, hop)
         neighbours = Terms(near.neighbours, passed)
         if kind == "attributes":
             parts = {OWN_ATTRIBUTES: kept.sum(axis=0), THEIR_ATTRIBUTES: passed.sum(axis=0)}
-            return Contributions(Terms(columns, told), Terms.sum([neighbours], len(targets)), parts)
+            return Contributions(Terms(columns, reached), Terms.sum([neighbours], len(targets)), parts)
         linked = np.flatnonzero(matrix[[0]].toarray()[0])
-        nobody = Terms(np.empty(0, np.int64), np.empty((0, len(targets))))
+        none = Terms(np.empty(0, np.int64), np.empty((0, len(targets))))
         parts = {OWN_LINKS: kept.sum(axis=0), THEIR_LINKS: passed.sum(axis=0)}
         links = Terms(columns[linked], kept[linked])
-        return Contributions(nobody, Terms.sum([neighbours, links], len(targets)), parts)
+        return Contributions(none, Terms.sum([neighbours, links], len(targets)), parts)
 
     def _columns(self, near: Surroundings, kind: str) -> tuple[np.ndarray, sparse.csr_array]:
         """The columns of X that nodes around have, and these nodes' rows of them."""
@@ -204,15 +196,12 @@ class SpectralReasons:
         return columns, sparse.csr_array((rows.data, places, rows.indptr), shape=shape)
 
 
-# Contributions to the learned part of a vector: the rows that pooling took its numbers from.
-
-
 class PooledReasons(NamedTuple):
-    """A learned part y = scale · (f − centre), f pooled from a node's attributes and from its neighbours.
+    """Contributions to a learned part y = scale · (f − centre), f pooled from a node's attributes and its neighbours.
 
-    With max pooling a coordinate is its winner's: the one row it was taken from. With sum or mean pooling it is shared
-    by all rows, each with what it adds, and the centre by all equally. A coordinate for which nothing was pooled, and
-    what a layer's bias adds, is nobody's: the rest.
+    With max pooling a coordinate belongs to its winner, the one row it was taken from. With sum or mean pooling all
+    rows share it, each by what it adds, and share the centre equally. A coordinate for which nothing was pooled, and
+    what a layer's bias adds, go to the rest.
     """
 
     model: Model
@@ -223,7 +212,7 @@ class PooledReasons(NamedTuple):
     scale: float
 
     def of(self, row: int, targets: np.ndarray) -> Contributions:
-        """What adds up to the inner products of a node's learned part with targets (t, width)."""
+        """The contributions to the inner products of a node's learned part with targets (t, width)."""
         asked, centre, rest = self._before_output(row, float(self.scale) * targets.astype(np.float64))
         d1 = self.settings.attribute_dim
         width = self.model.weight.shape[1]
@@ -238,7 +227,7 @@ class PooledReasons(NamedTuple):
         return Contributions(attributes, neighbours, parts)
 
     def _before_output(self, row: int, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What each pooled number counts for the targets (t, d1 + d2), what is subtracted from it, and the rest."""
+        """The weight of each pooled number for the targets (t, d1 + d2), what is subtracted from it, and the rest."""
         d1, weight = self.settings.attribute_dim, self.model.weight.astype(np.float64)
         if self.output == "pooled":
             return targets, self.centre.astype(np.float64), np.zeros(len(targets))
@@ -264,7 +253,7 @@ class PooledReasons(NamedTuple):
     def _terms(
         self, bags: Bags, table: np.ndarray, row: int, asked: np.ndarray, centre: np.ndarray
     ) -> tuple[Terms, np.ndarray]:
-        """What each row of a node's bag adds, asked (t, d) being what a number counts, and what nobody does."""
+        """The terms of the rows of a node's bag, by the weights `asked` (t, d) of their numbers, and the rest."""
         rows = bags.indices[bags.indptr[row] : bags.indptr[row + 1]].astype(np.int64)
         if self.settings.pooling != MAX:
             share = 1 / len(rows) if len(rows) else 0.0

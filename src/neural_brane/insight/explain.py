@@ -16,14 +16,12 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.insight.contributions import REST, Contributions, Reasons, Terms
 from neural_brane.insight.links import largest
 
-# What an explanation says, and how it is shown.
-
 WIDTH = 32  # letters of a name that are shown in text
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """What a node's vector, or the likeness of two, is made of.
+    """The share of each attribute and neighbour in a node's vector, or in the cosine of two.
 
     Shares of one node's vector sum to 1: what each adds to the squared length of the vector, divided by it. Shares of
     a pair sum to its cosine: what each adds to the inner product, divided by both lengths. A negative share makes two
@@ -40,10 +38,10 @@ class Explanation:
     neighbours
         Ids with their shares, likewise. Of a pair, common neighbours, and the two themselves where they are linked.
     shares
-        The same by part; they sum to the similarity. What comes through a neighbour is listed twice: as an attribute
-        that it tells and as the neighbour who tells it; here it counts once.
+        The same by part; they sum to the similarity. What comes through a neighbour is listed twice, under the
+        attribute and under the neighbour; here it counts once.
     shared
-        What all attributes and all neighbours that could be listed add, beyond those that are.
+        What all attributes and all neighbours add, including those that are not listed.
     """
 
     nodes: tuple[Any, ...]
@@ -66,7 +64,7 @@ class Explanation:
 
     @property
     def title(self) -> str:
-        """What is explained, in a line."""
+        """One line that says what is explained."""
         if len(self.nodes) == 1:
             return f"what the vector of {self.nodes[0]} is made of"
         return f"what makes {self.nodes[0]} and {self.nodes[1]} alike: cosine {self.similarity:.3f}"
@@ -106,11 +104,8 @@ def _cut(text: str) -> str:
     return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
 
 
-# Rank what a node's vector is made of, and what two nodes share.
-
-
 def explain_node(reasons: Reasons, embedding: Embedding, graph: AttributedGraph, row: int, top: int) -> Explanation:
-    """What a node's vector is made of: what each term adds to the vector's inner product with itself."""
+    """Explain a node's vector: what each term adds to the vector's inner product with itself."""
     check_top(top)
     vector = embedding.vectors[[row]].astype(np.float64)
     found = reasons.of(row, vector)
@@ -121,7 +116,7 @@ def explain_node(reasons: Reasons, embedding: Embedding, graph: AttributedGraph,
 def explain_pairs(
     reasons: Reasons, embedding: Embedding, graph: AttributedGraph, row: int, others: Sequence[int], top: int
 ) -> list[Explanation]:
-    """What makes a node alike to each of some others.
+    """Explain what makes a node and each of some others alike.
 
     ⟨x_u, x_v⟩ is taken apart twice: into the terms of u, each projected on x_v, and into those of v, projected on x_u.
     What an attribute or a neighbour adds is the mean of the two. Those are listed that both nodes have terms of.
@@ -133,10 +128,15 @@ def explain_pairs(
     explanations = []
     for at, other in enumerate(others):
         back = reasons.of(other, own)
+        attributes, neighbours = (
+            Terms(terms.rows, terms.values[:, [at]]) for terms in (forth.attributes, forth.neighbours)
+        )
+        parts = {name: np.zeros(1) for name in {**forth.parts, **back.parts}}
+        parts |= {name: parts[name] + values[[at]] for name, values in forth.parts.items()}
         both = Contributions(
-            _shared(_column(forth.attributes, at), back.attributes),
-            _shared(_closed(_column(forth.neighbours, at), row), _closed(back.neighbours, other)),
-            _mean_parts({name: values[[at]] for name, values in forth.parts.items()}, back.parts),
+            _shared(attributes, back.attributes),
+            _shared(_closed(neighbours, row), _closed(back.neighbours, other)),
+            {name: (values + back.parts.get(name, 0)) / 2 for name, values in parts.items()},
         )
         inner = float(own[0] @ targets[at])
         lengths = float(np.linalg.norm(own[0]) * np.linalg.norm(targets[at]))
@@ -145,7 +145,7 @@ def explain_pairs(
 
 
 def check_top(top: int, name: str = "top") -> None:
-    """Refuse a number of answers that is none."""
+    """Refuse a number of answers that makes no sense."""
     if isinstance(top, bool) or not isinstance(top, int | np.integer) or top < 1:
         raise ParameterError(f"{name}={top!r} makes no sense; give a whole number from 1, as in {name}=10")
 
@@ -160,22 +160,14 @@ def _explanation(
     return Explanation(
         tuple(graph.ids[list(rows)].tolist()),
         inner / unit,
-        largest(_divided(found.attributes, unit), graph.attribute_names, top),
-        largest(_divided(found.neighbours, unit), graph.ids, top),
+        largest(Terms(found.attributes.rows, found.attributes.values / unit), graph.attribute_names, top),
+        largest(Terms(found.neighbours.rows, found.neighbours.values / unit), graph.ids, top),
         shares,
         {
             "attributes": float(found.attributes.values.sum()) / unit,
             "neighbours": float(found.neighbours.values.sum()) / unit,
         },
     )
-
-
-def _divided(terms: Terms, by: float) -> Terms:
-    return Terms(terms.rows, terms.values / by)
-
-
-def _column(terms: Terms, at: int) -> Terms:
-    return Terms(terms.rows, terms.values[:, [at]])
 
 
 def _closed(terms: Terms, row: int) -> Terms:
@@ -187,8 +179,3 @@ def _shared(one: Terms, other: Terms) -> Terms:
     """The mean of what both add, of the rows that both have."""
     rows, left, right = np.intersect1d(one.rows, other.rows, assume_unique=True, return_indices=True)
     return Terms(rows, (one.values[left] + other.values[right]) / 2)
-
-
-def _mean_parts(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    nothing = np.zeros(1)
-    return {name: (one.get(name, nothing) + other.get(name, nothing)) / 2 for name in {**one, **other}}

@@ -17,61 +17,79 @@ from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import unit_rows
 
-# Which attributes the nodes of a cluster have more often than others.
+# What is typical of a group of nodes: the one rule, by which clusters and regions are named and selections summarised.
 
 SURE = 0.001  # the chance that a cluster of random nodes would be given any such name
 
 
 class Name(NamedTuple):
-    """An attribute that is over-represented in a cluster."""
+    """An attribute that is typical of a group: its name, or its column where no names are known."""
 
     attribute: Any
     lift: float  # how many times as often as among all nodes
-    share: float  # of the cluster's nodes that have it
+    share: float  # of the group's nodes that have it
 
 
-def name_clusters(
-    attributes: sparse.csr_array, names: np.ndarray, clusters: np.ndarray, k: int, top: int
-) -> list[list[Name]]:
-    """The attributes that name each cluster, the surest first, at most `top`; none where chance would do.
+def weigh_attributes(holders: np.ndarray, nodes: int) -> np.ndarray:
+    """Weigh each attribute by how rare it is: −log of the share of nodes that have it, as float32.
 
-    An attribute counts that nodes of the cluster have more often than nodes elsewhere, and so much more that k random
-    clusters of these sizes would be given any such name with a chance of 0.1 % (hypergeometric, Bonferroni's bound).
-    They are ranked by how many deviations lie between what is found and what chance has.
+    holders: (attributes,) how many of all nodes have each.
     """
+    return -np.log(np.maximum(holders, 1) / max(nodes, 1)).astype(np.float32)
+
+
+def rank_typical(found: np.ndarray, size: int, holders: np.ndarray, nodes: int) -> np.ndarray:
+    """The places of the attributes that are typical of a group of `size` nodes, the most typical first.
+
+    An attribute counts by how many more nodes of the group have it than chance would give, times its weight. The first
+    node that has it never counts, so that two at least must. The page summarises selections by the same rule, from the
+    same weights (`summary` in explore/page/questions.js).
+
+    found: (attributes,) how many of the group have each; holders: how many of all nodes.
+
+    >>> rank_typical(np.array([2, 3, 1]), 3, np.array([2, 60, 1]), 60).tolist()
+    [0]
+    """
+    expected = size * (holders / max(nodes, 1))
+    scores = weigh_attributes(holders, nodes) * (found - np.maximum(expected, 1))
+    order = np.argsort(-scores, kind="stable")
+    return order[scores[order] > 0]
+
+
+def name_groups(
+    attributes: sparse.csr_array, groups: np.ndarray, k: int, top: int, *, sure: bool = True
+) -> list[list[Name]]:
+    """The columns of the attributes that are most typical of each of k groups of nodes, at most `top`.
+
+    With `sure`, they are so much more common in the group that k random groups of these sizes would be given any such
+    name with a chance of 0.1 % (hypergeometric, Bonferroni's bound); a group may then have no name.
+    """
+    from scipy.stats import hypergeom
+
     nodes, width = attributes.shape
     holders = np.bincount(attributes.indices, minlength=width)
     has = sparse.csr_array((np.ones(attributes.nnz), attributes.indices, attributes.indptr), shape=attributes.shape)
-    places = clusters, np.arange(nodes)
-    counts = (sparse.csr_array((np.ones(nodes), places), shape=(k, nodes)) @ has).tocsr()
+    counts = (_members(groups, k) @ has).tocsr()
     bound = SURE / max(k * int(np.count_nonzero(holders)), 1)
-    sizes = np.bincount(clusters, minlength=k).tolist()
-    return [_names(counts[[at]], holders, names, (nodes, sizes[at]), bound, top) for at in range(k)]
-
-
-def _names(
-    counts: sparse.csr_array, holders: np.ndarray, names: np.ndarray, sizes: tuple[int, int], bound: float, top: int
-) -> list[Name]:
-    from scipy.stats import hypergeom
-
-    columns, found, (nodes, size) = counts.indices, counts.data, sizes
-    total = holders[columns]
-    expected = size * total / nodes
-    variance = expected * (1 - total / nodes) * (nodes - size) / max(nodes - 1, 1)
-    deviations = np.divide(found - expected, np.sqrt(variance), out=np.zeros(len(found)), where=variance > 0)
-    order = np.argsort(-deviations, kind="stable")[: 4 * top]
-    chance = hypergeom.sf(found[order] - 1, nodes, total[order], size)
-    sure = order[(chance <= bound) & (found[order] > expected[order])][:top]
-    return [Name(names[columns[at]].item(), float(found[at] / expected[at]), float(found[at] / size)) for at in sure]
+    named = []
+    for group, size in enumerate(np.bincount(groups, minlength=k).tolist()):
+        part = counts[[group]]
+        best = rank_typical(part.data, size, holders[part.indices], nodes)[: 4 * top]
+        if sure:
+            best = best[hypergeom.sf(part.data[best] - 1, nodes, holders[part.indices[best]], size) <= bound]
+        columns, found = part.indices[best[:top]], part.data[best[:top]]
+        lifts = (found * nodes / (size * holders[columns])).tolist()
+        named.append([Name(*one) for one in zip(columns.tolist(), lifts, (found / size).tolist(), strict=True)])
+    return named
 
 
 # k-means on vectors of length one, and how many clusters there are.
 
-MOST = 20  # clusters that are tried
-SAMPLE = 2_000  # nodes that the number is chosen by
-NEAREST = 10  # in the graph of the sample
+MOST = 20  # clusters to try
+SAMPLE = 2_000  # nodes by which the number is chosen
+NEAREST = 10  # nodes that each is joined to in the graph of the sample
 PRICE = 0.01  # modularity that one more cluster must add
-STARTS = 3  # of k-means, the best of which counts
+STARTS = 3  # runs of k-means, of which the best counts
 
 
 def run_k_means(table: np.ndarray, k: int, seed: int, *, starts: int, mend: str) -> np.ndarray:
@@ -136,21 +154,20 @@ def modularity(graph: sparse.csr_array, clusters: np.ndarray) -> float:
     >>> modularity(sparse.csr_array(np.kron(np.eye(2), [[0, 1], [1, 0]])), np.array([0, 0, 1, 1]))
     0.5
     """
-    members = _members(clusters)
+    members = _members(clusters, int(clusters.max()) + 1)
     between = (members @ graph @ members.T).toarray()
     ends = between.sum(axis=0) / between.sum()
     return float(np.trace(between) / between.sum() - ends @ ends)
 
 
-def _members(clusters: np.ndarray) -> sparse.csr_array:
-    """(clusters, nodes): 1 where a node is in a cluster."""
-    places = clusters, np.arange(len(clusters))
-    return sparse.csr_array((np.ones(len(clusters)), places), shape=(int(clusters.max()) + 1, len(clusters)))
+def _members(groups: np.ndarray, k: int) -> sparse.csr_array:
+    """(groups, nodes): 1 where a node is in a group."""
+    return sparse.csr_array((np.ones(len(groups)), (groups, np.arange(len(groups)))), shape=(k, len(groups)))
 
 
 # Clusters of vectors, with their names and central nodes.
 
-NAMES, CENTRAL = 5, 3  # attributes and nodes told of a cluster
+NAMES, CENTRAL = 5, 3  # attributes and nodes listed of a cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +194,7 @@ class Clusters:
 
     @property
     def k(self) -> int:
-        """How many there are."""
+        """The number of clusters."""
         return len(self.clusters)
 
     def __len__(self) -> int:
@@ -195,7 +212,7 @@ class Clusters:
         return "\n".join([f"{self.k} clusters ({how}) of {len(self.ids)} nodes", *lines])
 
     def as_dict(self) -> dict[str, Any]:
-        """What the clusters are, as plain values for JSON; `assignments` are not in it."""
+        """Describe the clusters in plain values, for JSON; `assignments` are not among them."""
         return {
             "nodes": len(self.ids),
             "k": self.k,
@@ -221,38 +238,6 @@ def find_clusters(
     Without `k`, `neural_brane.insight.groups.choose_k` chooses a number up to 20, by 2,000 of the nodes.
     The attributes of `graph`, matched by id, name the clusters.
     """
-    _check(vectors, k, seed)
-    unit = unit_rows(vectors)
-    chosen = choose_k(unit, seed, progress) if k is None else int(k)
-    found = partition(unit, chosen, seed)
-    names: list[list[Name]] = [[] for _ in range(chosen)]
-    if graph is not None:
-        names = _names_of_clusters(graph, ids, found, chosen)
-    clusters = tuple(
-        Cluster(int((found == at).sum()), names[at], ids[_central(unit, found == at)].tolist()) for at in range(chosen)
-    )
-    return Clusters(ids, found, clusters, k is None)
-
-
-def _names_of_clusters(graph: AttributedGraph, ids: np.ndarray, found: np.ndarray, k: int) -> list[list[Name]]:
-    rows = locate(graph.ids, ids)
-    known = rows >= 0
-    if not known.any():
-        raise GraphError(
-            f"none of the {len(ids):,} vectors belongs to a node of graph '{graph.name}'; give the graph they were "
-            "learned from"
-        )
-    return name_clusters(graph.attributes[rows[known]], graph.attribute_names, found[known], k, NAMES)
-
-
-def _central(unit: np.ndarray, members: np.ndarray) -> np.ndarray:
-    """The rows of the members nearest to their mean, by cosine."""
-    rows = np.flatnonzero(members)
-    nearness = unit[rows] @ unit[rows].mean(axis=0)
-    return rows[np.argsort(-nearness, kind="stable")[:CENTRAL]]
-
-
-def _check(vectors: np.ndarray, k: int | None, seed: int) -> None:
     if len(vectors) == 0:
         raise EmbeddingError("there are no vectors to divide into clusters; give some")
     if not np.isfinite(vectors).all():
@@ -262,3 +247,27 @@ def _check(vectors: np.ndarray, k: int | None, seed: int) -> None:
         raise ParameterError(f"k={k!r} makes no sense; give a whole number from 1 to {len(vectors)}, or None")
     if seed < 0:
         raise ParameterError(f"seed={seed} makes no sense; give 0 or more")
+    unit = unit_rows(vectors)
+    chosen = choose_k(unit, seed, progress) if k is None else int(k)
+    found = partition(unit, chosen, seed)
+    names = [[] for _ in range(chosen)] if graph is None else _names_from(graph, ids, found, chosen)
+    clusters = []
+    for at in range(chosen):
+        rows = np.flatnonzero(found == at)
+        nearness = unit[rows] @ unit[rows].mean(axis=0)
+        central = rows[np.argsort(-nearness, kind="stable")[:CENTRAL]]
+        clusters.append(Cluster(len(rows), names[at], ids[central].tolist()))
+    return Clusters(ids, found, tuple(clusters), k is None)
+
+
+def _names_from(graph: AttributedGraph, ids: np.ndarray, found: np.ndarray, k: int) -> list[list[Name]]:
+    """The names of clusters by the attributes of a graph, whose nodes are matched by id."""
+    rows = locate(graph.ids, ids)
+    known = rows >= 0
+    if not known.any():
+        raise GraphError(
+            f"none of the {len(ids):,} vectors belongs to a node of graph '{graph.name}'; give the graph they were "
+            "learned from"
+        )
+    named = name_groups(graph.attributes[rows[known]], found[known], k, NAMES)
+    return [[one._replace(attribute=graph.attribute_names[one.attribute].item()) for one in group] for group in named]

@@ -1,27 +1,48 @@
-"""Tables whose rows are pooled in bags and trained by Adam: definitions in NumPy, fast versions in Numba."""
+"""Tables whose rows are pooled in bags and trained by Adam: definitions in NumPy, fast versions in Numba.
+
+Embedding propagation (`propagate`) and skip-gram from attributes (`train`) share how they pool rows, add up gradients
+and descend.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 from numba import prange
-from scipy import sparse
 
 from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.cpu.lanes import fill, load, multiply_add, store, total
-from neural_brane.kernels.model import LANE, padded, zeros
+from neural_brane.kernels.model import LANE, Rows, padded, zeros
 
 # Trainings of pooled rows in plain NumPy: the definitions that fast kernels are tested against.
 
 MEAN_DECAY, SQUARE_DECAY, SMALLEST = 0.9, 0.999, 1e-8  # Adam's, as its paper has them
 
 
-def corrected(rate: float, step: int) -> float:
+@njit(error_model="numpy")
+def corrected(rate, step):
     """The rate of step 1, 2, …, with what makes up for Adam's running means having begun at zero."""
     return rate * np.sqrt(1 - SQUARE_DECAY**step) / (1 - MEAN_DECAY**step)
 
 
-def descend_reference(table, mean, square, gradient, touched, rate: float):
-    """A step of Adam for the rows that were touched; the others stay, with their running means, as they are."""
+class Trained(NamedTuple):
+    """A table that Adam trains, with its running means."""
+
+    table: np.ndarray  # (rows, width) float32, width a multiple of LANE
+    mean: np.ndarray  # of the gradients, likewise
+    square: np.ndarray  # of their squares
+
+
+class Steps(NamedTuple):
+    """The steps to take."""
+
+    rate: float
+    step: int  # how many were taken before
+    batch: int  # nodes in a step
+
+
+def descend_reference(trained: Trained, gradient, touched, rate: float):
+    """Take a step of Adam for the rows that were touched; the others stay, with their running means, as they are."""
+    table, mean, square = trained
     mean[touched] = MEAN_DECAY * mean[touched] + (1 - MEAN_DECAY) * gradient[touched]
     square[touched] = SQUARE_DECAY * square[touched] + (1 - SQUARE_DECAY) * gradient[touched] ** 2
     table[touched] -= rate * mean[touched] / (np.sqrt(square[touched]) + SMALLEST)
@@ -39,23 +60,21 @@ def ranked(around, own, others, margin: float):
     return losses[:, 0], (near - far, -near, far)
 
 
-def propagate_reference(
-    table, mean, square, around, own, nodes, others, *, margin: float, rate: float, step: int, batch: int
-):
-    """Train a table by embedding propagation, in place: a step for every `batch` of the nodes; returns their losses.
+def propagate_reference(trained: Trained, matrices, nodes, others, margin: float, steps: Steps):
+    """Train a table by embedding propagation, in place: a step for every batch of the nodes; returns their losses.
 
-    around, own: (nodes, rows of the table), dense: what makes a node's reconstruction and its own vector of the rows.
-    others: a node for each of the nodes. step: how many steps were taken before.
+    matrices: two dense ones (nodes, rows of the table), by which the rows make a node's reconstruction and its own
+    vector. others: a node for each of the nodes.
     """
-    losses = np.empty(len(nodes))
-    for start in range(0, len(nodes), batch):
-        some = slice(start, start + batch)
+    (around, own), losses, step = matrices, np.empty(len(nodes)), steps.step
+    for start in range(0, len(nodes), steps.batch):
+        some = slice(start, start + steps.batch)
         bags = np.stack([around[nodes[some]], own[nodes[some]], own[others[some]]])
-        around_some, own_some, others_some = bags @ table
+        around_some, own_some, others_some = bags @ trained.table
         losses[some], slopes = ranked(around_some, own_some, others_some, margin)
         gradient = sum(bag.T @ slope for bag, slope in zip(bags, slopes, strict=True))
         step += 1
-        descend_reference(table, mean, square, gradient, (bags != 0).any(axis=(0, 1)), corrected(rate, step))
+        descend_reference(trained, gradient, (bags != 0).any(axis=(0, 1)), corrected(steps.rate, step))
     return losses
 
 
@@ -90,40 +109,26 @@ def profile_loss(attributes, maps, contexts, source: int, targets, negatives):
 # threads changes no bit. Kernels that run in parallel call these functions.
 
 
-class Rows(NamedTuple):
-    """A sparse matrix by rows."""
-
-    indptr: np.ndarray  # int64
-    indices: np.ndarray  # int32
-    values: np.ndarray  # float32
-
-
-def rows_of(matrix: sparse.csr_array) -> Rows:
-    """A CSR matrix for a kernel."""
-    values = matrix.data.astype(np.float32, copy=False)
-    return Rows(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False), values)
-
-
 @njit(error_model="numpy")
-def pool(table, rows, shares, start, stop, pooled, slot):
-    """pooled[slot] = Σ shares × rows of a table, over the entries start … stop - 1."""
+def pool(table, bags, slot, pooled):
+    """pooled[slot] = Σ values × rows of a table, over the entries of one of the bags (`Rows`)."""
+    start, stop = bags.indptr[slot], bags.indptr[slot + 1]
     for c in range(0, table.shape[1], LANE):
         total = fill(np.float32(0))
         for entry in range(start, stop):
-            total = multiply_add(fill(shares[entry]), load(table, rows[entry], c), total)
+            total = multiply_add(fill(bags.values[entry]), load(table, bags.indices[entry], c), total)
         store(total, pooled, slot, c)
 
 
 @njit(error_model="numpy")
-def turn(indptr, rows, place):
-    """Sort the entries of some bags by row.
+def sort_entries(bags, place):
+    """Sort the entries of some bags (`Rows`) by row of the table.
 
-    indptr: (slots + 1,) int64. rows: of each entry. place: (rows of the table,) int64, -1 everywhere before and after.
-    Returns the distinct rows, in the order they are met, where the entries of each begin, and of every entry sorted so
-    its number and its slot.
+    place: (rows of the table,) int64, -1 everywhere before and after. Returns four int64 arrays: the distinct rows, in
+    the order they are met; where the entries of each begin; and of every entry sorted so its number and its slot.
     """
-    distinct = np.empty(len(rows), np.int64)
-    found = 0
+    indptr, rows = bags.indptr, bags.indices
+    distinct, found = np.empty(len(rows), np.int64), 0
     for row in rows:
         if place[row] < 0:
             place[row] = found
@@ -147,28 +152,29 @@ def turn(indptr, rows, place):
 
 
 @njit(error_model="numpy")
-def descend(table, mean, square, row, gradient, at, rate):
-    """A step of Adam for one row, down gradient[at]; rate has the corrections of `reference.corrected`."""
+def gather(gradients, values, entries_by_row, k, total):
+    """total[k] = Σ values × gradients of slots, over the entries of row k; entries_by_row is from `sort_entries`."""
+    _, starts, entries, slots = entries_by_row
+    for c in range(0, total.shape[1], LANE):
+        lane = fill(np.float32(0))
+        for at in range(starts[k], starts[k + 1]):
+            lane = multiply_add(fill(values[entries[at]]), load(gradients, slots[at], c), lane)
+        store(lane, total, k, c)
+
+
+@njit(error_model="numpy")
+def descend(trained, row, gradient, k, rate):
+    """Take a step of Adam for one row, down gradient[k]; rate is a `corrected` one, float32."""
     keep, forget = np.float32(MEAN_DECAY), np.float32(1 - MEAN_DECAY)
     keep_square, forget_square = np.float32(SQUARE_DECAY), np.float32(1 - SQUARE_DECAY)
-    own, own_mean, own_square, slope = table[row], mean[row], square[row], gradient[at]
+    own, own_mean, own_square, slope = trained.table[row], trained.mean[row], trained.square[row], gradient[k]
     for c in range(len(own)):
         own_mean[c] = keep * own_mean[c] + forget * slope[c]
         own_square[c] = keep_square * own_square[c] + forget_square * slope[c] * slope[c]
         own[c] -= rate * own_mean[c] / (np.sqrt(own_square[c]) + np.float32(SMALLEST))
 
 
-@njit(error_model="numpy")
-def gathered(gradients, shares, entries, slots, start, stop, total, at):
-    """total[at] = Σ shares × gradients of slots, over the sorted entries start … stop - 1."""
-    for c in range(0, total.shape[1], LANE):
-        lane = fill(np.float32(0))
-        for k in range(start, stop):
-            lane = multiply_add(fill(shares[entries[k]]), load(gradients, slots[k], c), lane)
-        store(lane, total, at, c)
-
-
-# Embedding propagation on the CPU, in Numba: follows `bags.reference.propagate`, with the same bits on any threads.
+# Embedding propagation on the CPU, in Numba: follows `propagate_reference`, with the same bits on any threads.
 
 
 class Bags(NamedTuple):
@@ -180,36 +186,39 @@ class Bags(NamedTuple):
     around: np.ndarray  # (nodes,) float64: of the bag of its neighbours
 
 
-def propagate(table, mean, square, bags: Bags, nodes, others, *, margin: float, rate: float, step: int, batch: int):
-    """Train a table (rows, width) in place, width a multiple of LANE; returns the loss of each of the nodes.
+def propagate(trained: Trained, bags: Bags, nodes, others, margin: float, steps: Steps) -> np.ndarray:
+    """Train a table in place, a step for every batch of the nodes; returns the loss of each of them, float32.
 
     nodes: to reconstruct, int64: each has a bag of its own and some around it. others: as many, int64, with a bag of
-    their own. step: how many steps were taken before.
+    their own.
     """
-    losses = np.empty(len(nodes), np.float32)
-    pooled = zeros(3 * min(batch, len(nodes)), table.shape[1])
-    place = np.full(len(table), -1, np.int64)
-    _propagate(table, mean, square, bags, nodes, others, margin, rate, step, batch, losses, pooled, place)
-    return losses
+    pooled = zeros(3 * min(steps.batch, len(nodes)), trained.table.shape[1])
+    return _propagate(trained, bags, (nodes, others), margin, steps, pooled)
 
 
 @njit(error_model="numpy", parallel=True)
-def _propagate(table, mean, square, bags, nodes, others, margin, rate, step, batch, losses, pooled, place):
-    for start in range(0, len(nodes), batch):
-        stop = min(start + batch, len(nodes))
+def _propagate(trained, bags, pairs, margin, steps, pooled):
+    nodes, others = pairs
+    losses, step = np.empty(len(nodes), np.float32), steps.step
+    place = np.full(len(trained.table), -1, np.int64)
+    for start in range(0, len(nodes), steps.batch):
+        stop = min(start + steps.batch, len(nodes))
         count = stop - start
         indptr, rows, shares = _fill_bags(bags, nodes[start:stop], others[start:stop])
+        some = Rows(indptr, rows, shares)
         for slot in prange(3 * count):
-            pool(table, rows, shares, indptr[slot], indptr[slot + 1], pooled, slot)
+            pool(trained.table, some, slot, pooled)
         for k in prange(count):
             losses[start + k] = _rank(pooled, k, count + k, 2 * count + k, margin)
-        distinct, starts, entries, slots = turn(indptr, rows, place)
+        by_row = sort_entries(some, place)
         step += 1
-        own_rate = np.float32(rate * np.sqrt(1 - SQUARE_DECAY**step) / (1 - MEAN_DECAY**step))
-        gradient = np.empty((len(distinct), table.shape[1]), np.float32)
+        rate = np.float32(corrected(steps.rate, step))
+        distinct = by_row[0]
+        gradient = np.empty((len(distinct), trained.table.shape[1]), np.float32)
         for k in prange(len(distinct)):
-            gathered(pooled, shares, entries, slots, starts[k], starts[k + 1], gradient, k)
-            descend(table, mean, square, distinct[k], gradient, k, own_rate)
+            gather(pooled, shares, by_row, k, gradient)
+            descend(trained, distinct[k], gradient, k, rate)
+    return losses
 
 
 @njit(error_model="numpy")
@@ -270,7 +279,7 @@ def _rank(pooled, around, own, other, margin):
 
 # Skip-gram whose sources are cosines and sines of attributes, on the CPU in Numba; the same bits on any threads.
 #
-# Follows `bags.reference.profile_loss`: the gradients of a batch of sources are added up, and Adam steps down them.
+# It follows `profile_loss`: the gradients of a batch of sources are added up, and Adam steps down them.
 
 
 class Tables(NamedTuple):
@@ -290,46 +299,52 @@ def empty_tables(attributes: int, nodes: int, dim: int) -> Tables:
     return Tables(*(zeros(attributes, width) for _ in range(3)), *(zeros(nodes, 2 * width) for _ in range(3)))
 
 
-def train(tables: Tables, own: Rows, sources, targets, *, negatives: int, dim: int, rate: float, step: int, batch: int):
-    """Train the tables in place: a step for every `batch` of the sources (k,); returns the mean loss of their targets.
+def train(tables: Tables, own: Rows, sources, targets, dim: int, steps: Steps) -> np.ndarray:
+    """Train the tables in place, a step for every batch of the sources (k,); returns the mean loss of their targets.
 
-    targets: (k, any) int32: nodes that a source predicts, each followed by its negatives; -1 for none. step: how many
-    steps were taken before.
+    own: the attributes of every node. targets: (k, places, 1 + negatives) int32: nodes that a source predicts, each
+    before its negatives; -1 for none. dim: numbers of a vector. The losses are (k,) float32.
     """
-    losses = np.empty(len(sources), np.float32)
-    width, slots = tables.maps.shape[1], min(batch, len(sources))
-    angles, vectors, slopes = zeros(slots, width), zeros(slots, 2 * width), zeros(slots, 2 * width)
-    spare = [np.full(len(table), -1, np.int64) for table in (tables.maps, tables.contexts)]
-    _train(tables, own, sources, targets, negatives, dim, rate, step, batch, losses, angles, vectors, slopes, *spare)
-    return losses
+    width, slots = tables.maps.shape[1], min(steps.batch, len(sources))
+    scratch = zeros(slots, width), zeros(slots, 2 * width), zeros(slots, 2 * width)
+    return _train(tables, own, (sources, targets), dim, steps, scratch)
 
 
 @njit(error_model="numpy", parallel=True)
-def _train(
-    tables, own, sources, targets, negatives, dim, rate, step, batch, losses, angles, vectors, slopes, maps_at, nodes_at
-):
-    for start in range(0, len(sources), batch):
-        count = min(batch, len(sources) - start)
-        drawn, factors = targets[start : start + count], np.zeros((count, targets.shape[1]), np.float32)
-        bags, rows, amounts = _bags_of(own, sources[start : start + count])
+def _train(tables, own, examples, dim, steps, scratch):
+    sources, targets = examples
+    angles, vectors, slopes = scratch
+    maps = Trained(tables.maps, tables.maps_mean, tables.maps_square)
+    contexts = Trained(tables.contexts, tables.contexts_mean, tables.contexts_square)
+    losses, step = np.empty(len(sources), np.float32), steps.step
+    place_of_row, place_of_node = np.full(len(maps.table), -1, np.int64), np.full(len(contexts.table), -1, np.int64)
+    for start in range(0, len(sources), steps.batch):
+        count = min(steps.batch, len(sources) - start)
+        drawn = targets[start : start + count]
+        factors = np.zeros(drawn.shape, np.float32)
+        indptr, rows, amounts = _bags_of(own, sources[start : start + count])
+        some = Rows(indptr, rows, amounts)
         for k in prange(count):
-            pool(tables.maps, rows, amounts, bags[k], bags[k + 1], angles, k)
+            pool(maps.table, some, k, angles)
             _embed(angles, vectors, k, dim)
-            losses[start + k] = _score(tables.contexts, vectors, k, negatives, drawn, factors, slopes)
+            losses[start + k] = _score(contexts.table, vectors, k, drawn, factors, slopes)
             _turn_back(angles, slopes, k, dim)
-        indptr, hits, shares = _flat(drawn, factors)
         step += 1
-        own_rate = np.float32(rate * np.sqrt(1 - SQUARE_DECAY**step) / (1 - MEAN_DECAY**step))
-        distinct, starts, entries, slots = turn(bags, rows, maps_at)
+        rate = np.float32(corrected(steps.rate, step))
+        by_row = sort_entries(some, place_of_row)
+        distinct = by_row[0]
         gradient = np.empty((len(distinct), angles.shape[1]), np.float32)
         for k in prange(len(distinct)):
-            gathered(angles, amounts, entries, slots, starts[k], starts[k + 1], gradient, k)
-            descend(tables.maps, tables.maps_mean, tables.maps_square, distinct[k], gradient, k, own_rate)
-        others, firsts, picks, places_of = turn(indptr, hits, nodes_at)
+            gather(angles, amounts, by_row, k, gradient)
+            descend(maps, distinct[k], gradient, k, rate)
+        indptr, hits, shares = _flat(drawn, factors)
+        by_node = sort_entries(Rows(indptr, hits, shares), place_of_node)
+        others = by_node[0]
         gradients = np.empty((len(others), vectors.shape[1]), np.float32)
         for k in prange(len(others)):
-            gathered(vectors, shares, picks, places_of, firsts[k], firsts[k + 1], gradients, k)
-            descend(tables.contexts, tables.contexts_mean, tables.contexts_square, others[k], gradients, k, own_rate)
+            gather(vectors, shares, by_node, k, gradients)
+            descend(contexts, others[k], gradients, k, rate)
+    return losses
 
 
 @njit(error_model="numpy")
@@ -371,25 +386,29 @@ def _turn_back(angles, slopes, k, dim):
 
 
 @njit(error_model="numpy")
-def _score(contexts, vectors, k, negatives, drawn, factors, slopes):
+def _score(contexts, vectors, k, drawn, factors, slopes):
     """The mean loss of the targets of vectors[k]; factors[k] are its derivatives by the scores, slopes[k] by itself."""
     loss, targets = 0.0, 0
-    for at in range(drawn.shape[1]):
-        if drawn[k, at] < 0:
-            continue
-        score = fill(np.float32(0))
-        for c in range(0, contexts.shape[1], LANE):
-            score = multiply_add(load(vectors, k, c), load(contexts, drawn[k, at], c), score)
-        sign = 1.0 if at % (1 + negatives) == 0 else -1.0
-        signed = sign * total(score)
-        factors[k, at] = np.float32(-sign / (1 + np.exp(signed)))
-        loss += np.log1p(np.exp(-signed)) if signed > -30 else -signed
-        targets += 1
+    for place in range(drawn.shape[1]):
+        for role in range(drawn.shape[2]):
+            node = drawn[k, place, role]
+            if node < 0:
+                continue
+            score = fill(np.float32(0))
+            for c in range(0, contexts.shape[1], LANE):
+                score = multiply_add(load(vectors, k, c), load(contexts, node, c), score)
+            sign = 1.0 if role == 0 else -1.0
+            signed = sign * total(score)
+            factors[k, place, role] = np.float32(-sign / (1 + np.exp(signed)))
+            loss += np.log1p(np.exp(-signed)) if signed > -30 else -signed
+            targets += 1
     for c in range(0, contexts.shape[1], LANE):
         slope = fill(np.float32(0))
-        for at in range(drawn.shape[1]):
-            if drawn[k, at] >= 0:
-                slope = multiply_add(fill(factors[k, at]), load(contexts, drawn[k, at], c), slope)
+        for place in range(drawn.shape[1]):
+            for role in range(drawn.shape[2]):
+                if drawn[k, place, role] >= 0:
+                    factor = fill(factors[k, place, role])
+                    slope = multiply_add(factor, load(contexts, drawn[k, place, role], c), slope)
         store(slope, slopes, k, c)
     return loss / max(targets, 1)
 
@@ -401,10 +420,11 @@ def _flat(drawn, factors):
     hits, shares = np.empty(drawn.size, np.int32), np.empty(drawn.size, np.float32)
     found = 0
     for k in range(len(drawn)):
-        for at in range(drawn.shape[1]):
-            if drawn[k, at] >= 0:
-                hits[found] = drawn[k, at]
-                shares[found] = factors[k, at]
-                found += 1
+        for place in range(drawn.shape[1]):
+            for role in range(drawn.shape[2]):
+                if drawn[k, place, role] >= 0:
+                    hits[found] = drawn[k, place, role]
+                    shares[found] = factors[k, place, role]
+                    found += 1
         indptr[k + 1] = found
     return indptr, hits[:found], shares[:found]

@@ -22,6 +22,19 @@ def bags_of(matrix: Any) -> Bags:
     return Bags(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32, copy=False))
 
 
+class Rows(NamedTuple):
+    """A sparse matrix by rows: the arrays of CSR."""
+
+    indptr: np.ndarray  # (rows + 1,) int64
+    indices: np.ndarray  # (entries,) int32
+    values: np.ndarray  # (entries,) float32
+
+
+def rows_of(matrix: Any) -> Rows:
+    """A CSR matrix for a kernel of the CPU."""
+    return Rows(*bags_of(matrix), matrix.data.astype(np.float32, copy=False))
+
+
 class Model(NamedTuple):
     """The parameters Θ. Tables may have spare columns of zeros on the right; training keeps them zero."""
 

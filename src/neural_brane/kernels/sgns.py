@@ -1,5 +1,7 @@
 """Skip-gram with negative sampling: the definition in NumPy and the fast version in Numba."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import prange
 
@@ -7,24 +9,33 @@ from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.cpu.lanes import fill, load, multiply_add, prefetch, store, total
 from neural_brane.kernels.model import LANE, padded
 
-# Skip-gram with negative sampling in plain NumPy: the definition that fast kernels are tested against.
+
+class Tiles(NamedTuple):
+    """Pairs and their negatives, sorted into tiles, and which tiles may be trained in parallel."""
+
+    items: np.ndarray  # (k, 2) int32: a source row and a target row or, for negatives, a source row and any number < 0
+    negatives: np.ndarray  # (k, n) int32: the target rows of an item of negatives, -1 for none
+    starts: np.ndarray  # (tiles + 1,) int64: where each tile's items begin
+    schedule: np.ndarray  # (rounds, tasks) int64: tiles; those of one round share no row
 
 
-def train_reference(source, target, items, negatives, starts, schedule, first_rate: float, last_rate: float):
+# The definition in plain NumPy, which the kernels are tested against.
+
+
+def train_reference(source, target, tiles: Tiles, first_rate: float, last_rate: float):
     """Take one SGD step per item, changing source and target in place: round by round, tile by tile, in order.
 
-    The arguments are those of `sgns.cpu.train`. The rate falls linearly over the rounds, and within
-    a round over each tile.
+    The rate falls linearly over the rounds, and within a round over each tile.
     """
-    fall = (first_rate - last_rate) / len(schedule)
-    for turn, tiles in enumerate(schedule):
-        for tile in tiles:
-            count = starts[tile + 1] - starts[tile]
-            for k in range(count):
-                row, hit = items[starts[tile] + k]
-                others = negatives[starts[tile] + k]
+    fall = (first_rate - last_rate) / len(tiles.schedule)
+    for turn, some in enumerate(tiles.schedule):
+        for tile in some:
+            first, last = tiles.starts[tile : tile + 2]
+            for k in range(first, last):
+                row, hit = tiles.items[k]
+                others = tiles.negatives[k]
                 rows, sign = ([hit], 1) if hit >= 0 else (others[others >= 0], -1)
-                step(source, target, row, rows, sign, first_rate - fall * (turn + k / count))
+                step(source, target, row, rows, sign, first_rate - fall * (turn + (k - first) / (last - first)))
 
 
 def step(source, target, row, rows, sign, rate: float):
@@ -46,70 +57,65 @@ def gradient(scores, sign):
     return -sign / (1 + np.exp(sign * scores))
 
 
-# Skip-gram with negative sampling on the CPU, in Numba: follows `sgns.reference`, with the same bits on any threads.
+# The kernels for the CPU, in Numba: the same bits on any number of threads.
 #
-# Training is sequential SGD within a tile of pairs. The tiles of a round share no row, so they run in parallel, every
-# number has one writer at a time, and the number of threads changes no bit.
+# Training is sequential SGD within a tile. The tiles of a round share no row, so they run in parallel, and every number
+# has one writer at a time.
 
-FAR_BYTES = (
-    8 << 20
-)  # a table this large does not fit the caches: rows are prefetched; for a smaller one that costs time
+FAR_BYTES = 8 << 20  # a table this large does not fit the caches: its rows are prefetched, which slows smaller ones
 
 
-def train(source, target, items, negatives, starts, schedule, first_rate: float, last_rate: float):
+def train(source, target, tiles: Tiles, first_rate: float, last_rate: float):
     """Take one SGD step per item, changing source and target in place; the rate falls linearly from first to last.
 
     source, target: (rows, width) float32, width a multiple of LANE; they may be one and the same table.
-    items: (k, 2) int32, sorted by tile: a source row and the target row of a positive pair, or a source row and any
-    number below 0 for its negatives: (k, n) int32 target rows, -1 for none.
-    starts: (tiles + 1,) int64 bounds of the tiles in items. schedule: (rounds, tasks) int64; the tiles of a round
-    must share no row.
     """
-    steps = np.empty((schedule.shape[1], padded(negatives.shape[1])), np.float32)
-    _train(source, target, items, negatives, starts, schedule, first_rate, last_rate, steps)
+    factors = np.empty((tiles.schedule.shape[1], padded(tiles.negatives.shape[1])), np.float32)
+    _train(source, target, tiles, first_rate, last_rate, factors)
 
 
 @njit(error_model="numpy", parallel=True)
-def _train(source, target, items, negatives, starts, schedule, first_rate, last_rate, steps):
-    rounds, tasks = schedule.shape
+def _train(source, target, tiles, first_rate, last_rate, factors):
+    rounds, tasks = tiles.schedule.shape
     fall = (first_rate - last_rate) / rounds
     for turn in range(rounds):
         for task in prange(tasks):
-            tile = schedule[turn, task]
-            rate = first_rate - turn * fall
-            _tile(source, target, items, negatives, starts[tile], starts[tile + 1], rate, fall, steps, np.int64(task))
+            rates = first_rate - turn * fall, fall
+            _train_tile(source, target, tiles, tiles.schedule[turn, task], rates, factors[task])
 
 
 @njit(error_model="numpy")
-def _tile(source, target, items, negatives, start, stop, first_rate, fall, steps, task):
-    """Train the items of one tile in order."""
+def _train_tile(source, target, tiles, tile, rates, factors):
+    """Train the items of one tile in order; rates: the first one, and by how much it falls."""
+    start, stop = tiles.starts[tile], tiles.starts[tile + 1]
     far = source.size * source.itemsize >= FAR_BYTES
     for k in range(start, stop):
-        rate = np.float32(first_rate - fall * (k - start) / (stop - start))
+        rate = np.float32(rates[0] - rates[1] * (k - start) / (stop - start))
         if far and k + 1 < stop:
-            _prefetch(source, target, items, negatives, k + 1)
-        if items[k, 1] >= 0:
-            _step_positive(source, items[k, 0], target, items[k, 1], rate)
+            _prefetch(source, target, tiles, k + 1)
+        if tiles.items[k, 1] >= 0:
+            _step_positive(source, target, tiles.items[k, 0], tiles.items[k, 1], rate)
         else:
-            _step_negatives(source, items[k, 0], target, negatives, k, rate, steps, task)
+            _step_negatives(source, target, tiles, k, rate, factors)
 
 
 @njit(error_model="numpy")
-def _prefetch(source, target, items, negatives, k):
+def _prefetch(source, target, tiles, k):
     """Prefetch the rows of an item."""
+    row, hit = tiles.items[k, 0], tiles.items[k, 1]
     for c in range(0, source.shape[1], LANE):
-        prefetch(source, items[k, 0], c)
-        if items[k, 1] >= 0:
-            prefetch(target, items[k, 1], c)
-    if items[k, 1] < 0:
-        for n in range(negatives.shape[1]):
+        prefetch(source, row, c)
+        if hit >= 0:
+            prefetch(target, hit, c)
+    if hit < 0:
+        for n in range(tiles.negatives.shape[1]):
             for c in range(0, source.shape[1], LANE):
-                prefetch(target, max(negatives[k, n], 0), c)
+                prefetch(target, max(tiles.negatives[k, n], 0), c)
 
 
 @njit(error_model="numpy")
-def _step_positive(source, row, target, hit, rate):
-    """A gradient step that increases ln σ(source · target)."""
+def _step_positive(source, target, row, hit, rate):
+    """Take a gradient step that increases ln σ(source · target)."""
     step = fill(rate * _sigmoid(-_score(source, row, target, hit)))
     for c in range(0, source.shape[1], LANE):
         own, other = load(source, row, c), load(target, hit, c)
@@ -118,18 +124,19 @@ def _step_positive(source, row, target, hit, rate):
 
 
 @njit(error_model="numpy")
-def _step_negatives(source, row, target, negatives, k, rate, steps, task):
-    """A gradient step that increases Σ ln σ(−source · negative), scored first; steps[task] holds the factors."""
+def _step_negatives(source, target, tiles, k, rate, factors):
+    """Take a gradient step that increases Σ ln σ(−source · negative), scored first; factors (≥ n,) is scratch."""
+    row, negatives = tiles.items[k, 0], tiles.negatives
     for n in range(negatives.shape[1]):
         hit = negatives[k, n]
-        steps[task, n] = -rate * _sigmoid(_score(source, row, target, hit)) if hit >= 0 else np.float32(0)
+        factors[n] = -rate * _sigmoid(_score(source, row, target, hit)) if hit >= 0 else np.float32(0)
     for c in range(0, source.shape[1], LANE):
         own = load(source, row, c)
         moved = own
         for n in range(negatives.shape[1]):
             hit = negatives[k, n]
             if hit >= 0:
-                step, other = fill(steps[task, n]), load(target, hit, c)
+                step, other = fill(factors[n]), load(target, hit, c)
                 moved = multiply_add(step, other, moved)
                 store(multiply_add(step, own, other), target, hit, c)
         store(moved, source, row, c)

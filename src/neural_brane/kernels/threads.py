@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib.util import find_spec
 from threading import Lock
 from typing import Any
@@ -17,15 +17,12 @@ import numpy as np
 # and leave behind, the other's limit. So callers are counted: the first one sets the limit, the last one takes it away.
 
 
-def one_blas_thread() -> AbstractContextManager[None]:
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
     """Run BLAS and OpenMP, which BLAS or scikit-learn may use, on one thread inside the block."""
     if find_spec("threadpoolctl") is None:  # as where PyTorch trains on a GPU, and no bits are promised
-        return nullcontext()
-    return _limited()
-
-
-@contextmanager
-def _limited() -> Iterator[None]:
+        yield
+        return
     from threadpoolctl import threadpool_limits
 
     _callers.enter()
@@ -37,7 +34,7 @@ def _limited() -> Iterator[None]:
 
 
 class _Callers:
-    """Those who need BLAS on one thread, and the limit while there are any."""
+    """The number of those who need BLAS on one thread, and the limit while there are any."""
 
     def __init__(self) -> None:
         self.lock = Lock()

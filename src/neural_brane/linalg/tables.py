@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from neural_brane.kernels.model import rows_of
 from neural_brane.kernels.threads import by_slabs, map_threads
 
 BLOCK_ENTRIES = 65_536  # multiplied by one thread at a time
@@ -30,13 +31,11 @@ class Rows:
     """
 
     def __init__(self, matrix: sparse.csr_array, threads: int | None):
-        from neural_brane.kernels.cpu import sparse as kernels
+        from neural_brane.kernels.cpu import products as kernels
 
         self.kernels, self.threads, self.size = kernels, threads, matrix.shape[0]
         self.matrix = kernels.Scaled(
-            matrix.indptr.astype(np.int64),
-            matrix.indices.astype(np.int32, copy=False),
-            matrix.data.astype(np.float32, copy=False),
+            *rows_of(matrix),
             rows=np.ones(matrix.shape[0], np.float32),
             columns=np.ones(matrix.shape[1], np.float32),
             diagonal=np.empty(0, np.float32),
@@ -244,8 +243,8 @@ class OnTorch(Tables):
 
 
 def tables_on(device: str, threads: int | None = 1) -> Tables:
-    """The tables of a device, "cpu" or "cuda"; `threads` is for the CPU, where "cluster" leaves what it has made."""
-    if device in ("cpu", "cluster"):
+    """The tables of a device, "cpu" or "cuda"; `threads` is for the CPU, which also stands for "distributed"."""
+    if device in ("cpu", "distributed"):
         return OnCPU(threads)
     from neural_brane.kernels.gpu.device import DEVICE
 

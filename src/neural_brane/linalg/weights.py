@@ -1,11 +1,12 @@
 """Attributes and links as weighted sparse matrices, and random walks with restart over them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from neural_brane.kernels.model import rows_of
 from neural_brane.kernels.threads import map_threads
 
 # Attributes and links as weighted sparse matrices.
@@ -117,54 +118,53 @@ def spread(
     After every step a row keeps its `most` largest numbers: all of them where the matrix has no more columns. report:
     called after every step. block: numbers that one thread makes room for at a time.
     """
-    start = (restart * start).astype(np.float32)
-    total = start
+    total = start = (restart * start).astype(np.float32)
+    room = max(1, min(most, start.shape[1]))
     for _ in range(steps):
-        total = _step(walk, total, start, 1 - restart, most, threads, block)
+        blocks = _step_blocks((walk, total, start), 1 - restart, room, max(1, block // room), threads)
+        total = _stack(blocks, start.shape, room)
         if report is not None:
             report()
     return total
 
 
-def _step(
-    walk: sparse.csr_array,
-    table: sparse.csr_array,
-    start: sparse.csr_array,
+def _step_blocks(
+    matrices: tuple[sparse.csr_array, sparse.csr_array, sparse.csr_array],
     share: float,
-    most: int,
+    room: int,
+    rows: int,
     threads: int | None,
-    block: int,
-) -> sparse.csr_array:
-    """start + share · walk @ table, its rows cut to the largest numbers."""
-    from neural_brane.kernels.cpu import sparse as kernels
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Columns, values and row lengths of start + share · walk @ table, cut to the largest `room`, so many rows a time.
 
-    parts = [
-        kernels.Sparse(
-            one.indptr.astype(np.int64),
-            one.indices.astype(np.int32, copy=False),
-            one.data.astype(np.float32, copy=False),
-        )
-        for one in (walk, table, start)
-    ]
-    nodes, width = start.shape
-    capacity = max(1, min(most, width))
-    rows = max(1, block // capacity)
+    matrices: walk, table and start.
+    """
+    from neural_brane.kernels.cpu.products import Largest, step_rows
+
+    walk, table, start = (rows_of(matrix) for matrix in matrices)
+    nodes, width = matrices[2].shape
 
     def compute(first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        counts = np.empty(min(rows, nodes - first), np.int64)
-        columns = np.empty((len(counts), capacity), np.int32)
-        values = np.empty((len(counts), capacity), np.float32)
-        kernels.step_rows(*parts, share, first, width, columns, values, counts)
-        full = np.arange(capacity) < counts[:, None]
-        return columns[full], values[full], counts
+        shape = min(rows, nodes - first), room
+        largest = Largest(np.empty(shape, np.int32), np.empty(shape, np.float32), np.empty(shape[0], np.int64), width)
+        step_rows(walk, table, start, share, first, largest)
+        full = np.arange(room) < largest.counts[:, None]
+        return largest.columns[full], largest.values[full], largest.counts
 
-    room = nodes * capacity  # what no row fills is never touched, and so takes no memory
-    columns, values, ends = np.empty(room, np.int32), np.empty(room, np.float32), np.zeros(nodes + 1, np.int64)
+    return map_threads(compute, range(0, nodes, rows), threads)
+
+
+def _stack(
+    blocks: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], shape: tuple[int, int], room: int
+) -> sparse.csr_array:
+    """A sparse matrix of blocks of rows that have at most `room` entries each."""
+    most = shape[0] * room  # what no row fills is never touched, and so takes no memory
+    columns, values, ends = np.empty(most, np.int32), np.empty(most, np.float32), np.zeros(shape[0] + 1, np.int64)
     row = done = 0
-    for some_columns, some_values, counts in map_threads(compute, range(0, nodes, rows), threads):
+    for some_columns, some_values, counts in blocks:
         size = len(some_columns)
         columns[done : done + size], values[done : done + size] = some_columns, some_values
         ends[row + 1 : row + 1 + len(counts)] = done + np.cumsum(counts)
         row, done = row + len(counts), done + size
     ends = ends.astype(np.int32) if done <= np.iinfo(np.int32).max else ends  # SciPy keeps both in the wider type
-    return sparse.csr_array((values[:done], columns[:done], ends), shape=start.shape)
+    return sparse.csr_array((values[:done], columns[:done], ends), shape=shape)

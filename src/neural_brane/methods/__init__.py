@@ -1,15 +1,19 @@
 """Every method by name; all of them turn an AttributedGraph into an Embedding under one contract.
 
-A method is registered by one line below. It is imported when it is first looked up: no method needs the packages of
-another, and none is needed to show help.
+A class with a `title` in a file of this package is a method: nothing else registers it. Names are read from the text of
+the files, and a method is imported when it is first looked up. So no method needs the packages of another, and showing
+help needs none of them.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neural_brane.errors import ParameterError
@@ -17,55 +21,42 @@ from neural_brane.errors import ParameterError
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
 
-# The name on the command line, and where the class is: module.Class within this package.
-REGISTERED = {
-    "neural-brane": "neural_brane.NeuralBrane",
-    "deepwalk": "deepwalk.DeepWalk",
-    "line": "line.Line",
-    "node2vec": "node2vec.Node2Vec",
-    "nnmf": "nnmf.NNMF",
-    "deepwalk+nnmf": "deepwalk_nnmf.DeepWalkNNMF",
-    "graphsage": "graphsage.GraphSAGE",
-    "pte": "pte.PTE",
-    "tadw": "tadw.TADW",
-    "aane": "aane.AANE",
-    "graph2gauss": "graph2gauss.Graph2Gauss",
-    "lane": "lane.LANE",
-    "tridnr": "tridnr.TriDNR",
-    "hne": "hne.HNE",
-    "ep": "ep.EP",
-    "upp-sne": "upp_sne.UPPSNE",
-    "grarep": "grarep.GraRep",
-    "sdne": "sdne.SDNE",
-    "dngr": "dngr.DNGR",
-    "fastrp": "fastrp.FastRP",
-    "prone": "prone.ProNE",
-    "pane": "pane.PANE",
-    "dgi": "dgi.DGI",
-    "cca-ssg": "cca_ssg.CCASSG",
-    "graphmae": "graphmae.GraphMAE",
-    "attributes": "attributes.Attributes",
-    "smoothed-attributes": "smoothed_attributes.SmoothedAttributes",
-    "propagated-attributes": "propagated_attributes.PropagatedAttributes",
-}
-CLASSES = {place.rpartition(".")[2]: title for title, place in REGISTERED.items()}
+# A class at the left margin, its title, and whether lists begin with it.
+DECLARED = re.compile(r'^class (\w+)|^    title = "(.+)"$|^    (leads) = True', re.MULTILINE)
 
-__all__ = ["METHODS", *sorted(CLASSES)]
+
+@cache
+def _find(folders: tuple[str, ...]) -> dict[str, tuple[str, str]]:
+    """The module and the class of every method, by title, in the order they are listed."""
+    found: dict[str, tuple[str, str]] = {}
+    leading = set()
+    for folder in map(Path, folders):
+        for path in (*folder.glob("*.py"), *folder.glob("*/*.py")):
+            kind = title = ""
+            for match in DECLARED.finditer(path.read_text(encoding="utf-8")):
+                if match[1]:
+                    kind, title = match[1], ""
+                elif match[2] and kind:
+                    title = match[2]
+                    found[title] = ".".join(path.relative_to(folder).with_suffix("").parts), kind
+                elif match[3]:
+                    leading.add(title)
+    return {title: found[title] for title in sorted(found, key=lambda title: (title not in leading, title))}
 
 
 class Methods(Mapping[str, "type[Embedder]"]):
-    """The registered methods by name, in the order they are listed."""
+    """The methods by name: Neural-Brane first, then by the alphabet."""
 
     def __getitem__(self, title: str) -> type[Embedder]:
-        module, _, name = REGISTERED[title].rpartition(".")
+        module, name = _find(tuple(__path__))[title]
         method: type[Embedder] = getattr(import_module(f"{__name__}.{module}"), name)
         return method
 
     def __iter__(self) -> Iterator[str]:
-        return iter(REGISTERED)
+        return iter(_find(tuple(__path__)))
 
     def __len__(self) -> int:
-        return len(REGISTERED)
+        return len(_find(tuple(__path__)))
 
 
 METHODS = Methods()
@@ -87,6 +78,10 @@ def untrainable() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in CLASSES:
+    """`__all__`, and the class of a method by its own name."""
+    classes = {kind: title for title, (_, kind) in _find(tuple(__path__)).items()}
+    if name == "__all__":
+        return ["METHODS", *sorted(classes)]
+    if name not in classes:
         raise AttributeError(f"module '{__name__}' has no attribute {name!r}")
-    return METHODS[CLASSES[name]]
+    return METHODS[classes[name]]

@@ -14,10 +14,10 @@ from neural_brane.methods.base import Vectors
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared
 from neural_brane.methods.spectral import decompose
-from neural_brane.methods.training import DOUBLE, WEIGHED, Moments, require_finite, spectral_moments, spectral_width
+from neural_brane.methods.training import DOUBLE, WEIGHED, Loop, Moments, spectral_moments, spectral_width
 from neural_brane.progress import Meter
 
-BLOCK_EDGES = 16_384  # whose differences are held at a time: 20 MB at dim 150
+BLOCK_EDGES = 16_384  # edges whose differences are held at a time: 20 MB at dim 150
 
 
 class Data(NamedTuple):
@@ -49,6 +49,7 @@ class AANE(Factorisation):
     uses = ("links", "attributes")
     growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
     paper = "Huang, Li, Hu: Accelerated attributed network embedding, 2017"
+    shortlisted = True
 
     l2: float = number("Weight of the links, the paper's λ.", default=0.05, least=0)
     rho: float = number("How strongly H and Z are drawn together.", default=5.0, above=0)
@@ -74,35 +75,41 @@ class AANE(Factorisation):
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Vectors:
         data = Data(weigh(graph.attributes, np.ones(graph.attributes.shape[1])), graph.adjacency.astype(np.float64))
-        meter = Meter(self.progress, REPORTS + 2 * self.epochs, "steps")
-        stage = self._stages.stage("factors")
-        vectors = np.zeros((len(graph), self.dim)) if stage.kept else self._start(data, seed, meter)
-        meter.resume(REPORTS + 2 * stage.position)
+        meter = Meter(self.progress, REPORTS + self.epochs, "steps", epochs=self.epochs)
+        stage, shape = self._stages.stage("factors"), (len(graph), self.dim)
+        vectors = np.zeros(shape) if stage.kept else self._start(data, seed, meter)
         copy, gap = vectors.copy(), np.zeros_like(vectors)
-        for epoch in stage.steps(self.epochs, {"H": vectors, "Z": copy, "U": gap}):
-            vectors[:] = self._solve(data, vectors, copy, copy - gap, epoch)
-            meter.advance()
-            copy[:] = self._solve(data, copy, vectors, vectors + gap, epoch)
+        loop = Loop(stage, meter, self.epochs, advice=f"lower l2={self.l2:g} or raise rho={self.rho:g}")
+
+        def turn(moving: np.ndarray, fixed: np.ndarray, anchor: np.ndarray, epoch: int) -> None:
+            products = 2 * fixed.T @ fixed
+            loop.require_finite(epoch, **{"H or Z": products})
+            moving[:] = self._solve(data, moving, fixed, anchor, products)
+
+        def step(epoch: int) -> None:
+            turn(vectors, copy, copy - gap, epoch)
+            turn(copy, vectors, vectors + gap, epoch)
             gap[:] = gap + vectors - copy
-            meter.advance()
-        require_finite({"H": vectors}, f"epoch {self.epochs}", self._advice())
+
+        meter.resume(REPORTS)  # also where the start was kept
+        loop.run({"H": vectors, "Z": copy, "U": gap}, step)
         return Vectors(vectors)
 
     def _start(self, data: Data, seed: int, meter: Meter) -> np.ndarray:
-        """The best HHᵀ without links: a few turns settle from here."""
+        """Find the best HHᵀ without links; a few turns settle from here."""
         found = decompose(Hops(data.profiles), self.dim, seed=seed, threads=self.threads, report=meter.advance)
         return found.vectors.astype(np.float64)
 
-    def _advice(self) -> str:
-        return f"lower l2={self.l2:g} or raise rho={self.rho:g}"
+    def _solve(
+        self, data: Data, moving: np.ndarray, fixed: np.ndarray, anchor: np.ndarray, products: np.ndarray
+    ) -> np.ndarray:
+        """The next H (moving) given Z (fixed), or the next Z given H; `rho` draws it to the anchor.
 
-    def _solve(self, data: Data, moving: np.ndarray, fixed: np.ndarray, anchor: np.ndarray, epoch: int) -> np.ndarray:
-        """The next H (moving) given Z (fixed), or the next Z given H; `rho` draws it to the anchor."""
+        products: 2 fixedᵀ fixed.
+        """
         pull = self._pull(data.links, moving, fixed)
         targets = 2 * by_slabs(data.affinity, fixed, threads=self.threads) + self.rho * anchor
         targets += by_slabs(lambda table: pull @ table, fixed, threads=self.threads)
-        products = 2 * fixed.T @ fixed
-        require_finite({"H or Z": products}, f"epoch {epoch + 1}", self._advice())
         squares, axes = np.linalg.eigh(products)
         along = targets @ axes
         along /= np.maximum(squares, 0) + (pull.sum(axis=1) + self.rho)[:, None]

@@ -1,17 +1,16 @@
-"""What SDNE and DNGR share: layers that compress the sparse rows of a matrix and write them again."""
+"""Share what SDNE and DNGR need: layers that compress the sparse rows of a matrix and write them again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.files.checkpoints import Stage
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
-from neural_brane.progress import Meter
+from neural_brane.methods.features import row_blocks
 
 if TYPE_CHECKING:
     import torch
@@ -30,8 +29,8 @@ class Encoder(NamedTuple):
 
     def blocks(self, rows: sparse.csr_array) -> Iterator[np.ndarray]:
         """The vectors of rows, some at a time."""
-        for start in range(0, rows.shape[0], backend.BLOCK_NODES):
-            hidden = np.tanh(rows[start : start + backend.BLOCK_NODES] @ self.hidden + self.hidden_bias)
+        for block in row_blocks(rows.shape[0]):
+            hidden = np.tanh(rows[block] @ self.hidden + self.hidden_bias)
             with one_blas_thread():
                 yield np.tanh(hidden @ self.code + self.code_bias)
 
@@ -72,49 +71,30 @@ class Entries:
 
 
 def batch_nodes(given: int | None, nodes: int) -> int:
-    """How many nodes a batch has: as given, or such that an epoch has `MOST_STEPS` steps at most."""
+    """Count the nodes of a batch: as given, or so many that an epoch has `MOST_STEPS` steps at most."""
     return given or max(BATCH_NODES, -(-nodes // MOST_STEPS))
 
 
 def steps_of_epoch(given: int | None, nodes: int) -> int:
-    """How many batches all nodes make."""
+    """Count the batches of an epoch."""
     return -(-nodes // batch_nodes(given, nodes))
 
 
-class Course(NamedTuple):
-    """How long a training takes its steps: over batches of nodes, all of them once in an epoch."""
+class Batches:
+    """The nodes of every step: all of them once in an epoch, shuffled anew for each.
 
-    nodes: int
-    epochs: int
-    per_epoch: int
-    learning_rate: float
-    l2: float
-    seed: list[int]  # of the order of nodes, which every epoch shuffles anew
-
-
-def train(
-    weights: Any, course: Course, stage: Stage, meter: Meter, loss_of: Callable[[np.ndarray, int], Any]
-) -> list[float]:
-    """Train weights in place; returns the mean loss of every epoch.
-
-    loss_of: the mean loss of some nodes, in the step of that number.
+    seed: of the order of nodes, beside the number of the epoch.
     """
-    descent = backend.Descent(weights, course.learning_rate, l2=course.l2)
-    numbers: dict[str, Any] = {"history": [], "losses": []}
-    descent.restore(stage, numbers)
-    history, losses = numbers["history"], numbers["losses"]
-    meter.resume(meter.done + stage.position)
-    batches: list[np.ndarray] = []
-    for step in stage.steps(course.epochs * course.per_epoch, descent.arrays, numbers, per_epoch=course.per_epoch):
-        epoch, at = divmod(step, course.per_epoch)
-        if at == 0 or not batches:
-            order = np.random.default_rng([*course.seed, epoch]).permutation(course.nodes)
-            batches = np.array_split(order, course.per_epoch)
-        losses.append(descent.step(loss_of(np.sort(batches[at]), step), epoch + 1))
-        loss = float(np.mean(losses))
-        if at + 1 == course.per_epoch:
-            history.append(loss)
-            losses.clear()
-        meter.advance(epoch=epoch + 1, loss=loss)
-    descent.require_finite(course.epochs)
-    return history
+
+    def __init__(self, nodes: int, per_epoch: int, seed: list[int]):
+        self.nodes, self.per_epoch, self.seed = nodes, per_epoch, seed
+        self.epoch = -1
+        self.parts: list[np.ndarray] = []
+
+    def draw(self, step: int) -> np.ndarray:
+        """The nodes of a step, sorted."""
+        epoch, at = divmod(step, self.per_epoch)
+        if epoch != self.epoch:
+            order = np.random.default_rng([*self.seed, epoch]).permutation(self.nodes)
+            self.epoch, self.parts = epoch, np.array_split(order, self.per_epoch)
+        return np.sort(self.parts[at])

@@ -25,20 +25,22 @@ from neural_brane.graph.labels import node_labels
 from neural_brane.graph.memory import Sizes
 from neural_brane.insight.contributions import Reasons
 from neural_brane.insight.explain import Explanation, check_top, explain_node, explain_pairs
-from neural_brane.insight.links import LinkWeights, Shared, Suggestion, rank_links, shared_in_graph, weigh_links
+from neural_brane.insight.links import LinkScorer, LinkWeights, Shared, Suggestion, shared_in_graph
 from neural_brane.linalg.weights import inverse_frequency
 from neural_brane.methods.features import Output, as_given, as_matrix, graph_for, newcomers_for
-from neural_brane.methods.parameters import Parametrised, shared
-from neural_brane.methods.training import Moments, Start, check_room, find_start, own_seed, resolve
+from neural_brane.methods.identity import identify_code
+from neural_brane.methods.parameters import DIM, Parametrised, shared
+from neural_brane.methods.training import Moments, check_room, resolve
+from neural_brane.methods.updates import Start, find_start, own_seed
 from neural_brane.progress import Reporter
 
-# What a method tells of its vectors where they say less than a reader would think.
-
-NAMED = 3  # nodes that a warning names
+MARK = "†"  # stands beside a method that learns from labels, wherever methods are listed
+REASONS = 3  # attributes and neighbours that `suggest` names of each node
+NAMED = 3  # nodes or attributes that a warning names
 
 
 def tell_ignored_amounts(graph: AttributedGraph, title: str) -> None:
-    """Warn of a method that reads which attributes a node has and not how much, where that differs."""
+    """Warn where amounts of an attribute differ and the method reads only which attributes a node has."""
     entries = graph.attributes
     if entries.nnz == 0 or entries.data.min() == entries.data.max():
         return
@@ -46,13 +48,11 @@ def tell_ignored_amounts(graph: AttributedGraph, title: str) -> None:
     one[entries.indices] = entries.data
     differing = np.unique(entries.indices[one[entries.indices] != entries.data])
     if len(differing):
-        names = ", ".join(repr(name) for name in graph.attribute_names[differing[:NAMED]].tolist())
-        more = ", …" if len(differing) > NAMED else ""
         warnings.warn(
             f"{title} with these parameters reads which attributes a node has, not how much of each, and "
             f"{len(differing):,} of the {entries.shape[1]:,} attributes of graph '{graph.name}' differ in amount "
-            f"({names}{more}); cut numbers into bins, as AttributedGraph.from_frames does, or choose a method that "
-            "uses amounts",
+            f"({_some(graph.attribute_names[differing])}); cut numbers into bins, as AttributedGraph.from_frames does, "
+            "or choose a method that uses amounts",
             IgnoredAmountsWarning,
             stacklevel=3,
         )
@@ -62,32 +62,30 @@ def tell_zero_vectors(graph: AttributedGraph, rows: np.ndarray, uses: tuple[str,
     """Warn of nodes whose vector is zero: how many, which, and what they lack."""
     if len(rows) == 0:
         return
-    has = {
-        "attributes": np.diff(graph.attributes.indptr)[rows] > 0,
-        "links": np.diff(graph.adjacency.indptr)[rows] > 0,
-    }
-    reasons = [
-        f"{count:,} of them have no {part}" for part in uses if (count := int(np.count_nonzero(~has[part]))) > 0
-    ] or ["they have what the method reads, but nothing of it tells them from others"]
-    nodes = ", ".join(repr(node) for node in graph.ids[rows[:NAMED]].tolist())
-    more = ", …" if len(rows) > NAMED else ""
+    matrices = {"attributes": graph.attributes, "links": graph.adjacency}
+    lacking = {part: int(np.count_nonzero(np.diff(matrices[part].indptr)[rows] == 0)) for part in uses}
+    reasons = [f"{count:,} of them have no {part}" for part, count in lacking.items() if count] or [
+        "they have what the method reads, but nothing of it tells them from others"
+    ]
     warnings.warn(
-        f"{len(rows):,} of the {len(graph):,} nodes of graph '{graph.name}' have the vector zero ({nodes}{more}): "
-        f"{' and '.join(reasons)}; leave them out, or choose a method that uses what they have",
+        f"{len(rows):,} of the {len(graph):,} nodes of graph '{graph.name}' have the vector zero "
+        f"({_some(graph.ids[rows])}): {' and '.join(reasons)}; leave them out, or choose a method that uses what they "
+        "have",
         ZeroVectorWarning,
         stacklevel=3,
     )
 
 
-# Labels that a method may learn from: only those that are given to `fit`, never those of the graph.
-
-MARK = "†"  # stands beside such a method wherever methods are listed
+def _some(names: np.ndarray) -> str:
+    """The first few names, for a warning."""
+    return ", ".join(map(repr, names[:NAMED].tolist())) + (", …" if len(names) > NAMED else "")
 
 
 def known_labels(method: Embedder, labels: Any, graph: AttributedGraph) -> np.ndarray | None:
-    """One label per node, "" where it is not known; None where no label is.
+    """One label per node to learn from, "" where it is not known; None where no label is known.
 
-    labels: as they were given to `fit`, a dict from an id to its label or one label per node.
+    labels: as they were given to `fit`, a dict from an id to its label or one label per node. The graph's own labels
+    are never learned from.
     """
     if labels is None:
         return None
@@ -100,139 +98,27 @@ def known_labels(method: Embedder, labels: Any, graph: AttributedGraph) -> np.nd
     return None if found is None or not (found != "").any() else found
 
 
-def refuse_targets(method: Embedder, y: Any) -> None:
-    """Refuse what scikit-learn calls y where it would silently go unused though the method learns from labels."""
-    if y is not None and method.uses_labels:
-        raise ParameterError(
-            f"y was given to {method.title}, which takes labels by name alone: fit(graph, labels=known), where known "
-            "is a dict from an id to its label, or one label per node with '' where it is not known"
-        )
-
-
-def count_labels(labels: np.ndarray | None) -> int:
-    """How many nodes have a known label."""
-    return 0 if labels is None else int(np.count_nonzero(labels != ""))
-
-
-def identify_labels(labels: np.ndarray | None) -> str:
-    """What tells a training with these labels from one with others: their number, and a digest of which they are."""
-    if labels is None:
-        return "none"
-    digest = hashlib.sha256("\0".join(labels.tolist()).encode()).hexdigest()[:16]
-    return f"{count_labels(labels):,} known (digest {digest})"
-
-
-# Questions that every fitted method can be asked: why, and what next.
-
-REASONS = 3  # attributes and neighbours told of each suggestion
-
-
-class Explained:
-    """What a method says of its own vectors."""
-
-    title: ClassVar[str]
-
-    def explain(self, node: Any, other: Any = None, top: int = 10) -> Explanation:
-        """Which attributes and neighbours shape a node's vector or, given another node, what makes the two alike.
-
-        The vector of `node` is a sum of terms: in the spectral part what each attribute and each link adds, of the
-        node itself or by a neighbour; in the learned part what each row adds that pooling has chosen. A term's share is
-        what it adds to the squared length of the vector, divided by that length squared: all shares sum to 1. For two
-        nodes it is what a term adds to their cosine, the mean of u's terms seen from v and of v's seen from u; listed
-        are attributes and neighbours that both have. An attribute that comes through a neighbour counts to both.
-
-        The first question costs one pass over the graph, others what lies around the nodes asked for.
-
-        Parameters
-        ----------
-        node, other
-            Ids.
-        top
-            How many attributes and neighbours to list.
-        """
-        fitted: Fitted = self._require_fitted()  # type: ignore[attr-defined]
-        reasons = fitted.reasons
-        if reasons is None:
-            raise ParameterError(
-                f"{self.title} cannot say what its vectors are made of; neural-brane, attributes, smoothed-attributes "
-                "and propagated-attributes can"
-            )
-        embedding, graph = fitted.embedding, fitted.graph
-        row = embedding.row(node)
-        if other is None:
-            return explain_node(reasons, embedding, graph, row, top)
-        return explain_pairs(reasons, embedding, graph, row, [embedding.row(other)], top)[0]
-
-    def suggest(self, node: Any, k: int = 10, *, exclude: Iterable[Any] = (), by: str = "all") -> list[Suggestion]:
-        """The k nodes that a node is likeliest to be linked to, and is not, with reasons, best first.
-
-        Never the node itself, its neighbours or a node of `exclude`. The score adds two numbers, each brought to mean 0
-        and deviation 1 over the nodes that could be linked: one by vectors (the method's own score of the pair where
-        it has learned one, or the similarity of the vectors: whichever ranks links of this graph better) and what
-        common neighbours tell (Σ 1 / degree), which weighs by how well it ranks links of this graph. `by` asks for one
-        alone: "score", "similarity" or "neighbours". The first question looks at 256 links to find these weights.
-
-        The reasons are the attributes and neighbours that add most to the cosine, as `explain(node, other)` has them;
-        of a method that cannot explain, the rarest attributes and neighbours that both have.
-
-        >>> from neural_brane import PropagatedAttributes, load
-        >>> model = PropagatedAttributes(dim=16, seed=0).fit(load("stdlib"))
-        >>> [found.id for found in model.suggest("json.decoder", k=2)]
-        ['json.encoder', 'json.tool']
-        """
-        check_top(k, "k")
-        fitted: Fitted = self._require_fitted()  # type: ignore[attr-defined]
-        embedding, graph = fitted.embedding, fitted.graph
-        row = embedding.row(node)
-        rows, scores = rank_links(
-            embedding,
-            graph,
-            row,
-            k,
-            by=by,
-            similarity=fitted.method.similarity,
-            weights=lambda: fitted.link_weights,
-            exclude=map(embedding.row, exclude),
-        )
-        others = rows.tolist()
-        if fitted.reasons is not None:
-            told = explain_pairs(fitted.reasons, embedding, graph, row, others, REASONS)
-            shared = [Shared(one.attributes, one.neighbours) for one in told]
-        else:
-            weights = inverse_frequency(graph.attributes)
-            shared = [shared_in_graph(graph, weights, row, other, REASONS) for other in others]
-        found = zip(graph.ids[rows].tolist(), scores.tolist(), shared, strict=True)
-        return [Suggestion(*one) for one in found]
-
-    def _reasons(self, fitted: Fitted) -> Reasons | None:
-        """What its vectors are made of, for `explain`; None where it cannot say."""
-        return None
-
-
 # What a method has learned, and the vectors that come of it.
 
 
 class Vectors(NamedTuple):
-    """All that a method learns which keeps nothing but the vectors."""
+    """What a method has learned that keeps nothing but the vectors."""
 
     vectors: np.ndarray  # (nodes, dim) float32
 
 
 class Fitted:
-    """A method that has learned: its parameters in force, the graph, and what it learned. It never changes."""
+    """A method that has learned: its parameters in force, the graph, and what it learned. It never changes.
+
+    updated: how often it was updated, and the graphs before; None where it never was. known: labels it learned from.
+    """
 
     def __init__(
-        self,
-        method: Embedder,
-        graph: AttributedGraph,
-        learned: Any,
-        updated: dict[str, Any] | None = None,
-        known: int = 0,
+        self, method: Embedder, graph: AttributedGraph, learned: Any, updated: dict[str, Any] | None, known: int
     ):
         self.method, self.graph, self.learned = method, graph, learned
-        self.version = __version__  # that learned it
-        self.updated = updated  # how often, and the graphs before; None where it was learned at once
-        self.labels_known = known  # how many labels it learned from
+        self.version = __version__  # the one that learned
+        self.updated, self.labels_known = updated, known
 
     @cached_property
     def embedding(self) -> Embedding:
@@ -248,7 +134,7 @@ class Fitted:
     @cached_property
     def link_weights(self) -> LinkWeights:
         """What ranks links in this graph, found once."""
-        return weigh_links(self.embedding, self.graph, self.method.similarity)
+        return LinkScorer(self.embedding, self.graph, self.method.similarity).weigh()
 
     @cached_property
     def data(self) -> dict[str, Any]:
@@ -303,12 +189,8 @@ class Fitted:
     def provenance(self) -> dict[str, Any]:
         """The method, its parameters, the data and the version."""
         parameters = self.method.deciding_parameters() | {"seed": self.seed}
-        made: dict[str, Any] = {
-            "method": self.method.title,
-            "parameters": parameters,
-            "data": self.data,
-            "version": self.version,
-        }
+        made: dict[str, Any] = {"method": self.method.title, "parameters": parameters}
+        made |= {"data": self.data, "version": self.version}
         if self.graph.encoder is not None:  # new nodes can be encoded alike
             made["encoder"] = self.graph.encoder.as_dict()
         if self.method.uses_labels:  # how many, never which
@@ -326,14 +208,13 @@ class Fitted:
 
 
 def stack(blocks: Iterable[np.ndarray], nodes: int, dim: int) -> np.ndarray:
-    """Blocks of vectors, one under the other, as (nodes, dim) float32; one block that has them all is not copied."""
-    vectors: np.ndarray | None = None
-    start = 0
+    """Put blocks of vectors under each other, as (nodes, dim) float32; a block that has all nodes is not copied."""
+    vectors, start = None, 0
     for block in blocks:
-        if len(block) == nodes and block.dtype == np.float32:
-            vectors = block
-        elif vectors is None:
-            vectors = np.empty((nodes, dim), np.float32)
+        if vectors is None:
+            vectors = (
+                block if block.shape == (nodes, dim) and block.dtype == np.float32 else np.empty((nodes, dim), "f4")
+            )
         if vectors is not block:
             vectors[start : start + len(block)] = block
         start += len(block)
@@ -342,33 +223,33 @@ def stack(blocks: Iterable[np.ndarray], nodes: int, dim: int) -> np.ndarray:
 
 def summarise(graph: AttributedGraph) -> dict[str, Any]:
     """A graph in a few numbers and its digest, to know it again."""
-    return {
-        "name": graph.name,
-        "nodes": len(graph),
-        "edges": graph.edges,
-        "attributes": graph.attributes.shape[1],
-        "digest": graph.digest(),
-    }
+    counts = {"nodes": len(graph), "edges": graph.edges, "attributes": graph.attributes.shape[1]}
+    return {"name": graph.name, **counts, "digest": graph.digest()}
 
 
-# A method's training beside its checkpoint.
+def count_known(method: Embedder) -> int:
+    """How many nodes have a label that the method learns from."""
+    return 0 if method._known is None else int(np.count_nonzero(method._known != ""))
 
 
 @contextmanager
 def keeping(method: Embedder, graph: Callable[[], dict[str, Any]]) -> Iterator[Stages]:
-    """The stages that a method trains in; where it has a checkpoint, they are kept in it and go on from it.
+    """Yield the stages that a method trains in; a checkpoint, where it has one, keeps them and resumes them.
 
-    method: a copy whose parameters are in force. graph: gives its size and digest, which take a
-    while on a large one.
+    method: a copy whose parameters are in force. graph: gives the graph's size and digest, which takes a while on a
+    large one.
     """
     path, given = method.get_params().get("checkpoint"), method.progress
     if path is None:
         yield Stages()
         return
     values = method.deciding_parameters()
+    code = identify_code(type(method), values, on_cpu=getattr(method, "device", "cpu") == "cpu")
     if method.uses_labels:
-        values |= {"labels": identify_labels(method._known)}
-    identity = identify(method.title, values, cast(int, method.seed), graph())
+        known = [] if method._known is None else method._known.tolist()
+        digest = hashlib.sha256("\0".join(known).encode()).hexdigest()[:16]
+        values |= {"labels": f"{count_known(method):,} known (digest {digest})" if known else "none"}
+    identity = identify(method.title, values, cast(int, method.seed), graph(), code)
     with Checkpoint(path, identity, free=method.prolongs) as checkpoint:
         if given is not None:
             method.progress = checkpoint.patience.patient(given)
@@ -378,17 +259,15 @@ def keeping(method: Embedder, graph: Callable[[], dict[str, Any]]) -> Iterator[S
             method.progress = given
 
 
-# What all methods share: parameters in, one vector per node out.
-
 Source = Any  # whatever `neural_brane.graph.convert.as_graph` takes
 
 
-class Embedder(Explained, Output, Parametrised, ABC):
+class Embedder(Output, Parametrised, ABC):
     """A method. Its parameters are stored as given and checked in `fit`.
 
-    `fit` puts all that it has learned in place at once, as its last act: one that is refused, fails or is interrupted
-    leaves what was learned before. What was learned is read under names that end in an underscore: `embedding_`,
-    `graph_`, `seed_`, `settings_` (the parameters in force) and what the method itself learns, as in `loss_history_`.
+    `fit` puts what it has learned in place as its last act: one that is refused, fails or is interrupted changes
+    nothing. What was learned is read under names that end in an underscore: `embedding_`, `graph_`, `seed_`,
+    `settings_` (the parameters in force) and what the method itself learns, as in `loss_history_`.
     """
 
     uses: ClassVar[tuple[str, ...]]
@@ -403,10 +282,18 @@ class Embedder(Explained, Output, Parametrised, ABC):
     extra: ClassVar[str | None] = None  # the optional part of the installation it needs, as in neural-brane[torch]
     packages: ClassVar[tuple[str, ...]] = ("torch",)  # that training on a GPU needs
     prolongs: ClassVar[tuple[str, ...]] = ()  # parameters that may grow where a run goes on from its checkpoint
+    leads: ClassVar[bool] = False  # whether lists of methods begin with it
+    shortlisted: ClassVar[bool] = False  # whether `compare` trains it unless told which methods to compare
+    distributes: ClassVar[bool] = False  # whether several machines can train it together
+    work_unit: ClassVar[str] = ""  # what `work` counts, where that is worth telling
+    grid: ClassVar[dict[str, list[Any]]] = {}  # what `tune` tries besides `tune.EVERY`, or, as [], leaves alone
+    small: ClassVar[dict[str, Any]] = {}  # parameters of a training that takes a moment
+    trial: ClassVar[dict[str, Any]] = {}  # parameters of a shorter training, from which `estimate` scales up the time
+    holds: ClassVar[dict[str, type]] = {"vectors": Vectors}  # named tuples a saved model may hold, by name in files
     _stages = Stages()  # that it trains in; `fit` gives a training those of its checkpoint
     _known = cast("np.ndarray | None", None)  # labels to learn from, one per node: those that `fit` was given
 
-    dim: int = shared("dim", default=150)
+    dim: int = shared("dim", default=DIM)
     seed: int | None = shared("seed", default=None)
     random_state: InitVar[Any] = None
     threads: int | None = shared("threads", default=None)
@@ -423,7 +310,11 @@ class Embedder(Explained, Output, Parametrised, ABC):
         per node in the graph's order, "" where it is not known. The graph's own labels are never learned from.
         init: a fitted model of the same class to go on from, as `update` does.
         """
-        refuse_targets(self, y)
+        if y is not None and self.uses_labels:
+            raise ParameterError(
+                f"y was given to {self.title}, which takes labels by name alone: fit(graph, labels=known), where known "
+                "is a dict from an id to its label, or one label per node with '' where it is not known"
+            )
         checked = graph_for(self, graph)
         known = known_labels(self, labels, checked)
         values, start = (None, None) if init is None else find_start(self, init, checked)
@@ -436,11 +327,16 @@ class Embedder(Explained, Output, Parametrised, ABC):
         if method._ignores_amounts():
             tell_ignored_amounts(checked, method.title)
         check_room(method, Sizes.of(checked))
-        method._known = known
+        method._known, seed = known, cast(int, method.seed)
+        count = count_known(method)
         with keeping(method, lambda: summarise(checked)) as method._stages:
-            learned = method._learn_from(start, checked, cast(int, method.seed))
+            if start is None:
+                learned, updated = method._learn(checked, seed), None
+            else:
+                updated = start.updated
+                learned = method._update(start, checked, own_seed(seed, updated["times"]))
         del method._stages, method._known  # the states and the labels they hold
-        self._fitted = Fitted(method, checked, learned, start.updated if start else None, count_labels(known))
+        self._fitted = Fitted(method, checked, learned, updated, count)
         return self
 
     def update(self, graph: Source) -> Self:
@@ -478,6 +374,71 @@ class Embedder(Explained, Output, Parametrised, ABC):
         """The method, its parameters, the data and the version: what it takes to make the vectors again."""
         return self._require_fitted().provenance()
 
+    def explain(self, node: Any, other: Any = None, top: int = 10) -> Explanation:
+        """Which attributes and neighbours shape a node's vector or, given another node, what makes the two alike.
+
+        The vector of `node` is a sum of terms: in the spectral part what each attribute and each link adds, of the
+        node itself or by a neighbour; in the learned part what each row adds that pooling has chosen. A term's share is
+        what it adds to the squared length of the vector, divided by that length squared: all shares sum to 1. For two
+        nodes it is what a term adds to their cosine, the mean of u's terms seen from v and of v's seen from u; listed
+        are attributes and neighbours that both have. An attribute that comes through a neighbour counts to both.
+
+        The first question costs one pass over the graph, others what lies around the nodes asked for.
+
+        Parameters
+        ----------
+        node, other
+            Ids.
+        top
+            How many attributes and neighbours to list.
+        """
+        fitted = self._require_fitted()
+        reasons = fitted.reasons
+        if reasons is None:
+            from neural_brane.methods import METHODS
+
+            able = [name for name, method in METHODS.items() if method._reasons is not Embedder._reasons]
+            raise ParameterError(f"{self.title} cannot say what its vectors are made of; {', '.join(able)} can")
+        embedding, graph = fitted.embedding, fitted.graph
+        row = embedding.row(node)
+        if other is None:
+            return explain_node(reasons, embedding, graph, row, top)
+        return explain_pairs(reasons, embedding, graph, row, [embedding.row(other)], top)[0]
+
+    def suggest(self, node: Any, k: int = 10, *, exclude: Iterable[Any] = (), by: str = "all") -> list[Suggestion]:
+        """The k nodes that a node is likeliest to be linked to, and is not, with reasons, best first.
+
+        Never the node itself, its neighbours or a node of `exclude`. The score adds two numbers, each brought to mean 0
+        and deviation 1 over the nodes that could be linked: one by vectors (the method's own score of the pair where
+        it has learned one, or the similarity of the vectors: whichever ranks links of this graph better) and what
+        common neighbours tell (Σ 1 / degree), which weighs by how well it ranks links of this graph. `by` asks for one
+        alone: "score", "similarity" or "neighbours". The first question looks at 256 links to find these weights.
+
+        The reasons are the attributes and neighbours that add most to the cosine, as `explain(node, other)` has them;
+        of a method that cannot explain, the rarest attributes and neighbours that both have.
+
+        >>> from neural_brane import PropagatedAttributes, load
+        >>> model = PropagatedAttributes(dim=16, seed=0).fit(load("stdlib"))
+        >>> [found.id for found in model.suggest("json.decoder", k=2)]
+        ['json.encoder', 'json.tool']
+        """
+        check_top(k, "k")
+        fitted = self._require_fitted()
+        embedding, graph = fitted.embedding, fitted.graph
+        row = embedding.row(node)
+        scorer = LinkScorer(embedding, graph, fitted.method.similarity)
+        excluded = map(embedding.row, exclude)
+        rows, scores = scorer.rank(row, k, by=by, weights=lambda: fitted.link_weights, exclude=excluded)
+        others = rows.tolist()
+        if fitted.reasons is not None:
+            told = explain_pairs(fitted.reasons, embedding, graph, row, others, REASONS)
+            shared = [Shared(one.attributes, one.neighbours) for one in told]
+        else:
+            weights = inverse_frequency(graph.attributes)
+            shared = [shared_in_graph(graph, weights, row, other, REASONS) for other in others]
+        found = zip(graph.ids[rows].tolist(), scores.tolist(), shared, strict=True)
+        return [Suggestion(*one) for one in found]
+
     def save(self, path: str | Path) -> None:
         """Write what was learned to a file, such as m.brane, which `neural_brane.load_model` opens."""
         from neural_brane.files.models import save_model
@@ -487,12 +448,6 @@ class Embedder(Explained, Output, Parametrised, ABC):
     @abstractmethod
     def _learn(self, graph: AttributedGraph, seed: int) -> Any:
         """Learn, and return all that was learned as a named tuple. `self` is a copy whose parameters are in force."""
-
-    def _learn_from(self, start: Start | None, graph: AttributedGraph, seed: int) -> Any:
-        """Learn, from the beginning or from where another training has come to."""
-        if start is None:
-            return self._learn(graph, seed)
-        return self._update(start, graph, own_seed(seed, start.updated["times"]))
 
     def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Any:
         """Go on from `start`, on the graph as it is now; returns what `_learn` does and leaves `start` as it is."""
@@ -509,6 +464,10 @@ class Embedder(Explained, Output, Parametrised, ABC):
         """How much there is to compute, in any unit: the time of a training grows with it."""
         return float((sizes.nodes + sizes.links + sizes.attribute_entries) * self.dim)
 
+    def seconds(self, sizes: Sizes) -> dict[str, float] | None:
+        """The seconds of each part of a training on this machine; None where the method cannot time them apart."""
+        return None
+
     def _blocks(self, graph: AttributedGraph, learned: Any) -> Iterator[np.ndarray]:
         """The vectors in the order of the nodes, as (k, dim) float32 arrays."""
         yield learned.vectors
@@ -520,6 +479,10 @@ class Embedder(Explained, Output, Parametrised, ABC):
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
         """The parameters in force for one graph."""
         return self.parameters_in_force()
+
+    def _reasons(self, fitted: Fitted) -> Reasons | None:
+        """What its vectors are made of, for `explain`; None where it cannot say."""
+        return None
 
     def _facts(self, graph: AttributedGraph, learned: Any) -> dict[str, Any]:
         """What the provenance tells of how the training went."""

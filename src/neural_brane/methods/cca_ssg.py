@@ -12,11 +12,11 @@ from neural_brane.methods.base import require, stack
 from neural_brane.methods.convolution import Convolutional, Piece, convolved, normalised
 from neural_brane.methods.parameters import choice, number, shared
 
-SMALLEST_VARIANCE = 1e-12  # of a column: one that is constant is no division by zero
+SMALLEST_VARIANCE = 1e-12  # added to the variance of a column, so that a constant one does not divide by zero
 
 
 class Weights(NamedTuple):
-    """What is learned: one or two convolutions; the second is empty where there is one."""
+    """The learned weights: one or two convolutions; the second is empty where there is one."""
 
     table: Any  # (attributes, dim)
     bias: Any  # (1, dim)
@@ -62,6 +62,10 @@ class CCASSG(Convolutional):
     paper = (
         "Zhang, Wu, Yan, Wipf, Yu: From canonical correlation analysis to self-supervised graph neural networks, 2021"
     )
+    grid = {  # its authors search both shares, and the weight, by the graph; 12 settings of those they arrive at
+        "learning_rate": [], "layers": [1, 2], "attribute_dropout": [0.0, 0.1, 0.3], "decorrelation": [5e-4, 1e-3],
+    }  # fmt: skip
+    holds = Convolutional.holds | {"cca-ssg weights": Weights}
 
     layers: int = choice("Convolutions: its authors take one on citeseer.", default=2, options=(1, 2))
     edge_dropout: float = number("The share of edges that a view lacks, below 1.", default=0.4, least=0)
@@ -119,7 +123,7 @@ def forward(weights: Weights, piece: Piece, view: View) -> Any:
 
 
 def correlation_loss(first: Any, second: Any, decorrelation: float) -> Any:
-    """What two views differ by in the same column, and what columns of one view share."""
+    """Add how much a column differs between two views and how much columns of one view share."""
     first, second = standardised(first), standardised(second)
     nodes, one = len(first), backend.import_torch().eye(first.shape[1], device=first.device)
     shared_by = [((view.T @ view) / nodes - one).square().sum() for view in (first, second)]

@@ -1,4 +1,4 @@
-"""What the methods that learn a graph convolution share."""
+"""Share what methods that learn a graph convolution need."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -9,18 +9,19 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 from scipy import sparse
 
+from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import shared, whole
-from neural_brane.methods.training import SINGLE, Moments
-from neural_brane.progress import Meter
+from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.sampling.tables import sample_neighbours
 
-WALK_NODES = 4  # of each of the walks that a part of a graph is made of
+WALK_NODES = 4  # nodes of a walk; a part of a graph is made of walks
 STEP_TABLES = 16  # tables of nodes × dim that a step and its gradients hold
 
 
@@ -29,11 +30,11 @@ class Learned(NamedTuple):
 
     weights: Any  # the method's own named tuple
     loss_history: list[float]  # the mean over the steps of each epoch
-    scale: float  # what vectors are multiplied by, so that their entries have a mean square of one
+    scale: float  # the factor of all vectors that brings the mean square of their entries to one
 
 
 class Piece:
-    """What a step works on: the whole graph, or a part of it."""
+    """The graph that a step works on, or a part of it."""
 
     def __init__(self, links: sparse.csr_array, attributes: sparse.csr_array, device: str):
         self.links, self.entries, self.device = links, attributes, device
@@ -60,11 +61,11 @@ class Piece:
 
 
 class Pieces:
-    """What the steps of a training work on, one after another; the same for the same step, whoever asks."""
+    """The pieces of a graph that steps work on; a step always gets the same one."""
 
     def __init__(self, graph: AttributedGraph, most: int, device: str):
         self.links = without_self_loops(graph.adjacency)
-        self.attributes = shares(backend.features(graph))
+        self.attributes = shares(own_attributes(graph))
         self.most, self.device = most, device
         self.per_epoch = -(-len(graph) // most)
         self.whole = Piece(self.links, self.attributes, device) if self.per_epoch == 1 else None
@@ -83,6 +84,9 @@ class Convolutional(InductiveEmbedder):
     uses = ("links", "attributes")
     extra = "torch"
     why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
+    small = {"epochs": 2}
+    holds = {"convolution": Learned}
+    trial = {"epochs": 3}
     prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
 
     nodes_per_step: int = whole(
@@ -115,42 +119,30 @@ class Convolutional(InductiveEmbedder):
             losses = self._train(pieces, weights, seed)
         learned = type(weights)(*backend.to_numpy(weights))
         vectors = self._encode(learned, pieces.links, pieces.attributes)
-        return Learned(learned, losses, _scale(sum(_squares(block) for block in vectors) / len(graph) / self.dim))
+        squares = sum(float(np.square(block, dtype=np.float64).sum()) for block in vectors)
+        mean = squares / len(graph) / self.dim
+        return Learned(learned, losses, float(mean**-0.5) if mean > 0 else 1.0)
 
     def _train(self, pieces: Pieces, weights: Any, seed: int) -> list[float]:
         """Train the weights in place; returns the mean loss of every epoch."""
-        descent, stage = self._descent(weights), self._stages.stage("weights")
-        best = Best(weights, self._patience())
-        numbers: dict[str, Any] = {"history": [], "losses": []}
-        best.restore(stage)
-        descent.restore(stage, numbers)
-        history, losses, per_epoch = numbers["history"], numbers["losses"], pieces.per_epoch
-        epochs = cast(int, self.epochs)  # those in force
-        meter = Meter(self.progress, epochs * per_epoch, "steps", epochs=epochs)
-        meter.resume(stage.position)
-        for step in stage.steps(
-            epochs * per_epoch,
-            lambda: descent.arrays() | best.arrays(),
-            numbers,
-            per_epoch=per_epoch,
-            until=lambda: best.is_past(history),
-        ):
-            rng, epoch = np.random.default_rng([seed, step]), step // per_epoch
+        descent, best, per_epoch = self._descent(weights), Best(weights, self._patience()), pieces.per_epoch
+        loop = Loop.of(self, "weights", per_epoch=per_epoch)
+        best.restore(loop.stage)
+
+        def loss_of(step: int) -> Any:
+            rng = np.random.default_rng([seed, step])
             loss = self._loss(weights, pieces.draw(rng), rng)
-            losses.append(loss.item())
-            mean = float(np.mean(losses))
             if (step + 1) % per_epoch == 0:
-                best.offer(history, mean)
-                losses.clear()
-            self._set_rate(descent, step / (epochs * per_epoch))
-            descent.step(loss, epoch + 1)
-            meter.advance(epoch=epoch + 1, loss=mean)
-        descent.require_finite(epochs)
+                best.offer(loop.numbers["losses"], float(np.mean([*loop.numbers["epoch"], loss.item()])))
+            self._set_rate(descent, step / loop.steps)
+            return loss
+
+        losses = descent.train(loop, loss_of, beside=best.arrays, until=lambda: best.is_past(loop.numbers["losses"]))
         best.put_in_place()
-        return history
+        return losses
 
     def _descent(self, weights: Any) -> backend.Descent:
-        """What takes the steps."""
+        """Make what takes the steps."""
         return backend.Descent(weights, self.learning_rate)
 
     def _epochs_for(self, nodes: int) -> int:
@@ -182,7 +174,7 @@ class Convolutional(InductiveEmbedder):
         }
 
     def _inputs(self) -> int:
-        """How many tables of attributes × dim are learned."""
+        """Count the tables of attributes × dim that are learned."""
         return 1
 
     def work(self, sizes: Sizes) -> float:
@@ -191,7 +183,7 @@ class Convolutional(InductiveEmbedder):
         return float(self._epochs_for(n) * self.dim * (2 * entries + 4 * (sizes.links + n) + n * self.dim))
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
-        links, attributes = without_self_loops(graph.adjacency), shares(backend.features(graph))
+        links, attributes = without_self_loops(graph.adjacency), shares(own_attributes(graph))
         for block in self._encode(learned.weights, links, attributes):
             yield block * np.float32(learned.scale)
 
@@ -204,31 +196,31 @@ class Convolutional(InductiveEmbedder):
 
 
 class Best:
-    """The weights of the epoch with the lowest loss, where training ends some epochs after it."""
+    """The weights of the epoch with the lowest loss; training ends `patience` epochs after it, unless that is None."""
 
     def __init__(self, weights: Any, patience: int | None):
         self.weights, self.patience = weights._asdict(), patience
         self.kept = {name: weight.detach().clone() for name, weight in self.weights.items() if patience is not None}
 
     def offer(self, history: list[float], loss: float) -> None:
-        """Add an epoch's loss, and keep the weights that gave it where none was lower."""
-        if self.patience is not None and loss < min(history, default=np.inf):
+        """Keep the weights that gave an epoch's loss where none was lower."""
+        if loss < min(history, default=np.inf):
             for name, kept in self.kept.items():
                 kept.copy_(self.weights[name].detach())
-        history.append(loss)
 
     def is_past(self, history: list[float]) -> bool:
-        """Whether so many epochs have not lowered the loss."""
+        """Tell whether so many epochs have not lowered the loss."""
         return self.patience is not None and len(history) - 1 - int(np.argmin(history or [0])) >= self.patience
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The weights that are kept."""
+        """Give the weights that are kept."""
         return {f"{name}, best": weight.cpu().numpy() for name, weight in self.kept.items()}
 
-    def restore(self, stage: Any) -> None:
-        """Go on from where a stage was left."""
-        for name, weight in self.kept.items() if stage.kept is not None else ():
-            weight.copy_(backend.import_torch().from_numpy(stage.kept.arrays[f"{name}, best"]))
+    def restore(self, stage: Stage) -> None:
+        """Copy the weights of a checkpoint to where they were."""
+        if stage.kept is not None:
+            for name, weight in self.kept.items():
+                weight.copy_(backend.import_torch().from_numpy(stage.kept.arrays[f"{name}, best"]))
 
     def put_in_place(self) -> None:
         """Make the best weights those that were learned."""
@@ -275,16 +267,7 @@ def walk_nodes(links: sparse.csr_array, most: int, rng: np.random.Generator) -> 
     return np.unique(np.concatenate(found))
 
 
-def _squares(block: np.ndarray) -> float:
-    return float(np.square(block, dtype=np.float64).sum())
-
-
-def _scale(mean_square: float) -> float:
-    """What makes the mean square of entries one; one where all of them are zero."""
-    return float(mean_square**-0.5) if mean_square > 0 else 1.0
-
-
 def convolved(averages: sparse.csr_array, table: np.ndarray, bias: np.ndarray) -> Iterator[np.ndarray]:
     """The averages of a table's rows over neighbours, and a bias, some nodes at a time."""
-    for start in range(0, averages.shape[0], backend.BLOCK_NODES):
-        yield averages[start : start + backend.BLOCK_NODES] @ table + bias
+    for rows in row_blocks(averages.shape[0]):
+        yield averages[rows] @ table + bias

@@ -1,6 +1,5 @@
 """DeepWalk: nodes that meet on short random walks get vectors that are alike."""
 
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -9,12 +8,9 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.model import padded
 from neural_brane.methods.parameters import shared, whole
-from neural_brane.methods.skipgram import MIXED_PAIRS, Corpus, SkipGram, SkipGramEmbedder, train
+from neural_brane.methods.skipgram import MIXED_PAIRS, SkipGram, SkipGramEmbedder, Walks, count_visits, pairs_of_walks
 from neural_brane.methods.training import SINGLE, Moments, neighbour_bytes
-from neural_brane.progress import Meter
-from neural_brane.sampling.walks import WalkSampler, window_pairs
-
-WALKS = 10_000  # counted at a time
+from neural_brane.sampling.walks import WalkSampler
 
 
 class DeepWalk(SkipGramEmbedder):
@@ -35,6 +31,10 @@ class DeepWalk(SkipGramEmbedder):
     uses: ClassVar[tuple[str, ...]] = ("links",)
     growth = "time: nodes × walks × length × window × dim; memory: edges + nodes × dim"
     paper = "Perozzi, Al-Rfou, Skiena: DeepWalk, 2014"
+    shortlisted = True
+    grid = {"learning_rate": [], "walk_length": [20, 40, 60, 80]}  # of walks the paper searches the length
+    small = {"epochs": 2, "walks_per_node": 1, "walk_length": 10}
+    trial = {"walks_per_node": 1}
 
     walks_per_node: int = whole("Walks that start at each node.", default=80)
     walk_length: int = whole("Nodes in a walk.", default=40)
@@ -44,15 +44,13 @@ class DeepWalk(SkipGramEmbedder):
         default=10,
     )
     negatives: int = whole("Nodes drawn against each pair, in proportion to (visits of the walks) ** 0.75.", default=5)
-    learning_rate: float = shared("learning_rate", default=0.025, about="At the start; it falls evenly to zero.")
     epochs: int = shared("epochs", default=1, about="Passes over the walks.")
 
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
-        walks = len(graph) * self.walks_per_node
-        return self.learn(self._walks(graph, seed).draw, walks, len(graph), seed)
+        return self.learn(self._walks(graph, seed).draw, len(graph) * self.walks_per_node, len(graph), seed)
 
     def _walks(self, graph: AttributedGraph, seed: int) -> WalkSampler:
-        """The walks: all that sets DeepWalk and node2vec apart."""
+        """Make the walks, in which alone DeepWalk and node2vec differ."""
         return WalkSampler(graph.adjacency, length=self.walk_length, seed=seed)
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -71,25 +69,10 @@ class DeepWalk(SkipGramEmbedder):
         pairs = sizes.nodes * self.walks_per_node * self.walk_length * (self.window + 1)
         return float(self.epochs * pairs * (1 + self.negatives) * padded(self.dim))
 
-    def learn(self, walks: Callable[[int, int], np.ndarray], total: int, nodes: int, seed: int) -> np.ndarray:
-        """Vectors (nodes, dim) from walks(first, count), of which there are `total`."""
+    def learn(self, walks: Walks, total: int, nodes: int, seed: int) -> np.ndarray:
+        """Learn vectors (nodes, dim) from walks(first, count), of which there are `total`."""
         visits = self._stages.once("visits", lambda: count_visits(walks, total, nodes))
-
-        def draw(first: int, count: int) -> np.ndarray:
-            return window_pairs(walks(first % total, count), window=self.window, seed=seed, first=first)
-
-        corpus = Corpus(draw, total, pairs=self.walk_length * (self.window + 1))
+        corpus = pairs_of_walks(walks, total, length=self.walk_length, window=self.window, seed=seed)
         model = SkipGram(visits, visits, dim=self.dim, negatives=self.negatives, seed=seed)
-        meter = Meter(self.progress, total * self.epochs, "walks", epochs=self.epochs)
-        stage = self._stages.stage("tables")
-        train([(corpus, model)], learning_rate=self.learning_rate, epochs=self.epochs, meter=meter, stage=stage)
+        self._train([(corpus, model)], "walks", self.epochs)
         return model.vectors
-
-
-def count_visits(walks: Callable[[int, int], np.ndarray], total: int, nodes: int) -> np.ndarray:
-    """How often walks(first, count), of which there are `total`, come to each node."""
-    visits = np.zeros(nodes, np.int64)
-    for first in range(0, total, WALKS):
-        some = walks(first, min(WALKS, total - first))
-        visits += np.bincount(some[some >= 0], minlength=nodes)
-    return visits

@@ -31,6 +31,9 @@ class DeepWalkNNMF(DeepWalk):
     uses = ("links", "attributes")
     growth = "time: that of deepwalk and that of nnmf; memory: edges + attribute entries + nodes × dim"
     paper = "Perozzi, Al-Rfou, Skiena: DeepWalk, 2014; Lee, Seung: Non-negative matrix factorization, 2001"
+    shortlisted = False
+    small = DeepWalk.small | {"nnmf_epochs": 2}
+    trial = {"walks_per_node": 1, "nnmf_epochs": 3}
 
     prolongs = ("nnmf_epochs",)
 
@@ -52,7 +55,7 @@ class DeepWalkNNMF(DeepWalk):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """That of both methods."""
+        """Add the work of both methods."""
         return sum(method.work(sizes) for method in self._methods())
 
     def _methods(self) -> tuple[DeepWalk, NNMF]:

@@ -1,8 +1,8 @@
-"""What the methods on PyTorch share; PyTorch is imported when one of them learns."""
+"""Share what methods on PyTorch need. PyTorch is imported when one of them learns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from threading import RLock
@@ -12,14 +12,11 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import DependencyError
-from neural_brane.files.checkpoints import Stage
-from neural_brane.graph import AttributedGraph
-from neural_brane.methods.training import diverged, require_finite
+from neural_brane.methods.training import Loop
 
 if TYPE_CHECKING:
     import torch
 
-BLOCK_NODES = 8192  # embedded at a time
 _turns = RLock()
 
 
@@ -50,20 +47,17 @@ def one_thread() -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def features(graph: AttributedGraph) -> sparse.csr_array:
-    """A graph's attributes or, where it has none at all, one attribute per node: its own."""
-    if graph.attributes.shape[1]:
-        return graph.attributes
-    return sparse.eye_array(len(graph), dtype=np.float32, format="csr")
+def uniform(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Draw a weight matrix, uniform as Glorot and Bengio's."""
+    values = rng.random(shape, np.float32)
+    values -= np.float32(0.5)
+    values *= np.float32(2 * np.sqrt(6 / sum(shape)))
+    return values
 
 
 def glorot(rng: np.random.Generator, shape: tuple[int, int], device: str) -> torch.Tensor:
-    """A weight matrix to learn, uniform as Glorot and Bengio's; the same on every device."""
-    span = np.sqrt(6 / sum(shape))
-    values = rng.random(shape, np.float32)
-    values -= np.float32(0.5)
-    values *= np.float32(2 * span)
-    return import_torch().from_numpy(values).to(device).requires_grad_()
+    """Draw the same as a weight to learn; it has the same values on every device."""
+    return import_torch().from_numpy(uniform(rng, shape)).to(device).requires_grad_()
 
 
 def zeros(columns: int, device: str) -> torch.Tensor:
@@ -77,35 +71,45 @@ def to_numpy(weights: Iterable[torch.Tensor]) -> Iterator[np.ndarray]:
 
 
 class Descent:
-    """Named weights and the Adam that trains them: all of its state can be kept, and gone on with.
+    """Named weights and the Adam that trains them.
 
-    l2: what half the squares of all weights are multiplied by and added to a loss; `step` returns it without these.
+    l2: half the squares of all weights, times this, are added to a loss; the loss that is reported is without them.
     """
 
     def __init__(self, weights: Any, learning_rate: float, *, l2: float = 0.0):
         self.weights: dict[str, torch.Tensor] = weights._asdict()
-        self.rate = learning_rate
         torch = import_torch()
         self.adam = torch.optim.Adam(weights, lr=learning_rate, weight_decay=l2, fused=True)
-        for weight in weights:  # what Adam itself makes before its first step
+        for weight in weights:  # Adam makes the same before its first step, when a checkpoint would have no place yet
             none = torch.zeros((), dtype=torch.float32, device=weight.device)
             means = {"exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
             self.adam.state[weight] = {"step": none} | means
 
-    def step(self, loss: torch.Tensor, epoch: int) -> float:
-        """Take one step down the gradient of a loss; returns it."""
-        value = loss.item()
-        if not np.isfinite(value):
-            diverged(f"in epoch {epoch}: the loss is no longer a number", learning_rate=self.rate)
+    def train(
+        self,
+        loop: Loop,
+        loss_of: Callable[[int], torch.Tensor | None],
+        *,
+        beside: Callable[[], dict[str, np.ndarray]] = dict,
+        until: Callable[[], bool] = lambda: False,
+    ) -> list[float]:
+        """Train the weights in place by the loss of every step, None for a step to skip; returns that of every epoch.
+
+        beside: further arrays that a checkpoint keeps. until: says before a step that training ends.
+        """
+        if loop.stage.kept is not None:
+            self.restore(loop.stage.kept.arrays)
+            loop.numbers.update(loop.stage.kept.numbers)
+        return loop.run(lambda: self.arrays() | beside(), lambda at: self._step(loss_of(at)), until=until)
+
+    def _step(self, loss: torch.Tensor | None) -> float | None:
+        """Take one step down the gradient of a loss; returns the loss."""
+        if loss is None:
+            return None
         self.adam.zero_grad()
         loss.backward()
         self.adam.step()
-        return value
-
-    def require_finite(self, epoch: int) -> None:
-        """Refuse weights that the last step took too far."""
-        weights = dict(zip(self.weights, to_numpy(self.weights.values()), strict=True))
-        require_finite(weights, f"epoch {epoch}", learning_rate=self.rate)
+        return float(loss.item())
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The weights, and the running means of their gradients and of the squares of these."""
@@ -116,18 +120,15 @@ class Descent:
         steps = [self.adam.state[weight]["step"].item() for weight in self.weights.values()]
         return found | {"steps": np.array(steps)}
 
-    def restore(self, stage: Stage, numbers: dict[str, Any]) -> None:
-        """Go on from where a stage was left."""
-        if stage.kept is None:
-            return
-        torch, kept = import_torch(), stage.kept.arrays
+    def restore(self, kept: Mapping[str, np.ndarray]) -> None:
+        """Copy the arrays of a checkpoint to where they were."""
+        torch = import_torch()
         with torch.no_grad():
             for (name, weight), steps in zip(self.weights.items(), kept["steps"], strict=True):
                 state = self.adam.state[weight]
                 for tensor, one in zip((weight, state["exp_avg"], state["exp_avg_sq"]), _names(name), strict=True):
                     tensor.copy_(torch.from_numpy(kept[one]))
                 state["step"].fill_(float(steps))
-        numbers.update(stage.kept.numbers)
 
 
 def _names(weight: str) -> tuple[str, str, str]:

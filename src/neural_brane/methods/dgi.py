@@ -10,11 +10,11 @@ from neural_brane.methods import descent as backend
 from neural_brane.methods.convolution import Convolutional, Piece, convolved, normalised
 from neural_brane.methods.parameters import shared, whole
 
-FIRST_SLOPE = 0.25  # of the PReLU, as PyTorch's own
+FIRST_SLOPE = 0.25  # the PReLU's first slope, as in PyTorch
 
 
 class Weights(NamedTuple):
-    """What is learned: the convolution, and what scores a node's vector beside the summary of all."""
+    """The learned weights: the convolution, and the score of a node's vector beside the summary of all."""
 
     table: Any  # (attributes, dim)
     bias: Any  # (1, dim)
@@ -50,6 +50,8 @@ class DGI(Convolutional):
         "time: epochs × (edges + attribute entries + nodes × dim) × dim; memory: edges + (nodes + attributes) × dim"
     )
     paper = "Veličković, Fedus, Hamilton, Liò, Bengio, Hjelm: Deep graph infomax, 2019"
+    grid = {"learning_rate": [1e-4, 5e-4, 1e-3], "patience": [20, 50]}  # its authors' program has 1e-3, others less
+    holds = Convolutional.holds | {"dgi weights": Weights}
 
     patience: int = whole("Epochs without a lower loss after which training ends.", default=20)
     epochs: int = shared(

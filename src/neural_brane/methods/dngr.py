@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import map_threads, one_blas_thread
-from neural_brane.linalg.weights import transition, without_self_loops
+from neural_brane.linalg.weights import transition
 from neural_brane.methods import descent as backend
-from neural_brane.methods.autoencoder import Course, batch_nodes, squares_of_all, steps_of_epoch, train
+from neural_brane.methods.autoencoder import Batches, batch_nodes, squares_of_all, steps_of_epoch
 from neural_brane.methods.base import Embedder, require, stack
+from neural_brane.methods.features import proper_links, row_blocks
 from neural_brane.methods.grarep import above, largest_of_rows
 from neural_brane.methods.parameters import cores, number, shared, whole
-from neural_brane.methods.training import SINGLE, Moments
+from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.progress import Meter
 
 if TYPE_CHECKING:
     import torch
 
-BLOCK_NUMBERS = 8_000_000  # of the chances at a time, 4 bytes each
-KEPT_NUMBERS, KEPT_IN_A_ROW = 12_000_000, 100  # of the matrix, 8 bytes each
+BLOCK_NUMBERS = 8_000_000  # chances held at a time, 4 bytes each
+KEPT_NUMBERS, KEPT_IN_A_ROW = 12_000_000, 100  # numbers of the matrix that are kept, 8 bytes each
 
 
 class Layer(NamedTuple):
-    """One autoencoder: a layer that compresses, and one that writes again what was compressed."""
+    """One autoencoder: a layer that compresses rows, and one that writes them again."""
 
     into: Any  # (columns, width)
     into_bias: Any  # (1, width)
@@ -48,16 +48,16 @@ class Learned(NamedTuple):
 class DNGR(Embedder):
     """Deep neural networks for learning graph representations (Cao, Lu, Xu; 2016).
 
-    A surfer walks from each node, and in place of a step returns to it with chance `restart`; the chances of where it
-    is after 1, 2, … `steps` steps are added up. Without the nodes themselves, and with rows that sum to one, they give
-    the positive pointwise mutual information X_uv = max(ln(chance_uv / mean chance of v), 0). A denoising autoencoder
-    learns to write X from a hidden layer, seeing rows of which a part of the entries, drawn anew in every step, is 0.
-    A second one does the same with the hidden layer. What it compresses that to is the vector. A node without
-    neighbours has an empty row, and all such nodes have the same vector.
+    A surfer walks from each node, and instead of a step returns to it with chance `restart`. The method adds up its
+    chances of being at each node after 1, 2, … `steps` steps, drops the node itself and scales rows to sum to one. This
+    gives the positive pointwise mutual information X_uv = max(ln(chance_uv / mean chance of v), 0). A denoising
+    autoencoder compresses the rows of X and learns to write them again; in every step it sees some entries as 0. A
+    second one compresses the hidden layer of the first, and its hidden layer is the vector. A node without neighbours
+    has an empty row, and all such nodes have the same vector.
 
-    It differs from the authors' program in this. Layers have tanh in place of its sigmoid, and those that write are
+    Some things differ from the authors' program. Layers have tanh in place of its sigmoid, and those that write are
     linear, so that the error over all nodes is exact and no row is written down: memory stays that of two tables
-    (nodes, hidden). Chances are divided by the sums of their rows, where it has those of columns. X is divided by its
+    (nodes, hidden). Chances are divided by the sums of rows, not of columns. X is divided by its
     largest number, as scores on wiki advised. Adam trains the layers. The chances are computed exactly, some rows at a
     time; of each row `row_entries` numbers are kept, those that are largest against the usual chance. With the default
     nothing is left out on graphs of up to 3,464 nodes.
@@ -79,6 +79,10 @@ class DNGR(Embedder):
         "memory: nodes × (row_entries + hidden + dim)"
     )
     paper = "Cao, Lu, Xu: Deep neural networks for learning graph representations, 2016"
+    grid = {"learning_rate": [], "steps": [2, 3, 5, 10], "hidden": [256, 512]}  # its authors' program has 512 for 256
+    small = {"epochs": 2}
+    trial = {"epochs": 3}
+    holds = {"dngr": Learned}
     extra = "torch"
     why_not = "its matrix and its layers have a row for each node it learned from"
 
@@ -108,11 +112,15 @@ class DNGR(Embedder):
         blocks = [slice(at, at + rows) for at in range(0, size, rows)]
         per_epoch = steps_of_epoch(self.batch_size, size)
         meter = Meter(self.progress, len(blocks) + 2 * self.epochs * per_epoch, "steps", epochs=self.epochs)
-        parts = self._stages.all_once("matrix", lambda: csr_parts(self._matrix(graph, blocks, meter.advance)))
-        meter.advance(len(blocks) - meter.done)  # where they were kept
-        course = Course(size, self.epochs, per_epoch, self.learning_rate, 0.0, [seed])
+
+        def make() -> tuple[np.ndarray, ...]:
+            matrix = self._matrix(graph, blocks, meter.advance)
+            return matrix.data, matrix.indices, matrix.indptr
+
+        parts = self._stages.all_once("matrix", make)
+        meter.resume(len(blocks))  # also where the matrix was kept
         with backend.one_thread():
-            return self._train(sparse.csr_array(parts, shape=(size, size)), course, meter)
+            return self._train(sparse.csr_array(parts, shape=(size, size)), per_epoch, meter, seed)
 
     def memory(self, sizes: Sizes) -> Moments:
         """Bytes by part, at the moments when most are taken."""
@@ -122,10 +130,10 @@ class DNGR(Embedder):
         return {
             "surfing": {"kept numbers": 3 * 8 * kept, "blocks": 8 * SINGLE * max(BLOCK_NUMBERS, n) * cores()},
             "first layer": {
-                "kept numbers": 3 * 8 * kept,  # what the surfer's rows took is not all given back
+                "kept numbers": 3 * 8 * kept,  # not all memory of the surfer's rows is given back
                 "tables": 8 * SINGLE * n * self.hidden,  # two, their gradients and Adam's two means of each
                 "second tables": 2 * SINGLE * self.hidden * self.dim,
-                "gradients": 3 * SINGLE * n * self.hidden,  # of parts of the loss, before they are added
+                "gradients": 3 * SINGLE * n * self.hidden,  # gradients of the parts of the loss before they are added
                 "batches": int(entries + 12 * SINGLE * batch * self.hidden),
             },
             "second layer": {"hidden": SINGLE * n * self.hidden, "vectors": 2 * SINGLE * n * self.dim},
@@ -151,29 +159,35 @@ class DNGR(Embedder):
         matrix.data /= matrix.data.max()
         return matrix
 
-    def _train(self, matrix: sparse.csr_array, course: Course, meter: Meter) -> Learned:
+    def _train(self, matrix: sparse.csr_array, per_epoch: int, meter: Meter, seed: int) -> Learned:
         """Train one layer after the other."""
-        [seed], size = course.seed, course.nodes
-        rng = np.random.default_rng(seed)
+        size, rng = matrix.shape[0], np.random.default_rng(seed)
         first = first_layer(size, self.hidden, rng, self.device)
         second = first_layer(self.hidden, self.dim, rng, self.device)
 
-        def sparse_loss(batch: np.ndarray, step: int) -> Any:
-            return self._sparse_loss(first, matrix[batch], np.random.default_rng([seed, 2, step]))
+        def train(name: str, layer: Layer, loss_of: Callable[[np.ndarray, np.random.Generator], Any]) -> list[float]:
+            at = 1 if layer is first else 3
+            batches = Batches(size, per_epoch, [seed, at])
+            stage, steps = self._stages.stage(name), self.epochs * per_epoch
+            loop = Loop(stage, meter, steps, per_epoch=per_epoch, learning_rate=self.learning_rate)
+            return backend.Descent(layer, self.learning_rate).train(
+                loop, lambda step: loss_of(batches.draw(step), np.random.default_rng([seed, at + 1, step]))
+            )
 
-        def dense_loss(batch: np.ndarray, step: int) -> Any:
-            return self._dense_loss(second, hidden[batch], np.random.default_rng([seed, 4, step]))
-
-        losses = train(first, course._replace(seed=[seed, 1]), self._stages.stage("first layer"), meter, sparse_loss)
+        losses = train("first layer", first, lambda batch, rng: self._sparse_loss(first, matrix[batch], rng))
         hidden = stack(compress(matrix, first), size, self.hidden)
-        losses += train(second, course._replace(seed=[seed, 3]), self._stages.stage("second layer"), meter, dense_loss)
+        losses += train("second layer", second, lambda batch, rng: self._dense_loss(second, hidden[batch], rng))
         return Learned(stack(compress(hidden, second), size, self.dim), losses)
 
     def _sparse_loss(self, layer: Layer, rows: sparse.csr_array, rng: np.random.Generator) -> torch.Tensor:
         """The mean squared error of rows of the matrix, written from what is left of them."""
         seen = rows.copy()
         seen.data *= rng.random(seen.nnz, np.float32) >= self.noise
-        return sparse_error(layer, rows, seen, self.device) / rows.shape[0]
+        hidden = (backend.SparseRows(seen, self.device) @ layer.into + layer.into_bias).tanh()
+        wanted = backend.SparseRows(rows, self.device)
+        alike = (hidden * (wanted @ layer.back)).sum() + (wanted @ layer.back_bias.T).sum()
+        error = squares_of_all(hidden, layer.back, layer.back_bias) - 2 * alike + (wanted.values**2).sum()
+        return error / rows.shape[0]
 
     def _dense_loss(self, layer: Layer, rows: np.ndarray, rng: np.random.Generator) -> Any:
         """The same for rows of the hidden layer."""
@@ -191,12 +205,7 @@ class Surfer:
     """The chances of where a surfer is, added up over its steps: without the node it began at, rows sum to one."""
 
     def __init__(self, graph: AttributedGraph, steps: int, restart: float, most: int):
-        links = without_self_loops(graph.adjacency)
-        if links.nnz == 0:
-            raise GraphError(
-                f"graph '{graph.name}' links nodes to themselves alone, so a surfer goes nowhere; give a graph in "
-                "which at least one node is linked to another"
-            )
+        links = proper_links(graph, "a surfer goes nowhere")
         self.walk = transition(links).astype(np.float32)
         self.back = self.walk.T.tocsr()  # its products are with columns that hold the chances of one surfer each
         self.steps, self.restart, self.most = steps, np.float32(restart), most
@@ -228,17 +237,12 @@ class Surfer:
         return found
 
     def _sums(self) -> np.ndarray:
-        """How often surfers from all nodes are at each, about: with the nodes they began at, and rows as they are."""
+        """Estimate how often surfers from all nodes visit each node; visits where they began count."""
         now, total = np.ones(self.walk.shape[0], np.float32), np.zeros(self.walk.shape[0], np.float32)
         for _ in range(self.steps):
             now = (1 - self.restart) * (self.back @ now) + self.restart
             total += now
         return total
-
-
-def csr_parts(matrix: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The arrays that a matrix is made of."""
-    return matrix.data, matrix.indices, matrix.indptr
 
 
 def first_layer(columns: int, width: int, rng: np.random.Generator, device: str) -> Layer:
@@ -247,17 +251,9 @@ def first_layer(columns: int, width: int, rng: np.random.Generator, device: str)
     return Layer(into, backend.zeros(width, device), back, backend.zeros(columns, device))
 
 
-def sparse_error(layer: Layer, rows: sparse.csr_array, seen: sparse.csr_array, device: str) -> torch.Tensor:
-    """Σ (x̂ − x)² over all columns of sparse rows x, where x̂ is written from the rows as they are seen."""
-    hidden = (backend.SparseRows(seen, device) @ layer.into + layer.into_bias).tanh()
-    wanted = backend.SparseRows(rows, device)
-    alike = (hidden * (wanted @ layer.back)).sum() + (wanted @ layer.back_bias.T).sum()
-    return squares_of_all(hidden, layer.back, layer.back_bias) - 2 * alike + (wanted.values**2).sum()
-
-
 def compress(rows: Any, layer: Layer) -> Iterator[np.ndarray]:
-    """What a layer makes of rows, some at a time."""
+    """Compress rows by a layer, some at a time."""
     into, bias = backend.to_numpy((layer.into, layer.into_bias))
-    for start in range(0, rows.shape[0], backend.BLOCK_NODES):
+    for block in row_blocks(rows.shape[0]):
         with one_blas_thread():
-            yield np.tanh(rows[start : start + backend.BLOCK_NODES] @ into + bias)
+            yield np.tanh(rows[block] @ into + bias)

@@ -2,25 +2,23 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu
-from neural_brane.kernels.bags import Bags, propagate, rows_of
-from neural_brane.kernels.model import padded, zeros
+from neural_brane.kernels.bags import Bags, Steps, Trained, propagate
+from neural_brane.kernels.model import padded, rows_of, zeros
 from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods.base import Fitted, InductiveEmbedder
+from neural_brane.methods.features import proper_links, row_blocks
 from neural_brane.methods.parameters import number, shared, whole
-from neural_brane.methods.training import DOUBLE, SINGLE, Moments, require_finite
+from neural_brane.methods.training import DOUBLE, SINGLE, Loop, Moments
 from neural_brane.progress import Meter
-
-BLOCK_ROWS = 8192  # made random, or embedded, at a time
 
 
 class Learned(NamedTuple):
@@ -59,6 +57,10 @@ class EP(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: epochs × edges × attributes of a node × dim; memory: edges + entries + (nodes + attributes) × dim"
     paper = "García-Durán, Niepert: Learning graph representations with embedding propagation, 2017"
+    grid = {"learning_rate": [], "margin": [1.0, 5.0, 10.0, 20.0], "epochs": [50, 200]}
+    small = {"epochs": 2}
+    trial = {"epochs": 2}
+    holds = {"ep": Learned}
     similarity = "distance"
     why_not = "it keeps its tables without the running means of Adam; transform embeds new nodes"
     prolongs = ("epochs",)
@@ -95,12 +97,7 @@ class EP(InductiveEmbedder):
         return (self.dim - self.dim // 2, self.dim // 2) if attributes else (0, self.dim)
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
-        links = without_self_loops(graph.adjacency)
-        if links.nnz == 0:
-            raise GraphError(
-                f"graph '{graph.name}' links nodes to themselves alone, so there is nothing to make them from; "
-                "give a graph in which at least one node is linked to another"
-            )
+        links = proper_links(graph, "there is nothing to make them from")
         wide, narrow = self._widths(graph.attributes.nnz > 0)
         own = (graph.attributes, sparse.eye_array(len(graph), dtype=np.float32, format="csr"))
         meter = Meter(self.progress, 2 * self.epochs if wide and narrow else self.epochs, "epochs")
@@ -124,28 +121,21 @@ class EP(InductiveEmbedder):
         first, *_ = seed.spawn(1)
         state = {"table": random_table(own.shape[1], width, np.random.default_rng(first))}
         state |= {part: zeros(*state["table"].shape) for part in ("mean", "square")}
-        numbers: dict[str, Any] = {"losses": []}
-        stage = self._stages.stage(name)
-        stage.restore(state, numbers)
-        meter.resume(meter.done + stage.position)
         per_epoch = -(-len(nodes) // self.batch_size)
-        for epoch in stage.steps(self.epochs, state, numbers):
-            rng = np.random.default_rng([*seed.generate_state(2), epoch])
-            order, drawn = draw(nodes, others, rng)
-            losses = propagate(
-                state["table"], state["mean"], state["square"], bags, order, drawn,
-                margin=self.margin, rate=self.learning_rate, step=epoch * per_epoch, batch=self.batch_size,
-            )  # fmt: skip
-            numbers["losses"].append(float(losses.mean(dtype=np.float64)))
-            require_finite({"losses": losses}, f"epoch {epoch + 1}", learning_rate=self.learning_rate)
-            meter.advance(epoch=epoch + 1, loss=numbers["losses"][-1])
-        require_finite({name: state["table"]}, f"epoch {self.epochs}", learning_rate=self.learning_rate)
-        return np.ascontiguousarray(state["table"][:, :width]), np.array(numbers["losses"])
+
+        def step(epoch: int) -> float:
+            order, drawn = draw(nodes, others, np.random.default_rng([*seed.generate_state(2), epoch]))
+            steps = Steps(self.learning_rate, epoch * per_epoch, self.batch_size)
+            losses = propagate(Trained(**state), bags, order, drawn, self.margin, steps)
+            return float(losses.mean(dtype=np.float64))
+
+        loop = Loop(self._stages.stage(name), meter, self.epochs, learning_rate=self.learning_rate)
+        losses = loop.run(state, step)
+        return np.ascontiguousarray(state["table"][:, :width]), np.array(losses)
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         links = without_self_loops(graph.adjacency)
-        for start in range(0, len(graph), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
+        for rows in row_blocks(len(graph)):
             own = graph.attributes[rows]
             missing = np.diff(own.indptr) == 0
             around = _only(links[rows], missing) @ graph.attributes
@@ -167,8 +157,8 @@ def bags_of(links: sparse.csr_array, own: sparse.csr_array) -> Bags:
 def random_table(rows: int, width: int, rng: np.random.Generator) -> np.ndarray:
     """Uniform as Glorot and Bengio's, in columns that a kernel can take."""
     table, span = zeros(rows, padded(width)), np.sqrt(6 / (rows + width))
-    for start in range(0, rows, BLOCK_ROWS):
-        some = table[start : start + BLOCK_ROWS, :width]
+    for block in row_blocks(rows):
+        some = table[block, :width]
         some[:] = (rng.random(some.shape, np.float32) - np.float32(0.5)) * np.float32(2 * span)
     return table
 

@@ -1,4 +1,4 @@
-"""What the methods share that solve for all vectors at once, by linear algebra."""
+"""Share what methods need that solve for all vectors at once, by linear algebra."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -14,14 +14,13 @@ from neural_brane.linalg.weights import unit_rows
 from neural_brane.methods.base import Embedder
 from neural_brane.methods.parameters import shared
 
-# What the methods share that solve for all vectors at once, by linear algebra.
-
 
 class Factorisation(Embedder):
     """A method whose vectors are factors of matrices, solved for in double precision."""
 
     prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
     why_not = "its factors are solved for all nodes at once"
+    small = {"epochs": 2}
 
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 

@@ -40,6 +40,7 @@ class FastRP(Embedder):
     paper = (
         "Chen, Sultan, Tian, Chen, Skiena: Fast and accurate network embeddings via very sparse random projection, 2019"
     )
+    grid = {"hub_discount": [0.0, 0.25, 0.5, 0.75, 1.0]}  # its authors search from 0 to 1
     why_not = "it is computed anew in moments"
 
     weights: Sequence[float] = numbers(

@@ -1,7 +1,8 @@
-"""A matrix of features in place of a graph, and the form of the output that scikit-learn asks for."""
+"""Read what a method learns from: a graph, or a matrix of features in the forms that scikit-learn knows."""
 
 import sys
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,9 +14,38 @@ from neural_brane.errors import GraphError, ParameterError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.convert import TABLES, as_graph, as_graph_like
 from neural_brane.graph.frames import is_adjacency, is_frame, package_of
+from neural_brane.linalg.weights import without_self_loops
 
 if TYPE_CHECKING:
     from neural_brane.methods.base import Fitted
+
+
+# The matrices of a graph, and their rows some at a time.
+
+BLOCK_NODES = 8192  # embedded at a time
+
+
+def own_attributes(graph: AttributedGraph) -> sparse.csr_array:
+    """Give a graph's attributes or, where it has none at all, one attribute per node: its own."""
+    if graph.attributes.shape[1]:
+        return graph.attributes
+    return sparse.eye_array(len(graph), dtype=np.float32, format="csr")
+
+
+def proper_links(graph: AttributedGraph, consequence: str) -> sparse.csr_array:
+    """Give the links without self-loops; refuse a graph without others. consequence: what that means for the method."""
+    links = without_self_loops(graph.adjacency)
+    if links.nnz == 0:
+        raise GraphError(
+            f"graph '{graph.name}' links nodes to themselves alone, so {consequence}; give a graph in which at least "
+            "one node is linked to another"
+        )
+    return links
+
+
+def row_blocks(rows: int) -> Iterator[slice]:
+    """Give the places of all rows, some at a time."""
+    return (slice(start, start + BLOCK_NODES) for start in range(0, rows, BLOCK_NODES))
 
 
 # The form of a method's output for features, as scikit-learn's `set_output` chooses it: a matrix or a DataFrame.
@@ -24,7 +54,7 @@ FORMS = ("default", "pandas", "polars")
 
 
 class Output:
-    """What scikit-learn asks of a transformer whose output may be a DataFrame."""
+    """Let scikit-learn choose a DataFrame as the output of a transformer."""
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose what `transform` and `fit_transform` give for a matrix of features. Returns self.
@@ -56,7 +86,7 @@ class Output:
 
 
 def in_form(method: Output, source: Any, vectors: np.ndarray) -> Any:
-    """The vectors of features in the form chosen for the method or, by `sklearn.set_config`, for all estimators."""
+    """Give vectors of features in the form chosen for the method or, by `sklearn.set_config`, for all estimators."""
     chosen = vars(method).get("_sklearn_output_config", {}).get("transform")
     if chosen == "default" or (chosen is None and "sklearn" not in sys.modules):
         return vectors
@@ -105,7 +135,8 @@ def as_matrix(method: Any, source: Any) -> Any:
     """
     if not _takes_features(method):
         return source
-    rows = isinstance(source, list) and "links" not in method.uses and bool(source) and all(map(_is_row, source))
+    rows = isinstance(source, list) and "links" not in method.uses and bool(source)
+    rows = rows and all(isinstance(row, list) or (isinstance(row, np.ndarray) and row.ndim == 1) for row in source)
     if rows or (hasattr(source, "__array__") and package_of(source) not in (*TABLES, "numpy")):
         try:
             source = np.asarray(source)
@@ -120,7 +151,7 @@ def as_matrix(method: Any, source: Any) -> Any:
 
 
 def graph_for(method: Any, source: Any) -> AttributedGraph:
-    """What a method learns from: of features alone a graph without links, of all else what `as_graph` makes of it."""
+    """Make the graph that a method learns from: without links of features alone, by `as_graph` of all else."""
     source = as_matrix(method, source)
     if not is_features(method, source):
         return as_graph(source)
@@ -130,7 +161,7 @@ def graph_for(method: Any, source: Any) -> AttributedGraph:
 
 
 def newcomers_for(method: Any, source: Any, known: AttributedGraph) -> AttributedGraph:
-    """What a method makes vectors for: rows of features are new nodes, whichever rows it has learned from."""
+    """Make the graph of the nodes to embed: rows of features are new nodes, whichever rows the method learned from."""
     source = as_matrix(method, source)
     if not is_features(method, source, known):
         return as_graph_like(source, known)
@@ -178,10 +209,6 @@ def _is_table(source: Any) -> bool:
     return is_frame(source) or (
         package_of(source) == "polars" and hasattr(source, "columns") and hasattr(source, "to_numpy")
     )
-
-
-def _is_row(value: Any) -> bool:
-    return isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim == 1)
 
 
 def _names(source: Any) -> list[Any] | None:

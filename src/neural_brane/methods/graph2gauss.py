@@ -16,16 +16,16 @@ from neural_brane.kernels import cpu
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import choice, flag, shared, whole
-from neural_brane.methods.training import SINGLE, Moments
-from neural_brane.progress import Meter
+from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.sampling.hops import BLOCKS, HopSampler
 
 SMALLEST_VARIANCE = 1e-6  # the paper's program adds 1e-14, which float32 turns into energies without end
 
 
 class Weights(NamedTuple):
-    """What is learned: a layer over the attributes, and what makes means and variances of it."""
+    """The learned weights: a layer over the attributes, and the layers that make means and variances of it."""
 
     hidden: Any  # (attributes, hidden)
     hidden_bias: Any  # (1, hidden)
@@ -36,7 +36,7 @@ class Weights(NamedTuple):
 
 
 class Triplets(NamedTuple):
-    """Of each anchor a node at fewer hops and one at more, and how many such pairs this one stands for."""
+    """For each anchor a node at fewer hops, one at more, and the number of such pairs that this one stands for."""
 
     anchors: np.ndarray
     near: np.ndarray
@@ -75,7 +75,11 @@ class Graph2Gauss(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: epochs × (attribute entries + nodes × dim) × hidden; memory: edges + (nodes + attributes) × hidden"
     paper = "Bojchevski, Günnemann: Deep Gaussian embedding of graphs, 2018"
-    similarity = "distance"  # of the means: it is trained on the divergence of two Gaussians
+    grid = {"epochs": [50, 100, 200]}  # in place of the early stopping on held-out links of its authors' program
+    small = {"epochs": 2}
+    trial = {"epochs": 3}
+    holds = {"graph2gauss": Learned, "graph2gauss weights": Weights}
+    similarity = "distance"  # between means: training compares Gaussians by their divergence
     extra = "torch"
     why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)
@@ -101,13 +105,19 @@ class Graph2Gauss(InductiveEmbedder):
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         backend.import_torch()
         rng = np.random.default_rng(seed)
-        attributes = backend.features(graph)
+        attributes = own_attributes(graph)
         shapes = ((attributes.shape[1], self.hidden), (self.hidden, self.dim), (self.hidden, self.dim))
         layers = (backend.glorot(rng, shape, self.device) for shape in shapes)
         weights = Weights(*(part for layer in layers for part in (layer, backend.zeros(layer.shape[1], self.device))))
         with cpu.threads(self.threads), backend.one_thread():
             sampler = HopSampler(graph.adjacency, hops=self.hops, seed=seed)
-            losses = self._train(sampler, backend.SparseRows(attributes, self.device), weights)
+            rows = backend.SparseRows(attributes, self.device)
+            descent = backend.Descent(weights, self.learning_rate)
+
+            def loss_of(epoch: int) -> Any:
+                return rank_loss(*gaussians(weights, rows), self._triplets(sampler, epoch))
+
+            losses = descent.train(Loop.of(self, "weights"), loss_of)
         return Learned(Weights(*backend.to_numpy(weights)), losses)
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -127,21 +137,6 @@ class Graph2Gauss(InductiveEmbedder):
         """Numbers multiplied in all steps."""
         n, entries = sizes.nodes, sizes.attribute_entries or sizes.nodes
         return float(self.epochs * self.hidden * (entries + n * self.dim))
-
-    def _train(self, sampler: HopSampler, attributes: backend.SparseRows, weights: Weights) -> list[float]:
-        """Train the weights in place; returns the loss of every epoch."""
-        descent, stage = backend.Descent(weights, self.learning_rate), self._stages.stage("weights")
-        numbers: dict[str, Any] = {"losses": []}
-        descent.restore(stage, numbers)
-        losses: list[float] = numbers["losses"]
-        meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
-        meter.resume(stage.position)
-        for epoch in stage.steps(self.epochs, descent.arrays, numbers):
-            loss = rank_loss(*gaussians(weights, attributes), self._triplets(sampler, epoch))
-            losses.append(descent.step(loss, epoch + 1))
-            meter.advance(epoch=epoch + 1, loss=losses[-1])
-        descent.require_finite(self.epochs)
-        return losses
 
     def _triplets(self, sampler: HopSampler, epoch: int) -> Triplets:
         """Every two hops of every node, a node drawn from each."""
@@ -163,7 +158,7 @@ class Graph2Gauss(InductiveEmbedder):
         return Triplets(anchors, close.astype(np.int64), distant.astype(np.int64), shares.astype(np.float32))
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
-        return _means(backend.features(graph), learned.weights)
+        return _means(own_attributes(graph), learned.weights)
 
     def _check_transforms(self, fitted: Fitted) -> None:
         require_attributes(fitted)
@@ -174,8 +169,8 @@ class Graph2Gauss(InductiveEmbedder):
 
 def _means(attributes: sparse.csr_array, weights: Weights) -> Iterator[np.ndarray]:
     """The mean of every node's Gaussian, some nodes at a time."""
-    for start in range(0, attributes.shape[0], backend.BLOCK_NODES):
-        hidden = attributes[start : start + backend.BLOCK_NODES] @ weights.hidden + weights.hidden_bias
+    for rows in row_blocks(attributes.shape[0]):
+        hidden = attributes[rows] @ weights.hidden + weights.hidden_bias
         with one_blas_thread():
             yield np.maximum(hidden, 0) @ weights.mean + weights.mean_bias
 

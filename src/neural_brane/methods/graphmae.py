@@ -58,12 +58,6 @@ def attend(edges: Edges, scores: Any) -> Any:
     return raised / sums.index_select(0, edges.starts)
 
 
-def pair_scores(edges: Edges, looking: Any, looked_at: Any) -> Any:
-    """The score (edges, heads) of every edge, of what both its nodes have for each head."""
-    pairs = looking.index_select(0, edges.starts) + looked_at.index_select(0, edges.ends)
-    return backend.import_torch().nn.functional.leaky_relu(pairs, LEAK)
-
-
 def gather(edges: Edges, shares: Any, table: Any) -> Any:
     """The sums of neighbours' rows by the shares of one head (edges,)."""
     return _gathering().apply(shares, table, edges)
@@ -116,7 +110,8 @@ def layer(edges: Edges, table: Any, looking: Any, looked_at: Any, heads: int, dr
     def by_head(vector: Any) -> Any:
         return torch.stack([(table[:, part] * vector[:, part]).sum(1) for part in columns], 1)
 
-    shares = attend(edges, pair_scores(edges, by_head(looking), by_head(looked_at)))
+    pairs = by_head(looking).index_select(0, edges.starts) + by_head(looked_at).index_select(0, edges.ends)
+    shares = attend(edges, torch.nn.functional.leaky_relu(pairs, LEAK))
     shares = shares if dropped is None else dropped(shares)
     return torch.cat([gather(edges, shares[:, at], table[:, part]) for at, part in enumerate(columns)], 1)
 
@@ -142,13 +137,13 @@ def layer_in_numpy(
 
 # GraphMAE: attributes of some nodes are hidden, and attention over links learns to tell them from what is around.
 
-FIRST_SLOPE = 0.25  # of a PReLU, as PyTorch's own
+FIRST_SLOPE = 0.25  # a PReLU's first slope, as in PyTorch
 SMALLEST = 1e-12  # squared length that is divided by
 NODES_SEEN, FEWEST_EPOCHS, MOST_EPOCHS = 1_500_000, 150, 600
 
 
 class Weights(NamedTuple):
-    """What is learned: what stands for hidden attributes, two layers that encode, and one that tells attributes."""
+    """The learned weights: the token of hidden attributes, two layers that encode, one that predicts attributes."""
 
     token: Any  # (1, attributes)
     table: Any  # (attributes, dim)
@@ -169,9 +164,9 @@ class Weights(NamedTuple):
 
 
 class Masks(NamedTuple):
-    """What a step hides and leaves out."""
+    """The nodes whose attributes a step hides."""
 
-    hidden: np.ndarray  # nodes whose attributes are to be told
+    hidden: np.ndarray  # nodes whose attributes are to be predicted
     tokens: np.ndarray  # those of them that have the token for attributes
     sources: np.ndarray  # (nodes,): whose attributes each node shows; another's where it is hidden behind these
 
@@ -211,12 +206,16 @@ class GraphMAE(Convolutional):
         "memory: edges × heads + (nodes + attributes) × dim"
     )
     paper = "Hou, Liu, Cen, Dong, Yang, Wang, Tang: GraphMAE: self-supervised masked graph autoencoders, 2022"
+    grid = {  # its authors search these by the graph
+        "learning_rate": [], "hidden_share": [0.5, 0.75], "replaced_share": [0.0, 0.1], "gamma": [1.0, 3.0],
+    }  # fmt: skip
+    holds = Convolutional.holds | {"graphmae weights": Weights}
     prolongs = ()  # the learning rate of every step depends on their number
 
     heads: int = whole("Heads of attention, which share out the columns.", default=4)
     hidden_share: float = number("The share of nodes whose attributes are hidden, below 1.", default=0.5, above=0)
     replaced_share: float = number("Of these, the share that shows another node's, below 1.", default=0.05, least=0)
-    gamma: float = number("The power of the error; more counts what is told well less.", default=3.0, least=1)
+    gamma: float = number("Exponent of the error; higher values weigh well-predicted nodes less.", default=3.0, least=1)
     dropout: float = number("The share of a layer's inputs that is left out, below 1.", default=0.2, least=0)
     attention_dropout: float = number("The share of attention that is left out, below 1.", default=0.1, least=0)
     weight_decay: float = number("What Adam adds to gradients, times the weights.", default=2e-5, least=0)
@@ -255,7 +254,8 @@ class GraphMAE(Convolutional):
             return (table, *looks, backend.zeros(dim, device), slope.clone().requires_grad_())
 
         layers = (*encoder(attributes), *encoder(dim))
-        bridge = _first_uniform(rng, dim, device)
+        bridge = (2 * rng.random((dim, dim), np.float32) - 1) * np.float32(1 / np.sqrt(dim))  # as in PyTorch
+        bridge = backend.import_torch().from_numpy(bridge).to(device).requires_grad_()
         told = _first_normal(rng, (attributes, dim), attributes + dim, device)
         looks = (_first_normal(rng, (1, attributes), 2 * attributes, device) for _ in range(2))
         token, bias = (backend.zeros(attributes, device) for _ in range(2))
@@ -322,7 +322,7 @@ def draw_masks(piece: Piece, hidden: float, replaced: float, rng: np.random.Gene
 
 
 def show(weights: Weights, attributes: backend.BothWays, masks: Masks, token: Any) -> Any:
-    """What the first layer makes of the attributes that nodes show, before attention."""
+    """Multiply the attributes that nodes show with the first layer's table, before attention."""
     torch = backend.import_torch()
     own = attributes @ weights.table
     shown = own.index_select(0, torch.from_numpy(masks.sources).to(own.device))
@@ -339,7 +339,7 @@ def encode(weights: Weights, edges: Any, shown: Any, heads: int, dropped: Any, s
 
 
 def tell(weights: Weights, edges: Any, vectors: Any, masks: Masks, dropped: Any, shown_less: Any) -> Any:
-    """The rows z (nodes, dim) of which Wz + b are the attributes told; hidden nodes say nothing themselves."""
+    """Compute the rows z (nodes, dim) whose Wz + b predict attributes; hidden nodes contribute nothing themselves."""
     rows = vectors @ weights.bridge
     rows = dropped(rows.masked_fill(_marks(masks.hidden, rows), 0))
     looking, looked_at = (scores @ weights.told for scores in (weights.told_looking, weights.told_looked_at))
@@ -369,7 +369,7 @@ def _marks(nodes: np.ndarray, table: Any) -> Any:
 
 
 def _kept(shape: Any, share: float, rng: np.random.Generator) -> np.ndarray:
-    """What leaves out a share of numbers and scales the others up for it."""
+    """Draw the factors that leave out a share of numbers and scale the others up for it."""
     return (rng.random(shape, np.float32) >= share).astype(np.float32) / np.float32(1 - share)
 
 
@@ -381,15 +381,9 @@ def _without(table: Any, share: float, rng: np.random.Generator) -> Any:
 
 
 def _first_normal(rng: np.random.Generator, shape: tuple[int, int], fans: int, device: str) -> Any:
-    """What attention learns from, before the first step: Glorot and Bengio's normal numbers, for a layer before a ReLU.
+    """Draw the first weights of attention: Glorot and Bengio's normal numbers, for a layer before a ReLU.
 
     fans: how many numbers go into a layer and come out of it, together.
     """
     values = rng.standard_normal(shape, np.float32) * np.float32(2 / np.sqrt(fans))
-    return backend.import_torch().from_numpy(values).to(device).requires_grad_()
-
-
-def _first_uniform(rng: np.random.Generator, dim: int, device: str) -> Any:
-    """A square linear layer before the first step, as PyTorch's own."""
-    values = (2 * rng.random((dim, dim), np.float32) - 1) * np.float32(1 / np.sqrt(dim))
     return backend.import_torch().from_numpy(values).to(device).requires_grad_()

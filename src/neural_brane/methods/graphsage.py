@@ -7,17 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.kernels.threads import one_blas_thread
-from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods import descent as backend
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.features import own_attributes, proper_links, row_blocks
 from neural_brane.methods.parameters import shared, whole
-from neural_brane.methods.training import SINGLE, Moments, neighbour_bytes
+from neural_brane.methods.training import SINGLE, Loop, Moments, neighbour_bytes
 from neural_brane.progress import Meter
 from neural_brane.sampling.tables import renumber, sample_neighbours
 from neural_brane.sampling.walks import WalkSampler
@@ -26,7 +25,7 @@ NEGATIVE_POWER = 0.75
 
 
 class Weights(NamedTuple):
-    """What is learned: for each of two layers, what a node's own row and its neighbours' mean are multiplied by."""
+    """The learned weights of two layers: one for a node's own row, one for the mean of its neighbours."""
 
     own_1: Any  # (attributes, dim - dim // 2)
     around_1: Any  # (attributes, dim // 2)
@@ -76,6 +75,10 @@ class GraphSAGE(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: walks × samples² × dim; memory: edges + attribute entries + (nodes + attributes) × dim"
     paper = "Hamilton, Ying, Leskovec: Inductive representation learning on large graphs, 2017"
+    grid = {"learning_rate": [0.01, 0.05, 0.1, 0.5, 1e-4, 1e-5, 1e-6]}  # "also smaller values", says the paper
+    small = {"epochs": 2, "walks_per_node": 1, "walk_length": 10}
+    trial = {"walks_per_node": 1}
+    holds = {"graphsage": Learned, "graphsage weights": Weights}
     extra = "torch"
     why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)
@@ -98,18 +101,14 @@ class GraphSAGE(InductiveEmbedder):
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
         backend.import_torch()
-        links = without_self_loops(graph.adjacency)  # a walk along a self-loop would pair a node with itself
-        if links.nnz == 0:
-            raise GraphError(
-                f"graph '{graph.name}' links nodes to themselves alone, so there are no pairs to learn from; "
-                "give a graph in which at least one node is linked to another"
-            )
+        links = proper_links(graph, "there are no pairs to learn from")  # a self-loop pairs a node with itself
         rng = np.random.default_rng(seed)
-        width, half = backend.features(graph).shape[1], self.dim // 2
+        width, half = own_attributes(graph).shape[1], self.dim // 2
         shapes = ((width, self.dim - half), (width, half), (self.dim, self.dim - half), (self.dim, half))
         weights = Weights(*(backend.glorot(rng, shape, self.device) for shape in shapes))
         with cpu.threads(self.threads), backend.one_thread():
-            losses = self._train(graph, WalkSampler(links, length=self.walk_length, seed=seed), weights, rng)
+            walks = WalkSampler(links, length=self.walk_length, seed=seed)
+            losses = self._train(Batches(self, graph, walks, rng), weights)
         return Learned(Weights(*backend.to_numpy(weights)), losses)
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -131,36 +130,24 @@ class GraphSAGE(InductiveEmbedder):
         pairs = self.epochs * self.walks_per_node * sizes.nodes * (self.walk_length - 1)
         return float(pairs * self.second_samples * self.first_samples * self.dim)
 
-    def _train(
-        self, graph: AttributedGraph, walks: WalkSampler, weights: Weights, rng: np.random.Generator
-    ) -> list[float]:
+    def _train(self, batches: "Batches", weights: Weights) -> list[float]:
         """Train the weights in place; returns the mean loss of every epoch."""
-        descent, stage = backend.Descent(weights, self.learning_rate), self._stages.stage("weights")
-        numbers: dict[str, Any] = {"history": [], "losses": []}
-        descent.restore(stage, numbers)
-        history, losses = numbers["history"], numbers["losses"]
-        batches = Batches(self, graph, walks, rng, numbers)
-        per_epoch, pairs = batches.per_epoch, self.walks_per_node * batches.pairs_per_turn
-        meter = Meter(self.progress, self.epochs * pairs, "pairs", epochs=self.epochs)
-        meter.resume(batches.pairs_before(stage.position))
-        total = sum(losses)
-        for step in stage.steps(self.epochs * per_epoch, descent.arrays, numbers, per_epoch=per_epoch):
-            epoch, batch = 1 + step // per_epoch, batches.draw(step)
-            if batch is not None:
-                losses.append(descent.step(_loss(weights, batch, self.device), epoch))
-                total += losses[-1]
-            loss = total / len(losses) if losses else None
-            if (step + 1) % per_epoch == 0:
-                loss = float(np.mean(losses))
-                history.append(loss)
-                losses.clear()
-                total = 0.0
-            meter.advance(batches.pairs_before(step + 1) - meter.done, epoch=epoch, loss=loss)
-        descent.require_finite(self.epochs)
-        return history
+        pairs = self.epochs * self.walks_per_node * batches.pairs_per_turn
+        loop = Loop(
+            self._stages.stage("weights"), Meter(self.progress, pairs, "pairs", epochs=self.epochs),
+            self.epochs * batches.per_epoch, per_epoch=batches.per_epoch, units=batches.pairs_before,
+            learning_rate=self.learning_rate,
+        )  # fmt: skip
+        batches.numbers = loop.numbers
+
+        def loss_of(step: int) -> Any:
+            batch = batches.draw(step)
+            return None if batch is None else _loss(weights, batch, self.device)
+
+        return backend.Descent(weights, self.learning_rate).train(loop, loss_of)
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
-        return _vectors(graph, backend.features(graph), learned.weights)
+        return _vectors(graph, own_attributes(graph), learned.weights)
 
     def _check_transforms(self, fitted: Fitted) -> None:
         require_attributes(fitted)
@@ -174,30 +161,22 @@ class Batches:
     """The batches of a training, drawn one after another with one generator.
 
     A turn takes a walk from each node; its pairs are shuffled and cut into batches. `numbers` gets the generator's
-    states, so that a run goes on in the middle of a turn: `rng` as it is now, `turn` as it was when the turn began.
+    states, so that a run resumes in the middle of a turn: `rng` as it is now, `turn` as it was when the turn began.
     """
 
-    def __init__(
-        self,
-        method: "GraphSAGE",
-        graph: AttributedGraph,
-        walks: WalkSampler,
-        rng: np.random.Generator,
-        numbers: dict[str, Any],
-    ):
-        self.method, self.graph, self.walks, self.rng, self.numbers = method, graph, walks, rng, numbers
-        self.attributes = backend.features(graph)
+    def __init__(self, method: "GraphSAGE", graph: AttributedGraph, walks: WalkSampler, rng: np.random.Generator):
+        self.method, self.graph, self.walks, self.rng = method, graph, walks, rng
+        self.numbers: dict[str, Any] = {}
+        self.attributes = own_attributes(graph)
         self.chances = np.cumsum(np.diff(graph.adjacency.indptr) ** NEGATIVE_POWER)
         self.pairs_per_turn = len(graph) * (method.walk_length - 1)
         self.per_turn = -(-self.pairs_per_turn // method.batch_size)
         self.per_epoch = method.walks_per_node * self.per_turn
         self.turn = -1
         self.pairs = np.empty((2, 0), np.int64)
-        if "rng" in numbers:
-            rng.bit_generator.state = numbers["rng"]
 
     def pairs_before(self, step: int) -> int:
-        """How many pairs the batches before one have, with those of walks that ended early."""
+        """Count the pairs of the batches before one, with those of walks that ended early."""
         turn, at = divmod(step, self.per_turn)
         return turn * self.pairs_per_turn + at * self.method.batch_size
 
@@ -215,11 +194,10 @@ class Batches:
 
     def _begin(self, turn: int, at: int) -> None:
         """Draw and shuffle the pairs of a turn; in the middle of one, as they were when it began."""
-        now = self.rng.bit_generator.state
-        if at:
-            self.rng.bit_generator.state = self.numbers["turn"]
-        else:
+        now = self.numbers.get("rng", self.rng.bit_generator.state)
+        if at == 0:
             self.numbers["turn"] = now
+        self.rng.bit_generator.state = self.numbers["turn"]
         nodes = len(self.graph)
         drawn = self.walks.draw(turn * nodes, nodes).astype(np.int64)
         pairs = np.stack([np.repeat(drawn[:, 0], self.method.walk_length - 1), drawn[:, 1:].ravel()])
@@ -228,7 +206,7 @@ class Batches:
             self.rng.bit_generator.state = now
 
     def gather(self, pairs: np.ndarray, negatives: np.ndarray) -> Batch:
-        """What it takes to embed the nodes of a batch: each node once, with its samples."""
+        """Gather the nodes of a batch, each once, with the samples around them."""
         adjacency, attributes, rng = self.graph.adjacency, self.attributes, self.rng
         nodes = len(self.graph)
         targets, (pairs, negatives) = renumber([pairs, negatives], nodes)
@@ -246,8 +224,7 @@ def _vectors(graph: AttributedGraph, attributes: sparse.csr_array, weights: Weig
     around = _means(graph.adjacency.indptr, graph.adjacency.indices, len(graph))
     hidden = np.hstack([attributes @ weights.own_1, around @ (attributes @ weights.around_1)])
     np.maximum(hidden, 0, out=hidden)
-    for start in range(0, len(graph), backend.BLOCK_NODES):
-        rows = slice(start, start + backend.BLOCK_NODES)
+    for rows in row_blocks(len(graph)):
         with one_blas_thread():
             vectors = np.hstack([hidden[rows] @ weights.own_2, (around[rows] @ hidden) @ weights.around_2])
         yield vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

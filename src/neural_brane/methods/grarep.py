@@ -18,8 +18,11 @@ from neural_brane.methods.parameters import cores, number, whole
 from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
 from neural_brane.progress import Meter
 
-BLOCK_NUMBERS = 2_000_000  # of Pᵏ at a time, if none of them were 0: 24 MB
-KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 200  # of Xᵏ, 8 bytes each and as much again for its transpose
+BLOCK_NUMBERS = 2_000_000  # numbers of Pᵏ held at a time, if none of them were 0: 24 MB
+KEPT_NUMBERS, KEPT_IN_A_ROW = (
+    25_000_000,
+    200,
+)  # numbers of Xᵏ that are kept, 8 bytes each and as much again for its transpose
 
 
 class GraRep(Embedder):
@@ -46,6 +49,7 @@ class GraRep(Embedder):
     uses = ("links",)
     growth = "time: steps × nodes × row_entries × (mean degree + dim); memory: nodes × (row_entries + dim)"
     paper = "Cao, Lu, Xu: GraRep, 2015"
+    grid = {"steps": [1, 2, 3, 4, 5, 6]}  # the walks whose lengths its paper compares
     why_not = "its factors are solved for all nodes at once"
 
     steps: int = whole("Steps of the longest walk, the paper's K.", default=4)
@@ -135,7 +139,7 @@ def largest_of_rows(matrix: sparse.csr_array, most: int) -> sparse.csr_array:
             numbers = matrix.data[slice(*matrix.indptr[row : row + 2])]
             least = np.partition(numbers, -most)[-most]
             taken = numbers > least
-            equal = np.flatnonzero(numbers == least)  # of these, the first ones
+            equal = np.flatnonzero(numbers == least)  # the first ones of these are taken
             taken[equal[: most - np.count_nonzero(taken)]] = True
             kept[slice(*matrix.indptr[row : row + 2])] = taken
         ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]

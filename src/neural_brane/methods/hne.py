@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,14 +14,14 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.linalg.tables import Tables, tables_on
 from neural_brane.linalg.weights import inverse_frequency, weigh, without_self_loops
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
-from neural_brane.methods.descent import BLOCK_NODES, features
+from neural_brane.methods.descent import uniform
+from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import number, shared, whole
-from neural_brane.methods.training import DOUBLE, SINGLE, WEIGHED, Moments, diverged, require_finite
-from neural_brane.progress import Meter
+from neural_brane.methods.training import DOUBLE, SINGLE, WEIGHED, Loop, Moments
 
-MEAN_SHARE, SQUARE_SHARE, SMALLEST = 0.9, 0.999, 1e-8  # of Adam, as its paper advises
+MEAN_SHARE, SQUARE_SHARE, SMALLEST = 0.9, 0.999, 1e-8  # constants of Adam that its paper advises
 
-LEAST_LINKS, BATCHES = 20_000, 50  # of a step, and how many of these make one pass over the links of a large graph
+LEAST_LINKS, BATCHES = 20_000, 50  # least links of a step, and steps that make one pass over a large graph
 
 
 class Pairs(NamedTuple):
@@ -67,6 +67,9 @@ class HNE(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: epochs × (batch_size × entries of a node + attributes) × dim; memory: edges + attributes × dim"
     paper = "Chang, Han, Tang, Qi, Aggarwal, Huang: Heterogeneous network embedding via deep architectures, 2015"
+    grid = {"learning_rate": [0.003, 0.01, 0.03], "l2": [0.05, 0.5, 5.0]}  # its paper does not say what was searched
+    small = {"epochs": 2}
+    holds = {"hne": Learned}
     similarity = "dot"  # it is trained on inner products
     why_not = "its map is shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)
@@ -106,12 +109,9 @@ class HNE(InductiveEmbedder):
         return float(self.epochs * self.dim * (2 * nodes * entries / max(sizes.nodes, 1) + 4 * pairs + 8 * width))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
-        own = features(graph)
+        own = own_attributes(graph)
         attributes = weighed(own, own)
-        span = np.sqrt(6 / (attributes.shape[1] + self.dim))  # as Glorot and Bengio's
-        table = np.random.default_rng(seed).random((attributes.shape[1], self.dim), np.float32)
-        table -= np.float32(0.5)
-        table *= np.float32(2 * span)
+        table = uniform(np.random.default_rng(seed), (attributes.shape[1], self.dim))
         weights = {"U": table, "t": np.zeros(1, np.float32)}
         losses = self._train(attributes, Links(graph.adjacency), weights, seed)
         return Learned(weights["U"], weights["t"], losses)
@@ -120,28 +120,25 @@ class HNE(InductiveEmbedder):
         self, attributes: sparse.csr_array, links: "Links", weights: dict[str, np.ndarray], seed: int
     ) -> list[float]:
         """Train U and t in place; returns the loss of every step."""
-        adam, tables = Adam(weights, self.learning_rate), tables_on("cpu", self.threads)
-        l2 = self.l2 / max(links.count, 1)
-        numbers: dict[str, Any] = {"losses": []}
-        stage = self._stages.stage("map")
-        meter = Meter(self.progress, self.epochs, "steps", epochs=self.epochs)
-        meter.resume(stage.position)
-        for epoch in stage.steps(self.epochs, adam.arrays, numbers):
+        adam, tables, l2 = (
+            Adam(weights, self.learning_rate),
+            tables_on("cpu", self.threads),
+            self.l2 / max(links.count, 1),
+        )
+
+        def step(epoch: int) -> float:
             pairs = links.draw(self._batch(links.count), np.random.default_rng([seed, epoch]))
             loss, *gradients = slopes(attributes, weights["U"], weights["t"], pairs, l2=l2, tables=tables)
-            if not np.isfinite(loss):
-                diverged(f"in epoch {epoch + 1}: the loss is no longer a number", learning_rate=self.learning_rate)
             adam.step(gradients, epoch + 1)
-            numbers["losses"].append(loss)
-            meter.advance(epoch=epoch + 1, loss=loss)
-        require_finite(weights, f"epoch {self.epochs}", learning_rate=self.learning_rate)
-        return numbers["losses"]
+            return loss
+
+        return Loop.of(self, "map").run(adam.arrays, step)
 
     def _batch(self, links: int) -> int:
         return min(self.batch_size or max(LEAST_LINKS, links // BATCHES), links)
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
-        own = features(graph)
+        own = own_attributes(graph)
         return _vectors(weighed(own, own), learned.map)
 
     def _check_transforms(self, fitted: Fitted) -> None:
@@ -166,17 +163,14 @@ class Links:
         """So many links, and as many pairs of any two nodes, less those that are linked."""
         links = np.arange(size) if size == self.count else rng.choice(self.count, size, replace=False, shuffle=False)
         some, others = rng.integers(self.nodes, size=(2, size))
-        apart = (some != others) & ~self._linked(some, others)
+        keys = self._keys(np.minimum(some, others), np.maximum(some, others))
+        places = np.minimum(np.searchsorted(self.keys, keys), self.count - 1)
+        apart = (some != others) & (self.keys[places] != keys if self.count else True)
         some, others = some[apart], others[apart]
         signs = np.repeat([1.0, -1.0], [size, len(some)])
         weights = np.concatenate([self.weights[links], np.ones(len(some))])
         first, second = (self.rows[links], some), (self.columns[links], others)
         return Pairs(np.concatenate(first), np.concatenate(second), signs, weights)
-
-    def _linked(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        keys = self._keys(np.minimum(first, second), np.maximum(first, second))
-        places = np.minimum(np.searchsorted(self.keys, keys), max(self.count - 1, 0))
-        return self.keys[places] == keys if self.count else np.zeros(len(keys), bool)
 
     def _keys(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """A number for every two nodes, of which the first has the smaller number."""
@@ -190,12 +184,8 @@ class Adam:
         self.weights, self.rate = weights, learning_rate
         self.means = {name: np.zeros_like(weight) for name, weight in weights.items()}
         self.squares = {name: np.zeros_like(weight) for name, weight in weights.items()}
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All that a step changes."""
         means = {f"{name}, mean": mean for name, mean in self.means.items()}
-        return self.weights | means | {f"{name}, square": square for name, square in self.squares.items()}
+        self.arrays = weights | means | {f"{name}, square": square for name, square in self.squares.items()}
 
     def step(self, gradients: list[np.ndarray], number: int) -> None:
         """Take step `number`, from 1, in place; gradients are written over."""
@@ -246,5 +236,4 @@ def slopes(
 
 def _vectors(attributes: sparse.csr_array, table: np.ndarray) -> Iterator[np.ndarray]:
     """The vectors of nodes with these attributes, some nodes at a time."""
-    for start in range(0, attributes.shape[0], BLOCK_NODES):
-        yield attributes[start : start + BLOCK_NODES] @ table
+    return (attributes[rows] @ table for rows in row_blocks(attributes.shape[0]))

@@ -15,8 +15,7 @@ from neural_brane.linalg.weights import weigh, without_self_loops
 from neural_brane.methods.base import Vectors
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared
-from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
-from neural_brane.progress import Meter
+from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectral_width
 
 SELF = 1e-6  # added to the likeness of a node with itself, as the authors' program does
 
@@ -25,7 +24,7 @@ class Affinity(NamedTuple):
     """D⁻½(XXᵀ + diag)D⁻½: cosines between rows of X, normalised by their sums; never formed."""
 
     profiles: sparse.csr_array  # D⁻½X, where rows of X have length one
-    diagonal: np.ndarray  # what the cosine of a node with itself, 1 + SELF, has beyond XXᵀ, over D
+    diagonal: np.ndarray  # (cosine of a node with itself, which is 1 + SELF, less that of XXᵀ) over D
 
     @classmethod
     def of(cls, matrix: sparse.csr_array, what: str) -> "Affinity":
@@ -104,6 +103,8 @@ class LANE(Factorisation):
     uses_labels = True
     growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
     paper = "Huang, Li, Hu: Label informed attributed network embedding, 2017"
+    # Its paper has weights from 0.01 to 100, its authors' program those of the upper half.
+    grid = {"attribute_weight": [1.0, 10.0, 43.0], "label_weight": [1.0, 30.0, 100.0]}
 
     attribute_weight: float = number("Weight of the attributes, the paper's α₁.", default=10.0, above=0)
     label_weight: float = number("Weight of the labels, the paper's α₂.", default=30.0, least=0)
@@ -153,9 +154,6 @@ class LANE(Factorisation):
         first, second = self.attribute_weight, self.label_weight if labels is not None else 0.0
         together = first if labels is not None else self.correlation
         axes = {name: np.zeros((nodes, self.dim), np.float32) for name in ("G", "A", "Y", "H")}
-        meter = Meter(self.progress, self.epochs, "turns")
-        stage = self._stages.stage("axes")
-        meter.resume(stage.position)
 
         def turn(name: str, affinity: Affinity | None, weight: float, others: Sequence[tuple[float, str]]) -> None:
             operator: Operator = Sum(tables, affinity, weight, [(share, axes[other]) for share, other in others])
@@ -163,13 +161,14 @@ class LANE(Factorisation):
             roots = np.sqrt(values)
             axes[name][:] = vectors * np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
 
-        for _ in stage.steps(self.epochs, axes):
+        def step(_: int) -> None:
             turn("G", by_links, 1.0, [(together, "A"), (second, "Y"), (1.0, "H")])
             turn("A", by_attributes, first, [(together, "G"), (1.0, "H")])
             if by_labels is not None:
                 turn("Y", by_labels, second, [(second, "G"), (1.0, "H")])
             turn("H", None, 0.0, [(1.0, "G"), (1.0, "A"), (1.0 if labels is not None else 0.0, "Y")])
-            meter.advance()
+
+        Loop.of(self, "axes", advice="give a smaller dim").run(axes, step)
         return axes["H"].astype(np.float64)
 
     def _place_others(

@@ -44,7 +44,7 @@ class Line(EdgeSkipGram):
             matrix = graph.adjacency if order == 2 else without_self_loops(graph.adjacency)
             if width and matrix.nnz:
                 parts.append(self._part(matrix, order, width, samples, own_seed))
-        self._train(parts)
+        self._train(parts, "edges")
         halves = [unit_rows(model.vectors) for _, model in parts]
         vectors = np.zeros((len(graph), self.dim), np.float32)
         vectors[:, self.dim - sum(half.shape[1] for half in halves) :] = np.hstack(halves)
@@ -63,5 +63,5 @@ class Line(EdgeSkipGram):
 
     def _part(self, matrix: sparse.csr_array, order: int, width: int, samples: int, seed: int) -> Part:
         degree = matrix.sum(axis=1)
-        model = SkipGram(degree, degree, dim=width, negatives=self.negatives, one_table=order == 1, seed=seed)
+        model = SkipGram(degree, None if order == 1 else degree, dim=width, negatives=self.negatives, seed=seed)
         return edges_of(matrix, samples, seed), model

@@ -6,15 +6,13 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import GraphError
-from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import map_threads
 from neural_brane.linalg.weights import inverse_frequency, weigh
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import shared
-from neural_brane.methods.training import SINGLE, WEIGHED, Moments, require_finite
-from neural_brane.progress import Meter
+from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments
 
 BLOCK_ROWS = 8_192  # updated at a time by one thread
 FADED = np.float32(1e-12)  # below, a number becomes zero: it would shrink on to a denormal, a hundred times slower
@@ -47,6 +45,8 @@ class NNMF(Factorisation):
     uses = ("links", "attributes")
     growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
     paper = "Lee, Seung: Algorithms for non-negative matrix factorization, 2001"
+    trial = {"epochs": 3}
+    holds = {"nnmf parts": Parts}
 
     epochs: int = shared("epochs", default=200, about="How many times W and H are updated.")
 
@@ -67,9 +67,8 @@ class NNMF(Factorisation):
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Parts:
         require_no_negatives(graph, self.title)
-        meter = Meter(self.progress, self.epochs, "steps")
-        stage = self._stages.stage("factors")
-        nodes, parts = factorise(stacked(graph), self.dim, self.epochs, seed, self.threads, meter, stage)
+        loop = Loop.of(self, "factors", advice=ADVICE)
+        nodes, parts = factorise(stacked(graph), self.dim, seed, loop, self.threads)
         return Parts(nodes * np.linalg.norm(parts, axis=0), parts.T)
 
 
@@ -88,26 +87,18 @@ def require_no_negatives(graph: AttributedGraph, title: str) -> None:
 
 
 def factorise(
-    matrix: sparse.csr_array,
-    rank: int,
-    epochs: int,
-    seed: int,
-    threads: int | None,
-    meter: Meter,
-    stage: Stage,
-    block_rows: int = BLOCK_ROWS,
+    matrix: sparse.csr_array, rank: int, seed: int, loop: Loop, threads: int | None, block_rows: int = BLOCK_ROWS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """W (rows, rank) and Hᵀ (columns, rank) after some epochs, which update W and then H."""
+    """W (rows, rank) and Hᵀ (columns, rank) after all steps, each of which updates W and then H."""
     nodes, parts = start(matrix, rank, seed)
     rows, columns = _blocks(matrix, block_rows), _blocks(matrix.T.tocsr(), block_rows)
-    factors = {"W": nodes, "H": parts}
-    meter.resume(stage.position)
-    for epoch in stage.steps(epochs, factors):
+
+    def step(epoch: int) -> None:
         squares = _update(nodes, parts, rows, threads)
         _update(parts, nodes, columns, threads)
-        require_finite({"the squares of H": squares}, f"epoch {epoch + 1}", ADVICE)  # and so of all of H
-        meter.advance()
-    require_finite(factors, f"epoch {epochs}", ADVICE)
+        loop.require_finite(epoch, **{"the squares of H": squares})  # and so all of H is finite
+
+    loop.run({"W": nodes, "H": parts}, step)
     return nodes, parts
 
 

@@ -22,6 +22,10 @@ class Node2Vec(DeepWalk):
 
     title = "node2vec"
     paper = "Grover, Leskovec: node2vec, 2016"
+    # Its own paper searches p and q, which decide more than the length: 0.25, 0.5, 1, 2, 4. The length stays at that
+    # paper's 80, and p and q take the ends and the middle of the range (and q its default here, 0.5): 12 settings.
+    shortlisted = False
+    grid = {"learning_rate": [], "p": [0.25, 1.0, 4.0], "q": [0.25, 0.5, 1.0, 4.0]}
 
     # Fewer and longer walks than DeepWalk's: each paper's own.
     walks_per_node: int = whole("Walks that start at each node.", default=10)

@@ -16,10 +16,13 @@ from neural_brane.linalg.tables import BLOCK_ROWS, Rows, Tables, tables_on
 from neural_brane.linalg.weights import spread, transition, unit_rows, weighted_steps
 from neural_brane.methods.base import Embedder, require
 from neural_brane.methods.parameters import number, shared, whole
-from neural_brane.methods.training import SINGLE, WEIGHED, Moments, require_finite, spectral_width
+from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectral_width
 from neural_brane.progress import Meter
 
-KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 50  # of F and of B, 8 bytes each and as much again for its transpose
+KEPT_NUMBERS, KEPT_IN_A_ROW = (
+    25_000_000,
+    50,
+)  # numbers of F and of B that are kept, 8 bytes each and as much again for its transpose
 
 
 class Factors(NamedTuple):
@@ -76,6 +79,9 @@ class PANE(Embedder):
     uses = ("links", "attributes")
     growth = "time: row_entries × (steps × edges + epochs × nodes × dim); memory: nodes × (row_entries + dim)"
     paper = "Yang, Shi, Xiao, Yang, Liu, Bhowmick: Scaling attributed network embedding to massive graphs, 2020"
+    grid = {"restart": [0.1, 0.3, 0.5, 0.7, 0.9]}  # the range that its paper compares
+    small = {"epochs": 2}
+    holds = {"pane factors": Factors}
     why_not = "its factors are solved for all nodes at once"
     prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
 
@@ -126,7 +132,7 @@ class PANE(Embedder):
         with one_blas_thread():
             nodes, others, attributes = self._factorise(graph, seed)
         half = nodes.shape[1]
-        scale = unit_rows if half > 1 else np.asarray  # of a single number the length is all it tells
+        scale = unit_rows if half > 1 else np.asarray  # a single number would always become 1
         vectors = np.empty((len(graph), self.dim), np.float32)
         vectors[:, :half] = scale(nodes)
         vectors[:, half:] = scale(others)[:, : self.dim - half]
@@ -135,7 +141,7 @@ class PANE(Embedder):
     def _factorise(self, graph: AttributedGraph, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """X_f, X_b and Y."""
         tables = tables_on("cpu", self.threads)
-        meter = Meter(self.progress, 2 * self._steps() + REPORTS + self.epochs, "steps")
+        meter = Meter(self.progress, 2 * self._steps() + REPORTS + self.epochs, "steps", epochs=self.epochs)
         forward, backward = (Affinity(one, tables) for one in self._affinities(graph, meter))
         axes = self._stages.once("axes", lambda: self._axes(forward, tables, seed, meter))
         return self._descend(forward, backward, axes, tables, meter)
@@ -175,17 +181,19 @@ class PANE(Embedder):
         attributes = axes.copy()
         nodes, others = forward.by_nodes @ axes, backward.by_nodes @ axes
         factors = {"X_f": nodes, "X_b": others, "Y": attributes}
-        stage = self._stages.stage("factors")
-        meter.resume(2 * self._steps() + REPORTS + stage.position)
-        for epoch in stage.steps(self.epochs, factors):
+        loop = Loop(self._stages.stage("factors"), meter, self.epochs, advice="give a smaller dim")
+
+        def step(epoch: int) -> None:
             squares = tables.gram(attributes)
             for table, affinity in ((nodes, forward), (others, backward)):
                 descend(table, affinity.by_nodes @ attributes, squares, self.threads)
             targets = forward.by_attributes @ nodes
             targets += backward.by_attributes @ others
             descend(attributes, targets, tables.gram(nodes) + tables.gram(others), self.threads)
-            require_finite(factors, f"epoch {epoch + 1}", "give a smaller dim")
-            meter.advance()
+            loop.require_finite(epoch, **factors)
+
+        meter.resume(2 * self._steps() + REPORTS)  # also where the axes were kept
+        loop.run(factors, step)
         return nodes, others, attributes
 
     def _steps(self) -> int:

@@ -218,6 +218,8 @@ class Parameter:
         return ",".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default).lower()
 
 
+DIM = 150  # the width of a vector, unless another is asked for
+
 # A parameter that several methods have means the same in all of them.
 SHARED = {
     "dim": Parameter(Whole(), "Width of a vector."),

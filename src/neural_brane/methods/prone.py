@@ -16,7 +16,7 @@ from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
 from neural_brane.progress import Meter
 
-NEGATIVE_POWER = 0.75  # that the chances of negative samples are raised to, as in word2vec
+NEGATIVE_POWER = 0.75  # exponent of the chances of negative samples, as in word2vec
 
 
 class ProNE(Embedder):
@@ -41,6 +41,7 @@ class ProNE(Embedder):
     uses = ("links",)
     growth = "time: steps × edges × dim + nodes × dim²; memory: edges + nodes × dim"
     paper = "Zhang, Dong, Wang, Tang, Ding: ProNE, 2019"
+    grid = {"mu": [0.0, 0.1, 0.2, 0.5, 1.0]}  # its authors advise a search around 0
     why_not = "its factors are solved for all nodes at once"
 
     steps: int = whole("Terms of the Chebyshev series; 1 leaves the factors as they are.", default=10)

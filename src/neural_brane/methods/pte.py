@@ -59,15 +59,8 @@ class PTE(EdgeSkipGram):
         buckets = count_buckets(sources, *targets)
         parts: list[Part] = []
         for matrix, frequency, own_seed in zip(networks, targets, two_seeds(seed), strict=False):
-            model = SkipGram(
-                sources,
-                frequency,
-                dim=self.dim,
-                negatives=self.negatives,
-                buckets=buckets,
-                shares=parts[0][1] if parts else None,
-                seed=own_seed,
-            )
+            shared = parts[0][1] if parts else sources
+            model = SkipGram(shared, frequency, dim=self.dim, negatives=self.negatives, seed=own_seed, buckets=buckets)
             parts.append((edges_of(matrix, samples, own_seed), model))
-        self._train(parts)
+        self._train(parts, "edges")
         return parts[0][1].vectors

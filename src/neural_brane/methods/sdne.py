@@ -16,19 +16,10 @@ from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.linalg.weights import transition
 from neural_brane.methods import descent as backend
-from neural_brane.methods.autoencoder import (
-    Course,
-    Encoder,
-    Entries,
-    batch_nodes,
-    squares_of_all,
-    steps_of_epoch,
-    train,
-)
+from neural_brane.methods.autoencoder import Batches, Encoder, Entries, batch_nodes, squares_of_all, steps_of_epoch
 from neural_brane.methods.base import Fitted, InductiveEmbedder, stack
 from neural_brane.methods.parameters import number, shared, whole
-from neural_brane.methods.training import SINGLE, Moments
-from neural_brane.progress import Meter
+from neural_brane.methods.training import SINGLE, Loop, Moments
 
 if TYPE_CHECKING:
     import torch
@@ -64,7 +55,7 @@ class SDNE(InductiveEmbedder):
     the second term over the links among its nodes, scaled so that it estimates that over all links. Weights of links
     are divided by their mean. A node without neighbours has an empty row, and all such nodes have the same vector.
 
-    It differs from the paper in this. Layers have tanh, which is the paper's sigmoid with its middle at 0, and the last
+    Some things differ from the paper. Layers have tanh, which is the paper's sigmoid with its middle at 0, and the last
     one is linear. So the error over all nodes is computed exactly without the written rows: memory stays that of two
     tables (nodes, hidden), and time of an epoch grows with nodes × hidden². There is one hidden layer. Weights begin at
     random, without the training as a deep belief network, and Adam trains them. The paper chooses `alpha` and `beta`
@@ -85,6 +76,12 @@ class SDNE(InductiveEmbedder):
     uses = ("links",)
     growth = "time: epochs × (edges × hidden + nodes × hidden²); memory: edges + nodes × (hidden + dim)"
     paper = "Wang, Cui, Zhu: Structural deep network embedding, 2016"
+    grid = {  # its paper searches alpha and beta, and says that neither should be 0 or 1
+        "learning_rate": [], "l2": [], "alpha": [0.0, 0.001, 0.01, 0.1], "beta": [2.0, 5.0, 10.0],
+    }  # fmt: skip
+    small = {"epochs": 2}
+    trial = {"epochs": 3}
+    holds = {"sdne": Learned, "encoder of rows": Encoder}
     extra = "torch"
     why_not = "its layers have a row for each node it learned from; transform embeds new nodes by their links"
     prolongs = ("epochs",)
@@ -109,16 +106,11 @@ class SDNE(InductiveEmbedder):
         links = scaled(graph.adjacency, scale)
         weights = first_weights(len(graph), self.hidden, self.dim, np.random.default_rng(seed), self.device)
         per_epoch = steps_of_epoch(self.batch_size, len(graph))
-        course = Course(len(graph), self.epochs, per_epoch, self.learning_rate, self.l2, [seed])
-        meter = Meter(self.progress, self.epochs * per_epoch, "steps", epochs=self.epochs)
+        batches = Batches(len(graph), per_epoch, [seed])
+        loop = Loop.of(self, "weights", per_epoch=per_epoch)
+        descent = backend.Descent(weights, self.learning_rate, l2=self.l2)
         with backend.one_thread():
-            losses = train(
-                weights,
-                course,
-                self._stages.stage("weights"),
-                meter,
-                lambda batch, _: self._loss(weights, links, batch),
-            )
+            losses = descent.train(loop, lambda step: self._loss(weights, links, batches.draw(step)))
         return Learned(Encoder(*backend.to_numpy(weights[:4])), scale, losses)
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -128,7 +120,7 @@ class SDNE(InductiveEmbedder):
         return {
             "training": {
                 "tables": 8 * SINGLE * n * self.hidden,  # two, their gradients and Adam's two means of each
-                "gradients": 3 * SINGLE * n * self.hidden,  # of parts of the loss, before they are added
+                "gradients": 3 * SINGLE * n * self.hidden,  # gradients of the parts of the loss before they are added
                 "matrices": 8 * sizes.links,
                 "batches": int(SINGLE * (4 * entries + 12 * batch) * max(self.hidden, self.dim)),
             },
@@ -148,7 +140,7 @@ class SDNE(InductiveEmbedder):
         second = written_error(written, weights, Entries(rows, self.device), self.beta)
         size, nodes = len(batch), links.shape[0]
         among = Entries(rows[:, batch], self.device)
-        drawn = (nodes - 1) / max(size - 1, 1)  # of a node's neighbours one in so many is in its batch
+        drawn = (nodes - 1) / max(size - 1, 1)  # one in so many of a node's neighbours is in its batch
         first = drawn * (among.values * among.distances(codes)).sum()
         return (second + self.alpha * first) / size
 

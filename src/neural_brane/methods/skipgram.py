@@ -1,4 +1,4 @@
-"""What the skip-gram methods share: tables, the falling learning rate, progress."""
+"""Share what skip-gram methods need: tables, and training at a learning rate that falls to zero."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -8,70 +8,69 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu, sgns
 from neural_brane.kernels.model import padded, zeros
 from neural_brane.methods.base import Embedder, Vectors
 from neural_brane.methods.parameters import shared, whole
-from neural_brane.methods.training import SINGLE, require_finite
+from neural_brane.methods.training import SINGLE, Loop
 from neural_brane.progress import Meter
 from neural_brane.sampling.buckets import TileSorter
-from neural_brane.sampling.walks import EdgeSampler
+from neural_brane.sampling.walks import EdgeSampler, window_pairs
 
 CHUNK_PAIRS = 500_000  # drawn, sorted and trained at a time: enough for many in each tile, little to keep
 PAIRS_PER_ROW = 16  # in a chunk, where there are tiles: with more, a row would see one bucket for too long
-MIXED_PAIRS = 2_000_000  # of walks, drawn at a time and dealt to chunks
+MIXED_PAIRS = 2_000_000  # pairs of walks drawn at a time and dealt to chunks
+WALKS = 10_000  # counted at a time
 BLOCK_ROWS = 65_536  # filled with random numbers at a time
-LOOKED_AT = 1_024  # source rows of a step that are looked at for numbers that are none: those spread at once
+LOOKED_AT = 1_024  # source rows of a step that are checked for NaN, which spreads at once
 
 
 class Corpus(NamedTuple):
-    """Where pairs come from: `draw(first, count)` gives the pairs (k, 2) of some walks or edges of an endless row.
+    """A source of pairs: `draw(first, count)` gives the pairs (k, 2) of some walks or edges of an endless row.
 
     An epoch takes `total` of them.
     """
 
     draw: Callable[[int, int], np.ndarray]
     total: int
-    pairs: float  # that one of them gives, about
+    pairs: float  # about so many pairs per walk or edge
 
 
 class SkipGram:
     """A source and a target table, trained on pairs with negatives from frequency ** 0.75.
 
     sources, targets: how often each occurs, about: work is shared out, and negatives are drawn, accordingly. Source
-    rows start small and random and stay so where no pair has them; targets start at zero. With `one_table`, sources
-    and targets are the same vectors. With `shares`, the source table is another SkipGram's, of the same sources and
-    buckets.
+    rows start small and random and stay so where no pair has them; targets start at zero. Where another SkipGram is
+    given as the sources, both share its source table and buckets; where no targets are given, sources and targets are
+    the same vectors.
     """
 
     def __init__(
         self,
-        sources: np.ndarray,
-        targets: np.ndarray,
+        sources: "np.ndarray | SkipGram",
+        targets: np.ndarray | None = None,
         *,
         dim: int,
         negatives: int,
         seed: int,
-        one_table: bool = False,
         buckets: int | None = None,
-        shares: "SkipGram | None" = None,
     ):
         first, second = two_seeds(seed)
-        self.dim = dim
-        self.drawn = 0
-        self.sorter = TileSorter(
-            sources.astype(np.float64),
-            targets.astype(np.float64),
+        other = sources if isinstance(sources, SkipGram) else None
+        self.frequency: np.ndarray = other.frequency if other else sources.astype(np.float64)  # type: ignore[union-attr]
+        self.dim, self.drawn = dim, 0
+        self.sorter: TileSorter = TileSorter(
+            self.frequency,
+            self.frequency if targets is None else targets.astype(np.float64),
             negatives=negatives,
-            one_table=one_table,
-            buckets=buckets,
+            one_table=targets is None,
+            buckets=other.sorter.buckets if other else buckets,
             seed=first,
         )
-        self.source: np.ndarray = shares.source if shares else self._random(len(sources), second)
-        self.target = self.source if one_table else zeros(len(targets), padded(dim))
+        self.source: np.ndarray = other.source if other else self._random(len(self.frequency), second)
+        self.target = self.source if targets is None else zeros(len(targets), padded(dim))
 
     def _random(self, rows: int, seed: int) -> np.ndarray:
         """Uniform in ±1 / (2 dim), as word2vec's."""
@@ -94,12 +93,12 @@ class SkipGram:
         for chunk in range(chunks):
             some = np.ascontiguousarray(pairs[chunk::chunks])
             tiles = self.sorter.sort(some, self.drawn)
-            sgns.train(self.source, self.target, *tiles, rates[chunk], rates[chunk + 1])
+            sgns.train(self.source, self.target, tiles, rates[chunk], rates[chunk + 1])
             self.drawn += len(some)
 
     @property
     def chunk(self) -> int:
-        """How many pairs to train at a time."""
+        """The number of pairs trained at a time."""
         return CHUNK_PAIRS if self.sorter.buckets == 1 else min(CHUNK_PAIRS, PAIRS_PER_ROW * len(self.source))
 
     @property
@@ -108,6 +107,7 @@ class SkipGram:
         return self.source[self.sorter.sources.place, : self.dim]
 
 
+Walks = Callable[[int, int], np.ndarray]  # walks (count, length) from a first one on
 Part = tuple[Corpus, SkipGram]  # a source of pairs, and the tables it trains
 
 
@@ -120,6 +120,7 @@ class SkipGramEmbedder(Embedder):
     why_not = "it keeps vectors alone, and not the table of contexts that they were trained against"
 
     checkpoint: str | Path | None = shared("checkpoint", default=None)
+    learning_rate: float = shared("learning_rate", default=0.025, about="At the start; it falls evenly to zero.")
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
         with cpu.threads(self.threads):
@@ -133,30 +134,76 @@ class SkipGramEmbedder(Embedder):
         """Bytes of the pairs that are trained at a time: as they are drawn, and in tiles with their negatives."""
         return {"batches": min(CHUNK_PAIRS, PAIRS_PER_ROW * rows) * (40 + 8 * negatives)}
 
+    def _train(self, parts: Sequence[Part], unit: str, epochs: int = 1) -> None:
+        """Train all parts side by side, some pairs of each in turn, while the rate falls evenly to zero."""
+        chunks = max(
+            1,
+            *(
+                int(np.ceil(corpus.total * corpus.pairs / (MIXED_PAIRS if corpus.pairs > 1 else model.chunk)))
+                for corpus, model in parts
+            ),
+        )
+        total, steps = sum(corpus.total for corpus, _ in parts), chunks * epochs
+        loop = Loop(
+            self._stages.stage("tables"), Meter(self.progress, total * epochs, unit, epochs=epochs), steps,
+            per_epoch=chunks, units=lambda step: total * step // chunks, learning_rate=self.learning_rate,
+        )  # fmt: skip
+        loop.numbers["drawn"] = [0] * len(parts)
+
+        def train(step: int) -> None:
+            rates = self.learning_rate * (1 - step / steps), self.learning_rate * (1 - (step + 1) / steps)
+            epoch, chunk = divmod(step, chunks)
+            for at, (corpus, model) in enumerate(parts):
+                first, last = (epoch * corpus.total + corpus.total * part // chunks for part in (chunk, chunk + 1))
+                model.drawn = loop.numbers["drawn"][at]
+                pairs = corpus.draw(first, last - first)
+                model.train(pairs, *rates)
+                loop.numbers["drawn"][at] = model.drawn
+                seen = model.source[model.sorter.sources.place[pairs[-LOOKED_AT:, 0]]]
+                loop.require_finite(step, vectors=seen)
+
+        loop.run(_tables(parts), train)
+
     @abstractmethod
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
         """Learn: (nodes, dim) float32."""
 
 
+def pairs_of_walks(walks: Walks, total: int, *, length: int, window: int, seed: int) -> Corpus:
+    """Pair the nodes within a window on walks(first, count), of which there are `total`; every epoch takes the same."""
+
+    def draw(first: int, count: int) -> np.ndarray:
+        return window_pairs(walks(first % total, count), window=window, seed=seed, first=first)
+
+    return Corpus(draw, total, pairs=length * (window + 1))
+
+
+def count_visits(walks: Walks, total: int, nodes: int) -> np.ndarray:
+    """Count how often walks(first, count), of which there are `total`, visit each node."""
+    visits = np.zeros(nodes, np.int64)
+    for first in range(0, total, WALKS):
+        some = walks(first, min(WALKS, total - first))
+        visits += np.bincount(some[some >= 0], minlength=nodes)
+    return visits
+
+
 class EdgeSkipGram(SkipGramEmbedder):
     """A skip-gram method whose pairs are entries of matrices, drawn in proportion to their value."""
 
+    small = {"samples": 20_000}
+    trial = {"samples": 200_000}
+
     samples: int | None = whole("Entries drawn.", default=None)
     negatives: int = whole("Drawn against each entry, in proportion to (weighted degree) ** 0.75.", default=5)
-    learning_rate: float = shared("learning_rate", default=0.025, about="At the start; it falls evenly to zero.")
 
     def _samples(self, entries: int) -> int:
-        """How many to draw: as given, or each entry a hundred times and enough for a small graph to learn."""
+        """Count the entries to draw: as given, or each a hundred times and enough for a small graph to learn."""
         return max(100 * entries, 3_000_000) if self.samples is None else self.samples
 
     def work(self, sizes: Sizes) -> float:
         """Numbers of the vectors of all entries drawn and their negatives."""
         drawn = self._samples(max(sizes.links, sizes.attribute_entries if "attributes" in self.uses else 0))
         return float(drawn * len(self.uses) * (1 + self.negatives) * padded(self.dim))
-
-    def _train(self, parts: Sequence[Part]) -> None:
-        meter = Meter(self.progress, sum(corpus.total for corpus, _ in parts), "edges")
-        train(parts, learning_rate=self.learning_rate, meter=meter, stage=self._stages.stage("tables"))
 
 
 def two_seeds(seed: int) -> tuple[int, int]:
@@ -168,34 +215,6 @@ def two_seeds(seed: int) -> tuple[int, int]:
 def edges_of(matrix: sparse.csr_array, samples: int, seed: int) -> Corpus:
     """The entries of a matrix as pairs of row and column."""
     return Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1)
-
-
-def train(parts: Sequence[Part], *, learning_rate: float, epochs: int = 1, meter: Meter, stage: Stage) -> None:
-    """Train all parts side by side, some pairs of each in turn, while the rate falls evenly to zero."""
-    chunks = max(
-        1,
-        *(
-            int(np.ceil(corpus.total * corpus.pairs / (MIXED_PAIRS if corpus.pairs > 1 else model.chunk)))
-            for corpus, model in parts
-        ),
-    )
-    total = sum(corpus.total for corpus, _ in parts)
-    steps = chunks * epochs
-    meter.resume(total * stage.position // chunks)
-    numbers = {"drawn": [0] * len(parts)}
-    for step in stage.steps(steps, _tables(parts), numbers):
-        rates = learning_rate * (1 - step / steps), learning_rate * (1 - (step + 1) / steps)
-        epoch, chunk = divmod(step, chunks)
-        for at, (corpus, model) in enumerate(parts):
-            first, last = (epoch * corpus.total + corpus.total * at_chunk // chunks for at_chunk in (chunk, chunk + 1))
-            model.drawn = numbers["drawn"][at]
-            pairs = corpus.draw(first, last - first)
-            model.train(pairs, *rates)
-            numbers["drawn"][at] = model.drawn
-            seen = model.source[model.sorter.sources.place[pairs[-LOOKED_AT:, 0]]]
-            require_finite({"vectors": seen}, f"step {step + 1} of {steps}", learning_rate=learning_rate)
-        meter.advance(total * (step + 1) // chunks - meter.done, epoch=1 + epoch)
-    require_finite(_tables(parts), f"step {steps} of {steps}", learning_rate=learning_rate)
 
 
 def _tables(parts: Sequence[Part]) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Attributes seen over some hops, reduced together: what three baselines are cases of."""
+"""Reduce attributes seen over some hops by one SVD: the core of three baselines and of Neural-Brane."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -17,10 +17,9 @@ from neural_brane.linalg.tables import BLOCK_ROWS, Table, Tables, tables_on
 from neural_brane.linalg.weights import average_scales, inverse_frequency, link_scales, tell_apart, weigh
 from neural_brane.methods.base import Fitted, InductiveEmbedder
 from neural_brane.methods.parameters import shared
-from neural_brane.methods.training import Moments, Start, spectral_moments, spectral_width
+from neural_brane.methods.training import Moments, spectral_moments, spectral_width
+from neural_brane.methods.updates import Start
 from neural_brane.progress import Meter
-
-# Attributes seen over some hops, reduced together: what three baselines are cases of.
 
 
 class Decomposition(NamedTuple):
@@ -37,7 +36,7 @@ class Decomposition(NamedTuple):
     def shares(self, tables: Tables) -> Table:
         """U (UᵀU)⁻¹ at the scale of the vectors, of which Mᵀ makes the directions V; nothing beyond the rank."""
         with one_blas_thread():
-            table = tables.table(self.vectors.copy())  # that the result is written over
+            table = tables.table(self.vectors.copy())  # copied, because the result is written over it
             gram = tables.gram(table)
             apart, scale = whiten(gram), np.trace(gram) / (self.values.sum() or 1.0)
             return tables.rotate(table, scale * apart @ apart.T)
@@ -49,7 +48,7 @@ class Decomposition(NamedTuple):
 
 
 class WholeGraph:
-    """A graph as what the matrix M is made of."""
+    """A graph in memory, as `arrange_hops` reads it."""
 
     def __init__(self, graph: AttributedGraph):
         self.name, self.attributes, self.adjacency = graph.name, graph.attributes, graph.adjacency
@@ -161,7 +160,7 @@ class HopProduct:
 
 
 class NewRows:
-    """What the rows of new nodes are made of; known nodes stay as they were, whoever links to them now."""
+    """The rows that new nodes would have; known nodes stay as they were, whoever links to them now."""
 
     def __init__(self, hops: Hops, new: Newcomers, tables: Tables, *, link_weight: float):
         known = new.known
@@ -213,7 +212,7 @@ def place_newcomers(
 
 
 def spectral_reasons(found: Decomposition, hops: Hops, *, threads: int | None = 1) -> SpectralReasons:
-    """What vectors found by `decompose` are made of; the directions take one pass over the graph."""
+    """Explain the vectors found by `decompose`; to find their directions takes one pass over the graph."""
     sizes = [matrix.shape[1] for matrix in (hops.attributes, hops.adjacency) if matrix is not None]
     require_memory(
         4 * len(hops.weights) * sum(sizes) * found.vectors.shape[1], "explaining this model",
@@ -233,6 +232,8 @@ class Spectral(InductiveEmbedder):
 
     needs_links = False
     updates = True
+    shortlisted = True
+    holds = {"decomposition": Decomposition}
 
     device: str = shared("device", default="cpu")
 
@@ -269,7 +270,7 @@ class Spectral(InductiveEmbedder):
         return Decomposition(vectors, values)
 
     def _scale(self, values: np.ndarray, nodes: int) -> np.float32:
-        """What makes the mean squared length dim."""
+        """Give the factor that makes the mean squared length dim."""
         return np.float32(np.sqrt(self.dim * nodes / values.sum()))
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
@@ -309,7 +310,7 @@ def follow(
 
 
 def _turn(among: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """What makes columns with these inner products orthonormal and turns them to where U was.
+    """Find the matrix that makes columns with these inner products orthonormal and turns them to where U was.
 
     Of M V R, where V is orthonormal, the rotation R that is nearest to U is the polar factor of (M V)ᵀU; and (M V)ᵀU is
     made of the inner products alone.

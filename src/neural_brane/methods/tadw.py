@@ -17,9 +17,9 @@ from neural_brane.methods.training import (
     DOUBLE,
     SINGLE,
     WEIGHED,
+    Loop,
     Moments,
     diverged,
-    require_finite,
     spectral_moments,
     spectral_width,
 )
@@ -54,6 +54,8 @@ class TADW(Factorisation):
     uses = ("links", "attributes")
     growth = "time: epochs × (edges × dim + nodes × dim × text_dim); memory: entries + nodes × (dim + text_dim)"
     paper = "Yang, Liu, Zhao, Sun, Chang: Network representation learning with rich text information, 2015"
+    shortlisted = True
+    holds = {"tadw factors": Factors}
 
     text_dim: int = whole("Directions of the attributes that are kept.", default=200)
     l2: float = number("Weight of the regularisation, the paper's λ.", default=0.2, above=0)
@@ -79,7 +81,7 @@ class TADW(Factorisation):
         return float(decomposition + self.epochs * half * (8 * sizes.links + 4 * n * self.text_dim + 4 * n * half))
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Factors:
-        meter = Meter(self.progress, REPORTS + self.epochs, "steps")
+        meter = Meter(self.progress, REPORTS + self.epochs, "steps", epochs=self.epochs)
         text = self._stages.once("text", lambda: self._text(graph, seed, meter))
         nodes, directions = self._alternate(text, transition(graph.adjacency), seed, meter)
         vectors = np.hstack([unit_rows(nodes), unit_rows(text @ directions)])[:, : self.dim]
@@ -99,33 +101,34 @@ class TADW(Factorisation):
         text_squares, text_axes = np.linalg.eigh(text.T @ text)
         directions = np.random.default_rng(seed).standard_normal((self.text_dim, half))
         nodes = np.zeros((half, len(text))).T  # as `solve` gives it: in another order BLAS may add up otherwise
-        stage = self._stages.stage("factors")
-        meter.resume(REPORTS + stage.position)
-        for epoch in stage.steps(self.epochs, {"W": nodes.T, "H": directions}):
+        advice = f"raise l2={self.l2:g}, which keeps the equations apart from singular ones"
+        loop = Loop(self._stages.stage("factors"), meter, self.epochs, advice=advice)
+
+        def step(epoch: int) -> None:
             seen = text @ directions
             targets = by_slabs(lambda table: _two_steps(walk, table), seen, threads=self.threads)
-            nodes[:] = self._solve(seen.T @ seen + ridge * np.eye(half), targets, epoch)
+            nodes[:] = solve(seen.T @ seen + ridge * np.eye(half), targets, loop, epoch)
             # WWᵀ H TTᵀ + λ/2 H = W M Tᵀ is one equation per number along the axes of both squares.
             squares, axes = np.linalg.eigh(nodes.T @ nodes)
             targets = by_slabs(lambda table: _two_steps(walk.T, table), nodes, threads=self.threads)
             along = text_axes.T @ (text.T @ targets) @ axes
             along /= np.maximum(np.outer(text_squares, squares), 0) + ridge
             directions[:] = text_axes @ along @ axes.T
-            require_finite({"H": directions}, f"epoch {epoch + 1}", self._advice())
-            meter.advance()
+            loop.require_finite(epoch, H=directions)
+
+        meter.resume(REPORTS)  # also where the text was kept
+        loop.run({"W": nodes.T, "H": directions}, step)
         return nodes, directions
 
-    def _solve(self, squares: np.ndarray, targets: np.ndarray, epoch: int) -> np.ndarray:
-        """Wᵀ, from the squares of HT beside the regularisation."""
-        try:
-            nodes: np.ndarray = np.linalg.solve(squares, targets.T).T
-        except np.linalg.LinAlgError as error:
-            diverged(f"in epoch {epoch + 1}: W cannot be solved for ({error})", self._advice())
-        require_finite({"W": nodes.T @ nodes}, f"epoch {epoch + 1}", self._advice())  # and so all of W
-        return nodes
 
-    def _advice(self) -> str:
-        return f"raise l2={self.l2:g}, which keeps the equations apart from singular ones"
+def solve(squares: np.ndarray, targets: np.ndarray, loop: Loop, epoch: int) -> np.ndarray:
+    """Wᵀ, from the squares of HT beside the regularisation."""
+    try:
+        nodes: np.ndarray = np.linalg.solve(squares, targets.T).T
+    except np.linalg.LinAlgError as error:
+        diverged(f"in epoch {epoch + 1}: W cannot be solved for ({error})", **loop.remedies)
+    loop.require_finite(epoch, W=nodes.T @ nodes)  # and so all of W is finite
+    return nodes
 
 
 def _two_steps(walk: sparse.csr_array, table: np.ndarray) -> np.ndarray:

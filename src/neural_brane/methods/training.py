@@ -1,27 +1,139 @@
-"""What trainings share: devices, memory by formulas, divergence, and continuing from a fitted model."""
+"""Train: the one loop of all methods, the device it runs on, the memory it takes, and what happens when it diverges."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
-from neural_brane.errors import NotFittedError, ParameterError
-from neural_brane.files.checkpoints import is_finite
-from neural_brane.graph import AttributedGraph
-from neural_brane.graph.changes import Changes, find_changes
+from neural_brane.errors import ParameterError
+from neural_brane.files.checkpoints import Arrays, Stage, is_finite
 from neural_brane.graph.memory import Sizes, available, require_memory
 from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.linalg.eigenvectors import OVERSAMPLING
 from neural_brane.linalg.tables import BLOCK_ROWS
-from neural_brane.methods.parameters import RUN
+from neural_brane.progress import Meter
 
 if TYPE_CHECKING:
-    from neural_brane.methods.base import Embedder, Fitted
+    from neural_brane.methods.base import Embedder
+
+# The loop.
+
+
+class Loop:
+    """The steps of a training: resumed from a checkpoint, reported, and stopped where numbers are lost.
+
+    stage: keeps the state between two steps. meter: counts units of progress; several loops may share one. steps: of
+    the whole run; an epoch has `per_epoch` of them. units: how many units come before a step; a step is one unless
+    given. remedies: what the user may change where training diverges, as `diverged` takes them.
+
+    `numbers` holds what a checkpoint keeps beside arrays: the mean loss of every epoch, the losses of the epoch in
+    progress, and whatever steps add to it.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        meter: Meter,
+        steps: int,
+        *,
+        per_epoch: int = 1,
+        units: Callable[[int], int] = lambda step: step,
+        **remedies: Any,
+    ):
+        self.stage, self.meter, self.steps, self.per_epoch = stage, meter, steps, per_epoch
+        self.units, self.remedies = units, remedies
+        self.numbers: dict[str, Any] = {"losses": [], "epoch": []}
+
+    @classmethod
+    def of(cls, method: Embedder, stage: str, *, per_epoch: int = 1, **remedies: Any) -> Self:
+        """Make the loop over all epochs of a method, whose progress counts steps.
+
+        remedies: a lower learning rate unless given.
+        """
+        values = method.get_params(deep=False)
+        steps, remedies = values["epochs"] * per_epoch, remedies or {"learning_rate": values["learning_rate"]}
+        meter = Meter(method.progress, steps, "steps", epochs=values["epochs"])
+        return cls(method._stages.stage(stage), meter, steps, per_epoch=per_epoch, **remedies)
+
+    def run(
+        self,
+        arrays: Arrays | Callable[[], Arrays],
+        step: Callable[[int], float | None],
+        *,
+        numbers: dict[str, Any] | None = None,
+        until: Callable[[], bool] = lambda: False,
+    ) -> list[float]:
+        """Take every step that is left, or all until `until` says before one that training ends.
+
+        arrays: what steps change in place; they are restored first. Or a function that gives them, where they live
+        elsewhere and the caller has restored them. step: takes the step of a number and returns its loss, or None.
+        numbers: given by steps that keep their losses there themselves, and return what progress shows as the loss.
+        Returns the mean loss of every epoch.
+        """
+        averages, self.numbers = numbers is None, self.numbers if numbers is None else numbers
+        if not callable(arrays):
+            self.stage.restore(arrays, self.numbers)
+        fetch = arrays if callable(arrays) else lambda: arrays
+        self._sum, begin = sum(self.numbers.get("epoch", ())), self.meter.done
+        self.meter.resume(begin + self.units(self.stage.position))
+        for at in self.stage.steps(self.steps, fetch, self.numbers, per_epoch=self.per_epoch, until=until):
+            loss = step(at)
+            if loss is not None and not np.isfinite(loss):
+                diverged(f"in {self._place(at)}: the loss is no longer a number", **self.remedies)
+            shown = self._count(at, loss) if averages else loss
+            done = begin + self.units(at + 1) - self.meter.done
+            self.meter.advance(done, epoch=min(at // self.per_epoch + 1, self.meter.epochs), loss=shown)
+        self.require_finite(self.steps - 1, **fetch())
+        return list(self.numbers["losses"])
+
+    def require_finite(self, step: int, **arrays: np.ndarray) -> None:
+        """Refuse arrays that hold NaN or infinite values after a step."""
+        require_finite(arrays, self._place(step), **self.remedies)
+
+    def _place(self, step: int) -> str:
+        if self.meter.epochs == 1 < self.steps:
+            return f"step {step + 1} of {self.steps}"
+        return f"epoch {step // self.per_epoch + 1}"
+
+    def _count(self, at: int, loss: float | None) -> float | None:
+        """Add the loss of a step to its epoch; returns the mean of the epoch so far."""
+        losses: list[float] = self.numbers["epoch"]
+        if loss is not None:
+            losses.append(loss)
+        if not losses:
+            return None
+        self._sum += losses[-1] if loss is not None else 0.0
+        if (at + 1) % self.per_epoch:
+            return self._sum / len(losses)
+        mean = float(np.mean(losses))
+        self.numbers["losses"].append(mean)
+        losses.clear()
+        self._sum = 0.0
+        return mean
+
+
+# Divergence: training stops and names the settings to change.
+
+
+def require_finite(arrays: Mapping[str, np.ndarray], where: str, advice: str = "", **lower: Any) -> None:
+    """Refuse arrays that hold NaN or infinite values.
+
+    where: the step or epoch. lower: parameters in force that a lower value would mend. advice: what else would.
+    """
+    lost = [name for name, array in arrays.items() if not is_finite(array)]
+    if lost:
+        diverged(f"in {where}: {' and '.join(lost)} no longer hold numbers", advice, **lower)
+
+
+def diverged(what: str, advice: str = "", **lower: Any) -> NoReturn:
+    """Raise the error of a training that diverged."""
+    changes = [f"lower {name}={value:g}" for name, value in lower.items()] + ([advice] if advice else [])
+    raise ParameterError(f"training diverged {what}; {' or '.join(changes)}")
 
 
 # The choice between the CPU and an NVIDIA GPU, the same for every method that has it.
@@ -31,8 +143,8 @@ _log = logging.getLogger("neural_brane")
 
 
 def resolve(device: str, *, needs: Sequence[str] = ("torch", "triton")) -> str:
-    """The device that training runs on; "auto" takes the GPU where there is one, and logs which."""
-    missing = None if device in ("cpu", "cluster") else _missing(needs)
+    """Choose the device that training runs on; "auto" takes the GPU where there is one, and logs which."""
+    missing = None if device in ("cpu", "distributed") else _missing(needs)
     if device == "cuda" and missing:
         raise ParameterError(f"device='cuda' cannot be used: {missing}; {_INSTALL}")
     if device == "auto":
@@ -42,7 +154,7 @@ def resolve(device: str, *, needs: Sequence[str] = ("torch", "triton")) -> str:
 
 
 def _missing(packages: Sequence[str]) -> str | None:
-    """What stands in the way of the GPU, or None."""
+    """Say why the GPU cannot be used; None where it can."""
     for package in packages:
         if find_spec(package) is None:
             return f"the package {package} is not installed"
@@ -60,14 +172,14 @@ def gpu_name() -> str:
 
 # How much memory a training takes, by formulas: nothing is allocated to find out.
 #
-# A method names the moments at which it takes most, and for each of them what is there besides the graph: bytes by
-# part. The formulas count arrays as the code makes them, so whoever changes the arrays changes the formula beside them;
+# A method names the moments at which it takes most memory and, for each, the bytes of every part besides the graph. The
+# formulas count arrays as the code makes them, so whoever changes the arrays changes the formula beside them;
 # `benchmarks/estimate.py` compares them with what is measured.
 
 Moments = Mapping[str, Mapping[str, int]]  # the bytes of each part, by moment
 
 SINGLE, DOUBLE = 4, 8  # bytes of a float32 and of a float64
-WEIGHED = DOUBLE + 4  # of an entry of a weighed matrix: a float64 and a column's number
+WEIGHED = DOUBLE + 4  # bytes of an entry of a weighed matrix: a float64 and a column's number
 FOLLOWING = ("spectral_dim", "attribute_dim", "hidden")  # follow from dim, unless they are given
 ALIAS = 56  # bytes an item while an alias table is made; 8 stay
 
@@ -116,7 +228,7 @@ def clone(method: Embedder) -> Embedder:
 
 
 def spectral_moments(sizes: Sizes, dim: int, *, hops: int, links: bool = False) -> Moments:
-    """Of the leading directions of attributes (and links) seen over some hops, on the CPU.
+    """Estimate the memory of finding the leading directions of attributes (and links) over some hops, on the CPU.
 
     The matrices are the weighed attributes and their transpose; the adjacency is used as it is, between scales. The
     basis is one table, `OVERSAMPLING` wider than the result and a multiple of `SLAB_COLUMNS`; slabs of it are
@@ -144,86 +256,5 @@ def spectral_width(nodes: int, dim: int) -> int:
 
 
 def neighbour_bytes(sizes: Sizes) -> int:
-    """Of what neighbours are drawn from: the adjacency's own entries, and running sums where edges have weights."""
+    """Estimate what drawing neighbours takes beside the adjacency: running sums where edges have weights."""
     return 8 * sizes.nodes + (DOUBLE * sizes.links if sizes.weighted else 0)
-
-
-# What is done where training diverges: it stops, and says which of the settings in force to change.
-
-
-def require_finite(arrays: Mapping[str, np.ndarray], where: str, advice: str = "", **lower: Any) -> None:
-    """Refuse to go on where some numbers are none.
-
-    where: the step or epoch. lower: parameters that a lower value would mend, as they are in force. advice: what else.
-    """
-    if all(is_finite(array) for array in arrays.values()):
-        return
-    told = [name for name, array in arrays.items() if not is_finite(array)]
-    diverged(f"in {where}: {' and '.join(told)} no longer hold numbers", advice, **lower)
-
-
-def diverged(what: str, advice: str = "", **lower: Any) -> NoReturn:
-    """Raise the error of a training that diverged."""
-    changes = [f"lower {name}={value:g}" for name, value in lower.items()] + ([advice] if advice else [])
-    raise ParameterError(f"training diverged {what}; {' or '.join(changes)}")
-
-
-# Going on from a fitted model on a changed graph: what may go on from what, and what is told of it.
-
-
-class Start(NamedTuple):
-    """What an update goes on from: what was learned before, and how the graph has changed since."""
-
-    learned: Any
-    changes: Changes
-    updated: dict[str, Any]  # what the provenance will tell
-
-
-def find_start(method: Embedder, init: Any, graph: AttributedGraph) -> tuple[dict[str, Any], Start]:
-    """The parameters that an update goes on with, and what it goes on from; refused where it cannot be.
-
-    method: whose parameters are as given. Those left as None are those that the earlier training had in force: what
-    follows from the size of a graph stays as it was.
-    """
-    if not method.updates:
-        raise ParameterError(
-            f"{method.title} cannot go on from what it has learned: {method.why_not}; learn anew with fit(graph), or "
-            "choose a method that 'brane methods' lists with updates"
-        )
-    if type(init) is not type(method):
-        raise ParameterError(
-            f"init={init!r} makes no sense; give a fitted {type(method).__name__}, whose tables this one can go on from"
-        )
-    before: Fitted | None = init.__dict__.get("_fitted")
-    if before is None:
-        raise NotFittedError(f"this {type(init).__name__} has not learned yet, so nothing can go on from it; fit it")
-    values = _parameters(method, before.settings)
-    updated = {"times": 1, "first": before.data, "before": before.data}
-    if before.updated is not None:
-        updated |= {"times": before.updated["times"] + 1, "first": before.updated["first"]}
-    return values, Start(before.learned, find_changes(before.graph, graph), updated)
-
-
-def _parameters(method: Embedder, before: dict[str, Any]) -> dict[str, Any]:
-    """What was in force, beside what is given of the run; refused where another parameter differs."""
-    given = {name: one.check(getattr(method, name)) for name, one in method.parameters().items()}
-    for name, value in given.items():
-        if name not in RUN and value is not None and value != before[name]:
-            raise ParameterError(
-                f"{name}={value!r} makes no sense where training goes on from a model that learned with "
-                f"{name}={before[name]!r}; give that value, or learn anew with fit(graph)"
-            )
-    if given.get("checkpoint") is not None:
-        raise ParameterError(
-            f"checkpoint={str(given['checkpoint'])!r} makes no sense for an update, which is short and keeps no state; "
-            "set_params(checkpoint=None) first"
-        )
-    run = {name: given[name] for name in RUN if name in given}
-    if run["seed"] is None:
-        run["seed"] = before["seed"]
-    return before | run
-
-
-def own_seed(seed: int, times: int) -> int:
-    """The seed of an update: that of the model, but other draws than in the training and in the updates before."""
-    return int(np.random.SeedSequence((seed, times)).generate_state(1, np.uint64)[0] >> np.uint64(1))

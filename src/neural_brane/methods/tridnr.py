@@ -10,13 +10,19 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.model import padded
 from neural_brane.methods.base import require
-from neural_brane.methods.deepwalk import count_visits
 from neural_brane.methods.parameters import number, shared, whole
-from neural_brane.methods.skipgram import Corpus, Part, SkipGram, SkipGramEmbedder, edges_of, train, two_seeds
+from neural_brane.methods.skipgram import (
+    Part,
+    SkipGram,
+    SkipGramEmbedder,
+    count_visits,
+    edges_of,
+    pairs_of_walks,
+    two_seeds,
+)
 from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes
-from neural_brane.progress import Meter
 from neural_brane.sampling.buckets import count_buckets
-from neural_brane.sampling.walks import WalkSampler, window_pairs
+from neural_brane.sampling.walks import WalkSampler
 
 WALKS, FEWEST_WALKS = 10, 30_000  # from each node, and in all: a small graph needs as many steps as a larger one
 
@@ -51,6 +57,9 @@ class TriDNR(SkipGramEmbedder):
     uses_labels = True
     growth = "time: nodes × walks × length × window × dim; memory: edges + entries + (nodes + attributes) × dim"
     paper = "Pan, Wu, Zhu, Zhang, Wang: Tri-party deep network representation, 2016"
+    grid = {"learning_rate": [], "text_weight": [0.2, 0.5, 0.8], "walks_per_node": [5, 10, 20]}
+    small = {"epochs": 2, "walks_per_node": 1, "walk_length": 10}
+    trial = {"walks_per_node": 1}
 
     text_weight: float = number(
         "Share of pairs that are drawn from documents, the paper's alpha; the others come from walks.",
@@ -67,7 +76,6 @@ class TriDNR(SkipGramEmbedder):
         default=5,
     )
     negatives: int = whole("Drawn against each pair, in proportion to frequency ** 0.75.", default=5)
-    learning_rate: float = shared("learning_rate", default=0.025, about="At the start; it falls evenly to zero.")
     epochs: int = shared("epochs", default=1, about="Passes over the walks.")
 
     def parameters_in_force(self) -> dict[str, Any]:
@@ -93,7 +101,7 @@ class TriDNR(SkipGramEmbedder):
         return float(self.epochs * walks / (1 - self.text_weight) * (1 + self.negatives) * padded(self.dim))
 
     def _walks(self, nodes: int) -> int:
-        """How many walks there are in all: as many from each node."""
+        """Count all walks: as many from each node."""
         return nodes * (self.walks_per_node or max(WALKS, -(-FEWEST_WALKS // max(nodes, 1))))
 
     def _pairs_per_walk(self) -> int:
@@ -104,10 +112,6 @@ class TriDNR(SkipGramEmbedder):
         rows, own_seeds = words.shape[0], two_seeds(seed)
         sampler, total = WalkSampler(graph.adjacency, length=self.walk_length, seed=seed), self._walks(len(graph))
         visits = self._stages.once("visits", lambda: count_visits(sampler.draw, total, len(graph)))
-
-        def draw(first: int, count: int) -> np.ndarray:
-            return window_pairs(sampler.draw(first % total, count), window=self.window, seed=seed, first=first)
-
         sources = np.concatenate([visits / visits.sum(), np.zeros(rows - len(graph))])
         texts = words.nnz > 0 and self.text_weight > 0
         if texts:
@@ -117,16 +121,13 @@ class TriDNR(SkipGramEmbedder):
         buckets = count_buckets(sources, *frequencies)
         options: dict[str, Any] = {"dim": self.dim, "negatives": self.negatives, "buckets": buckets}
         walks = SkipGram(sources, visits, seed=own_seeds[0], **options)
-        parts: list[Part] = [(Corpus(draw, total, pairs=self._pairs_per_walk()), walks)]
+        corpus = pairs_of_walks(sampler.draw, total, length=self.walk_length, window=self.window, seed=seed)
+        parts: list[Part] = [(corpus, walks)]
         if texts:
-            model = SkipGram(sources, frequencies[1], seed=own_seeds[1], shares=walks, **options)
-            drawn = max(1, round(share * total * self._pairs_per_walk()))
+            model = SkipGram(walks, frequencies[1], seed=own_seeds[1], **options)
+            drawn = max(1, round(share * total * corpus.pairs))
             parts.append((edges_of(words, drawn, own_seeds[1]), model))
-        meter = Meter(
-            self.progress, self.epochs * sum(corpus.total for corpus, _ in parts), "pairs", epochs=self.epochs
-        )
-        stage = self._stages.stage("tables")
-        train(parts, learning_rate=self.learning_rate, epochs=self.epochs, meter=meter, stage=stage)
+        self._train(parts, "pairs", self.epochs)
         return walks.vectors[: len(graph)]
 
     def _documents(self, graph: AttributedGraph) -> sparse.csr_array:

@@ -7,20 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import bags, cpu
-from neural_brane.kernels.bags import rows_of
-from neural_brane.kernels.model import padded
-from neural_brane.linalg.weights import without_self_loops
-from neural_brane.methods import descent as backend
+from neural_brane.kernels.model import padded, rows_of
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
-from neural_brane.methods.deepwalk import count_visits
+from neural_brane.methods.features import own_attributes, proper_links, row_blocks
 from neural_brane.methods.parameters import shared, whole
-from neural_brane.methods.skipgram import two_seeds
-from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes, require_finite
+from neural_brane.methods.skipgram import count_visits, two_seeds
+from neural_brane.methods.training import ALIAS, SINGLE, Loop, Moments, neighbour_bytes
 from neural_brane.progress import Meter
 from neural_brane.sampling.tables import AliasTable, alias_table
 from neural_brane.sampling.walks import WalkSampler, window_targets
@@ -28,11 +24,10 @@ from neural_brane.sampling.walks import WalkSampler, window_targets
 NEGATIVE_POWER = 0.75
 FEWEST_WALKS = 150_000  # in all, unless their number is given: a small graph needs as many steps as a larger one
 BATCHES = 64  # trained between two looks at the checkpoint
-BLOCK_ROWS = 8192  # made random, or embedded, at a time
 
 
 class Learned(NamedTuple):
-    """What makes angles of attributes, and how the training went."""
+    """The map from attributes to angles, and how its training went."""
 
     maps: np.ndarray  # (attributes, dim - dim // 2) float32
     loss_history: list[float]  # the mean loss of a target, a context or a negative, some batches at a time
@@ -67,6 +62,10 @@ class UPPSNE(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: nodes × walks × window × dim; memory: edges + entries + (nodes + attributes) × dim"
     paper = "Zhang, Yin, Zhu, Zhang: User profile preserving social network embedding, 2017"
+    grid = {"learning_rate": [0.003, 0.01, 0.03], "walks_per_node": [10, 40]}
+    small = {"walks_per_node": 1, "walk_length": 10}
+    trial = {"walks_per_node": 1}
+    holds = {"upp-sne": Learned}
     why_not = "its map is shared by all nodes, so that more steps move all of them; transform embeds new nodes"
 
     walks_per_node: int | None = whole(
@@ -103,19 +102,14 @@ class UPPSNE(InductiveEmbedder):
         return float(pairs * (1 + self.negatives) * 2 * padded(self.dim - self.dim // 2))
 
     def _walks(self, nodes: int) -> int:
-        """How many walks there are in all."""
+        """Count all walks."""
         if self.walks_per_node is not None:
             return nodes * self.walks_per_node
         return nodes * max(40, -(-FEWEST_WALKS // max(nodes, 1)))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
-        links = without_self_loops(graph.adjacency)  # a walk along a self-loop would pair a node with itself
-        if links.nnz == 0:
-            raise GraphError(
-                f"graph '{graph.name}' links nodes to themselves alone, so there are no pairs to learn from; "
-                "give a graph in which at least one node is linked to another"
-            )
-        attributes = unit(backend.features(graph))
+        links = proper_links(graph, "there are no pairs to learn from")  # a self-loop pairs a node with itself
+        attributes = unit(own_attributes(graph))
         own_seeds = two_seeds(seed)
         tables = bags.empty_tables(attributes.shape[1], len(graph), self.dim)
         fill_random(tables.maps[:, : self.dim - self.dim // 2], np.random.default_rng(own_seeds[0]))
@@ -135,31 +129,29 @@ class UPPSNE(InductiveEmbedder):
     ) -> list[float]:
         """Train the tables in place; returns the mean loss of every step of the stage."""
         total, chunk = self._walks(attributes.shape[0]), BATCHES * self.batch_size
-        own, arrays = rows_of(attributes), tables._asdict()
+        own = rows_of(attributes)
         numbers: dict[str, Any] = {"losses": []}
-        stage = self._stages.stage("tables")
-        stage.restore(arrays, numbers)
-        meter = Meter(self.progress, total, "walks")
-        meter.resume(min(stage.position * chunk, total))
-        for step in stage.steps(-(-total // chunk), arrays, numbers):
-            first = step * chunk
+
+        def step(at: int) -> float:
+            first = at * chunk
             walks = sampler.draw(first, min(chunk, total - first))
-            places = places_of(walks, seed, step)
+            places = places_of(walks, seed, at)
             targets = window_targets(
                 walks, places, window=self.window, negatives=self.negatives, frequent=frequent, seed=seed, first=first
             )
-            losses = bags.train(
-                tables, own, walks[np.arange(len(walks)), places], targets, negatives=self.negatives, dim=self.dim,
-                rate=self.learning_rate, step=step * BATCHES, batch=self.batch_size,
-            )  # fmt: skip
+            steps = bags.Steps(self.learning_rate, at * BATCHES, self.batch_size)
+            losses = bags.train(tables, own, walks[np.arange(len(walks)), places], targets, self.dim, steps)
             numbers["losses"].append(float(losses.mean(dtype=np.float64)))
-            require_finite({"losses": losses}, f"step {step + 1}", learning_rate=self.learning_rate)
-            meter.advance(len(walks), loss=numbers["losses"][-1])
-        require_finite({"maps": tables.maps}, "the last step", learning_rate=self.learning_rate)
-        return list(numbers["losses"])
+            return numbers["losses"][-1]
+
+        loop = Loop(
+            self._stages.stage("tables"), Meter(self.progress, total, "walks"), -(-total // chunk),
+            units=lambda at: min(at * chunk, total), learning_rate=self.learning_rate,
+        )  # fmt: skip
+        return loop.run(tables._asdict(), step, numbers=numbers)
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
-        return embed(backend.features(graph), learned.maps, self.dim)
+        return embed(own_attributes(graph), learned.maps, self.dim)
 
     def _check_transforms(self, fitted: Fitted) -> None:
         require_attributes(fitted)
@@ -170,8 +162,8 @@ class UPPSNE(InductiveEmbedder):
 
 def embed(attributes: sparse.csr_array, maps: np.ndarray, dim: int) -> Iterator[np.ndarray]:
     """The vectors of nodes with these attributes, some at a time: cosines, then sines."""
-    for start in range(0, attributes.shape[0], BLOCK_ROWS):
-        angles = unit(attributes[start : start + BLOCK_ROWS]) @ maps
+    for rows in row_blocks(attributes.shape[0]):
+        angles = unit(attributes[rows]) @ maps
         yield np.hstack([np.cos(angles), np.sin(angles[:, : dim - maps.shape[1]])])
 
 
@@ -185,8 +177,8 @@ def unit(attributes: sparse.csr_array) -> sparse.csr_array:
 
 def fill_random(table: np.ndarray, rng: np.random.Generator) -> None:
     """Fill a table with numbers uniform in ±1 / (2 columns), as the authors' program does."""
-    for start in range(0, len(table), BLOCK_ROWS):
-        some = table[start : start + BLOCK_ROWS]
+    for rows in row_blocks(len(table)):
+        some = table[rows]
         some[:] = (rng.random(some.shape, np.float32) - np.float32(0.5)) / np.float32(table.shape[1])
 
 

@@ -1,10 +1,10 @@
 """Skip-gram pairs and their negatives, sorted into tiles that can be trained in parallel.
 
 Source rows and target rows are dealt into a fixed number of buckets; a tile is a source bucket with a target bucket. A
-pair belongs to the tile of its source's and its target's bucket. Its negatives are an item of their own, all from one
-target bucket, which is drawn for them independently of the pair's target: a node's negatives come from all buckets,
-though its targets may not. Tiles that have no bucket in common change no common row; a schedule lists rounds of such
-tiles that cover all of them.
+pair belongs to the tile of its source's and its target's bucket. Its negatives are an item of their own, whose target t
+is written as ~t. They are all from one target bucket, drawn independently of the pair's target, so a node's negatives
+come from all buckets, though its targets may not. Tiles that have no bucket in common change no common row; a schedule
+lists rounds of such tiles that cover all of them.
 """
 
 from itertools import pairwise
@@ -14,21 +14,13 @@ import numpy as np
 from numba import prange
 
 from neural_brane.kernels.compiling import njit
-from neural_brane.sampling.random import advance, draw_alias, stream, uniform
+from neural_brane.kernels.sgns import Tiles
+from neural_brane.sampling.random import Draws, advance, draw_alias, stream, uniform
 from neural_brane.sampling.tables import AliasTable, alias_table
 
 MAX_BUCKETS = 16
 BUCKET_ROWS = 128  # least rows of a bucket: negatives from fewer targets would be too much alike
 SORT_BLOCKS = 8  # blocks of pairs, sorted in parallel
-
-
-class Tiles(NamedTuple):
-    """Pairs and negatives in the order of their tiles, and which tiles may be trained in parallel."""
-
-    items: np.ndarray  # (2 × pairs, 2) int32: a source row with a target row t or, for the pair's negatives, with ~t
-    negatives: np.ndarray  # (2 × pairs, negatives) int32: target rows; -1 for none, and throughout for pairs
-    starts: np.ndarray  # (tiles + 1,) int64: where each tile's items begin
-    schedule: np.ndarray  # (rounds, tasks) int64: tiles; those of one round share no row
 
 
 class Deal(NamedTuple):
@@ -74,15 +66,20 @@ class TileSorter:
         """Sort pairs (k, 2), in order within a tile; `first` is the first pair's number: it fixes the draws."""
         counts = np.zeros((SORT_BLOCKS, self.buckets**2), np.int64)
         tile = np.empty_like(pairs)
-        bucket_seed, seed = np.uint64(self.seed), np.uint64(self.seed ^ 1)
-        _assign(pairs, self.sources, self.targets, self._bucket_noise, bucket_seed, first, tile, counts)
+        draws = Draws(np.uint64(self.seed), first)
+        _assign(pairs, self.sources.bucket, self.targets.bucket, self._bucket_noise, draws, (tile, counts))
         ends = np.cumsum(counts.T).reshape(counts.T.shape).T
-        items = np.empty((2 * len(pairs), 2), np.int32)
-        negatives = np.empty((2 * len(pairs), self.negatives), np.int32)
-        starts = np.concatenate([[0], ends[-1]])
-        _scatter(pairs, self.sources.place, self.targets.place, tile, ends - counts, items)
-        _draw_negatives(items, starts, self.targets.starts, self._noise, self.one_table, seed, 2 * first, negatives)
-        return Tiles(items, negatives, starts, self._schedule)
+        tiles = Tiles(
+            items=np.empty((2 * len(pairs), 2), np.int32),
+            negatives=np.empty((2 * len(pairs), self.negatives), np.int32),
+            starts=np.concatenate([[0], ends[-1]]),
+            schedule=self._schedule,
+        )
+        _scatter(pairs, self.sources.place, self.targets.place, tile, ends - counts, tiles.items)
+        _draw_negatives(
+            tiles, self.targets.starts, self._noise, Draws(np.uint64(self.seed ^ 1), 2 * first), self.one_table
+        )
+        return tiles
 
 
 def count_buckets(*frequencies: np.ndarray) -> int:
@@ -128,14 +125,15 @@ def _tournament(buckets: int) -> np.ndarray:
 
 
 @njit(parallel=True)
-def _assign(pairs, sources, targets, noise, seed, first, tile, counts):
-    """Write the tile (pairs, 2) of each pair and of its negatives, and their counts (blocks, tiles) per block."""
-    buckets = len(targets.starts) - 1
+def _assign(pairs, source_bucket, target_bucket, noise, draws, found):
+    """Find the tile (pairs, 2) of each pair and of its negatives, and their counts (blocks, tiles) per block."""
+    tile, counts = found
+    buckets = len(noise.keep)
     for block in prange(len(counts)):
         for k in range(block * len(pairs) // len(counts), (block + 1) * len(pairs) // len(counts)):
-            corner = sources.bucket[pairs[k, 0]] * buckets
-            tile[k, 0] = corner + targets.bucket[pairs[k, 1]]
-            tile[k, 1] = corner + draw_alias(noise, uniform(stream(seed, first + k)))
+            corner = source_bucket[pairs[k, 0]] * buckets
+            tile[k, 0] = corner + target_bucket[pairs[k, 1]]
+            tile[k, 1] = corner + draw_alias(noise, uniform(stream(draws.seed, draws.first + k)))
             counts[block, tile[k, 0]] += 1
             counts[block, tile[k, 1]] += 1
 
@@ -154,31 +152,32 @@ def _scatter(pairs, source_place, target_place, tile, free, items):
 
 
 @njit(parallel=True)
-def _draw_negatives(items, tile_starts, starts, noise, one_table, seed, first, negatives):
-    """Draw the negatives of every tile from its target bucket."""
+def _draw_negatives(tiles, starts, noise, draws, one_table):
+    """Draw the negatives of every tile from its target bucket; starts (buckets + 1,) is where each bucket begins."""
     buckets = len(starts) - 1
     for tile in prange(buckets * buckets):
         bucket = np.int64(tile % buckets)
-        bounds = tile_starts[tile], tile_starts[tile + 1], starts[bucket], starts[bucket + 1]
-        _draw_tile(items, bounds, noise.keep, noise.other, one_table, seed, first, negatives)
+        _draw_tile(tiles, tile, (starts[bucket], starts[bucket + 1]), noise, draws, one_table)
 
 
 @njit
-def _draw_tile(items, bounds, keep, other, one_table, seed, first, negatives):
+def _draw_tile(tiles, tile, rows, noise, draws, one_table):
     """Draw the negatives of one tile; a draw of the pair's target, or with one table of its source, counts as none."""
-    begin, end, start, stop = bounds
-    for k in range(begin, end):
+    items, negatives = tiles.items, tiles.negatives
+    start, stop = rows
+    for k in range(tiles.starts[tile], tiles.starts[tile + 1]):
         source, target = items[k, 0], ~items[k, 1]
         if target < 0:
             for n in range(negatives.shape[1]):
                 negatives[k, n] = -1
             continue
-        state = stream(seed, first + k)
+        state = stream(draws.seed, draws.first + k)
         for n in range(negatives.shape[1]):
             position = uniform(state) * (stop - start)
             slot = np.int64(position)
-            leaves = position - slot >= keep[start + slot]
-            drawn = start + slot + leaves * (other[start + slot] - slot)  # no branch: it would be guessed wrong often
+            leaves = position - slot >= noise.keep[start + slot]
+            # No branch: it would be guessed wrong often.
+            drawn = start + slot + leaves * (noise.other[start + slot] - slot)
             refused = (drawn == target) | (one_table & (drawn == source))
             negatives[k, n] = -1 if refused else drawn
             state = advance(state)

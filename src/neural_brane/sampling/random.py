@@ -1,5 +1,7 @@
 """Counter-based random numbers, and single draws from tables, in Numba."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from neural_brane.kernels.compiling import njit
@@ -7,6 +9,13 @@ from neural_brane.kernels.compiling import njit
 # Counter-based random numbers: each depends on a seed and a counter alone, not on earlier draws or on threads.
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Draws(NamedTuple):
+    """Draws number `first`, first + 1, … of a seed."""
+
+    seed: np.uint64
+    first: int
 
 
 @njit

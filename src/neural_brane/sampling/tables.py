@@ -9,7 +9,7 @@ from neural_brane.errors import GraphError
 
 # Alias tables: a fixed distribution, ready to be drawn from with one random number and two look-ups.
 #
-# NumPy alone: samplers on the GPU build the same tables where Numba is not installed. `draws` draws from them.
+# They need NumPy alone, because samplers on the GPU build them where Numba is not installed. `sampling.random` draws.
 
 
 class AliasTable(NamedTuple):
@@ -49,7 +49,7 @@ def alias_table(weights: np.ndarray) -> AliasTable:
 
 # The neighbours of nodes: tables to draw them from, and samples of bounded size.
 #
-# NumPy alone: samplers on the GPU build the same tables where Numba is not installed. `draws` draws from them.
+# They need NumPy alone, because samplers on the GPU build them where Numba is not installed. `sampling.random` draws.
 
 
 class Neighbours(NamedTuple):
@@ -114,32 +114,26 @@ def _cumulative(adjacency: sparse.csr_array) -> np.ndarray:
 
 
 class TripletTables(NamedTuple):
-    """A graph as a sampler of triplets reads it; the first three arrays are those of `Neighbours`."""
+    """A graph as a sampler of triplets reads it, with the fields of `Neighbours` and those of `AliasTable`."""
 
     indptr: np.ndarray  # (nodes + 1,) int64
     indices: np.ndarray  # (entries,) int32, sorted in each row
     cumulative: np.ndarray  # (entries,) float64: running sums of a row's weights; empty where all weights are equal
     anchors: np.ndarray  # (k,) int32: the nodes that u is drawn from
     weights: np.ndarray  # (nodes,) float64: j is drawn in proportion to these
+    keep: np.ndarray  # (nodes,) float32: the alias table of the weights
+    other: np.ndarray  # (nodes,) int32
 
 
 def triplet_tables(
     adjacency: sparse.csr_array, *, negative_power: float, allow_self_negative: bool, among: np.ndarray | None = None
-) -> tuple[TripletTables, AliasTable]:
-    """The tables of a graph, and the alias table that j is drawn from.
+) -> TripletTables:
+    """The tables of a graph.
 
     among: whether each node may be u; where none of these can be, or it is not given, all may.
     """
     degree = np.diff(adjacency.indptr)
     weights = degree.astype(np.float64) ** negative_power
-    anchors = _anchors(adjacency, degree, weights, allow_self_negative)
-    if among is not None and among[anchors].any():
-        anchors = anchors[among[anchors]]
-    tables = TripletTables(*neighbour_table(adjacency), anchors=anchors, weights=weights)
-    return tables, alias_table(weights)
-
-
-def _anchors(adjacency, degree, weights, allow_self_negative) -> np.ndarray:
     anchors = _rankable(adjacency, degree, weights, allow_self_negative)
     if len(anchors) == 0:
         raise GraphError(
@@ -147,7 +141,9 @@ def _anchors(adjacency, degree, weights, allow_self_negative) -> np.ndarray:
             "neighbour and a linked node that is not its neighbour, so there is nothing to rank; give a graph in "
             "which at least one pair of linked nodes is not linked to each other"
         )
-    return anchors
+    if among is not None and among[anchors].any():
+        anchors = anchors[among[anchors]]
+    return TripletTables(*neighbour_table(adjacency), anchors, weights, *alias_table(weights))
 
 
 def can_rank(adjacency: sparse.csr_array) -> bool:

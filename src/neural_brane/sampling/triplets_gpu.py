@@ -23,6 +23,14 @@ class Counts(NamedTuple):
     nodes: int
 
 
+class Options(NamedTuple):
+    """How triplets are drawn, known when the kernel is compiled."""
+
+    weighted: bool  # whether edges have different weights
+    allow_self: bool  # whether j may be u
+    block: int  # triplets of a program
+
+
 class TripletSampler:
     """Draws triplets number 0, 1, 2, … of a seed, as `triplets.TripletSampler` does, into the GPU's memory.
 
@@ -42,24 +50,23 @@ class TripletSampler:
     ):
         self.seed = seed
         self.allow_self_negative = allow_self_negative
-        tables, alias = triplet_tables(
+        tables = triplet_tables(
             adjacency, negative_power=negative_power, allow_self_negative=allow_self_negative, among=among
         )
         shared = placed._asdict() if placed else {}
         own = {name: _place(array, device) for name, array in tables._asdict().items() if name not in shared}
         self._tables: Any = tables._replace(**own, **shared)
-        self._alias: Any = type(alias)(*(_place(array, device) for array in alias))
 
     def draw(self, first: int, count: int) -> torch.Tensor:
         """Triplets first … first + count - 1 of the stream, as (count, 3) int32."""
-        tables, alias = self._tables, self._alias
+        tables = self._tables
         triplets = torch.empty((count, 3), dtype=torch.int32, device=tables.indptr.device)
+        counts = Counts(count, len(tables.anchors), len(tables.weights))
+        options = Options(len(tables.cumulative) > 0, self.allow_self_negative, BLOCK)
         # A fused multiply-add rounds once where the CPU rounds twice, and would sometimes draw another node.
         _draw[triton.cdiv(count, BLOCK),](
-            tables, alias, triplets, self.seed, first, Counts(count, len(tables.anchors), len(tables.weights)),
-            WEIGHTED=len(tables.cumulative) > 0, ALLOW_SELF=self.allow_self_negative, BLOCK=BLOCK,
-            enable_fp_fusion=False,
-        )  # fmt: skip
+            tables, triplets, self.seed, first, counts, OPTIONS=options, enable_fp_fusion=False
+        )
         return triplets
 
 
@@ -68,11 +75,10 @@ def _place(array: np.ndarray, device: str) -> Any:
 
 
 @triton.jit(do_not_specialize=["seed", "first"])
-def _draw(
-    tables, alias, triplets, seed, first, counts,
-    WEIGHTED: tl.constexpr, ALLOW_SELF: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Write triplets (counts.triplets, 3) int32, number first and on; tables is TripletTables, alias AliasTable."""
+def _draw(tables, triplets, seed, first, counts, OPTIONS: tl.constexpr):
+    """Write triplets (counts.triplets, 3) int32, number first and on; tables is TripletTables."""
+    BLOCK: tl.constexpr = OPTIONS.block
+    ALLOW_SELF: tl.constexpr = OPTIONS.allow_self
     t = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     live = t < counts.triplets
     state = _mix(seed.to(tl.uint64) ^ _mix((first + t).to(tl.uint64) + _STEP))
@@ -80,7 +86,7 @@ def _draw(
     state += _STEP
     start, stop = tl.load(tables.indptr + u), tl.load(tables.indptr + u + 1)
 
-    if WEIGHTED:
+    if OPTIONS.weighted:
         target = _uniform(state) * tl.load(tables.cumulative + stop - 1, mask=live, other=0)
         low = _search(tables.cumulative, start, stop - 1, target, STRICT=True)
     else:
@@ -94,15 +100,15 @@ def _draw(
         state += _STEP
         position = _uniform(state) * counts.nodes
         k = position.to(tl.int64)
-        stay = position - k < tl.load(alias.keep + k)
-        drawn = tl.where(stay, k, tl.load(alias.other + k))
+        stay = position - k < tl.load(tables.keep + k)
+        drawn = tl.where(stay, k, tl.load(tables.other + k))
         j = tl.where(pending, drawn, j)
         pending &= _excluded(tables.indices, start, stop, u, drawn, ALLOW_SELF)
         tries += 1
     if tl.max(pending.to(tl.int32), 0) > 0:
-        _, total = _walk(tables, start, stop, u, counts.nodes, float("inf"), ALLOW_SELF, BLOCK)
+        _, total = _walk(tables, u, counts.nodes, float("inf"), ALLOW_SELF, BLOCK)
         target = _uniform(state + _STEP) * total
-        exact, _ = _walk(tables, start, stop, u, counts.nodes, target, ALLOW_SELF, BLOCK)
+        exact, _ = _walk(tables, u, counts.nodes, target, ALLOW_SELF, BLOCK)
         j = tl.where(pending, exact, j)
     tl.store(triplets + 3 * t, u, mask=live)
     tl.store(triplets + 3 * t + 1, i, mask=live)
@@ -144,8 +150,9 @@ def _excluded(indices, start, stop, u, node, ALLOW_SELF: tl.constexpr):
 
 
 @triton.jit
-def _walk(tables, start, stop, u, nodes, target, ALLOW_SELF: tl.constexpr, BLOCK: tl.constexpr):
+def _walk(tables, u, nodes, target, ALLOW_SELF: tl.constexpr, BLOCK: tl.constexpr):
     """Add up the weights of u's non-neighbours until they exceed target. Returns the last one added and the sum."""
+    start, stop = tl.load(tables.indptr + u), tl.load(tables.indptr + u + 1)
     total = tl.zeros([BLOCK], tl.float64)
     last = tl.full([BLOCK], -1, tl.int64)
     for k in range(nodes):

@@ -5,7 +5,7 @@ from numba import prange
 from scipy import sparse
 
 from neural_brane.kernels.compiling import njit
-from neural_brane.sampling.random import advance, draw_alias, draw_neighbour, is_neighbour, stream, uniform
+from neural_brane.sampling.random import Draws, advance, draw_alias, draw_neighbour, is_neighbour, stream, uniform
 from neural_brane.sampling.tables import AliasTable, alias_table, neighbour_table
 
 # Random walks of first order, or of node2vec's second order. Walk k of a seed is the same on any number of threads.
@@ -31,23 +31,24 @@ class WalkSampler:
     def draw(self, first: int, count: int) -> np.ndarray:
         """Walks first … first + count - 1, as (count, length) int32, padded with -1 where a walk ends early."""
         walks = np.empty((count, self.length), np.int32)
-        _draw(self._neighbours, self._starts, 1 / self.p, 1 / self.q, np.uint64(self.seed), first, walks)
+        draws, bias = Draws(np.uint64(self.seed), first), (1 / self.p, 1 / self.q)
+        _draw(self._neighbours, self._starts, bias, draws, walks)
         return walks
 
 
 @njit(parallel=True)
-def _draw(tables, starts, back, away, seed, first, walks):
-    biased = back != 1 or away != 1
+def _draw(tables, starts, bias, draws, walks):
+    biased = bias[0] != 1 or bias[1] != 1
     for w in prange(len(walks)):
-        state = stream(seed, first + w)
-        node = np.int64(starts[(first + w) % len(starts)])
+        state = stream(draws.seed, draws.first + w)
+        node = np.int64(starts[(draws.first + w) % len(starts)])
         before = np.int64(-1)
         for step in range(walks.shape[1]):
             walks[w, step] = node
             if node < 0 or tables.indptr[node] == tables.indptr[node + 1]:
                 node = np.int64(-1)
             elif biased and step > 0:
-                state, following = _second_order(tables, before, node, back, away, state)
+                state, following = _second_order(tables, before, node, bias, state)
                 before, node = node, following
             else:
                 state = advance(state)
@@ -55,10 +56,13 @@ def _draw(tables, starts, back, away, seed, first, walks):
 
 
 @njit
-def _second_order(tables, before, node, back, away, state):
-    """Draw by weight and accept in proportion to the bias, until one is accepted. Returns the state and the node."""
-    highest = max(1.0, back, away)
-    lowest = min(1.0, back, away)
+def _second_order(tables, before, node, bias, state):
+    """Draw by weight and accept in proportion to the bias, until one is accepted. Returns the state and the node.
+
+    bias: of the node before, and of nodes farther away; that of a neighbour of the node before is 1.
+    """
+    back, away = bias
+    highest, lowest = max(1.0, back, away), min(1.0, back, away)
     while True:
         state = advance(state)
         following = np.int64(draw_neighbour(tables, node, uniform(state)))
@@ -85,7 +89,7 @@ class EdgeSampler:
     def draw(self, first: int, count: int) -> np.ndarray:
         """Draws first … first + count - 1, as (count, 2) int32: row and column."""
         pairs = np.empty((count, 2), np.int32)
-        _draw_edges(self._sources, self._targets, self._alias, np.uint64(self.seed), first, pairs)
+        _draw_edges(self._sources, self._targets, self._alias, Draws(np.uint64(self.seed), first), pairs)
         return pairs
 
 
@@ -96,10 +100,11 @@ def window_pairs(walks: np.ndarray, *, window: int, seed: int, first: int) -> np
     what is drawn. Returns (pairs, 2) int32, walk by walk.
     """
     counts = np.empty(len(walks), np.int64)
-    _count_pairs(walks, window, np.uint64(seed), first, counts)
+    draws = Draws(np.uint64(seed), first)
+    _count_pairs(walks, window, draws, counts)
     ends = np.cumsum(counts)
     pairs = np.empty((counts.sum(), 2), np.int32)
-    _fill_pairs(walks, window, np.uint64(seed), first, ends - counts, pairs)
+    _fill_pairs(walks, window, draws, ends - counts, pairs)
     return pairs
 
 
@@ -109,42 +114,43 @@ def window_targets(
     """For one place of each of walks (k, length): the nodes at most `window` places away, each before its negatives.
 
     Negatives are drawn from `frequent`; one that is the node it is drawn against is left out. `first` is the number of
-    the first walk, which fixes what is drawn. Returns (k, 2 window (1 + negatives)) int32, with -1 for none.
+    the first walk, which fixes what is drawn. Returns (k, 2 window, 1 + negatives) int32, with -1 for none.
     """
-    targets = np.full((len(walks), 2 * window * (1 + negatives)), -1, np.int32)
-    _draw_targets(walks, places, window, negatives, frequent.keep, frequent.other, np.uint64(seed), first, targets)
+    targets = np.full((len(walks), 2 * window, 1 + negatives), -1, np.int32)
+    _draw_targets(walks, places, frequent, Draws(np.uint64(seed), first), targets)
     return targets
 
 
 @njit(parallel=True)
-def _draw_targets(walks, places, window, negatives, keep, other, seed, first, targets):
+def _draw_targets(walks, places, frequent, draws, targets):
+    window = targets.shape[1] // 2
     for w in prange(len(walks)):
-        state, at = stream(seed, first + w), 0
+        state, at = stream(draws.seed, draws.first + w), 0
         for place in range(max(places[w] - window, 0), min(places[w] + window + 1, walks.shape[1])):
             node = walks[w, place]
             if place == places[w] or node < 0:
                 continue
-            targets[w, at] = node
-            for k in range(1, negatives + 1):
+            targets[w, at, 0] = node
+            for k in range(1, targets.shape[2]):
                 state = advance(state)
-                drawn = draw_alias(AliasTable(keep, other), uniform(state))
+                drawn = draw_alias(frequent, uniform(state))
                 if drawn != node:
-                    targets[w, at + k] = drawn
-            at += 1 + negatives
+                    targets[w, at, k] = drawn
+            at += 1
 
 
 @njit(parallel=True)
-def _draw_edges(sources, targets, alias, seed, first, pairs):
+def _draw_edges(sources, targets, alias, draws, pairs):
     for k in prange(len(pairs)):
-        entry = draw_alias(alias, uniform(stream(seed, first + k)))
+        entry = draw_alias(alias, uniform(stream(draws.seed, draws.first + k)))
         pairs[k, 0] = sources[entry]
         pairs[k, 1] = targets[entry]
 
 
 @njit
-def _reach(walks, w, place, window, seed, first):
+def _reach(walks, w, place, window, draws):
     """The first and last place of a window: inside the walk, at most the drawn radius from `place`."""
-    chance = uniform(stream(seed, (first + w) * walks.shape[1] + place))
+    chance = uniform(stream(draws.seed, (draws.first + w) * walks.shape[1] + place))
     radius = 1 + np.int64(chance * window)
     last = min(place + radius, walks.shape[1] - 1)
     while walks[w, last] < 0:
@@ -153,25 +159,25 @@ def _reach(walks, w, place, window, seed, first):
 
 
 @njit(parallel=True)
-def _count_pairs(walks, window, seed, first, counts):
+def _count_pairs(walks, window, draws, counts):
     for w in prange(len(walks)):
         total = 0
         for place in range(walks.shape[1]):
             if walks[w, place] < 0:
                 break
-            low, high = _reach(walks, w, place, window, seed, first)
+            low, high = _reach(walks, w, place, window, draws)
             total += high - low
         counts[w] = total
 
 
 @njit(parallel=True)
-def _fill_pairs(walks, window, seed, first, starts, pairs):
+def _fill_pairs(walks, window, draws, starts, pairs):
     for w in prange(len(walks)):
         at = starts[w]
         for place in range(walks.shape[1]):
             if walks[w, place] < 0:
                 break
-            low, high = _reach(walks, w, place, window, seed, first)
+            low, high = _reach(walks, w, place, window, draws)
             for other in range(low, high + 1):
                 if other != place:
                     pairs[at, 0] = walks[w, place]

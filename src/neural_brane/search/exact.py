@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from neural_brane.files.vectors.parts import StoredColumn, StoredRows
 from neural_brane.graph.ids import about_unknown, as_ids, locate
 from neural_brane.kernels.threads import one_blas_thread
 
-# What a search is asked: ids of nodes or vectors, one or several; and how its answers are put.
+# Questions name nodes by id or give vectors, one or several; answers are lists of ids with their cosine.
 
 LOOKED_AT = 1_000_000  # ids in parts among which those are looked for that look like an unknown one
 Answer = list[tuple[Any, float]]  # ids with their cosine, best first
 
 
 class Question(NamedTuple):
-    """What is asked: rows of nodes, or vectors; `single` if the answer is one list and not a list of lists."""
+    """Rows of nodes, or vectors, to search for; `single` if the answer is one list and not a list of lists."""
 
     rows: np.ndarray | None  # (asked,) int64
     vectors: np.ndarray | None  # (asked, dim) float32
@@ -36,7 +36,10 @@ def understand(asked: Any, ids: np.ndarray | StoredColumn, dim: int) -> Question
     """Tell ids from vectors: a flat list of strings, or of integers where ids are integers, is a list of ids."""
     if isinstance(asked, str | int | np.integer):
         return Question(find_rows(ids, [asked]), None, True)
-    array = _as_array(asked)
+    try:
+        array = np.asarray(asked)
+    except ValueError:  # lists of different lengths
+        array = np.empty((), object)
     if array.ndim == 1 and (array.dtype.kind in "UO" or (array.dtype.kind in "iu" and ids.dtype.kind == "i")):
         return Question(find_rows(ids, asked), None, False)
     if array.ndim not in (1, 2) or array.dtype.kind not in "fiu":
@@ -49,15 +52,8 @@ def understand(asked: Any, ids: np.ndarray | StoredColumn, dim: int) -> Question
     return Question(None, vectors, array.ndim == 1)
 
 
-def _as_array(asked: Any) -> np.ndarray:
-    try:
-        return np.asarray(asked)
-    except ValueError:  # lists of different lengths
-        return np.empty((), object)
-
-
 def find_rows(ids: np.ndarray | StoredColumn, wanted: Any) -> np.ndarray:
-    """The rows of nodes, by their ids; one that is unknown is refused."""
+    """The rows of nodes, by their ids; an unknown id is refused."""
     asked = as_ids(wanted, error=EmbeddingError)
     if len(asked) == 0:
         return np.empty(0, np.int64)
@@ -93,18 +89,16 @@ def as_answers(
         found = np.unique(np.concatenate([np.empty(0, np.int64), *rows]))
         found = found[found >= 0]
         ids, rows = ids[found], [np.where(one < 0, -1, np.searchsorted(found, one)) for one in rows]
-    answers = [_as_answer(ids, *one) for one in zip(rows, cosines, strict=True)]
+    answers: list[Answer] = []
+    for own, values in zip(rows, cosines, strict=True):
+        known = own >= 0
+        answers.append(list(zip(ids[own[known]].tolist(), values[known].tolist(), strict=True)))
     return answers[0] if single else answers
 
 
-def _as_answer(ids: np.ndarray, rows: np.ndarray, cosines: np.ndarray) -> Answer:
-    found = rows >= 0
-    return list(zip(ids[rows[found]].tolist(), cosines[found].tolist(), strict=True))
-
-
-# Exact search: the rows whose vectors point most nearly the same way as a query's, by looking at all of them.
+# Exact search looks at all rows for those that point most nearly the same way as a query.
 #
-# A block of rows is compared with all queries in float32, which is quick and leaves out nearly all rows. Those that
+# It compares a block of rows with all queries in float32, which is quick and leaves out nearly all rows. Rows that
 # could still be among the best, given the error of float32, are compared again in float64. So answers depend neither on
 # the number of threads nor on which queries are asked together.
 
@@ -198,11 +192,10 @@ class Exact:
         if left_out.shape != (len(queries),):
             raise ParameterError(f"exclude has shape {left_out.shape}; give one row for each of {len(queries)} queries")
         wanted = min(k, len(self.vectors))
-        parts = [
-            self._ask(queries[at : at + BLOCK_QUERIES], wanted, left_out[at : at + BLOCK_QUERIES])
-            for at in range(0, len(queries), BLOCK_QUERIES)
-        ]
-        best = _joined(parts, wanted)
+        best = _nothing(len(queries), wanted)
+        for at in range(0, len(queries), BLOCK_QUERIES):
+            span = slice(at, at + BLOCK_QUERIES)
+            best.rows[span], best.cosines[span] = self._ask(queries[span], wanted, left_out[span])
         filled = int((best.rows >= 0).sum(axis=1).max(initial=0))
         return Best(best.rows[:, :filled], best.cosines[:, :filled])
 
@@ -228,7 +221,7 @@ class Exact:
         return best
 
     def _search_block(self, start: int, inverse: np.ndarray, unit: np.ndarray, best: Best, exclude: np.ndarray) -> Best:
-        """What is best after one more block of rows."""
+        """Update the best rows by one more block of rows."""
         block = self._shift(self.vectors[start : start + BLOCK_ROWS])
         span = slice(start, start + len(block))
         if self._inverse is None:
@@ -343,45 +336,53 @@ def _merged(parts: list[Best], k: int) -> Best:
     return _with_candidates(_nothing(len(rows), k), asked, rows.ravel(), cosines.ravel())
 
 
-def _joined(parts: list[Best], k: int) -> Best:
-    """What was found for several lots of queries, one after another."""
-    if not parts:
-        return _nothing(0, k)
-    return Best(np.concatenate([part.rows for part in parts]), np.concatenate([part.cosines for part in parts]))
-
-
 def unit_rows(vectors: np.ndarray) -> np.ndarray:
     """Vectors at length 1, as float32 in one piece; zeros stay zeros."""
-    double = np.asarray(vectors, np.float64)
-    lengths = np.sqrt(np.einsum("ij,ij->i", double, double))[:, None]
-    return np.divide(double, lengths, out=np.zeros_like(double), where=lengths != 0).astype(np.float32)
+    return _unit(vectors).astype(np.float32)
 
 
-# Nodes are asked about: the nearest ones and cosines, of vectors in memory or of parts in a folder.
+# What `Embedding` and `EmbeddingParts` answer by exact search: vectors in memory or parts in a folder.
 
 
-def nearest_nodes(
-    vectors: np.ndarray | StoredRows, ids: np.ndarray | StoredColumn, target: Any, k: Any, *, center: bool
-) -> Any:
+class HasVectors(Protocol):
+    """Vectors with the ids of their nodes: an `Embedding`, or the parts of a folder."""
+
+    @property
+    def vectors(self) -> np.ndarray | StoredRows:
+        """(nodes, dim) float32."""
+
+    @property
+    def ids(self) -> np.ndarray | StoredColumn:
+        """(nodes,) their ids."""
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """What made the vectors."""
+
+
+def describe(source: HasVectors, *, ids: bool = True) -> str:
+    """One line on what made the vectors, how many there are and, unless left out, the first ids."""
+    data = source.provenance.get("data")
+    graph = data.get("name") if isinstance(data, dict) else None
+    made = f"{source.provenance.get('method', 'vectors')}{f' of {graph}' if graph else ''}"
+    nodes, dim = source.vectors.shape
+    first = ", ".join(map(repr, source.ids[:3].tolist())) + (", …" if nodes > 3 else "")
+    return f"{made}: {nodes:,} × {dim}" + (f"; ids {first}" if ids else "")
+
+
+def nearest_nodes(source: HasVectors, target: Any, k: Any, *, center: bool) -> Any:
     """The `k` nodes nearest to ids or vectors, with their cosine, as `Embedding.nearest` gives them."""
-    wanted = check_count(k)
-    question = understand(target, ids, vectors.shape[1])
+    wanted, vectors = check_count(k), source.vectors
+    question = understand(target, source.ids, vectors.shape[1])
     mean = mean_vector(vectors) if center else None
     found = nearest_rows(vectors, question.queries(vectors), wanted, question.rows, center=mean)
-    return as_answers(ids, found.rows, found.cosines, question.single)
+    return as_answers(source.ids, found.rows, found.cosines, question.single)
 
 
-def similarities(
-    vectors: np.ndarray | StoredRows,
-    ids: np.ndarray | StoredColumn,
-    one: Any,
-    other: Any,
-    *,
-    matrix: bool,
-    center: bool,
-) -> Any:
+def similarities(source: HasVectors, one: Any, other: Any, *, matrix: bool, center: bool) -> Any:
     """The cosines of ids or vectors, as `Embedding.similarity` gives them."""
-    asked = [understand(target, ids, vectors.shape[1]) for target in (one, other)]
+    vectors = source.vectors
+    asked = [understand(target, source.ids, vectors.shape[1]) for target in (one, other)]
     mean = mean_vector(vectors) if center else np.zeros(vectors.shape[1], np.float32)
     tables = [question.queries(vectors) - mean for question in asked]
     cosines = compare(*tables, matrix=matrix)

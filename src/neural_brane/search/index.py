@@ -15,7 +15,6 @@ from typing import IO, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from neural_brane import embedding
 from neural_brane.errors import DependencyError, EmbeddingError, ParameterError
 from neural_brane.files.npz import read_array
 from neural_brane.files.storage import atomic, check_target
@@ -24,8 +23,10 @@ from neural_brane.files.vectors.parts import StoredColumn, StoredRows, open_part
 from neural_brane.graph.ids import as_ids
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import (
+    HasVectors,
     as_answers,
     check_count,
+    describe,
     find_rows,
     nearest_nodes,
     nearest_rows,
@@ -34,7 +35,7 @@ from neural_brane.search.exact import (
     unit_rows,
 )
 
-# An index by faiss: nearly all of the nearest nodes, without looking at every vector.
+# An index by faiss finds nearly all of the nearest nodes without looking at every vector.
 #
 # Vectors at length 1 lie in lists, each around a centre that k-means has found; a query is compared with the lists
 # whose centres are nearest (IVF-Flat, inner product). How many lists that are is measured when the index is built: as
@@ -48,7 +49,7 @@ NEAREST = 10  # and how many of the nearest are compared
 
 
 class Index:
-    """What `Embedding.index()` builds and `load_index` opens: finds nodes by their ids or near a vector.
+    """Finds nodes near a node or a vector; `Embedding.index()` builds it, and `load_index` opens it.
 
     Attributes
     ----------
@@ -92,8 +93,19 @@ class Index:
 
     def save(self, path: str | Path) -> None:
         """Write the index with its ids to one file, which `load_index` opens by memory map."""
-
-        write_index(path, self)
+        path = check_index_target(path)
+        ids = BytesIO()
+        np.lib.format.write_array(ids, self.ids, allow_pickle=False)
+        about = {"provenance": self.provenance, "recall": self.recall, "probes": int(self.lists.nprobe)}
+        parts = [ids.getvalue(), json.dumps(about).encode()]
+        with atomic(path) as draft:
+            import_faiss().write_index(self.lists, str(draft))
+            size = draft.stat().st_size
+            with draft.open("rb") as file:
+                digests = [_digest(file, size), *(hashlib.sha256(part).digest() for part in parts)]
+            footer = FOOTER.pack(size, *map(len, parts), *digests)
+            with draft.open("ab") as file:
+                file.write(b"".join([*parts, footer, hashlib.sha256(footer).digest()[:CHECK_BYTES], MARK]))
 
     def _search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows and cosines, best first, equal ones by row; row -1 where the lists held too few."""
@@ -110,9 +122,7 @@ class Index:
 
 
 def build_index(
-    vectors: np.ndarray | StoredRows,
-    ids: np.ndarray,
-    provenance: dict[str, Any],
+    source: HasVectors,
     *,
     recall: float = 0.98,
     lists: int | None = None,
@@ -124,20 +134,18 @@ def build_index(
 
     Parameters
     ----------
-    vectors, ids, provenance
-        Of an embedding.
+    source
+        Vectors with the ids of their nodes and their provenance.
     recall
-        The share of the ten nearest that shall be found: a sample of nodes tells how many lists that takes.
+        The share of the ten nearest to find; the number of lists to look into is measured on a sample of nodes.
     lists
-        How many lists.
+        The number of lists.
     seed
-        Of k-means and of the sample; the same seed and number of threads give the same index.
+        For k-means and the sample; the same seed and number of threads give the same index.
     threads
         Cores to use, all of them by default.
-    progress
-        A function that is told how far it is.
     """
-    faiss = import_faiss()
+    faiss, vectors = import_faiss(), source.vectors
     if not 0 < recall <= 1:
         raise ParameterError(f"recall={recall!r} makes no sense; give a share above 0 and up to 1, as in recall=0.98")
     if not len(vectors) or not vectors.shape[1]:
@@ -157,7 +165,7 @@ def build_index(
         for start in range(0, len(vectors), BLOCK_ROWS):
             made.add(unit_rows(vectors[start : start + BLOCK_ROWS]))
             meter.advance(len(vectors[start : start + BLOCK_ROWS]))
-    index = Index(made, ids, provenance, 1.0, threads)
+    index = Index(made, np.asarray(source.ids), source.provenance, 1.0, threads)
     sample = np.sort(random.permutation(len(vectors))[:SAMPLE])
     exact = nearest_rows(vectors, vectors[sample], NEAREST, threads=threads).rows
     index.recall = _choose_probes(index, vectors[sample], exact, recall)
@@ -223,7 +231,7 @@ CHUNK = 1 << 20
 
 
 class Footer(NamedTuple):
-    """What the end of the file says of its three parts."""
+    """Lengths and checksums of the three parts of the file."""
 
     lengths: tuple[int, int, int]
     digests: tuple[bytes, bytes, bytes]
@@ -245,24 +253,6 @@ def check_belongs(
         raise EmbeddingError(f"{path}: is an index of other nodes than these vectors have; build it again")
     if not np.allclose(index.vectors_of(rows), unit_rows(vectors[rows]), atol=1e-5):
         raise EmbeddingError(f"{path}: is an index of other vectors of these nodes; build it again")
-
-
-def write_index(path: str | Path, index: Index) -> None:
-    """Write an index to one file, which appears when it is complete."""
-    faiss = import_faiss()
-    path = check_index_target(path)
-    ids = BytesIO()
-    np.lib.format.write_array(ids, index.ids, allow_pickle=False)
-    about = {"provenance": index.provenance, "recall": index.recall, "probes": int(index.lists.nprobe)}
-    parts = [ids.getvalue(), json.dumps(about).encode()]
-    with atomic(path) as draft:
-        faiss.write_index(index.lists, str(draft))
-        size = draft.stat().st_size
-        with draft.open("rb") as file:
-            digests = [_digest(file, size), *(hashlib.sha256(part).digest() for part in parts)]
-        footer = FOOTER.pack(size, *map(len, parts), *digests)
-        with draft.open("ab") as file:
-            file.write(b"".join([*parts, footer, hashlib.sha256(footer).digest()[:CHECK_BYTES], MARK]))
 
 
 def load_index(path: str | Path, *, threads: int | None = None, check: bool = True) -> Index:
@@ -329,7 +319,7 @@ def _refuse(path: Path, why: str) -> NoReturn:
     raise EmbeddingError(f"{path}: the index is damaged or changed: {why}; build it again, or copy it anew") from None
 
 
-# Vectors that stay in the folder of parts that a cluster wrote, and are searched there.
+# Vectors in a folder of parts stay there and are searched there.
 
 
 class EmbeddingParts:
@@ -341,7 +331,7 @@ class EmbeddingParts:
     Parameters
     ----------
     folder
-        As `brane embed --cluster -o FOLDER` or `brane convert FILE -o FOLDER --parts N` writes it.
+        As `brane distributed embed -o FOLDER` or `brane convert FILE -o FOLDER --parts N` writes it.
     check
         Read all files once and compare them with their checksums. Without it a folder is open in milliseconds, and
         damage to vectors in .npy parts may go unnoticed; Parquet parts are compared before they are read.
@@ -379,7 +369,7 @@ class EmbeddingParts:
         return self.parts.nodes
 
     def __repr__(self) -> str:
-        return embedding.as_text(self.ids[:4], self.dim, self.provenance, nodes=len(self)).replace("(", "Parts(", 1)
+        return f"EmbeddingParts({describe(self)})"
 
     def __getitem__(self, nodes: Any) -> np.ndarray:
         """A node's vector by its id; of a list of ids, a table with a row for each."""
@@ -389,11 +379,11 @@ class EmbeddingParts:
 
     def similarity(self, one: Any, other: Any, *, matrix: bool = False, center: bool = False) -> Any:
         """The cosine of nodes or vectors, as `Embedding.similarity` gives it."""
-        return similarities(self.vectors, self.ids, one, other, matrix=matrix, center=center)
+        return similarities(self, one, other, matrix=matrix, center=center)
 
     def nearest(self, target: Any, k: int = 10, *, center: bool = False) -> Any:
         """The `k` nodes whose vectors point most nearly the same way, as `Embedding.nearest` gives them."""
-        return nearest_nodes(self.vectors, self.ids, target, k, center=center)
+        return nearest_nodes(self, target, k, center=center)
 
     def save(self, path: str | Path) -> None:
         """Merge the parts into one file, in the format that its suffix says, block by block as `brane convert` does."""
@@ -402,7 +392,6 @@ class EmbeddingParts:
     def index(self, **options: Any) -> Index:
         """An index by faiss, as `Embedding.index` builds it: k-means sees a sample, and rows are added in blocks.
 
-        The index itself holds all vectors and ids while it is built; one that is saved is opened by memory map.
+        The index itself holds all vectors and ids while it is built; a saved one is opened by memory map.
         """
-
-        return build_index(self.vectors, np.asarray(self.ids), self.provenance, **options)
+        return build_index(self, **options)

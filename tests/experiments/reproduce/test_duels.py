@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neural_brane.experiments.reproduce.claims import duel, duels, paired
+from neural_brane.experiments.comparison import paired
+from neural_brane.experiments.reproduce.claims import duel, duels
 from neural_brane.experiments.reproduce.plan import choose_columns
 
 

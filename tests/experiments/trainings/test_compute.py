@@ -71,9 +71,9 @@ def test_what_is_missing_is_computed_and_kept_and_a_failure_is_not(training, tmp
 
 def test_processes_and_this_process_compute_the_same(training, graph, tmp_path):
     wanted = [training("neural-brane", epochs=1, batches_per_epoch=5)]
-    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    here, there = (Store(tmp_path / name, graph=graph) for name in ("here", "there"))
     for store, isolated in ((here, False), (there, True)):
-        assert [one.failure for one in compute_missing(wanted, store, graph=graph, isolated=isolated)] == [""]
+        assert [one.failure for one in compute_missing(wanted, store, isolated=isolated)] == [""]
     assert here.get(wanted[0])["macro_f1"] == there.get(wanted[0])["macro_f1"]
 
 

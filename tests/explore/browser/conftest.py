@@ -18,6 +18,7 @@ from neural_brane import METHODS
 from neural_brane.explore.opening import lay_out, open_view
 from neural_brane.explore.view import View
 from neural_brane.files import datasets
+from neural_brane.insight.groups import rank_typical
 
 
 @dataclass
@@ -88,6 +89,14 @@ class Opened:
         top, bottom = gap(tall[:, 1], y - half), gap(tall[:, 1], y + half)
         inside = (spots > (left, top)).all(axis=1) & (spots < (right, bottom)).all(axis=1)
         return (left, top, right, bottom), set(np.flatnonzero(inside).tolist())
+
+    @staticmethod
+    def typical(view: View, rows: list[int]) -> list[str]:
+        """The attributes that the page lists as typical of some nodes, by the library's rule."""
+        nodes = view.nodes
+        found = np.bincount(nodes.attributes[np.array(rows)].indices, minlength=len(nodes.attribute_names))
+        best = rank_typical(found, len(rows), nodes.holders, len(nodes))[:15]
+        return [nodes.attribute_names[column] for column in best.tolist()]
 
     def exported(self, kind: str) -> str:
         """What the page gives to download as the selection."""

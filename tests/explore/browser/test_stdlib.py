@@ -47,7 +47,7 @@ def test_search_click_edges_and_pair(opened, stdlib_view):
     page.press("#search-text", "Enter")
     page.wait_for_selector("#node-id")
     assert page.inner_text("#node-id") == "json"
-    assert page.inner_text("#node-label") == view.nodes.label(embedding.row("json"))
+    assert page.inner_text("#node-label") == view.nodes.labels[embedding.row("json")]
     tables = page.locator("table.nearest")
     for number, run in enumerate(view.runs):
         nearest = Embedding.load(run.path).nearest("json", k=10)
@@ -55,7 +55,7 @@ def test_search_click_edges_and_pair(opened, stdlib_view):
         assert [one.locator(".name").inner_text() for one in rows] == [node for node, _ in nearest]
         assert [one.locator("td").nth(1).inner_text() for one in rows] == [f"{cosine:.2f}" for _, cosine in nearest]
     row = embedding.row("json")
-    neighbours = view.nodes.neighbours(row)[0]
+    neighbours = view.nodes.links_of(np.array([row]))["rows"]
     assert sorted(ids_of(page, "table.neighbours")) == sorted(view.nodes.ids[neighbours].tolist())
     page.wait_for_selector(f".map[data-edges='{len(neighbours)}']")
     ink = "canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(Boolean)"
@@ -64,9 +64,10 @@ def test_search_click_edges_and_pair(opened, stdlib_view):
     name = other.locator(".name").inner_text()
     other.locator("button", has_text="⇄").click()
     page.wait_for_selector("#pair:not([hidden])")
-    expected = view.pair(row, embedding.row(name))
-    assert page.locator("#pair-attributes .name").all_inner_texts() == expected["attributes"]
-    assert f"{expected['cosines'][0]:.2f}" in page.inner_text("#pair-alike")
+    own, theirs = (view.nodes.attributes_of(np.array([one]))["columns"].tolist() for one in (row, embedding.row(name)))
+    shared = [view.nodes.attribute_names[column] for column in own if column in theirs]
+    assert page.locator("#pair-attributes .name").all_inner_texts() == shared
+    assert f"{embedding.similarity('json', name):.2f}" in page.inner_text("#pair-alike")
     page.keyboard.press("Escape")
     page.wait_for_selector(".map[data-edges='0']")
     assert page.locator("#node-id").count() == 0
@@ -77,12 +78,12 @@ def test_a_click_and_the_pointer_show_the_node_under_it(opened, stdlib_view):
     row = opened.lonely(view)
     page.mouse.move(*opened.place(view, row))
     page.wait_for_selector("#hover:not([hidden])")
-    assert page.inner_text("#hover .name") == view.nodes.name(row)
+    assert page.inner_text("#hover .name") == view.nodes.ids[row]
     degree = int(view.nodes.degrees[row])
     page.wait_for_selector(f".map[data-edges='{degree}']")
     page.mouse.click(*opened.place(view, row))
     page.wait_for_selector("#node-id")
-    assert page.inner_text("#node-id") == view.nodes.name(row)
+    assert page.inner_text("#node-id") == view.nodes.ids[row]
     page.mouse.move(5, 300)
     page.wait_for_selector("#hover", state="hidden")
 
@@ -101,13 +102,13 @@ def test_lasso_union_intersection_summary_and_export(opened, stdlib_view):
     opened.lasso(second, key="Shift")
     page.wait_for_function(f"document.getElementById('selected').textContent.startsWith('{len(ours | theirs)} ')")
     assert sorted(opened.exported_ids()) == sorted(ids[sorted(ours | theirs)].tolist())
-    summary = view.summary(np.array(sorted(ours | theirs)))
     page.wait_for_selector("#outstanding")
-    assert ids_of(page, "#outstanding") == [name for name, *_ in summary["attributes"]]
-    assert ids_of(page, "#classes") == [name for name, *_ in summary["classes"]]
+    assert ids_of(page, "#outstanding") == opened.typical(view, sorted(ours | theirs))
+    classes, counts = np.unique(view.nodes.labels[sorted(ours | theirs)], return_counts=True)
+    assert set(ids_of(page, "#classes")) == set(classes[np.argsort(-counts)][:15].tolist())
     written = json.loads(opened.exported("json"))
     assert [(one["id"], one["label"]) for one in written] == [
-        (view.nodes.name(row), view.nodes.label(row)) for row in sorted(ours | theirs)
+        (view.nodes.ids[row], view.nodes.labels[row]) for row in sorted(ours | theirs)
     ]
     opened.lasso(first, key="Alt")
     page.wait_for_function(f"document.getElementById('selected').textContent.startsWith('{len(ours)} ')")
@@ -161,7 +162,8 @@ def test_an_attribute_is_found_coloured_and_selected(opened, stdlib_view):
     page.keyboard.type("asyncio")
     page.locator("#search-found h3:has-text('Attributes') + .found", has_text="asyncio").click()
     page.wait_for_selector("#selected")
-    rows = view.rows_of("attribute", "asyncio")
+    column = view.nodes.attribute_names.to_list().index("asyncio")
+    rows = view.nodes.holders_of(column)["rows"]
     assert page.inner_text("#selected") == f"{len(rows)} nodes selected"
     assert opened.exported_ids() == view.nodes.ids[rows].tolist()
     assert page.locator(".legend .number").all_inner_texts() == [str(len(rows)), str(554 - len(rows))]
@@ -214,8 +216,7 @@ def test_the_address_brings_everything_back(opened, stdlib_view):
     assert page.locator(".region").all_inner_texts() == regions
     page.wait_for_timeout(400)
     assert page.url == address
-    rows = view.rows_of("id", "json")
-    assert opened.exported_ids() == view.nodes.ids[rows].tolist()
+    assert opened.exported_ids() == [node for node in view.nodes.ids.tolist() if "json" in node]
 
 
 @pytest.mark.parametrize("address", ["#select=%%%&node=99999&run=7&colour=nonsense&hide=x", "#view=a,b,c&with=1"])
@@ -231,6 +232,7 @@ def test_a_server_that_has_ended_is_told(stdlib_view, serve, open_page):
     opened = open_page(server.address)
     opened.page.route("**/api/**", lambda route: route.abort())
     opened.page.fill("#search-text", "json")
+    opened.page.press("#search-text", "Enter")
     opened.page.wait_for_selector("#notice:not([hidden])")
     assert "Start 'brane explore' again" in opened.page.inner_text("#notice")
 

@@ -4,20 +4,23 @@ import socket
 import subprocess
 import sys
 
+import filelock
 import pytest
 
 from neural_brane.errors import CheckpointError
-from neural_brane.files.checkpoints import Lock
+from neural_brane.files.checkpoints import locked
 
 
-def unsupported(file, how):
-    raise OSError(errno.ENOLCK, "No locks available")
+@pytest.fixture(params=[None, errno.ENOLCK, errno.EOPNOTSUPP])
+def path(request, tmp_path, monkeypatch):
+    """A checkpoint, also on file systems without locks."""
 
+    def refuse(lock):
+        raise OSError(request.param, os.strerror(request.param))
 
-@pytest.fixture(params=["flock", "without flock", "a file system without locks"])
-def lock(request, tmp_path):
-    options = {"flock": {}, "without flock": {"flock": None}}.get(request.param, {"flock": unsupported})
-    return lambda: Lock(tmp_path / "run.checkpoint", **options)
+    if request.param:
+        monkeypatch.setattr(filelock.FileLock, "_acquire", refuse)
+    return tmp_path / "run.checkpoint"
 
 
 def dead_process():
@@ -26,54 +29,36 @@ def dead_process():
     return process.pid
 
 
-def test_a_second_run_is_refused_until_the_first_ends(lock, tmp_path):
+def test_a_second_run_is_refused_until_the_first_ends(path):
     for _ in range(2):
-        with (
-            lock(),
-            pytest.raises(CheckpointError, match=rf"process {os.getpid()} on .* is training with this"),
-            lock(),
-        ):
+        with locked(path), pytest.raises(CheckpointError, match=rf"process {os.getpid()} on "), locked(path):
             pass
-        assert not list(tmp_path.iterdir())
+        assert not list(path.parent.iterdir())
 
 
-def test_the_lock_of_a_process_that_died_is_taken_over(lock, tmp_path):
-    (tmp_path / ".run.checkpoint.lock").write_text(f"{dead_process()} {socket.gethostname()}\n")
-    with lock():
-        assert (tmp_path / ".run.checkpoint.lock").read_text().split()[0] == str(os.getpid())
-    assert not list(tmp_path.iterdir())
+def test_the_lock_of_a_process_that_died_is_taken_over(path):
+    lock = path.with_name(".run.checkpoint.lock")
+    lock.write_text(f"{dead_process()}\n{socket.gethostname()}\n")
+    with locked(path):
+        assert lock.read_text().split()[0] == str(os.getpid())
+    assert not list(path.parent.iterdir())
 
 
-def test_without_locks_of_the_system_another_machines_process_counts_as_living(tmp_path):
-    (tmp_path / ".run.checkpoint.lock").write_text("1 elsewhere\n")
-    with pytest.raises(CheckpointError, match=r"process 1 on elsewhere .*remove .*\.run\.checkpoint\.lock"):
-        Lock(tmp_path / "run.checkpoint", flock=None).__enter__()
-
-
-def test_a_lock_that_was_removed_meanwhile_is_made_again(tmp_path):
-    """Another run ends, and removes its lock, after this one has opened it."""
-    lock = Lock(tmp_path / "run.checkpoint")
-    opened = []
-
-    def remove_first(file, how):
-        opened.append(file)
-        if len(opened) == 1:
-            lock.path.unlink()
-
-    lock._flock = remove_first
-    with lock:
-        assert len(opened) == 2
-        assert lock.path.exists()
+@pytest.mark.parametrize("path", [errno.ENOLCK], indirect=True)
+def test_without_locks_of_the_system_another_machines_process_counts_as_living(path):
+    path.with_name(".run.checkpoint.lock").write_text("1\nelsewhere\n")
+    with pytest.raises(CheckpointError, match="process 1 on elsewhere"), locked(path):
+        pass
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(CheckpointError, match="no checkpoint can be written there"):
-        Lock(tmp_path / "run.checkpoint").__enter__()
+    with pytest.raises(CheckpointError, match="no checkpoint can be written there"), locked(tmp_path / "run"):
+        pass
 
 
 def test_a_file_in_the_way_of_a_folder_is_told(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="no checkpoint can be written there"):
-        Lock(tmp_path / "file" / "run.checkpoint").__enter__()
+    with pytest.raises(CheckpointError, match="no checkpoint can be written there"), locked(tmp_path / "file" / "run"):
+        pass

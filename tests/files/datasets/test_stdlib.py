@@ -13,7 +13,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 ROOT = Path(__file__).resolve().parents[3]
-FILE = ROOT / "src" / "neural_brane" / "datasets" / "stdlib.npz"
+FILE = ROOT / "src" / "neural_brane" / "files" / "datasets" / "stdlib.npz"
 
 
 def load_script() -> ModuleType:

@@ -1,4 +1,6 @@
-"""Sharding with little memory gives the graph that reading in memory gives, and goes on after a stop."""
+"""Sharding files gives the graph that reading them in memory gives, on any number of threads."""
+
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -8,13 +10,13 @@ from scipy import sparse
 from neural_brane.errors import BraneError, ShardError
 from neural_brane.files.graphs.formats import read_graph
 from neural_brane.files.graphs.parts import open_shards
-from neural_brane.files.graphs.sharding import Plan, shard_files
-from neural_brane.files.graphs.sharding_reading import find_edges
+from neural_brane.files.graphs.sharding import LEAST, Database, Plan, merge_repeats, shard_files
+from neural_brane.files.graphs.sharding_reading import find_edges, plain_integers
+from neural_brane.files.reading import Block
+from neural_brane.progress import Meter
 
-LITTLE = 1 << 16  # bytes: chunks of about a hundred names, ranges of about a hundred entries
 
-
-def shard(path, folder, attributes=None, parts=3, memory=LITTLE, duplicates="max", self_loops="keep", **columns):
+def shard(path, folder, attributes=None, parts=3, memory=LEAST, duplicates="max", self_loops="keep", **columns):
     options = {name: columns.get(name) for name in ("source", "target", "weight", "header")}
     plan = Plan(find_edges(path, options), attributes, parts, duplicates, self_loops, memory)
     return shard_files(plan, folder)
@@ -184,60 +186,72 @@ def test_what_the_reader_of_graphs_refuses_is_refused_with_the_place(edges, word
     with pytest.raises(BraneError) as found:
         shard(tmp_path / "graph.txt", tmp_path / "parts", attributes, parts=1)
     assert str(found.value).split(":")[0] == str(expected.value).split(":")[0]
-    with pytest.raises(ShardError, match=r"no manifest\.json"):
-        open_shards(tmp_path / "parts")
+    assert not (tmp_path / "parts").exists()
 
 
 class StopError(Exception):
     """What ends a run in the middle."""
 
 
-def test_a_run_that_is_stopped_anywhere_never_opens_and_goes_on(tmp_path):
-    ends, _ = random_pairs(3, edges=400, nodes=100)
-    names = np.char.add("n", ends.astype(str))
-    (tmp_path / "graph.txt").write_text("\n".join(lines_of(names)))
-    (tmp_path / "words.txt").write_text("\n".join(f"{name} {at % 9}" for at, name in enumerate(np.unique(names))))
-    plan = Plan(find_edges(tmp_path / "graph.txt", {}), tmp_path / "words.txt", 3, memory=LITTLE)
-    told, stops = [], 0
-
-    def stop_after(count):
-        def report(progress):
-            nonlocal count
-            count -= 1
-            if count < 0:
-                raise StopError
-
-        return report
-
-    for patience in range(1000):
-        try:
-            shards = shard_files(plan, tmp_path / "parts", report=stop_after(patience % 4 + 1), tell=told.append)
-            break
-        except StopError:
-            stops += 1
-            with pytest.raises(ShardError, match=r"no manifest\.json"):
-                open_shards(tmp_path / "parts")
-    assert stops >= 4
-    assert any("part 1" in line for line in told)
-    assert_same(shards, read_graph(tmp_path / "graph.txt", attributes=tmp_path / "words.txt"))
-
-
-def test_a_run_goes_on_only_with_the_same_sources_and_options(tmp_path):
-    path = tmp_path / "graph.txt"
-    path.write_text("1 2\n2 3\n3 4\n4 1\n")
+@pytest.mark.parametrize("stage", ["edges", "attributes", "adjacency"])
+def test_a_run_that_is_stopped_leaves_nothing_and_can_begin_again(stage, tmp_path):
+    (tmp_path / "graph.txt").write_text("\n".join(lines_of(random_pairs(3, edges=400, nodes=100)[0])))
+    (tmp_path / "words.txt").write_text("\n".join(f"{node} {node % 9}" for node in range(0, 50, 5)))
 
     def stop(progress):
-        if progress.part == "dealing":
+        if progress.part == stage:
             raise StopError
 
-    plan = Plan(find_edges(path, {}), None, 2, memory=LITTLE)
+    plan = Plan(find_edges(tmp_path / "graph.txt", {}), tmp_path / "words.txt", 3, memory=LEAST)
     with pytest.raises(StopError):
         shard_files(plan, tmp_path / "parts", report=stop)
-    with pytest.raises(ShardError, match=r"was begun with graph\.txt, parts 2.*, not graph\.txt, parts 4"):
-        shard_files(Plan(plan.edges, None, 4, memory=LITTLE), tmp_path / "parts")
-    path.write_text("1 2\n2 3\n3 4\n4 2\n")
-    with pytest.raises(ShardError, match=r"graph\.txt: has changed since"):
-        shard_files(plan, tmp_path / "parts")
+    assert not (tmp_path / "parts").exists()
+    (tmp_path / "parts/.unfinished/part-00000").mkdir(parents=True)  # as a run that was killed leaves it
+    assert_same(
+        shard_files(plan, tmp_path / "parts"), read_graph(tmp_path / "graph.txt", attributes=tmp_path / "words.txt")
+    )
+
+
+def test_files_are_the_same_on_any_number_of_threads(tmp_path):
+    ends, weights = random_pairs(4, edges=300_000, nodes=40_000)
+    frame = pl.DataFrame({"u": np.char.add("n", ends[:, 0].astype(str)), "v": ends[:, 1], "weight": weights})
+    frame.write_parquet(tmp_path / "edges.parquet")
+    plan = Plan(find_edges(tmp_path / "edges.parquet", {}), None, 3, "sum", memory=2**30)
+    found = [shard_files(replace(plan, threads=threads), tmp_path / f"{threads}").manifest for threads in (1, 4)]
+    assert found[0] == found[1]
+
+
+def test_a_column_of_integers_turns_into_strings_when_names_come(tmp_path):
+    with Database(tmp_path, LEAST) as tables:
+        tables.append("edges", pl.DataFrame({"u": [7, 10], "v": [7, None]}))
+        tables.append("edges", pl.DataFrame({"u": ["ann"], "v": ["7"], "weight": pl.Series([2], dtype=pl.Float32)}))
+        tables.append("edges", pl.DataFrame({"u": [-3], "v": [10]}))
+        rows = tables.run("SELECT rowid, u, v, weight FROM edges")
+    assert rows == [(0, "7", "7", None), (1, "10", None, None), (2, "ann", "7", 2), (3, "-3", "10", None)]
+
+
+@pytest.mark.parametrize("add", [False, True])
+def test_repeats_that_lie_in_several_batches_are_merged(add):
+    keys, weights = [1, 1, 2, 2, 2, 2, 2, 5, 9, 9], np.arange(10, dtype=np.float32)
+    frame = pl.DataFrame({"key": pl.Series(keys, dtype=pl.UInt64), "weight": weights})
+    batches = [batch for rows in frame.iter_slices(3) for batch in rows.to_arrow().to_batches()]
+    merged = list(merge_repeats(iter(batches), Meter(None, 10, "entries"), add=add))
+    assert np.concatenate([found for found, _ in merged]).tolist() == [1, 2, 5, 9]
+    expected = [1, 20, 7, 17] if add else [1, 6, 7, 9]
+    assert np.concatenate([found for _, found in merged]).tolist() == expected
+
+
+@pytest.mark.parametrize("text", ["1 2\n-3 9223372036854775807\n-9223372036854775808 0\n", "10 99\n100 999999999\n"])
+def test_plain_integers_are_read_at_once(text):
+    frame = plain_integers(Block(text.encode(), 1, text.count("\n")), " ")
+    assert frame.rows() == [tuple(map(int, line.split())) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "text", ["1 02\n", "1 +2\n", "1 2 3\n", "1\n", "1 2\n\n", "-0 1\n", "1  2\n", "9223372036854775808 1\n"]
+)
+def test_what_is_not_plainly_an_integer_is_left_to_the_careful_reader(text):
+    assert plain_integers(Block(text.encode(), 1, text.count("\n")), " ") is None
 
 
 def test_requests_that_make_no_sense_are_refused(tmp_path):

@@ -3,8 +3,8 @@ import pytest
 from scipy import sparse
 
 from neural_brane.kernels import bags, cpu
-from neural_brane.kernels.bags import rows_of
-from neural_brane.kernels.model import padded
+from neural_brane.kernels.bags import Steps, Trained
+from neural_brane.kernels.model import padded, rows_of
 
 NODES, ATTRIBUTES, NEGATIVES = 20, 12, 3
 
@@ -18,8 +18,8 @@ def make_case(dim=7, count=30):
     tables.contexts[:, :half] = rng.normal(size=(NODES, half))
     tables.contexts[:, padded(half) : padded(half) + dim - half] = rng.normal(size=(NODES, dim - half))
     own = rng.random((NODES, ATTRIBUTES)) * (rng.random((NODES, ATTRIBUTES)) < 0.4)
-    sources, targets = rng.integers(0, NODES, count), rng.integers(-1, NODES, (count, 3 * (1 + NEGATIVES)))
-    targets[::5, 4:] = -1
+    sources, targets = rng.integers(0, NODES, count), rng.integers(-1, NODES, (count, 3, 1 + NEGATIVES))
+    targets[::5, 1:] = -1
     return tables, sparse.csr_array(own.astype(np.float32)), sources, targets.astype(np.int32)
 
 
@@ -40,8 +40,8 @@ def test_training_follows_the_reference(dim):
     for start in range(0, len(sources), batch):
         slopes, seen = [np.zeros_like(part) for part in slow], [set(), set()]
         for k in range(start, min(start + batch, len(sources))):
-            groups = targets[k].reshape(-1, 1 + NEGATIVES)
-            hits, against = ([one for one in part.ravel() if one >= 0] for part in (groups[:, 0], groups[:, 1:]))
+            parts = targets[k, :, 0], targets[k, :, 1:]
+            hits, against = ([one for one in part.ravel() if one >= 0] for part in parts)
             loss, *found = bags.profile_loss(dense, *slow, sources[k], hits, against)
             expected.append(loss / max(len(hits) + len(against), 1))
             slopes = [total + one for total, one in zip(slopes, found, strict=True)]
@@ -50,10 +50,9 @@ def test_training_follows_the_reference(dim):
         step += 1
         rate = bags.corrected(0.02, step)
         for at in range(2):
-            bags.descend_reference(slow[at], state[at], state[at + 2], slopes[at], sorted(seen[at]), rate)
-    losses = bags.train(
-        tables, rows_of(own), sources, targets, negatives=NEGATIVES, dim=dim, rate=0.02, step=4, batch=batch
-    )
+            trained = Trained(slow[at], state[at], state[at + 2])
+            bags.descend_reference(trained, slopes[at], sorted(seen[at]), rate)
+    losses = bags.train(tables, rows_of(own), sources, targets, dim, Steps(0.02, 4, batch))
     assert np.abs(slow[0] - before).max() > 0.02
     np.testing.assert_allclose(losses, expected, rtol=1e-3, atol=1e-4)
     for fast, right in zip(plain(tables, dim), slow, strict=True):
@@ -65,10 +64,10 @@ def test_training_follows_the_reference(dim):
 
 def test_threads_do_not_change_a_bit():
     one, both = make_case(40), make_case(40)
-    settings = {"negatives": NEGATIVES, "dim": 40, "rate": 0.02, "step": 0, "batch": 8}
+    steps = Steps(0.02, 0, 8)
     with cpu.threads(1):
-        first = bags.train(one[0], rows_of(one[1]), *one[2:], **settings)
-    second = bags.train(both[0], rows_of(both[1]), *both[2:], **settings)
+        first = bags.train(one[0], rows_of(one[1]), *one[2:], 40, steps)
+    second = bags.train(both[0], rows_of(both[1]), *both[2:], 40, steps)
     np.testing.assert_array_equal(first, second)
     for part, other in zip(one[0], both[0], strict=True):
         np.testing.assert_array_equal(part, other)

@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from neural_brane.kernels import bags as propagation
-from neural_brane.kernels import bags as reference
 from neural_brane.kernels import cpu
+from neural_brane.kernels.bags import Steps, Trained, propagate, propagate_reference, ranked
 from neural_brane.kernels.model import padded, zeros
 from neural_brane.methods.ep import bags_of, random_table
 
@@ -20,7 +19,7 @@ def make_case(width=5, nodes=40, attributes=15):
     own = sparse.csr_array((own + sparse.eye_array(nodes, attributes)).astype(np.float32))
     own[own.sum(axis=1) == 0, 0] = 1.0
     table = random_table(attributes, width, rng)
-    state = table, zeros(*table.shape), zeros(*table.shape)
+    state = Trained(table, zeros(*table.shape), zeros(*table.shape))
     return state, bags_of(links, own), rng.permutation(nodes), rng.integers(0, nodes, nodes), (links, own)
 
 
@@ -35,23 +34,21 @@ def dense(links, own):
 @pytest.mark.parametrize("margin", [0.05, 3.0])
 def test_training_follows_the_reference(width, margin):
     state, bags, nodes, others, matrices = make_case(width)
-    slow = [part.astype(np.float64) for part in state]
-    before, settings = state[0].copy(), {"margin": margin, "rate": 0.01, "step": 7, "batch": 16}
-    expected = reference.propagate_reference(*slow, *dense(*matrices), nodes, others, **settings)
-    losses = propagation.propagate(*state, bags, nodes, others, **settings)
-    assert np.abs(state[0] - before).max() > 0.01
+    slow, before, steps = Trained(*(part.astype(np.float64) for part in state)), state.table.copy(), Steps(0.01, 7, 16)
+    expected = propagate_reference(slow, dense(*matrices), nodes, others, margin, steps)
+    losses = propagate(state, bags, nodes, others, margin, steps)
+    assert np.abs(state.table - before).max() > 0.01
     np.testing.assert_allclose(losses, expected, rtol=1e-4, atol=1e-5)
     for fast, right in zip(state, slow, strict=True):
         np.testing.assert_allclose(fast, right, rtol=2e-3, atol=2e-5)
-    assert not state[0][:, width:].any()
+    assert not state.table[:, width:].any()
 
 
 def test_threads_do_not_change_a_bit():
     one, both = make_case(40), make_case(40)
-    settings = {"margin": 1.0, "rate": 0.01, "step": 0, "batch": 16}
     with cpu.threads(1):
-        first = propagation.propagate(*one[0], *one[1:4], **settings)
-    second = propagation.propagate(*both[0], *both[1:4], **settings)
+        first = propagate(*one[:4], 1.0, Steps(0.01, 0, 16))
+    second = propagate(*both[:4], 1.0, Steps(0.01, 0, 16))
     np.testing.assert_array_equal(first, second)
     for part, other in zip(one[0], both[0], strict=True):
         np.testing.assert_array_equal(part, other)
@@ -61,7 +58,7 @@ def test_gradients_of_the_loss_are_finite_differences():
     rng = np.random.default_rng(1)
     parts = list(rng.normal(size=(3, 4, 6)))
     parts[2][3] += 100  # beyond the margin: no loss, no gradient
-    losses, slopes = reference.ranked(*parts, 2.0)
+    losses, slopes = ranked(*parts, 2.0)
     assert losses[3] == 0
     for part, slope in zip(parts, slopes, strict=True):
         for place in np.ndindex(part.shape):
@@ -69,7 +66,7 @@ def test_gradients_of_the_loss_are_finite_differences():
             ends = []
             for step in (1e-6, -1e-6):
                 part[place] = before + step
-                ends.append(reference.ranked(*parts, 2.0)[0].sum())
+                ends.append(ranked(*parts, 2.0)[0].sum())
             part[place] = before
             assert slope[place] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)
 
@@ -79,7 +76,7 @@ def test_steps_are_those_of_sparse_adam():
     torch = pytest.importorskip("torch")
     state, bags, nodes, others, matrices = make_case()
     around, own = (sparse.csr_array(part) for part in dense(*matrices))
-    table = torch.nn.Parameter(torch.from_numpy(state[0].copy()))
+    table = torch.nn.Parameter(torch.from_numpy(state.table.copy()))
     adam = torch.optim.SparseAdam([table], lr=0.01)
 
     def pooled(matrix):
@@ -96,6 +93,6 @@ def test_steps_are_those_of_sparse_adam():
         adam.zero_grad()
         (1.0 + gaps[0] - gaps[1]).relu().sum().backward()
         adam.step()
-    propagation.propagate(*state, bags, nodes, others, margin=1.0, rate=0.01, step=0, batch=10)
-    np.testing.assert_allclose(state[0][:, :5], table.detach().numpy()[:, :5], atol=1e-4)
-    assert padded(5) == state[0].shape[1]
+    propagate(state, bags, nodes, others, 1.0, Steps(0.01, 0, 10))
+    np.testing.assert_allclose(state.table[:, :5], table.detach().numpy()[:, :5], atol=1e-4)
+    assert padded(5) == state.table.shape[1]

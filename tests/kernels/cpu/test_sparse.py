@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from neural_brane.kernels.cpu.sparse import COLUMNS, Scaled, multiply_rows
+from neural_brane.kernels.cpu.products import COLUMNS, Scaled, multiply_rows
 
 
 @pytest.mark.parametrize("density", [0, 0.02, 0.5])

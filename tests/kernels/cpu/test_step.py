@@ -6,7 +6,7 @@ import pytest
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import cpu, reference
 from neural_brane.kernels.cpu import nodes, slots
-from neural_brane.kernels.cpu.updates import BLOCK_NODES, BUCKETS, MAX_BLOCKS, NodeSlots, node_space, slot_space
+from neural_brane.kernels.cpu.updates import BLOCK_NODES, BUCKETS, MAX_BLOCKS, node_space, slot_space
 from neural_brane.kernels.model import MAX, MEAN, SUM, Bags, Model
 
 
@@ -138,9 +138,10 @@ def test_sharing_the_tasks_among_more_threads_does_not_change_a_bit(make_case, s
     settings = settings._replace(pooling=pooling)
     models = []
     for threads in (1, 7):
-        case = make_case(batch=300, steps=3)
-        losses = np.empty(3)
-        kernel(*case, settings, *make_space(case.model, settings, 300), losses, threads)
+        case, losses = make_case(batch=300, steps=3), np.empty(3)
+        space = make_space(case.model, settings, 300)
+        sides = cpu.sides_of(*case[:3], settings, vectors=len(space.nodes))
+        kernel(*sides, space, settings, (case.triplets, losses), threads)
         models.append(case.model)
     assert_same_bits(*models)
 
@@ -150,23 +151,18 @@ def assert_same_bits(one, other) -> None:
         np.testing.assert_array_equal(first, second)
 
 
-def test_every_distinct_node_has_its_slots_in_order():
-    rng = np.random.default_rng(0)
-    batch = rng.integers(0, 3 * BUCKETS, (4000, 3)).astype(np.int32)
-    found = np.empty(12_000, np.int32)
-    by_node = NodeSlots(
-        *(np.empty(12_000 + more, np.int32) for more in (0, 0, 2)),
-        buckets=np.empty(BUCKETS + 1, np.int32),
-        places=np.full(3 * BUCKETS, -1, np.int32),
-    )
-    count = nodes.sort_slots(batch, found, by_node)
-    flat = batch.ravel()
-    assert sorted(found[:count]) == sorted(set(flat))
-    np.testing.assert_array_equal(found[by_node.vectors], flat)
-    for vector, node in enumerate(found[:count]):
-        own = by_node.order[by_node.bounds[vector] : by_node.bounds[vector + 1]]
+def test_every_distinct_node_has_its_slots_in_order(make_case, settings):
+    batch = np.random.default_rng(0).integers(0, 3 * BUCKETS, (4000, 3)).astype(np.int32)
+    model = make_case().model._replace(neighbour_table=np.zeros((3 * BUCKETS, 16), np.float32))
+    space = node_space(model, settings, len(batch))
+    count = nodes.sort_slots(batch, space)
+    found, flat = space.nodes[:count], batch.ravel()
+    assert sorted(found) == sorted(set(flat))
+    np.testing.assert_array_equal(found[space.slot_vectors], flat)
+    for vector, node in enumerate(found):
+        own = space.order[space.bounds[vector] : space.bounds[vector + 1]]
         np.testing.assert_array_equal(own, np.flatnonzero(flat == node))
-    assert (by_node.places == -1).all()
+    assert (space.places == -1).all()
 
 
 def test_more_nodes_than_one_block_follow_the_reference(make_case, settings, assert_follows_the_reference):

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from neural_brane.kernels import cpu, sgns
-from neural_brane.kernels import sgns as reference
 from neural_brane.kernels.model import padded, zeros
 from neural_brane.sampling.buckets import TileSorter
 
@@ -29,9 +28,9 @@ def test_training_follows_the_reference(one_table, buckets):
     source, target, tiles = make_case(one_table=one_table, buckets=buckets)
     slow_source = source.astype(np.float64)
     slow_target = slow_source if one_table else target.astype(np.float64)
-    reference.train_reference(slow_source, slow_target, *tiles, 0.2, 0.05)
+    sgns.train_reference(slow_source, slow_target, tiles, 0.2, 0.05)
     before = source.copy()
-    sgns.train(source, target, *tiles, 0.2, 0.05)
+    sgns.train(source, target, tiles, 0.2, 0.05)
     assert np.abs(source - before).max() > 0.1
     np.testing.assert_allclose(source, slow_source, atol=2e-5)
     np.testing.assert_allclose(target, slow_target, atol=2e-5)
@@ -41,8 +40,8 @@ def test_training_follows_the_reference(one_table, buckets):
 def test_any_width_and_number_of_negatives_follow_the_reference(width, negatives):
     source, target, tiles = make_case(rows=50, width=width, count=300, negatives=negatives)
     slow = source.astype(np.float64), target.astype(np.float64)
-    reference.train_reference(*slow, *tiles, 0.1, 0.0)
-    sgns.train(source, target, *tiles, 0.1, 0.0)
+    sgns.train_reference(*slow, tiles, 0.1, 0.0)
+    sgns.train(source, target, tiles, 0.1, 0.0)
     np.testing.assert_allclose(source, slow[0], atol=2e-5)
     np.testing.assert_allclose(target, slow[1], atol=2e-5)
     assert not source[:, width:].any()
@@ -53,7 +52,7 @@ def test_any_width_and_number_of_negatives_follow_the_reference(width, negatives
 def test_threads_do_not_change_a_bit(one_table):
     one, both = (make_case(rows=700, one_table=one_table) for _ in range(2))
     with cpu.threads(1):
-        sgns.train(*one[:2], *one[2], 0.1, 0.0)
-    sgns.train(*both[:2], *both[2], 0.1, 0.0)
+        sgns.train(*one, 0.1, 0.0)
+    sgns.train(*both, 0.1, 0.0)
     np.testing.assert_array_equal(one[0], both[0])
     np.testing.assert_array_equal(one[1], both[1])

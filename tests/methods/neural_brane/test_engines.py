@@ -69,9 +69,9 @@ import sys
 for name in ("numba", "polars", "typer", "rich", "sklearn", "pooch", "threadpoolctl", "safetensors", "matplotlib"):
     sys.modules[name] = None
 import torch
-from neural_brane.methods import devices
+from neural_brane.methods import training
 if not torch.cuda.is_available():
-    devices._missing = lambda packages: None
+    training._missing = lambda packages: None
 from neural_brane import NeuralBrane, synthetic
 method = NeuralBrane(dim=4, epochs=1, batches_per_epoch=2, batch_size=2, score_steps=1, seed=0, device="cuda")
 assert method.fit_transform(synthetic(300)).vectors.shape == (300, 4)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
+from neural_brane.experiments.comparison import paired
 from neural_brane.experiments.reproduce import plan
 from neural_brane.experiments.reproduce.plan import ATTRIBUTES, CLUSTERED, DEFAULT, OURS, RECIPES, RELEASED
 from neural_brane.experiments.reproduce.results import Cell, Results
@@ -35,6 +34,11 @@ class Duel:
         return self.ours.mean - self.rival.mean
 
     @property
+    def runs(self) -> int:
+        """The runs that both have."""
+        return min(self.ours.runs, self.rival.runs)
+
+    @property
     def significant(self) -> bool:
         """Whether chance alone would make such a difference in fewer than one case in a hundred."""
         return self.p is not None and self.p < CHANCE
@@ -49,7 +53,7 @@ class Duel:
         return {
             "dataset": self.dataset, "train": self.train, "rivals": self.rivals, "rival": self.rival.column,
             "neural_brane": self.ours.mean, "runner_up": self.rival.mean, "difference": round(self.difference, 6),
-            "runs": min(self.ours.runs, self.rival.runs), "t": self.t, "p": self.p,
+            "runs": self.runs, "t": self.t, "p": self.p,
         }  # fmt: skip
 
 
@@ -70,23 +74,6 @@ def duel(ours: Cell, rival: Cell, rivals: str = "") -> Duel:
     """Two cells side by side, with the test of their runs."""
     t, p = paired(ours.values, rival.values)
     return Duel(ours.dataset, ours.train, rivals or rival.heading, ours, rival, t, p)
-
-
-def paired(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float | None, float | None]:
-    """Student's paired t-test, two-sided: t and p, over the runs that both have; run k of both has the same splits.
-
-    Both are None where there are fewer than two pairs, or where all differences are equal.
-
-    >>> paired([0.6, 0.7, 0.8], [0.5, 0.5, 0.5])
-    (3.4641, 0.0741799)
-    """
-    from scipy import stats
-
-    runs = min(len(ours), len(theirs))
-    if runs < 2 or np.ptp(np.subtract(ours[:runs], theirs[:runs])) < 1e-12:
-        return None, None
-    found = stats.ttest_rel(ours[:runs], theirs[:runs])
-    return float(f"{found.statistic:.6g}"), float(f"{found.pvalue:.6g}")
 
 
 def best(cells: Sequence[Cell]) -> Cell:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neural_brane.evaluate.map import COLOURS, MARKERS
+from neural_brane.evaluate.map import COLOURS, MARKERS, draw_dots
 from neural_brane.experiments.reproduce.plan import ATTRIBUTES, BOTH, CLUSTERED, COLUMNS, LINKS, MAPS, OURS
 from neural_brane.experiments.reproduce.results import Cell, Results
 from neural_brane.files.storage import atomic
@@ -161,38 +161,13 @@ def maps(results: Results) -> Figure:
     for row, dataset in zip(grid, datasets, strict=True):
         for axes, name in zip(row, shown, strict=True):
             if (dataset, name) in results.maps:
-                _dots(axes, results.maps[dataset, name])
+                picture = results.maps[dataset, name]
+                draw_dots(axes, np.array(picture["points"]), np.array(picture["labels"]))
+                if axes is not row[-1] and (legend := axes.get_legend()):
+                    legend.remove()  # that of the last map serves the row
             axes.set(title=f"{heading[name]}, {dataset}", xticks=[], yticks=[], xlabel="t-SNE 1", ylabel="t-SNE 2")
             axes.spines[:].set_visible(True)
-        _class_legend(
-            row[-1], results.maps[dataset, shown[-1]]["labels"] if (dataset, shown[-1]) in results.maps else []
-        )
     return figure
-
-
-def _classes(labels: Sequence[str]) -> list[str]:
-    """The classes, the largest first, so that small ones are drawn on top."""
-    names, counts = np.unique([label for label in labels if label], return_counts=True)
-    return names[np.argsort(-counts, kind="stable")].tolist()
-
-
-def _dots(axes: Axes, picture: dict[str, Any]) -> None:
-    points, labels = np.array(picture["points"]), np.array(picture["labels"])
-    looks = [(colour, marker) for marker in MARKERS for colour in COLOURS]
-    for name, (colour, marker) in zip(_classes(labels.tolist()), looks, strict=False):
-        x, y = points[labels == name].T
-        axes.plot(x, y, marker, color=colour, markersize=3.2, alpha=0.75, markeredgewidth=0)
-
-
-def _class_legend(axes: Axes, labels: Sequence[str]) -> None:
-    from matplotlib.lines import Line2D
-
-    looks = [(colour, marker) for marker in MARKERS for colour in COLOURS]
-    handles = [
-        Line2D([], [], linestyle="", color=colour, marker=marker, label=name)
-        for name, (colour, marker) in zip(_classes(labels), looks, strict=False)
-    ]
-    axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1.01, 0.5), title="class")
 
 
 def _panels(rows: int, columns: int, *, width: float, height: float) -> tuple[Figure, list[list[Axes]]]:

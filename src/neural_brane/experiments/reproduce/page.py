@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from pathlib import Path
 
 from neural_brane import __version__
-from neural_brane.experiments.page import Head, Section, number, settings, table, text, write_page
+from neural_brane.experiments.page import Head, Section, listing, number, settings, table, text, write_page
 from neural_brane.experiments.reproduce.claims import (
     CHANCE,
     FAILS,
@@ -102,23 +102,16 @@ def _scores(results: Results, output: str, places: Sequence[Place]) -> str:
         row = [cells.get((column.name, place.dataset, place.measure, place.train)) for place in places]
         if column.name in there:
             scores = zip(row, bests, strict=True)
-            rows.append([_method(row, usual), *(_score(one, top, k in firsts) for k, (one, top) in enumerate(scores))])
-    return table(heads, rows, look="scores", groups=_groups(places)) if rows else ""
-
-
-def _method(row: Sequence[Cell | None], usual: int) -> str:
-    """The first <td> of a row: the method, its group, and the number of its runs where they are few."""
-    one = next(cell for cell in row if cell is not None)
-    few = f", {one.runs} runs" if one.runs < usual else ""
-    return f'<td class="text">{escape(one.heading)}<small>{escape(one.group)}{few}</small></td>'
-
-
-def _groups(places: Sequence[Place]) -> str:
-    parts = [(dataset, len(list(some))) for dataset, some in groupby(places, key=lambda place: place.dataset)]
-    heads = "".join(
-        f'<th colspan="{count}" scope="colgroup"><span>{escape(dataset)}</span></th>' for dataset, count in parts
+            first = next(cell for cell in row if cell is not None)
+            few = f", {first.runs} runs" if first.runs < usual else ""
+            name = f'<td class="text">{escape(first.heading)}<small>{escape(first.group)}{few}</small></td>'
+            rows.append([name, *(_score(one, top, k in firsts) for k, (one, top) in enumerate(scores))])
+    groups = "".join(
+        f'<th colspan="{len(list(some))}" scope="colgroup"><span>{escape(dataset)}</span></th>'
+        for dataset, some in groupby(places, key=lambda place: place.dataset)
     )
-    return f'<tr class="groups"><th></th>{heads}</tr>'
+    top = f'<tr class="groups"><th></th>{groups}</tr>'
+    return table(heads, rows, look="scores", groups=top) if rows else ""
 
 
 def _score(one: Cell | None, top: Cell, starts_group: bool) -> str:
@@ -134,37 +127,40 @@ def _score(one: Cell | None, top: Cell, starts_group: bool) -> str:
 
 def duel_table(rows: Sequence[Duel]) -> str:
     """Neural-Brane against the runner-up in every row of the table."""
-    heads = [
-        Head("dataset", "text"), Head("train"), Head("among", "text"), Head("Neural-Brane"), Head("runner-up", "text"),
-        Head("its Macro-F1"), Head("difference"), Head("pairs"), Head("t"), Head("p"), Head("read", "text"),
-    ]  # fmt: skip
-    return table(heads, [_duel_row(duel) for duel in rows])
 
+    def reading(one: Duel) -> str:
+        ahead = "ahead" if one.difference > 0 else "behind"
+        return f"{ahead}, {'beyond chance' if one.significant else 'could be chance'}"
 
-def _duel_row(duel: Duel) -> list[str]:
-    ahead = duel.difference > 0
-    reading = ("ahead" if ahead else "behind") + (", beyond chance" if duel.significant else ", could be chance")
-    ours, theirs = f1(duel.ours.mean), f1(duel.rival.mean)
-    return [
-        text(duel.dataset),
-        number(duel.train, f"{100 * (duel.train or 0):g} %"),
-        text(duel.rivals),
-        number(duel.ours.mean, f"<b>{ours}</b>", "best" if ahead else ""),
-        text(duel.rival.heading),
-        number(duel.rival.mean, f"<b>{theirs}</b>", "" if ahead else "best"),
-        number(duel.difference, signed(duel.difference), "up" if ahead else "down"),
-        number(min(duel.ours.runs, duel.rival.runs), str(min(duel.ours.runs, duel.rival.runs))),
-        number(duel.t, NONE if duel.t is None else f"{duel.t:.2f}"),
-        number(duel.p, NONE if duel.p is None else f"{duel.p:.1e}"),
-        text(reading),
+    def score(cell: Cell, first: bool) -> str:
+        return number(cell.mean, f"<b>{f1(cell.mean)}</b>", "best" if first else "")
+
+    def difference(one: Duel) -> str:
+        return number(one.difference, signed(one.difference), "up" if one.difference > 0 else "down")
+
+    columns: list[tuple[Head, Callable[[Duel], str]]] = [
+        (Head("dataset", "text"), lambda one: text(one.dataset)),
+        (Head("train"), lambda one: number(one.train, f"{100 * (one.train or 0):g} %")),
+        (Head("among", "text"), lambda one: text(one.rivals)),
+        (Head("Neural-Brane"), lambda one: score(one.ours, one.difference > 0)),
+        (Head("runner-up", "text"), lambda one: text(one.rival.heading)),
+        (Head("its Macro-F1"), lambda one: score(one.rival, one.difference <= 0)),
+        (Head("difference"), difference),
+        (Head("pairs"), lambda one: number(one.runs, str(one.runs))),
+        (Head("t"), lambda one: number(one.t, NONE if one.t is None else f"{one.t:.2f}")),
+        (Head("p"), lambda one: number(one.p, NONE if one.p is None else f"{one.p:.1e}")),
+        (Head("read", "text"), lambda one: text(reading(one))),
     ]
+    return listing(rows, columns)
 
 
 def costs(results: Results) -> str:
     """Seconds of a training, the machine they were measured on, and the most memory, by method and dataset."""
     cells = results.find("classification", "macro_f1", train=0.7) or results.find("clustering", "nmi")
     datasets = list(dict.fromkeys(one.dataset for one in cells))
-    letters = _letters(cells)
+    if not cells:
+        return ""
+    letters = {machine: chr(ord("A") + k) for k, machine in enumerate(dict.fromkeys(one.machine for one in cells))}
     heads = [Head("method", "text")]
     for dataset in datasets:
         heads += [Head(f"{escape(dataset)}<small>seconds</small>", look="first"), Head("<br><small>MB</small>")]
@@ -172,26 +168,16 @@ def costs(results: Results) -> str:
     for name in dict.fromkeys(one.heading for one in cells):
         row = [text(name)]
         for dataset in datasets:
-            found = [one for one in cells if (one.heading, one.dataset) == (name, dataset)]
-            row += _cost(found[0], letters[found[0].machine]) if found else _no_cost()
+            one = next((one for one in cells if (one.heading, one.dataset) == (name, dataset)), None)
+            if one is None:
+                row += [number(None, NONE, "first"), number(None, NONE)]
+            else:
+                where = f"{letters[one.machine]}, {'GPU' if one.on_gpu else 'one core'}"
+                row.append(number(one.seconds, f"{one.seconds:,.1f}<small>{where}</small>", "first"))
+                row.append(number(one.peak_mb, f"{one.peak_mb:,.0f}"))
         rows.append(row)
     legend = "<br>".join(f"<b>{letter}</b> {escape(machine)}" for machine, letter in letters.items())
     return table(heads, rows, look="scores") + f"<p>{legend}</p>"
-
-
-def _letters(cells: Sequence[Cell]) -> dict[str, str]:
-    """A letter for each machine that cells were measured on."""
-    return {machine: chr(ord("A") + k) for k, machine in enumerate(dict.fromkeys(one.machine for one in cells))}
-
-
-def _cost(one: Cell, letter: str) -> list[str]:
-    device = "GPU" if one.on_gpu else "one core"
-    seconds = f"{one.seconds:,.1f}<small>{letter}, {device}</small>"
-    return [number(one.seconds, seconds, "first"), number(one.peak_mb, f"{one.peak_mb:,.0f}")]
-
-
-def _no_cost() -> list[str]:
-    return [number(None, NONE, "first"), number(None, NONE)]
 
 
 def data(results: Results) -> str:
@@ -199,14 +185,14 @@ def data(results: Results) -> str:
     names = ("name", "nodes", "edges", "attributes", "classes", "components", "largest_component", "digest")
     heads = [Head(name.replace("_", " "), "text" if name in ("name", "digest") else "number") for name in names]
     rows = [
-        [text(facts["name"]), *(_count(facts.get(name)) for name in names[1:-1]), text(facts["digest"])]
+        [
+            text(facts["name"]),
+            *(number(facts.get(name), f"{facts[name]:,}" if name in facts else NONE) for name in names[1:-1]),
+            text(facts["digest"]),
+        ]
         for facts in results.data.values()
     ]
     return table(heads, rows)
-
-
-def _count(value: int | None) -> str:
-    return number(value, NONE if value is None else f"{value:,}")
 
 
 def parameters(results: Results) -> str:
@@ -224,24 +210,26 @@ def parameters(results: Results) -> str:
 
 def everything(results: Results) -> str:
     """Every number of the results, one line each."""
-    heads = [
-        Head("shown in", "text"), Head("dataset", "text"), Head("method", "text"), Head("varied", "text"),
-        Head("measure", "text"), Head("train"), Head("mean"), Head("sd"), Head("runs"), Head("published"),
-        Head("difference"), Head("seconds"), Head("MB"),
-    ]  # fmt: skip
-    rows = [
-        [
-            text(one.output), text(one.dataset), text(one.heading), text(settings(one.setting)), text(one.measure),
-            number(one.train, "" if one.train is None else f"{100 * one.train:g} %"),
-            number(one.mean, f"{one.mean:.4f}"), number(one.sd, f"{one.sd:.4f}"),
-            number(one.runs, str(one.runs)),
-            number(one.published, "" if one.published is None else f"{one.published:.4f}"),
-            number(one.difference, "" if one.difference is None else f"{one.difference:+.4f}"),
-            number(one.seconds, f"{one.seconds:,.1f}"), number(one.peak_mb, f"{one.peak_mb:,.0f}"),
-        ]
-        for one in results.cells
-    ]  # fmt: skip
-    return table(heads, rows)
+
+    def digits(value: float | None, form: str) -> str:
+        return number(value, "" if value is None else format(value, form))
+
+    columns: list[tuple[Head, Callable[[Cell], str]]] = [
+        (Head("shown in", "text"), lambda one: text(one.output)),
+        (Head("dataset", "text"), lambda one: text(one.dataset)),
+        (Head("method", "text"), lambda one: text(one.heading)),
+        (Head("varied", "text"), lambda one: text(settings(one.setting))),
+        (Head("measure", "text"), lambda one: text(one.measure)),
+        (Head("train"), lambda one: number(one.train, "" if one.train is None else f"{100 * one.train:g} %")),
+        (Head("mean"), lambda one: digits(one.mean, ".4f")),
+        (Head("sd"), lambda one: digits(one.sd, ".4f")),
+        (Head("runs"), lambda one: digits(one.runs, "")),
+        (Head("published"), lambda one: digits(one.published, ".4f")),
+        (Head("difference"), lambda one: digits(one.difference, "+.4f")),
+        (Head("seconds"), lambda one: digits(one.seconds, ",.1f")),
+        (Head("MB"), lambda one: digits(one.peak_mb, ",.0f")),
+    ]
+    return listing(results.cells, columns)
 
 
 # The report: one page with all tables, figures and sentences.
@@ -280,6 +268,17 @@ DEFAULTS = (
 )
 
 
+LINKS = (
+    "A tenth of the edges is taken out before training and told from as many pairs without one: the area under "
+    "the ROC curve by the cosine of two vectors, by logistic regression on their products, and by the score that "
+    "the method itself ranks by, where it has one. The paper has no such table."
+)
+DUELS = (
+    "The released recipe beside the best of the paper's competitors, and beside the best attribute baseline. "
+    "Student's paired t-test, two-sided: run k of both was scored on the same splits."
+)
+
+
 def write_report(results: Results, figures: dict[str, Path], path: Path, *, trainings: int) -> None:
     """Write the report; `figures` are the SVG files by name."""
     quick = (
@@ -306,18 +305,28 @@ def _sections(results: Results, figures: dict[str, Path]) -> list[Section]:
         for name, (title, caption) in FIGURES.items()
         if name in figures
     ]
+    failed = "".join(
+        f"<li>{escape(one['method'])} on {escape(one['dataset'])}, run {one['seed']}: {escape(one['failure'])}</li>"
+        for one in results.failures
+    )
+    rivals = duels(results)
     return [
         Section("claims", "What holds and what does not", _claims(results)),
-        Section("classification", "Classification", _classification(results)),
-        Section("duels", "Neural-Brane against the runner-up", _duels(results)),
+        Section("classification", "Classification", _after(_on_classes(results), classification(results))),
+        Section("duels", "Neural-Brane against the runner-up", _after(DUELS, duel_table(rivals) if rivals else "")),
         *drawn,
-        Section("links", "Links", _links(results)),
-        Section("costs", "Time and memory", _costs(results)),
+        Section("links", "Links", _after(LINKS, links(results))),
+        Section("costs", "Time and memory", _after(_on_costs(results), costs(results))),
         Section("data", "Data", data(results)),
-        Section("failures", "Failed", _failures(results)),
+        Section("failures", "Failed", f"<ul>{failed}</ul>" if failed else ""),
         Section("defaults", "How the default's values were chosen", DEFAULTS),
         Section("method", "How this was measured", _method_line(results)),
     ]
+
+
+def _after(words: str, body: str) -> str:
+    """A part of the page after the words about it; nothing where it is empty."""
+    return f"<p>{words}</p>{body}" if body else ""
 
 
 def inline(path: Path) -> str:
@@ -368,8 +377,12 @@ def _tiles(results: Results, trainings: int) -> list[tuple[str, str]]:
 
 
 def _claims(results: Results) -> str:
-    items = [_item(*MARKS[claim.verdict], claim.headline, claim.claim, claim.evidence) for claim in claims(results)] + [
-        _item("note", "i", "note", note.note, note.evidence) for note in notes(results)
+    parts = [(*MARKS[one.verdict], one.headline, one.claim, one.evidence) for one in claims(results)]
+    parts += [("note", "i", "note", one.note, one.evidence) for one in notes(results)]
+    items = [
+        f'<li><span class="verdict {look}">{mark} {escape(headline)}</span>'
+        f"<div><strong>{escape(statement)}</strong><p>{escape(evidence)}</p></div></li>"
+        for look, mark, headline, statement, evidence in parts
     ]
     lead = (
         "<p>A claim of a difference holds where every row shows it beyond chance (paired t-test over the runs, "
@@ -379,68 +392,30 @@ def _claims(results: Results) -> str:
     return f'{lead}<ul class="claims">{"".join(items)}</ul>' if items else ""
 
 
-def _item(look: str, mark: str, headline: str, statement: str, evidence: str) -> str:
-    return (
-        f'<li><span class="verdict {look}">{mark} {escape(headline)}</span>'
-        f"<div><strong>{escape(statement)}</strong><p>{escape(evidence)}</p></div></li>"
-    )
-
-
-def _classification(results: Results) -> str:
-    datasets = results.datasets("classification")
-    if not datasets:
-        return ""
-    other = [f"{name} ({counterpart(name)})" for name in datasets if counterpart(name) != name]
+def _on_classes(results: Results) -> str:
+    other = [
+        f"{name} ({counterpart(name)})" for name in results.datasets("classification") if counterpart(name) != name
+    ]
     note = f" Published figures of another version of the graph have no colour: {', '.join(other)}." if other else ""
     return (
-        "<p>Macro-F1 of logistic regression (C = 1, vectors as they are), trained on a share of the nodes: the mean of "
+        "Macro-F1 of logistic regression (C = 1, vectors as they are), trained on a share of the nodes: the mean of "
         "the runs, ± their standard deviation; in brackets the published figure, and the difference from it. The best "
         f"of a column is bold on a tint. {TUNED}: with parameters found by a search for this graph; the others "
-        f"have their defaults or a recipe.{escape(note)} A click on a heading sorts.</p>"
-    ) + classification(results)
-
-
-def _links(results: Results) -> str:
-    if not results.datasets("links"):
-        return ""
-    return (
-        "<p>A tenth of the edges is taken out before training and told from as many pairs without one: the area under "
-        "the ROC curve by the cosine of two vectors, by logistic regression on their products, and by the score that "
-        "the method itself ranks by, where it has one. The paper has no such table.</p>"
-    ) + links(results)
-
-
-def _duels(results: Results) -> str:
-    rows = duels(results)
-    if not rows:
-        return ""
-    return (
-        "<p>The released recipe beside the best of the paper's competitors, and beside the best attribute baseline. "
-        "Student's paired t-test, two-sided: run k of both was scored on the same splits.</p>" + duel_table(rows)
+        f"have their defaults or a recipe.{escape(note)} A click on a heading sorts."
     )
 
 
-def _costs(results: Results) -> str:
-    if not results.find("classification", "macro_f1") and not results.find("clustering", "nmi"):
-        return ""
+def _on_costs(results: Results) -> str:
     gpu = (
         " On a GPU they are of a fresh process that shares it with others, and include the start of CUDA and the "
         "compilation of kernels; docs/gpu.md has the seconds of the paper's schedule alone on a GPU of its own, once "
         "all that is done."
     )
     return (
-        "<p>Seconds of one training, the mean over runs, with the machine and the device that they were measured on"
+        "Seconds of one training, the mean over runs, with the machine and the device that they were measured on"
         "; the most memory that the process of a training had resident until it ended, Python and its libraries "
-        f"included, the most over runs.{gpu if any(one.on_gpu for one in results.cells) else ''}</p>" + costs(results)
+        f"included, the most over runs.{gpu if any(one.on_gpu for one in results.cells) else ''}"
     )
-
-
-def _failures(results: Results) -> str:
-    items = (
-        f"<li>{escape(one['method'])} on {escape(one['dataset'])}, run {one['seed']}: {escape(one['failure'])}</li>"
-        for one in results.failures
-    )
-    return f"<ul>{''.join(items)}</ul>" if results.failures else ""
 
 
 def _method_line(results: Results) -> str:

@@ -11,11 +11,12 @@ from importlib import resources
 from typing import Any
 
 from neural_brane.errors import ParameterError
-from neural_brane.experiments.store import SMALL, Training
+from neural_brane.experiments.store import Training
 from neural_brane.experiments.tune import TUNING, tuned
 from neural_brane.files import datasets as known_datasets
 from neural_brane.files.datasets.registry import registry
 from neural_brane.methods import METHODS, untrainable
+from neural_brane.methods.parameters import DIM
 
 # The numbers that the paper prints, read from paper.toml.
 
@@ -78,7 +79,6 @@ def _numbers() -> dict[str, Any]:
 
 OUTPUTS = ("classification", "clustering", "links", "map", "dimension", "convergence", "pooling")
 SHARES = (0.3, 0.5, 0.7)
-DIM = 150
 HELD_OUT = 0.1  # the share of the edges that are taken out and predicted
 NO_LIMIT = 1_000  # a number of runs that nobody asks for
 
@@ -136,6 +136,7 @@ class Scale:
     starts: int = 10
     dim: int = DIM
     dims: tuple[int, ...] = (50, 100, 150, 200, 250, 300)
+    small: bool = False  # whether methods train with their `small` parameters
     sizes: dict[str, Any] = field(default_factory=dict)  # parameters that replace a method's own
     device: str = "cpu"  # of the methods that can train on a GPU
 
@@ -161,7 +162,7 @@ def quick(*datasets: str) -> Scale:
         here = {record.name for record in known_datasets.list_datasets() if record.state in ("here", "cached")}
         datasets = ("caltech36" if "caltech36" in here else "stdlib",)
     return Scale(
-        "quick", datasets, mapped=datasets, runs=2, link_runs=1, splits=2, starts=2, dim=16, dims=(8, 16), sizes=SMALL
+        "quick", datasets, mapped=datasets, runs=2, link_runs=1, splits=2, starts=2, dim=16, dims=(8, 16), small=True
     )
 
 
@@ -231,8 +232,9 @@ def _scoring(output: str, column: Column, dataset: str, seed: int, scale: Scale)
 
 def _parameters(column: Column, chosen: dict[str, Any], scale: Scale) -> dict[str, Any]:
     """The parameters of a column, those chosen for it among them, at the scale's size."""
-    known = METHODS[column.method]().get_params(deep=False)
-    replaced = scale.sizes | {"device": scale.device}
+    method = METHODS[column.method]
+    known = method.parameters()
+    replaced = (method.small if scale.small else {}) | scale.sizes | {"device": scale.device}
     return {"dim": scale.dim} | chosen | {name: value for name, value in replaced.items() if name in known}
 
 

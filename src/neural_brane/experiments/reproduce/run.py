@@ -61,24 +61,24 @@ def reproduce(work: Work, *, jobs: int = 1, watch: Callable[[Ended[Training]], N
     """
     if any(training.parameters.get("device") == "cuda" for training in work.missing):
         resolve("cuda")  # where there is no GPU, say so once and not for each training
-    failures = []
+    failed: dict[int, dict[str, Any]] = {}
     for ended in compute_missing(work.missing, work.store, jobs=jobs):
         watch(ended)
         if ended.failure:
-            failures.append(ended)
-    failures.sort(key=lambda ended: work.missing.index(ended.task))
-    results = summarise(work.series, work.store, scale=work.scale.name, failures=[_failure(one) for one in failures])
+            one = ended.task
+            told = {"method": one.method, "dataset": one.dataset, "seed": one.seed, "parameters": one.parameters}
+            failed[work.missing.index(one)] = told | {"failure": ended.failure}
+    failures = [failed[place] for place in sorted(failed)]
+    results = summarise(work.series, work.store, scale=work.scale.name, failures=failures)
     if not results.cells:
-        raise BraneError(f"no training succeeded; the first says: {failures[0].failure}")
-    _write(results, work.store.folder.parent, trainings=len(work.trainings) - len(failures))
-    return results
+        raise BraneError(f"no training succeeded; the first says: {failures[0]['failure']}")
+    from neural_brane.experiments.reproduce.figures import draw_all  # Matplotlib is not needed to plan
 
-
-def _write(results: Results, folder: Path, *, trainings: int) -> None:
-    from neural_brane.experiments.reproduce.figures import draw_all
-
+    folder = work.store.folder.parent
     write_csv(results, folder / "results.csv")
-    write_words(results, draw_all(results, folder / "figures"), folder, trainings=trainings)
+    figures = draw_all(results, folder / "figures")
+    write_words(results, figures, folder, trainings=len(work.trainings) - len(failures))
+    return results
 
 
 def write_words(results: Results, figures: dict[str, Path], folder: Path, *, trainings: int) -> None:
@@ -89,14 +89,6 @@ def write_words(results: Results, figures: dict[str, Path], folder: Path, *, tra
     tests = [duel.as_dict() for duel in duels(results)]
     write_json(results, folder / "results.json", trainings=trainings, **said, tests=tests)
     write_report(results, figures, folder / "report.html", trainings=trainings)
-
-
-def _failure(ended: Ended[Training]) -> dict[str, Any]:
-    training = ended.task
-    return {
-        "method": training.method, "dataset": training.dataset, "seed": training.seed,
-        "parameters": training.parameters, "failure": ended.failure,
-    }  # fmt: skip
 
 
 @cache

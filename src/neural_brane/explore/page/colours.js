@@ -36,15 +36,14 @@ const MOST_STEPS = 7;
 
 // A column as groups: classes as they are, and numbers in a few steps. Nodes without a class are the last group.
 export function groupsOf(column) {
-  if (column.about.kind === "number") return steps(column);
-  const { names, counts, none, plain } = column.about;
-  const codes = column.values;
-  if (!none) return { ...column.about, codes };
+  if (column.kind === "number") return steps(column);
+  const { title, kind, names, counts, none, plain = [], values: codes } = column;
+  if (!none) return { title, kind, names, counts, plain, codes };
   const last = names.length;
-  return { ...column.about, names: [...names, "no label"], counts: [...counts, none], plain: [...plain, last], codes };
+  return { title, kind, names: [...names, "no label"], counts: [...counts, none], plain: [...plain, last], codes };
 }
 
-function steps({ about, values }) {
+function steps({ title, values }) {
   const sorted = Float32Array.from(values).sort();
   const edges = [];
   for (let at = 1; at < MOST_STEPS; at++) {
@@ -61,14 +60,13 @@ function steps({ about, values }) {
   }
   const whole = values.every(Number.isInteger);
   const names = counts.map((_, step) => {
-    const low = step ? edges[step - 1] : about.low;
-    if (whole) {
-      const high = step < edges.length ? edges[step] - 1 : about.high;
-      return low === high ? `${low}` : `${low} to ${high}`;
-    }
-    return `${short(low)} to ${short(step < edges.length ? edges[step] : about.high)}`;
+    const low = step ? edges[step - 1] : sorted[0];
+    const high = step < edges.length ? edges[step] : sorted.at(-1);
+    if (!whole) return `${short(low)} to ${short(high)}`;
+    const last = step < edges.length ? high - 1 : high;
+    return low === last ? `${low}` : `${low} to ${last}`;
   });
-  return { title: about.title, kind: "number", ordered: true, names, counts, plain: [], codes };
+  return { title, kind: "number", ordered: true, names, counts, plain: [], codes };
 }
 
 const short = (number) => String(Number(number.toPrecision(3)));

@@ -1,7 +1,7 @@
 // The page: what is shown is kept in one state, and every change of it goes through here.
 
 import { readAddress, writeAddress } from "./address.js";
-import { openApi } from "./api.js";
+import { openSource } from "./api.js";
 import { groupColours, groupsOf, theme } from "./colours.js";
 import { byId, count, el, fill, name, plural, settle } from "./dom.js";
 import { openKeys } from "./keys.js";
@@ -9,6 +9,7 @@ import { showLegend } from "./legend.js";
 import { NodeMap } from "./map.js";
 import { emptyCard, showCard, showPair, showReasons } from "./node_card.js";
 import { showRuns } from "./runs.js";
+import { Questions } from "./questions.js";
 import { openSearch } from "./search.js";
 import { combine, showSelection } from "./selection.js";
 
@@ -322,7 +323,7 @@ async function restore(given) {
 }
 
 async function start() {
-  api = await openApi();
+  api = new Questions(openSource());
   about = await api.about();
   const given = readAddress();
   const isRun = (run) => run !== null && run < about.runs.length;
@@ -346,6 +347,7 @@ async function start() {
   openSearch(api, { node: onCard.node, attribute: chooseAttribute, label: onSelection.label, ids: guarded(async (text) => select(await api.rows("id", text))) }, fail);
   openKeys(() => maps, { closeNode, clear: onSelection.clear, shown: () => state.node !== null });
   document.body.dataset.state = "ready";
+  api.known().catch(fail); // the names, for whatever is pointed at or searched for first
   waitForMap().catch(fail);
 }
 

@@ -82,7 +82,7 @@ function outstanding(summary, on) {
       "table",
       { id: "outstanding" },
       el("tr", {}, el("th", {}, "attribute"), el("th", {}, "of them"), el("th", { title: "how many times more often than among all nodes" }, "more often")),
-      summary.attributes.map(([word, inside, , lift]) =>
+      summary.attributes.map(([word, inside, lift]) =>
         el(
           "tr",
           {},

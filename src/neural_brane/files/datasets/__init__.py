@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from neural_brane.errors import DatasetError, GraphError
-from neural_brane.files.datasets.registry import Dataset, fetch, find, registry
+from neural_brane.files.datasets.registry import fetch, find, registry
 from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
 from neural_brane.files.nodes import (
     Kind,
@@ -64,21 +64,8 @@ def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "
     if name.startswith(SYNTHETIC):
         return synthetic(synthetic_nodes(name))
     if name not in registry():
-        raise DatasetError(f"there is no dataset '{name}'{_nearest(name)}; choose from {_names()}")
+        raise DatasetError(f"there is no dataset '{name}'{_hint(name, 'choose from')}")
     dataset = registry()[name]
-    paths = _fetch_all(dataset)
-    graph = read_graph(
-        paths["graph"],
-        attributes=paths.get("attributes"),
-        labels=paths.get("labels"),
-        duplicates=duplicates,
-        self_loops=self_loops,
-    )
-    return graph.renamed(name).relabelled(_shorten(graph.labels, dataset.label_separator))
-
-
-def _fetch_all(dataset: Dataset) -> dict[str, Path]:
-    """The path of every file by its role; an optional one that cannot be had is left out, with a warning."""
     paths = {}
     for file in dataset.files:
         try:
@@ -86,16 +73,26 @@ def _fetch_all(dataset: Dataset) -> dict[str, Path]:
         except DatasetError as error:
             if not file.optional or find(dataset, file)[1] is not None:
                 raise
-            warnings.warn(f"'{dataset.name}' is loaded without its {file.role}: {error}", stacklevel=3)
-    return paths
+            warnings.warn(f"'{name}' is loaded without its {file.role}: {error}", stacklevel=2)
+    graph = read_graph(
+        paths["graph"],
+        attributes=paths.get("attributes"),
+        labels=paths.get("labels"),
+        duplicates=duplicates,
+        self_loops=self_loops,
+    )
+    labels = graph.labels
+    if labels is not None and dataset.label_separator:
+        labels = np.array([label.partition(dataset.label_separator)[0] for label in labels.tolist()])
+    return graph.renamed(name).relabelled(labels)
 
 
 def read(source: str | Path, /, **options: Unpack[ReadOptions]) -> AttributedGraph:
     """Load a dataset if the source is the name of one, or else read the graph file it names.
 
-    For a file that is named like a dataset, write ./NAME. The options are those of `neural_brane.files.graphs.formats.read_graph`:
-    `duplicates` and `self_loops`; for a graph file alone `attributes`, `labels` and `nodes`, files that go with it,
-    and the columns of tables. A dataset has its own.
+    For a file that is named like a dataset, write ./NAME. The options are those of `read_graph`: `duplicates` and
+    `self_loops`; for a graph file alone `attributes`, `labels` and `nodes`, files that go with it, and the columns of
+    tables. A dataset has its own.
     """
     name = str(source)
     if name in registry() or name.startswith(SYNTHETIC):
@@ -106,8 +103,7 @@ def read(source: str | Path, /, **options: Unpack[ReadOptions]) -> AttributedGra
         return load(name, **rules)
     if name != STANDARD_INPUT and not Path(source).exists():
         raise DatasetError(
-            f"'{name}' is neither a file nor a dataset{_nearest(name)}; "
-            f"give the path of a graph file, or one of {_names()}"
+            f"'{name}' is neither a file nor a dataset{_hint(name, 'give the path of a graph file, or one of')}"
         )
     if Path(source).suffix == ".brane":
         raise DatasetError(f"{name}: is a model, not a graph; give the graph that it was fitted to")
@@ -185,26 +181,17 @@ def list_datasets() -> list[Listing]:
 
     A state is "in the package", "here" (in the folder NEURAL_BRANE_DATA), "cached" or "not downloaded".
     """
+    listed = []
+    order = ["not downloaded", "cached", "here", "in the package"]
+    for one in registry().values():
+        found = [find(one, file) for file in one.files if not file.optional]
+        state = min((state for state, _ in found), key=order.index)  # one file decides for the whole dataset
+        where = sorted({str(path.parent) for _, path in found if path is not None}) if state != order[0] else []
+        counts = (one.nodes, one.edges, one.attributes, one.classes)
+        listed.append(Listing(one.name, *counts, state, ", ".join(where), one.about))
     about = "Attributed block model of any size, for tests of scale: synthetic:1000000"
     made = Listing(f"{SYNTHETIC}NODES", None, None, None, None, "in the package", "made on demand", about)
-    return [_listing(dataset) for dataset in registry().values()] + [made]
-
-
-def _listing(dataset: Dataset) -> Listing:
-    found = [find(dataset, file) for file in dataset.files if not file.optional]
-    # One file that is missing, or only cached, decides for the whole dataset.
-    order = ["not downloaded", "cached", "here", "in the package"]
-    state = min((state for state, _ in found), key=order.index)
-    where = sorted({str(path.parent) for _, path in found if path is not None}) if state != order[0] else []
-    counts = (dataset.nodes, dataset.edges, dataset.attributes, dataset.classes)
-    return Listing(dataset.name, *counts, state, ", ".join(where), dataset.about)
-
-
-def _shorten(labels: np.ndarray | None, separator: str) -> np.ndarray | None:
-    """Cut every label off at the separator, if the dataset has one."""
-    if labels is None or not separator:
-        return labels
-    return np.array([label.partition(separator)[0] for label in labels.tolist()])
+    return [*listed, made]
 
 
 def synthetic_nodes(name: str) -> int:
@@ -215,10 +202,7 @@ def synthetic_nodes(name: str) -> int:
     return int(digits)
 
 
-def _names() -> str:
-    return ", ".join([*registry(), f"{SYNTHETIC}NODES"])
-
-
-def _nearest(name: str) -> str:
+def _hint(name: str, choose: str) -> str:
     close = difflib.get_close_matches(name, registry(), n=1)
-    return f" (did you mean '{close[0]}'?)" if close else ""
+    mean = f" (did you mean '{close[0]}'?)" if close else ""
+    return f"{mean}; {choose} {', '.join([*registry(), f'{SYNTHETIC}NODES'])}"

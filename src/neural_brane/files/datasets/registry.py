@@ -50,12 +50,11 @@ class Dataset:
 def registry() -> dict[str, Dataset]:
     """Return all datasets by name, in the order of the file."""
     text = resources.files(__package__).joinpath("registry.toml").read_text(encoding="utf-8")
-    return {name: _dataset(name, entry) for name, entry in tomllib.loads(text).items()}
-
-
-def _dataset(name: str, entry: dict[str, Any]) -> Dataset:
-    files = tuple(File(**file) for file in entry.pop("files"))
-    return Dataset(name=name, files=files, **entry)
+    found: dict[str, dict[str, Any]] = tomllib.loads(text)
+    return {
+        name: Dataset(name=name, **(entry | {"files": tuple(File(**file) for file in entry["files"])}))
+        for name, entry in found.items()
+    }
 
 
 # Files of datasets: found in the user's folder or in the cache, or else downloaded; their hashes are checked.
@@ -137,8 +136,10 @@ def _download(dataset: Dataset, file: File) -> Path:
             if found != file.hash:
                 raise DatasetError(_absent(dataset, file, f"and {file.address} now holds another file, {found}"))
     except (OSError, KeyError, tarfile.TarError) as error:
+        text = str(error)  # those of network libraries run over several lines
+        reason = f"{type(error).__name__}: {text if len(text) < 100 else text[:97] + '...'}"
         raise DatasetError(
-            _absent(dataset, file, f"and could not be downloaded from {file.address} ({_reason(error)})")
+            _absent(dataset, file, f"and could not be downloaded from {file.address} ({reason})")
         ) from error
     return target
 
@@ -163,18 +164,10 @@ def _retrieve(file: File, draft: Path, largest: int = LARGEST) -> None:
             shutil.copyfileobj(content, stream)
 
 
-def _reason(error: Exception) -> str:
-    """Shorten the message of an error: those of network libraries run over several lines."""
-    text = str(error)
-    return f"{type(error).__name__}: {text if len(text) < 100 else text[:97] + '...'}"
-
-
 def _absent(dataset: Dataset, file: File, why: str) -> str:
-    place = _own(dataset, file) or _cached(dataset, file)
-    setting = (
-        "" if _own(dataset, file) else f", or set {FOLDER_VARIABLE} to a folder that has {dataset.name}/{file.name}"
-    )
+    own = _own(dataset, file)
+    setting = "" if own else f", or set {FOLDER_VARIABLE} to a folder that has {dataset.name}/{file.name}"
     return (
         f"dataset '{dataset.name}' needs {file.name} ({file.hash}), which is not here {why}; "
-        f"put it in {place.parent}{setting}"
+        f"put it in {(own or _cached(dataset, file)).parent}{setting}"
     )

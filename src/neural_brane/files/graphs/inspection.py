@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,28 +14,15 @@ from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
 from neural_brane.files.reading import HEAD, Unpacked, recognise
 from neural_brane.files.tables import TYPED, FrameFile, read_frame
 from neural_brane.files.text import is_word2vec, known_pair
-from neural_brane.files.vectors.formats import read_vectors
+from neural_brane.files.vectors.formats import FORMATS, read_vectors
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.columns import Column, as_texts, infer_columns
 from neural_brane.graph.frames import EdgeColumns, as_frame, edge_columns
 from neural_brane.graph.ids import locate
 from neural_brane.graph.nodes import choose_id
 
-if TYPE_CHECKING:
-    pass
-
 SHOWN = 5  # rows, and examples
-VECTORS = (
-    ".w2v",
-    ".vec",
-    ".emb",
-    ".bin",
-    ".npy",
-    ".safetensors",
-    ".h5ad",
-    ".pgvector",
-    ".projector",
-)  # names that only vectors have
+SHARED = (".npz", ".txt", ".csv", ".tsv", ".parquet")  # names that graphs and vectors have
 
 
 @dataclass(slots=True)
@@ -60,7 +46,7 @@ def inspect_file(path: Path) -> Report:
     """Look at a graph, a table of edges or of nodes, or a file of vectors."""
     if path.suffix == ".npz":
         return _inspect_npz(path)
-    if path.suffix in VECTORS:
+    if path.suffix in FORMATS and path.suffix not in SHARED:
         return _inspect_vectors(path)
     if (format := find_format(path)) is not TEXT:
         return _inspect_graph(path, read_graph(path), f"a graph, {format.suffixes[0]}")

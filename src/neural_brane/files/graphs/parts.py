@@ -1,18 +1,17 @@
-"""A graph as a folder of parts, each a range of nodes, mapped into memory when it is asked for."""
+"""A graph as parts, each a range of nodes: a folder whose files are mapped when asked for, or a graph in memory."""
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import ShardError
+from neural_brane.files.manifest import MANIFEST, Manifest, describe_files
 from neural_brane.files.storage import atomic, check_writable
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import as_ids
@@ -21,22 +20,21 @@ from neural_brane.progress import Meter, Reporter
 if TYPE_CHECKING:
     import polars as pl
 
+# The files of a folder, and their manifest.
 
-# What a folder of parts says of itself: sizes, where the parts begin, and the checksum of every file.
-#
-# The manifest is written last. A folder without one is not finished, and does not open.
-
-FORMAT, VERSION = "neural-brane shards", 1
-MANIFEST = "manifest.json"
 NAMES = "attributes.parquet"
 IDS = "ids.parquet"
 AGAIN = "make the folder again with 'brane shard SOURCE -o DIR', or restore it"
-BLOCK = 1 << 22  # bytes that are read at once
 
 
 @dataclass(frozen=True)
-class Manifest:
-    """What `manifest.json` holds; part k has the nodes from bounds[k] to bounds[k + 1] - 1."""
+class GraphManifest(Manifest):
+    """What `manifest.json` of a graph in parts holds; part k has the nodes from bounds[k] to bounds[k + 1] - 1."""
+
+    FORMAT: ClassVar = "neural-brane shards"
+    VERSION: ClassVar = 1
+    ERROR: ClassVar = ShardError
+    AGAIN: ClassVar = AGAIN
 
     name: str
     nodes: int
@@ -48,71 +46,27 @@ class Manifest:
     weighted: bool  # whether any edge weighs other than 1
     amounts: bool  # whether any node has other than 1 of an attribute
     ids: Literal["string", "integer"]
-    files: dict[str, dict[str, int]]  # by path in the folder: bytes and crc32
 
-    def write(self, folder: Path) -> None:
-        """Write it to its folder: from then on the folder opens."""
-        record = {"format": FORMAT, "version": VERSION} | asdict(self)
-        with atomic(folder / MANIFEST) as draft:
-            draft.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    def contradiction(self) -> str:
+        """Return what is wrong with the bounds or the list of files."""
+        bounds = self.bounds
+        if len(bounds) != self.parts + 1 or (bounds[0], bounds[-1]) != (0, self.nodes) or bounds != sorted(bounds):
+            return "its numbers contradict each other"
+        absent = [name for name in self.names() if name not in self.files]
+        return f"it does not list {absent[0]}" if absent else ""
 
-    @property
-    def size(self) -> int:
-        """The bytes of all files."""
-        return sum(about["bytes"] for about in self.files.values())
+    def names(self) -> list[str]:
+        """Return the paths of all files in the folder."""
+        return [NAMES, *(name for part in range(self.parts) for name in self.part_files(part))]
 
-
-def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a folder; refuse one that is missing, damaged or of another version."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        found = "has no manifest.json: it is not a folder of parts, or its making was stopped"
-        state = found if folder.is_dir() else "is not there"
-        raise ShardError(f"{folder}: {state}; make it with 'brane shard SOURCE -o {folder}', or go on by the same")
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        raise ShardError(f"{path}: is damaged, it is not JSON; {AGAIN}") from None
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise ShardError(f"{path}: is not the manifest of a graph in parts; {AGAIN}")
-    if record.get("version") != VERSION:
-        raise ShardError(f"{path}: has version {record.get('version')}, and this program reads {VERSION}; {AGAIN}")
-    return _checked(record, path)
+    def part_files(self, number: int) -> list[str]:
+        """Return the paths of one part's files in the folder."""
+        return part_files(number, weighted=self.weighted, amounts=self.amounts)
 
 
 def is_shards(folder: Path) -> bool:
     """Whether a folder holds a graph in parts, by the first words of its manifest."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        return False
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return f'"{FORMAT}"' in file.read(200)
-
-
-def _checked(record: dict[str, Any], path: Path) -> Manifest:
-    names = [field.name for field in fields(Manifest)]
-    if lacking := [name for name in names if name not in record]:
-        raise ShardError(f"{path}: is damaged, '{lacking[0]}' is missing; {AGAIN}")
-    manifest = Manifest(**{name: record[name] for name in names})
-    bounds = manifest.bounds
-    numbers = (manifest.nodes, manifest.edges, manifest.attributes, manifest.entries, manifest.parts)
-    sound = (
-        all(type(number) is int and number >= 0 for number in numbers)
-        and isinstance(bounds, list)
-        and all(type(bound) is int for bound in bounds)
-        and len(bounds) == manifest.parts + 1
-        and (bounds[0], bounds[-1]) == (0, manifest.nodes)
-        and bounds == sorted(bounds)
-        and isinstance(manifest.files, dict)
-        and all(_describes_file(about) for about in manifest.files.values())
-    )
-    if not sound:
-        raise ShardError(f"{path}: is damaged, its numbers contradict each other; {AGAIN}")
-    return manifest
-
-
-def _describes_file(about: Any) -> bool:
-    return isinstance(about, dict) and all(type(about.get(name)) is int for name in ("bytes", "crc32"))
+    return GraphManifest.begins(folder)
 
 
 def part_folder(number: int) -> str:
@@ -125,24 +79,10 @@ def part_folder(number: int) -> str:
 
 
 def part_files(number: int, *, weighted: bool, amounts: bool) -> list[str]:
-    """The files of one part, by their paths in the folder."""
+    """Return the paths of one part's files in the folder."""
     files = ["adjacency.indptr.npy", "adjacency.indices.npy", "attributes.indptr.npy", "attributes.indices.npy", IDS]
     files += ["adjacency.weights.npy"] * weighted + ["attributes.amounts.npy"] * amounts
     return [f"{part_folder(number)}/{file}" for file in files]
-
-
-def describe_files(folder: Path, files: Iterable[str]) -> dict[str, dict[str, int]]:
-    """The bytes and the checksum of some files, as the manifest keeps them."""
-    return {file: {"bytes": (folder / file).stat().st_size, "crc32": checksum(folder / file)} for file in files}
-
-
-def checksum(path: Path) -> int:
-    """The CRC-32 of a file, read block by block."""
-    value = 0
-    with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            value = zlib.crc32(block, value)
-    return value
 
 
 # A graph in parts: the rows of ranges of nodes, and how a graph in memory is seen that way.
@@ -197,7 +137,8 @@ class MemoryShards:
     """A graph in memory, seen in parts: it answers as `Shards` does, and copies no entry."""
 
     def __init__(self, graph: AttributedGraph, count: int = 1) -> None:
-        check_numbers(len(graph), len(graph.attribute_names))
+        for size, what in ((len(graph), "nodes"), (len(graph.attribute_names), "attributes")):
+            check_count(size, what)
         self.graph, self.name = graph, graph.name
         self.nodes, self.attributes = len(graph), len(graph.attribute_names)
         self.edges, self.entries = graph.edges, graph.attributes.nnz
@@ -212,26 +153,23 @@ class MemoryShards:
         return f"MemoryShards('{self.name}': {self.nodes} nodes, {self.edges} edges, {len(self)} parts)"
 
     def part(self, number: int) -> Part:
-        """The rows of one part's nodes."""
+        """Return the rows of one part's nodes."""
         check_part(number, len(self), self.name)
         first, last = self.bounds[number], self.bounds[number + 1]
-        return Part(
-            int(first),
-            cut_rows(self.graph.adjacency, first, last, keep_data=self.weighted),
-            cut_rows(self.graph.attributes, first, last, keep_data=self.amounts),
-        )
+        matrices = ((self.graph.adjacency, self.weighted), (self.graph.attributes, self.amounts))
+        return Part(int(first), *(_cut_rows(matrix, first, last, keep_data=keep) for matrix, keep in matrices))
 
     def ids(self, number: int) -> np.ndarray:
-        """The ids of one part's nodes."""
+        """Return the ids of one part's nodes."""
         check_part(number, len(self), self.name)
         return self.graph.ids[self.bounds[number] : self.bounds[number + 1]]
 
     def attribute_names(self) -> np.ndarray:
-        """The names of all attributes."""
+        """Return the names of all attributes."""
         return self.graph.attribute_names
 
     def check(self, parts: object = None) -> None:
-        """Do nothing: what is in memory was checked when the graph was made."""
+        """Do nothing: a graph in memory was checked when it was made."""
 
 
 def parts_of(graph: AttributedGraph, count: int = 1) -> MemoryShards:
@@ -244,8 +182,8 @@ def parts_of(graph: AttributedGraph, count: int = 1) -> MemoryShards:
     return MemoryShards(graph, count)
 
 
-def cut_rows(matrix: sparse.csr_array, first: int, last: int, *, keep_data: bool) -> Rows:
-    """Some rows of a matrix, as views where its numbers have the right size already."""
+def _cut_rows(matrix: sparse.csr_array, first: int, last: int, *, keep_data: bool) -> Rows:
+    """Return some rows of a matrix, as views where its numbers have the right size already."""
     begin, end = matrix.indptr[first], matrix.indptr[last]
     return Rows(
         matrix.indptr[first : last + 1].astype(np.int64) - int(begin),
@@ -260,11 +198,11 @@ def check_part(number: int, parts: int, name: str) -> None:
         raise ShardError(f"{name}: there is no part {number}; its {parts} parts are numbered from 0 to {parts - 1}")
 
 
-def check_numbers(nodes: int, attributes: int) -> None:
-    """Refuse more nodes or attributes than the folder's numbers can tell apart."""
-    for count, what in ((nodes, "nodes"), (attributes, "attributes")):
-        if count > LARGEST:
-            raise ShardError(f"there are {count:,} {what}; parts number at most {LARGEST:,}: leave some out")
+def check_count(count: int, what: str) -> int:
+    """Return a number of nodes or attributes; refuse more than int32 can number."""
+    if count > LARGEST:
+        raise ShardError(f"there are {count:,} {what}; parts number at most {LARGEST:,}: leave some out")
+    return count
 
 
 # A graph in parts that was written to a folder: opened by its manifest, each part mapped when it is asked for.
@@ -273,7 +211,7 @@ def check_numbers(nodes: int, attributes: int) -> None:
 class Shards:
     """A folder of parts. `open_shards` makes one; nothing of a part is read before it is asked for."""
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
+    def __init__(self, folder: Path, manifest: GraphManifest) -> None:
         self.folder, self.manifest, self.name = folder, manifest, manifest.name
         self.nodes, self.attributes = manifest.nodes, manifest.attributes
         self.edges, self.entries = manifest.edges, manifest.entries
@@ -315,36 +253,16 @@ class Shards:
         """A column of a file, whose checksum is compared first: a damaged one can end the process that reads it."""
         import polars as pl
 
-        self._check_file(file)
+        self.manifest.check_file(self.folder, file)
         return as_ids(pl.read_parquet(self.folder / file)[column].to_numpy(), what=f"{self.folder / file}")
-
-    def files_of(self, number: int) -> list[str]:
-        """The files of one part, by their paths in the folder."""
-        return part_files(number, weighted=self.weighted, amounts=self.amounts)
 
     def check(self, parts: Iterable[int] | None = None) -> None:
         """Compare the files of some parts, or of all, with their checksums; refuse a damaged one by name."""
         for number in range(len(self)) if parts is None else parts:
             check_part(number, len(self), str(self.folder))
-            for file in self.files_of(number):
-                self._check_file(file)
-        self._check_file(NAMES)
-
-    def check_sizes(self) -> None:
-        """Refuse a folder that lacks a file, or where one has another length than the manifest says."""
-        for file in [NAMES, *(file for number in range(len(self)) for file in self.files_of(number))]:
-            expected = self.manifest.files.get(file)
-            path = self.folder / file
-            if expected is None:
-                raise ShardError(f"{self.folder}: the manifest does not list {file}; {AGAIN}")
-            if not path.is_file():
-                raise ShardError(f"{path}: is missing; {AGAIN}")
-            if (size := path.stat().st_size) != expected["bytes"]:
-                raise ShardError(f"{path}: has {size:,} bytes, not {expected['bytes']:,}: it is cut off; {AGAIN}")
-
-    def _check_file(self, file: str) -> None:
-        if checksum(self.folder / file) != self.manifest.files[file]["crc32"]:
-            raise ShardError(f"{self.folder / file}: is damaged, its checksum does not fit; {AGAIN}")
+            for file in self.manifest.part_files(number):
+                self.manifest.check_file(self.folder, file)
+        self.manifest.check_file(self.folder, NAMES)
 
 
 def open_shards(folder: str | Path) -> Shards:
@@ -354,9 +272,9 @@ def open_shards(folder: str | Path) -> Shards:
     which takes as long as to read them.
     """
     folder = Path(folder)
-    shards = Shards(folder, read_manifest(folder))
-    shards.check_sizes()
-    return shards
+    manifest = GraphManifest.read(folder)
+    manifest.check_sizes(folder)
+    return Shards(folder, manifest)
 
 
 def _map_rows(home: Path, matrix: str, data: str | None, rows: int) -> Rows:
@@ -393,13 +311,19 @@ def write_shards(
     check_vacant(folder)
     meter = Meter(report, parts, "parts")
     write_names(folder / NAMES, "name", graph.attribute_names)
-    files = describe_files(folder, [NAMES])
     for number in range(parts):
-        _write_part(shards, number, folder)
-        own = part_files(number, weighted=shards.weighted, amounts=shards.amounts)
-        files |= describe_files(folder, own)
+        part, home = shards.part(number), folder / part_folder(number)
+        _write_rows(home, "adjacency", part.adjacency, "weights")
+        _write_rows(home, "attributes", part.attributes, "amounts")
+        write_names(home / IDS, "id", shards.ids(number))
         meter.advance()
-    _manifest(shards, files).write(folder)
+    facts: dict[str, Any] = {
+        name: getattr(shards, name)
+        for name in ("name", "nodes", "edges", "attributes", "entries", "weighted", "amounts")
+    }
+    facts |= {"parts": parts, "bounds": shards.bounds.tolist(), "files": {}}
+    manifest = GraphManifest(**facts, ids="integer" if graph.ids.dtype.kind == "i" else "string")
+    replace(manifest, files=describe_files(folder, manifest.names())).write(folder)
     return open_shards(folder)
 
 
@@ -414,14 +338,7 @@ def check_vacant(folder: Path) -> None:
     check_writable(folder / MANIFEST, ShardError)
 
 
-def _write_part(shards: MemoryShards, number: int, folder: Path) -> None:
-    part, home = shards.part(number), folder / part_folder(number)
-    write_rows(home, "adjacency", part.adjacency, "weights")
-    write_rows(home, "attributes", part.attributes, "amounts")
-    write_names(home / IDS, "id", shards.ids(number))
-
-
-def write_rows(home: Path, matrix: str, rows: Rows, data: str) -> None:
+def _write_rows(home: Path, matrix: str, rows: Rows, data: str) -> None:
     """Write the arrays of one matrix of a part."""
     arrays = {"indptr": rows.indptr, "indices": rows.indices} | ({} if rows.data is None else {data: rows.data})
     for name, array in arrays.items():
@@ -449,19 +366,3 @@ def write_series(path: Path, column: str, kind: pl.DataType, series: Iterator[pl
     # An open file, not its name: given a name, Polars makes the file from a thread of its own, even after a failure.
     with atomic(path) as draft, draft.open("wb") as file:
         register_io_source(frames, schema={column: kind}).sink_parquet(file)
-
-
-def _manifest(shards: MemoryShards, files: dict[str, dict[str, int]]) -> Manifest:
-    return Manifest(
-        name=shards.name,
-        nodes=shards.nodes,
-        edges=shards.edges,
-        attributes=shards.attributes,
-        entries=shards.entries,
-        parts=len(shards),
-        bounds=shards.bounds.tolist(),
-        weighted=shards.weighted,
-        amounts=shards.amounts,
-        ids="integer" if shards.graph.ids.dtype.kind == "i" else "string",
-        files=files,
-    )

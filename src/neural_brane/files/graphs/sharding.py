@@ -1,135 +1,59 @@
-"""Turn files larger than memory into a folder of parts."""
+"""Turn files larger than memory into a folder of parts: DuckDB numbers the names and sorts the entries.
+
+DuckDB keeps what does not fit into memory in files beside the parts. It runs only the queries that stand here: it may
+neither open other files, nor reach the network, nor load extensions. The rows of its tables stay in the order in which
+they were read, so that `rowid` says which name appears first.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import os
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neural_brane.errors import GraphError, ShardError
+from neural_brane.errors import DependencyError, GraphError, ReadingWarning, ShardError
+from neural_brane.files.graphs.edge_list import CLAIM
 from neural_brane.files.graphs.parts import (
     IDS,
-    MANIFEST,
     NAMES,
-    Manifest,
+    GraphManifest,
     Shards,
-    describe_files,
+    check_count,
+    check_vacant,
     even_bounds,
-    is_shards,
     open_shards,
-    part_files,
     part_folder,
     write_series,
 )
-from neural_brane.files.graphs.sharding_names import Ids, in_order
-from neural_brane.files.graphs.sharding_reading import EdgeSource, find_attributes, read_attributes, read_edges
-from neural_brane.files.graphs.sharding_rows import AttributeEntries, EdgeEntries, Entries, Facts, RowsFiles, sort_range
-from neural_brane.files.storage import atomic, check_writable
+from neural_brane.files.graphs.sharding_reading import Candidate, EdgeLines, EdgeSource, as_integers, find_attributes
+from neural_brane.files.manifest import describe_files
+from neural_brane.files.nodes import MEND_UNKNOWN
+from neural_brane.files.reading import check_count as check_nodes
+from neural_brane.files.text import fail
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, check_rules
 from neural_brane.progress import Meter, Reporter
 
 if TYPE_CHECKING:
     import polars as pl
 
-
-# The unfinished work of a sharding: what has been done, of which sources, so that a second start goes on.
-
-FOLDER, STATE, VERSION = ".unfinished", "state.json", 1
-ENDS = 1 << 20  # bytes of a file's beginning and of its end that its digest is made of
-SourceFacts = dict[str, Any]
-
-
-def describe_source(path: Path) -> SourceFacts:
-    """What tells whether a file has changed: its size, when it was written, and a digest of its two ends."""
-    about = path.stat()
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        digest.update(file.read(ENDS))
-        file.seek(max(about.st_size - ENDS, 0))
-        digest.update(file.read(ENDS))
-    return {"size": about.st_size, "written": about.st_mtime_ns, "digest": digest.hexdigest()[:16]}
-
-
-class Work:
-    """The folder of unfinished work inside the folder that is made; `done` has the facts of every finished stage."""
-
-    def __init__(self, folder: Path, sources: Sequence[Path], options: SourceFacts) -> None:
-        self.folder, self.home = folder, folder / FOLDER
-        self.identity: SourceFacts = {
-            "version": VERSION,
-            "options": {name: str(value) for name, value in options.items() if value is not None},
-            "sources": {str(path.resolve()): describe_source(path) for path in sources},
-        }
-        self.done: SourceFacts = {}
-        if (self.home / STATE).exists():
-            self._resume()
-        else:
-            shutil.rmtree(self.home, ignore_errors=True)
-            self.home.mkdir(parents=True)
-            self._write()
-
-    def _resume(self) -> None:
-        path = self.home / STATE
-        try:
-            state = json.loads(path.read_text(encoding="utf-8"))
-            before, self.done = state["identity"], dict(state["done"])
-        except (ValueError, KeyError, TypeError):
-            raise ShardError(f"{path}: is damaged; remove {self.folder} and begin again") from None
-        if before == self.identity:
-            return
-        for name, about in before.get("sources", {}).items():
-            if self.identity["sources"].get(name, about) != about:
-                raise ShardError(
-                    f"{name}: has changed since {self.folder} was begun; remove {self.folder} and begin again"
-                )
-        raise ShardError(
-            f"{self.folder}: was begun with {_spelled(before)}, not {_spelled(self.identity)}; "
-            "give the same to go on, or remove the folder to begin again"
-        )
-
-    def finish(self, stage: str, facts: SourceFacts) -> None:
-        """Note that a stage is done."""
-        self.done[stage] = facts
-        self._write()
-
-    def _write(self) -> None:
-        with atomic(self.home / STATE) as draft:
-            draft.write_text(json.dumps({"identity": self.identity, "done": self.done}), encoding="utf-8")
-
-    def remove(self) -> None:
-        """Remove the folder of unfinished work."""
-        shutil.rmtree(self.home, ignore_errors=True)
-
-
-def _spelled(identity: SourceFacts) -> str:
-    """The sources and options of a run in words."""
-    options = [f"{name} {value}" for name, value in identity.get("options", {}).items()]
-    return ", ".join([*(Path(name).name for name in identity.get("sources", {})), *options])
-
-
-# Files larger than memory to a folder of parts: read once, number the names, deal the entries, sort range by range.
-#
-# The stages, each noted when it is done, so that a second start goes on after it:
-#
-#     edges        names become integers or numbers of their chunk, in files beside the weights
-#     attributes   the same for the nodes and the attributes of entries
-#     numbers      the names of all chunks get numbers
-#     dealt        both directions of every edge, and every entry, are dealt to ranges of rows that fit into memory
-#     part 0, …    ranges are sorted, repeats merged, and the rows written
-
 MEMORY = 1_000_000_000  # bytes
-LEAST = 1 << 16
+LEAST = 100_000_000  # bytes that DuckDB needs for any work
+PER_THREAD = 125_000_000  # bytes of memory for each thread that sorts
+FOLDER = ".unfinished"  # in the folder that is made: DuckDB's files, and the parts until they are complete
+BLOCK = 1 << 20  # names that are written at once
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be made of what."""
+    """A sharding: the files, the number of parts and the rules."""
 
     edges: EdgeSource
     attributes: Path | None
@@ -137,194 +61,559 @@ class Plan:
     duplicates: Duplicates = "max"
     self_loops: SelfLoops = "keep"
     memory: int = MEMORY
+    threads: int | None = None  # as many as the machine has, if None
 
     def check(self, folder: Path) -> None:
-        """Refuse what cannot be done, before anything is."""
+        """Refuse what cannot be done, before anything is; remove what a run that was killed has left behind."""
         check_rules(self.duplicates, self.self_loops)
         if self.parts < 1:
             raise ShardError(f"parts is {self.parts}; give a number from 1 on")
         if self.memory < LEAST:
             raise ShardError(f"memory is {self.memory:,} bytes; give at least {LEAST:,}, such as 1GB")
-        if folder.exists() and not folder.is_dir():
-            raise ShardError(f"{folder}: is a file; name a folder that is empty or does not exist")
-        if is_shards(folder):
-            raise ShardError(f"{folder}: holds a graph in parts already; choose another folder, or remove this one")
-        if folder.is_dir() and not (folder / FOLDER).exists() and any(folder.iterdir()):
-            raise ShardError(f"{folder}: is not empty; name a folder that is empty or does not exist")
-        check_writable(folder / MANIFEST, ShardError)
+        if folder.is_dir():
+            shutil.rmtree(folder / FOLDER, ignore_errors=True)
+        check_vacant(folder)
 
 
-def shard_files(
-    plan: Plan, folder: str | Path, *, report: Reporter | None = None, tell: Callable[[str], object] | None = None
-) -> Shards:
+def shard_files(plan: Plan, folder: str | Path, *, report: Reporter | None = None) -> Shards:
     """Make a folder of parts from files, with about `plan.memory` bytes for the work, and open it.
 
-    A run that was stopped is gone on with: `tell` is told after which stage. `report` is told the progress.
+    A run that fails leaves no parts behind.
     """
     folder = Path(folder)
     plan.check(folder)
-    options = {**plan.edges.options, "attributes": plan.attributes, "parts": plan.parts, "memory": plan.memory}
-    rules = {"duplicates": plan.duplicates, "self-loops": plan.self_loops}
-    sources = [*plan.edges.files, *([plan.attributes] if plan.attributes else [])]
-    work = Work(folder, sources, options | rules)
-    if work.done and tell is not None:
-        tell(f"{folder}: going on with a run that was stopped; done before: {', '.join(work.done)}")
-    _Run(plan, folder, work, report).run()
+    home, existed = folder / FOLDER, folder.exists()
+    home.mkdir(parents=True)
+    try:
+        with Database(home, plan.memory, plan.threads) as tables:
+            manifest = _Sharding(plan, home, tables, report).run()
+        for name in [NAMES, *map(part_folder, range(plan.parts))]:
+            os.replace(home / name, folder / name)
+        manifest.write(folder)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+        if not existed:
+            with suppress(OSError):  # it has the parts
+                folder.rmdir()
     return open_shards(folder)
 
 
-class _Run:
-    """One sharding: the stages, in turn."""
+class Database:
+    """Tables of DuckDB that take a bounded part of memory, and the rest of the disk; use it in a `with` statement."""
 
-    def __init__(self, plan: Plan, folder: Path, work: Work, report: Reporter | None) -> None:
-        self.plan, self.folder, self.work, self.report = plan, folder, work, report
-        self.nodes = Ids(work.home, "nodes", plan.memory)
-        self.names = Ids(work.home, "attributes", plan.memory)
-        self.edge_entries: EdgeEntries
-        self.attribute_entries: AttributeEntries
+    def __init__(self, home: Path, memory: int, threads: int | None = None) -> None:
+        try:
+            import duckdb
+            import pyarrow
+        except ImportError:
+            raise DependencyError(
+                "sharding files sorts them with DuckDB, which is not installed; run: pip install 'neural-brane[shards]'"
+            ) from None
+        self._pyarrow, self._error, self._full = pyarrow, duckdb.Error, duckdb.OutOfMemoryException
+        self._columns: dict[str, dict[str, bool]] = {}  # of each table: whether a column holds strings
+        most = max(memory // PER_THREAD, 1)
+        self._connection = duckdb.connect(
+            config={
+                "threads": min(threads or os.cpu_count() or 1, most),
+                "memory_limit": f"{memory * 7 // 10} bytes",  # some of what it takes does not count
+                "temp_directory": str(home / "duckdb"),
+                "preserve_insertion_order": True,
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "allow_community_extensions": False,
+                "python_enable_replacements": False,
+            }
+        )
+        for setting in ("enable_progress_bar = false", "enable_external_access = false", "lock_configuration = true"):
+            self._connection.execute(f"SET {setting}")
 
-    def run(self) -> None:
-        """Do what is not done yet."""
-        self._read()
-        self._number()
-        bounds = even_bounds(self.nodes.count, self.plan.parts)
-        edges, entries = self.work.done["edges"], self.work.done["attributes"]
-        self.edge_entries = EdgeEntries(self.work.home, self.nodes, edges, loops=self.plan.self_loops == "keep")
-        self.attribute_entries = AttributeEntries(self.work.home, self.nodes, self.names, entries, self.plan.attributes)
-        self._deal(bounds)
-        for number in range(self.plan.parts):
-            if f"part {number}" not in self.work.done:
-                self._write_part(number, bounds)
-        self._finish(bounds)
-        self.work.remove()
+    def __enter__(self) -> Database:
+        return self
 
-    def _read(self) -> None:
-        """Read the edges, then the attributes."""
-        if "edges" in self.work.done:
-            self.nodes.resume(self.work.done["edges"]["nodes"])
-        else:
-            meter = Meter(self.report, self.plan.edges.total, f"{self._unit()} of edges read", part="edges")
-            quiet = self.plan.attributes is not None
-            facts = read_edges(*self.plan.edges.read(), self.nodes, meter, quiet)
-            if self.nodes.integer:
-                self.nodes.number()
-            self.work.finish("edges", facts | {"nodes": self.nodes.keep()})
-        if "attributes" in self.work.done:
-            self.nodes.resume(self.work.done["attributes"]["nodes"])
-            self.names.resume(self.work.done["attributes"]["names"])
-            return
-        facts = {"chunks": 0, "first": self.nodes.chunks, "entries": 0}
-        if self.plan.attributes is not None:
-            blocks, total = find_attributes(self.plan.attributes)
-            meter = Meter(self.report, total, "units of attributes read", part="attributes")
-            facts = read_attributes(blocks, self.plan.attributes, self.nodes, self.names, meter)
-        self.work.finish("attributes", facts | {"nodes": self.nodes.keep(), "names": self.names.keep()})
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
 
-    def _unit(self) -> str:
-        return "rows" if self.plan.edges.kind == "parquet" else "bytes"
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except self._full as error:
+            raise ShardError(
+                f"the memory or the disk is too small ({str(error).splitlines()[0]}); raise --memory, or make room"
+            ) from None
+        except self._error as error:
+            raise ShardError(f"DuckDB could not do the work: {str(error).splitlines()[0]}") from error
 
-    def _number(self) -> None:
-        """Number nodes and attributes; refuse nodes that only attributes name, unless a header announces them."""
-        if "numbers" in self.work.done:
-            self.nodes.resume(self.work.done["numbers"]["nodes"])
-            self.names.resume(self.work.done["numbers"]["names"])
-            return
-        self.nodes.number()
-        self.names.number()
-        announced = self.work.done["edges"]["announced"]
-        linked = self.nodes.before(self.work.done["edges"]["chunks"])
-        if announced is not None and self.nodes.count < announced:
-            raise GraphError(
-                f"{self.plan.edges.files[0]}: the header announces {announced} nodes, but only {self.nodes.count} are "
-                "named; mend the header, or give each node without edges a line of its own"
-            )
-        if announced is not None and linked > announced:
-            raise GraphError(
-                f"{self.plan.edges.files[0]}: the header announces {announced} nodes, but the file names {linked}; "
-                "mend the header"
-            )
-        if self.nodes.count > (most := linked if announced is None else announced):
-            raise self._stranger(most)
-        self.work.finish("numbers", {"nodes": self.nodes.keep(), "names": self.names.keep()})
+    def run(self, query: str) -> list[tuple[Any, ...]]:
+        """Run a query and return its rows, of which there are few."""
+        with self._explained():
+            return self._connection.execute(query).fetchall()
 
-    def _stranger(self, most: int) -> GraphError:
-        from neural_brane.files.nodes import MEND_UNKNOWN
+    def value(self, query: str) -> Any:
+        """Return the one value that a query finds; None if it finds no row."""
+        rows = self.run(query)
+        return rows[0][0] if rows else None
 
-        name = self.nodes.appeared(most)
-        return GraphError(f"{self.plan.attributes}: node '{name}' is not in the graph; {MEND_UNKNOWN}")
+    def stream(self, query: str) -> Iterator[Any]:
+        """Yield the rows that a query finds, as Arrow batches."""
+        with self._explained():
+            yield from self._pyarrow.RecordBatchReader.from_stream(self._connection.sql(query))
 
-    def _deal(self, bounds: np.ndarray) -> None:
-        """Deal the entries of both matrices to ranges of rows."""
-        if "dealt" in self.work.done:
-            return
-        both: tuple[Entries, ...] = (self.edge_entries, self.attribute_entries)
-        meter = Meter(self.report, sum(one.dealt.chunks for one in both), "chunks dealt", part="dealing")
-        for one in both:
-            one.choose_cuts(bounds, self.plan.memory)
-            for _ in in_order(one.deal, range(one.dealt.chunks)):
-                meter.advance()
-            one.check_rows()
-        self.work.finish("dealt", {})
-        self.edge_entries.forget()
-
-    def _write_part(self, number: int, bounds: np.ndarray) -> None:
-        """Sort and write the rows of one part, its ids, and what the manifest shall say of it."""
-        home, first, last = self.folder / part_folder(number), int(bounds[number]), int(bounds[number + 1])
-        home.mkdir(exist_ok=True)
-        add = self.plan.duplicates == "sum"
-        weighed = "weights" if self.edge_entries.dealt.weighted or add else None
-        edges = self._write_rows(RowsFiles(home, "adjacency", weighed), self.edge_entries, first, last, add=add)
-        amounts = "amounts" if self.attribute_entries.dealt.weighted else None
-        entries = self._write_rows(RowsFiles(home, "attributes", amounts), self.attribute_entries, first, last)
-        write_series(home / IDS, "id", self._kind(self.nodes), self.nodes.series(first, last))
-        files = part_files(number, weighted=weighed is not None, amounts=amounts is not None)
-        facts = {"files": describe_files(self.folder, files), "edges": vars(edges), "entries": vars(entries)}
-        self.work.finish(f"part {number}", facts)
-
-    def _write_rows(self, files: RowsFiles, entries: Entries, first: int, last: int, *, add: bool = False) -> Facts:
-        ranges = entries.ranges(first, last)
-        meter = Meter(self.report, len(ranges), f"ranges of the part's {files.matrix} sorted", part=str(files.home))
-
-        def work(number: int) -> Any:
-            return sort_range(entries.dealt, number, entries.cuts, add=add, zeros=not entries.drop_zeros)
-
-        with files:
-            for rows in in_order(work, ranges):
-                files.append(rows)
-                meter.advance()
-        return files.facts
-
-    def _kind(self, ids: Ids) -> pl.DataType:
+    def append(self, table: str, rows: pl.DataFrame) -> None:
+        """Add rows to a table, or make it. A column of integers turns into one of strings when names come."""
         import polars as pl
 
-        return pl.Int64() if ids.kind == "integer" else pl.String()
+        texts = {name: kind == pl.String for name, kind in rows.schema.items()}
+        known = self._columns.setdefault(table, {})
+        for name in texts.keys() & known.keys():
+            if texts[name] and not known[name]:
+                self.spell(table, name)
+            elif known[name]:
+                rows = rows.with_columns(pl.col(name).cast(pl.String))
+        if known:
+            for name in texts.keys() - known.keys():
+                self.run(f"ALTER TABLE {table} ADD COLUMN {name} FLOAT")
+        with self._explained():
+            self._connection.register("given", rows)
+            make = f"INSERT INTO {table} BY NAME" if known else f"CREATE TABLE {table} AS"
+            self._connection.execute(f"{make} SELECT * FROM given")
+            self._connection.unregister("given")
+        self._columns[table] = texts | known
 
-    def _finish(self, bounds: np.ndarray) -> None:
-        """Write the names of the attributes, take away files that say nothing, and write the manifest."""
-        write_series(self.folder / NAMES, "name", self._kind(self.names), self.names.series(0, self.names.count))
-        parts = [self.work.done[f"part {number}"] for number in range(self.plan.parts)]
-        files = describe_files(self.folder, [NAMES])
-        weighted = not all(part["edges"]["plain"] for part in parts)
-        amounts = not all(part["entries"]["plain"] for part in parts)
-        for number, part in enumerate(parts):
-            wanted = part_files(number, weighted=weighted, amounts=amounts)
-            files |= {name: about for name, about in part["files"].items() if name in wanted}
-            for name in part["files"].keys() - set(wanted):
-                (self.folder / name).unlink(missing_ok=True)
-        entries = sum(part["edges"]["entries"] for part in parts)
-        loops = sum(part["edges"]["loops"] for part in parts)
-        if entries == 0:
-            raise GraphError(f"{self.plan.edges.files[0]}: all edges are self-loops; keep them, or add edges")
-        Manifest(
+    def spell(self, table: str, column: str) -> None:
+        """Turn a column of integers into one of the strings that spell them."""
+        if not self._columns[table][column]:
+            self.run(f"ALTER TABLE {table} ALTER {column} TYPE VARCHAR")
+            self._columns[table][column] = True
+
+    def has(self, table: str, column: str) -> bool:
+        """Whether a table has a column."""
+        return column in self._columns.get(table, {})
+
+    def is_text(self, table: str, column: str) -> bool:
+        """Whether a column holds strings."""
+        return self._columns.get(table, {}).get(column, False)
+
+    def make(self, table: str, query: str, *, text: bool) -> None:
+        """Make a table with the column id."""
+        self.run(f"CREATE TABLE {table} AS {query}")
+        self._columns[table] = {"id": text}
+
+    def number(self, table: str, places: str, text: bool) -> int:
+        """Make a table of the distinct names of a query with columns id and place, and return how many there are.
+
+        The number of a name is its `rowid`: integers are in increasing order, strings as they appear.
+        """
+        if text:
+            places = f"(SELECT id, min(place) AS place FROM ({places}) GROUP BY id) ORDER BY place"
+        else:
+            places = f"(SELECT DISTINCT id FROM ({places})) ORDER BY id"
+        self.make(table, f"SELECT id FROM {places}", text=text)
+        return int(self.value(f"SELECT count(*) FROM {table}"))
+
+
+# The stages: read, number, join, sort, write.
+
+_INTEGER = "coalesce(try_cast({0} AS BIGINT)::VARCHAR = {0}, false)"  # spelled the usual way
+
+
+class _Sharding:
+    """One sharding into the folder `home`, stage after stage."""
+
+    def __init__(self, plan: Plan, home: Path, tables: Database, report: Reporter | None) -> None:
+        self.plan, self.home, self.tables, self.report = plan, home, tables, report
+        self.announced: int | None = None  # nodes that a header counts
+        self.lead = -1  # row of an edge that was read last and stands first in its file
+
+    def run(self) -> GraphManifest:
+        """Write all files but the manifest, which is returned."""
+        self._read_edges()
+        if self.plan.attributes is not None:
+            self._read_attributes(self.plan.attributes)
+        nodes = self._number_nodes()
+        bounds = even_bounds(nodes, self.plan.parts)
+        edges = self._write_edges(bounds)
+        names, entries = self._write_attributes(bounds)
+        self._write_names(self.home / NAMES, "names", 0, names)
+        for part, (first, last) in enumerate(pairwise(bounds.tolist())):
+            self._write_names(self.home / part_folder(part) / IDS, "nodes", first, last)
+        manifest = GraphManifest(
             name=self.plan.edges.name,
-            nodes=self.nodes.count,
-            edges=(entries + loops) // 2,
-            attributes=self.names.count,
-            entries=sum(part["entries"]["entries"] for part in parts),
+            nodes=nodes,
+            edges=(edges.entries + edges.loops) // 2,
+            attributes=names,
+            entries=entries.entries,
             parts=self.plan.parts,
             bounds=bounds.tolist(),
-            weighted=weighted,
-            amounts=amounts,
-            ids=self.nodes.kind,  # type: ignore[arg-type]
-            files=files,
-        ).write(self.folder)
+            weighted=not edges.plain,
+            amounts=not entries.plain,
+            ids="string" if self.tables.is_text("nodes", "id") else "integer",
+            files={},
+        )
+        return replace(manifest, files=describe_files(self.home, manifest.names()))
+
+    def _read_edges(self) -> None:
+        """Read all edges into the table `edges`."""
+        source, lines = self.plan.edges, None
+        pieces = source.pieces()
+        if source.kind == "lines":
+            lines = EdgeLines(source.files[0])
+            pieces = lines.pieces()
+        unit = "rows" if source.kind == "parquet" else "bytes"
+        meter = Meter(self.report, source.total, f"{unit} of edges read", part="edges")
+        for piece in pieces:
+            self.tables.append("edges", piece.rows)
+            meter.advance(piece.size)
+        if lines is not None:
+            self._judge_first_line(lines)
+
+    def _judge_first_line(self, lines: EdgeLines) -> None:
+        """Tell by all other lines whether the first was titles, a header or an edge."""
+        import polars as pl
+
+        tables = self.tables
+        if lines.candidate is None:
+            strange = f"NOT ({_INTEGER.format('u')} AND {_INTEGER.format('coalesce(v, u)')})"
+            query = f"SELECT count(*) FROM (SELECT 1 FROM edges WHERE {strange} LIMIT 2)"
+            if lines.titles and tables.value("SELECT count(*) FROM edges") > 1 and tables.value(query) == 1:
+                raise GraphError(
+                    f"{lines.titles} are names, while all other ids are numbers; put # before column titles, or, "
+                    "if the line is an edge, move it further down"
+                )
+            return
+        if not tables.has("edges", "u"):
+            tables.append("edges", pl.DataFrame(schema={"u": pl.Int64, "v": pl.Int64}))
+        if self._has_header(lines, lines.candidate):
+            self.announced = lines.candidate.nodes
+            return
+        self.lead = tables.value("SELECT count(*) FROM edges")
+        words = lines.candidate.words
+        tables.append("edges", as_integers(pl.DataFrame({"u": words[:1], "v": words[1:]}), "u", "v"))
+
+    def _has_header(self, lines: EdgeLines, first: Candidate) -> bool:
+        """Judge a first line of two integers by the rule that `edge_list` states; refuse a header that is wrong."""
+        named, low, high, numbered = self.tables.is_text("edges", "u"), 0, -1, True
+        if named:
+            some = f"SELECT true FROM edges WHERE {_INTEGER.format('u')} OR {_INTEGER.format('v')} LIMIT 1"
+            numbered = bool(self.tables.value(some))
+        else:
+            ends = "least(min(u), min(v)), greatest(max(u), max(v)) FROM edges"
+            low, high = self.tables.run(f"SELECT coalesce(a, 0), coalesce(b, -1) FROM (SELECT {ends}) AS t(a, b)")[0]
+        fits = not numbered if named else high < first.nodes
+        if first.edges != lines.follow:
+            if lines.weighted or fits:
+                fail(
+                    lines.path,
+                    first.line,
+                    f"the first line reads as a header 'nodes edges' that announces {first.edges} edges, but "
+                    f"{lines.follow} follow; mend the count, or, if the line is an edge, move it further down",
+                )
+            return False
+        if not (lines.weighted or fits or first.edges <= first.nodes * (first.nodes + 1) // 2):
+            return False
+        check_nodes(
+            first.nodes, lines.follow, f"{lines.path}:{first.line}: a header that counts nodes", CLAIM, GraphError
+        )
+        last = first.nodes - 1
+        if named and numbered:
+            fail(
+                lines.path,
+                first.line,
+                "below this header some nodes have names and others numbers; under a header, nodes are all names or "
+                f"all integers from 0 to {last}",
+            )
+        if low < 0 or high > last:
+            fail(
+                lines.path,
+                first.line,
+                f"node {low if low < 0 else high} is not one of the {first.nodes} nodes, 0 to {last}, that the header "
+                "announces; mend the line or the header, or remove the header to use any ids",
+            )
+        if not (named or lines.weighted or self.plan.attributes or high == last):
+            warnings.warn(
+                f"{lines.path}: the first line, '{first.nodes} {first.edges}', is read as a header: {first.nodes} "
+                f"nodes, 0 to {last}, and {first.edges} edges; if it is an edge, move it further down",
+                ReadingWarning,
+                stacklevel=7,
+            )
+        return True
+
+    def _read_attributes(self, path: Path) -> None:
+        """Read all attributes into the table `entries`, and the lines that nodes have into `lines`."""
+        pieces, total = find_attributes(path)
+        meter = Meter(self.report, total, "units of attributes read", part="attributes")
+        for piece in pieces:
+            self.tables.append("entries", piece.rows)
+            if piece.lines is not None:
+                self.tables.append("lines", piece.lines)
+            meter.advance(piece.size)
+
+    def _number_nodes(self) -> int:
+        """Make the table `nodes`; refuse nodes that only attributes name, unless a header announces them."""
+        tables, path, announced = self.tables, self.plan.edges.files[0], self.announced
+        if announced is not None and not tables.is_text("edges", "u"):
+            tables.make("nodes", f"SELECT range AS id FROM range({announced})", text=False)
+            count = announced
+        else:
+            place = f"if(rowid = {self.lead}, -1, rowid) * 2"
+            ends = f"SELECT u AS id, {place} AS place FROM edges UNION ALL SELECT v, {place} + 1 FROM edges"
+            count = tables.number("nodes", f"SELECT * FROM ({ends}) WHERE id IS NOT NULL", tables.is_text("edges", "u"))
+        if announced is not None and count > announced:
+            raise GraphError(
+                f"{path}: the header announces {announced} nodes, but the file names {count}; mend the header"
+            )
+        if self.plan.attributes is not None:
+            count += self._add_strangers(self.plan.attributes, 0 if announced is None else announced - count)
+        if announced is not None and count < announced:
+            raise GraphError(
+                f"{path}: the header announces {announced} nodes, but only {count} are named; mend the header, or give "
+                "each node without edges a line of its own"
+            )
+        return check_count(count, "nodes")
+
+    def _add_strangers(self, path: Path, room: int) -> int:
+        """Number nodes that only the attributes name, for which a header leaves room; return how many there are."""
+        tables, table = self.tables, "lines" if self.tables.has("lines", "node") else "entries"
+        if tables.is_text("nodes", "id"):
+            for one in ("entries", "lines")[: 1 + (table == "lines")]:
+                tables.spell(one, "node")
+        known = "id::VARCHAR" if tables.is_text(table, "node") else "id"
+        line = "min(line)" if table == "lines" else "NULL"
+        strangers = (
+            f"SELECT node, {line} AS line, min({table}.rowid) AS place FROM {table} ANTI JOIN nodes ON node = {known} "
+            "GROUP BY node ORDER BY place"
+        )
+        if found := tables.run(f"{strangers} LIMIT 1 OFFSET {room}"):
+            where = str(path) if found[0][1] is None else f"{path}:{found[0][1]}"
+            raise GraphError(f"{where}: node '{found[0][0]}' is not in the graph; {MEND_UNKNOWN}")
+        if table == "lines":
+            twice = "SELECT node, min(line) AS earlier FROM lines GROUP BY node HAVING count(*) > 1"
+            found = tables.run(
+                f"SELECT line, node, earlier FROM lines JOIN ({twice}) USING (node) WHERE line > earlier "
+                "ORDER BY line LIMIT 1"
+            )
+            for again, node, earlier in found:
+                fail(path, again, f"node '{node}' already has line {earlier}; join the two lines or remove one")
+        if not room:
+            return 0
+        before = tables.value("SELECT count(*) FROM nodes")
+        tables.run(f"INSERT INTO nodes SELECT node FROM ({strangers})")
+        return int(tables.value("SELECT count(*) FROM nodes") - before)
+
+    def _write_edges(self, bounds: np.ndarray) -> Facts:
+        """Write both directions of every edge, sorted."""
+        tables, add = self.tables, self.plan.duplicates == "sum"
+        weighted = tables.has("edges", "weight")
+        more = [name for name, wanted in (("weight", weighted), ("place", weighted and add)) if wanted]
+        columns = "".join({"weight": ", weight", "place": ", e.rowid AS place"}[name] for name in more)
+        tables.run(
+            f"CREATE TABLE pairs AS SELECT n.rowid::UINTEGER AS a, m.rowid::UINTEGER AS b{columns} FROM edges e "
+            "JOIN nodes n ON e.u = n.id JOIN nodes m ON e.v = m.id"
+            + (" WHERE n.rowid <> m.rowid" if self.plan.self_loops == "drop" else "")
+        )
+        tables.run("DROP TABLE edges")
+        total = tables.value("SELECT count(*) + count_if(a <> b) FROM pairs")
+        if total == 0:
+            raise GraphError(f"{self.plan.edges.files[0]}: all edges are self-loops; keep them, or add edges")
+        rest = "".join(f", {name}" for name in more)
+        query = (
+            f"SELECT (a::UBIGINT << 32) | b AS key{rest} FROM pairs UNION ALL "
+            f"SELECT (b::UBIGINT << 32) | a{rest} FROM pairs WHERE a <> b ORDER BY key"
+            + (", place" if "place" in more else "")
+        )
+        files = MatrixFiles(self.home, "adjacency", "weights" if weighted or add else None, bounds)
+        facts = self._write_sorted(files, query, total, add)
+        tables.run("DROP TABLE pairs")
+        return facts
+
+    def _write_attributes(self, bounds: np.ndarray) -> tuple[int, Facts]:
+        """Write the attributes of every node, sorted, and return how many different ones there are."""
+        tables, files = self.tables, MatrixFiles(self.home, "attributes", "amounts", bounds)
+        if not tables.has("entries", "name"):
+            tables.make("names", "SELECT 0 AS id WHERE false", text=False)
+            return 0, self._write_sorted(files, "SELECT 0::UBIGINT AS key, 0::FLOAT AS weight WHERE false", 0)
+        places = "SELECT name AS id, rowid AS place FROM entries"
+        names = check_count(tables.number("names", places, tables.is_text("entries", "name")), "attributes")
+        query = (
+            "SELECT (n.rowid::UBIGINT << 32) | m.rowid::UINTEGER AS key, amount AS weight FROM entries e "
+            "JOIN nodes n ON e.node = n.id JOIN names m ON e.name = m.id ORDER BY key"
+        )
+        return names, self._write_sorted(files, query, tables.value("SELECT count(*) FROM entries"))
+
+    def _write_sorted(self, files: MatrixFiles, query: str, total: int, add: bool = False) -> Facts:
+        """Write entries that a query returns in order, and merge repeats: the largest, or their sum."""
+        meter = Meter(self.report, total, f"entries of the {files.matrix} written", part=files.matrix)
+        with files:
+            for keys, values in merge_repeats(self.tables.stream(query), meter, add=add):
+                kept = slice(None) if values is None or files.matrix == "adjacency" else values != 0
+                files.append(keys[kept], None if values is None else values[kept])
+        return files.facts
+
+    def _write_names(self, path: Path, table: str, first: int, last: int) -> None:
+        """Write the names with the numbers from first to last - 1."""
+        import polars as pl
+
+        def blocks() -> Iterator[pl.Series]:
+            for at in range(first, last, BLOCK):
+                place = f"rowid >= {at} AND rowid < {min(at + BLOCK, last)}"
+                for batch in self.tables.stream(f"SELECT id FROM {table} WHERE {place} ORDER BY rowid"):
+                    yield pl.DataFrame(batch)["id"]
+
+        kind = pl.String() if self.tables.is_text(table, "id") else pl.Int64()
+        write_series(path, "id" if table == "nodes" else "name", kind, blocks())
+
+
+# Sorted entries to the arrays of parts.
+
+SHIFT = np.uint64(32)  # an entry is one key: its row in the upper 32 bits, its column in the lower
+
+
+def merge_repeats(
+    batches: Iterator[Any], meter: Meter, *, add: bool = False
+) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    """Yield every key of sorted batches once, with the largest or the sum of its weights; None where all are 1.
+
+    The batches of Arrow have the columns key and perhaps weight. Weights are added in their order, in double precision.
+    """
+    keys, weights = np.empty(0, np.uint64), None
+    for batch in batches:
+        new = batch.column("key").to_numpy()
+        if "weight" in batch.schema.names:
+            given = batch.column("weight").to_numpy()
+            weights = given if weights is None else np.concatenate([weights, given])
+        keys = np.concatenate([keys, new])
+        whole = int(np.searchsorted(keys, keys[-1]))  # the last key may come again in the next batch
+        if whole:
+            yield _merge(keys[:whole], None if weights is None else weights[:whole], add)
+            keys, weights = keys[whole:], None if weights is None else weights[whole:]
+        meter.advance(len(new))
+    if len(keys):
+        yield _merge(keys, weights, add)
+
+
+def _merge(keys: np.ndarray, weights: np.ndarray | None, add: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    new = np.concatenate([[True], keys[1:] != keys[:-1]])
+    begins = np.flatnonzero(new)
+    if weights is None:
+        return keys[begins], np.diff(begins, append=len(keys)).astype(np.float32) if add else None
+    if not add:
+        return keys[begins], np.maximum.reduceat(weights, begins)
+    with np.errstate(over="ignore"):
+        sums = np.bincount(np.cumsum(new) - 1, weights=weights).astype(np.float32)
+    if not np.isfinite(sums).all():
+        raise ShardError("the weights of an edge add up to more than float32 can hold; give smaller weights")
+    return keys[begins], sums
+
+
+class ArrayFile:
+    """An .npy file of one dimension that grows: its length is written into the header at the end."""
+
+    def __init__(self, path: Path, kind: type) -> None:
+        self._kind, self._size = np.dtype(kind), 0
+        path.parent.mkdir(exist_ok=True)
+        self._file = path.open("wb")
+        self._write_header()
+
+    def append(self, array: np.ndarray) -> None:
+        """Write more of the array."""
+        np.ascontiguousarray(array, self._kind).tofile(self._file)
+        self._size += len(array)
+
+    def _write_header(self) -> None:
+        about = {"descr": self._kind.str, "fortran_order": False, "shape": (self._size,)}
+        np.lib.format.write_array_header_1_0(self._file, about)  # pads, so that any length takes the same room
+
+    def close(self) -> None:
+        """Write the length, and close the file once it is on the disk."""
+        self._file.flush()
+        self._file.seek(0)
+        self._write_header()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+
+@dataclass
+class Facts:
+    """What was seen while the entries of a matrix were written."""
+
+    entries: int = 0
+    loops: int = 0  # entries of a node to itself
+    plain: bool = True  # whether every value is 1
+
+
+class MatrixFiles:
+    """The files of one matrix in all parts, filled entry by entry in the order of the keys; use it in a `with` block.
+
+    Values that are all 1 say nothing: their files are removed at the end.
+    """
+
+    def __init__(self, home: Path, matrix: str, data: str | None, bounds: np.ndarray) -> None:
+        self.matrix, self.facts = matrix, Facts()
+        self._home, self._data, self._bounds = home, data, bounds
+        self._part, self._row, self._entries = -1, 0, 0  # of the part; rows up to `_row` have begun
+        self._files: list[ArrayFile] = []
+        self._open_next()
+
+    def _path(self, part: int, name: str) -> Path:
+        return self._home / part_folder(part) / f"{self.matrix}.{name}.npy"
+
+    def _open_next(self) -> None:
+        self._part += 1
+        names = {"indptr": np.int64, "indices": np.int32} | ({self._data: np.float32} if self._data else {})
+        self._files = [ArrayFile(self._path(self._part, name), kind) for name, kind in names.items()]
+        self._row, self._entries = int(self._bounds[self._part]), 0
+        self._files[0].append(np.zeros(1))
+
+    def append(self, keys: np.ndarray, values: np.ndarray | None) -> None:
+        """Write the next entries, in as many parts as they belong to."""
+        self.facts.loops += int((keys >> SHIFT == keys & np.uint64(0xFFFFFFFF)).sum())
+        self.facts.plain &= values is None or bool((values == 1).all())
+        self.facts.entries += len(keys)
+        while True:
+            bound = self._bounds[self._part + 1]
+            own = int(np.searchsorted(keys, np.uint64(bound) << SHIFT))
+            self._write(keys[:own], None if values is None else values[:own])
+            if own == len(keys):
+                return
+            keys, values = keys[own:], None if values is None else values[own:]
+            self._close_part()
+            self._open_next()
+
+    def _write(self, keys: np.ndarray, values: np.ndarray | None) -> None:
+        if len(keys) == 0:
+            return
+        rows = (keys >> SHIFT).astype(np.int64)
+        self._begin_rows(int(rows[-1]), rows)
+        self._files[1].append((keys & np.uint64(0xFFFFFFFF)).astype(np.int32))
+        if self._data is not None:
+            self._files[2].append(values if values is not None else np.ones(len(keys)))
+        self._entries += len(keys)
+
+    def _begin_rows(self, last: int, rows: np.ndarray) -> None:
+        """Write where the rows up to `last` begin, by the sorted rows of the entries that come next."""
+        for at in range(self._row + 1, last + 1, BLOCK):
+            wanted = np.arange(at, min(at + BLOCK, last + 1))
+            self._files[0].append(self._entries + np.searchsorted(rows, wanted))
+        self._row = max(self._row, last)
+
+    def _close_part(self) -> None:
+        self._begin_rows(int(self._bounds[self._part + 1]), np.empty(0, np.int64))
+        for file in self._files:
+            file.close()
+
+    def __enter__(self) -> MatrixFiles:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            for file in self._files:
+                file.close()
+            return
+        self._close_part()
+        while self._part < len(self._bounds) - 2:
+            self._open_next()
+            self._close_part()
+        if self._data is not None and self.facts.plain:
+            for part in range(self._part + 1):
+                self._path(part, self._data).unlink()

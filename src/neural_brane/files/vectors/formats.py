@@ -1,168 +1,54 @@
-"""Read and write vectors; the suffix of a file says its format, and one table declares all formats."""
+"""Read and write vectors; the suffix of a file says its format.
+
+Vectors are written block by block, so the whole table need never exist in memory. Text holds the shortest decimal that
+reads back as the same float32.
+"""
 
 from __future__ import annotations
 
 import json
+import pkgutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
+from neural_brane.files import vectors
 from neural_brane.files.storage import atomic_together, check_space, check_target, check_writable
-from neural_brane.files.vectors.h5ad import import_h5py, read_h5ad, write_h5ad
-from neural_brane.files.vectors.npz import ids_beside, read_npy, read_npz, write_npy, write_npz
-from neural_brane.files.vectors.parquet import read_parquet, write_columns, write_parquet
 from neural_brane.files.vectors.parts import StoredColumn, finite_blocks, open_parts, read_whole
-from neural_brane.files.vectors.pgvector import load_lines, read_pgvector, write_pgvector
-from neural_brane.files.vectors.projector import CONFIG, projector_files, read_projector, write_projector
-from neural_brane.files.vectors.safetensors import read_safetensors, write_safetensors
-from neural_brane.files.vectors.table import Content, VectorTable
-from neural_brane.files.vectors.text import (
-    read_csv,
-    read_tsv,
-    read_word2vec,
-    read_word2vec_binary,
-    write_csv,
-    write_tsv,
-    write_word2vec,
-    write_word2vec_binary,
-)
+from neural_brane.files.vectors.table import MADE_FROM, PROVENANCE, SCORES, Content, VectorFormat, VectorTable
 from neural_brane.graph.ids import as_ids
 
-# The formats of vectors, each declared once: how it is read and written, what it keeps, which ids it holds.
-
-PROVENANCE, LAYER, MADE_FROM = "the provenance", "the layer that scores pairs", "what each vector was made from"
-ALL = frozenset((PROVENANCE, LAYER, MADE_FROM))
-
-
-def _alone(path: Path) -> list[Path]:
-    return [path]
-
-
-@dataclass(frozen=True, slots=True)
-class VectorFormat:
-    """A format of vectors.
-
-    `write` takes the content and a path for each of `files`; `holds` tells whether an id that is a string can stand in
-    the format, and `limit` is the beginning of the sentence that says it cannot.
-    """
-
-    read: Callable[[Path], VectorTable]
-    write: Callable[..., None]
-    keeps: frozenset[str] = frozenset()  # besides vectors and ids
-    holds: Callable[[str], bool] | None = None  # None: any id
-    limit: str = ""
-    number_bytes: float = 12  # that a number takes, about
-    id_bytes: int = 0  # that an id takes besides its characters
-    files: Callable[[Path], list[Path]] = _alone  # the last is what readers look for
-    folder: bool = False
-    usage: Callable[[Path, Any, int], str] | None = None  # what to do with the file, for people
-    require: Callable[[], object] | None = None  # raises where an optional package is missing
-
-
-def _is_word(node: str) -> bool:
-    return node.split() == [node]
-
-
-def _lacks(*characters: str) -> Callable[[str], bool]:
-    return lambda node: not any(character in node for character in characters)
-
-
-def _is_field(node: str) -> bool:
-    return bool(node) and _lacks("\t", "\n", "\r")(node)
-
-
-def _show_projector(path: Path, ids: np.ndarray | StoredColumn, dim: int) -> str:
-    return f"look at it with: tensorboard --logdir '{path}'"
-
-
-_WORD2VEC = VectorFormat(read_word2vec, write_word2vec, holds=_is_word, limit="word2vec text separates by spaces and")
-FORMATS: dict[str, VectorFormat] = {
-    ".npz": VectorFormat(read_npz, write_npz, ALL, number_bytes=4),
-    ".parquet": VectorFormat(read_parquet, write_parquet, frozenset((PROVENANCE, MADE_FROM)), number_bytes=5),
-    ".columns.parquet": VectorFormat(read_parquet, write_columns, frozenset((PROVENANCE,)), number_bytes=4),
-    ".safetensors": VectorFormat(read_safetensors, write_safetensors, ALL, number_bytes=4),
-    ".h5ad": VectorFormat(
-        read_h5ad,
-        write_h5ad,
-        ALL,
-        holds=_lacks("\0"),
-        limit="HDF5 ends strings at the character 0 and",
-        number_bytes=4,
-        id_bytes=32,
-        require=import_h5py,
-    ),
-    ".txt": _WORD2VEC,
-    ".w2v": _WORD2VEC,
-    ".vec": _WORD2VEC,
-    ".emb": _WORD2VEC,
-    ".bin": VectorFormat(
-        read_word2vec_binary,
-        write_word2vec_binary,
-        holds=lambda node: bool(node) and _lacks(" ", "\n")(node),
-        limit="word2vec's binary form ends ids at a space and",
-        number_bytes=4,
-    ),
-    ".tsv": VectorFormat(read_tsv, write_tsv, holds=_is_field, limit="a .tsv file"),
-    ".csv": VectorFormat(read_csv, write_csv),
-    ".npy": VectorFormat(
-        read_npy,
-        write_npy,
-        holds=_lacks("\n", "\r"),
-        limit="the file of ids, one on each line,",
-        number_bytes=4,
-        files=lambda path: [ids_beside(path), path],
-    ),
-    ".pgvector": VectorFormat(read_pgvector, write_pgvector, holds=_lacks("\0"), limit="PostgreSQL", usage=load_lines),
-    ".projector": VectorFormat(
-        read_projector,
-        write_projector,
-        frozenset((PROVENANCE,)),
-        holds=_is_field,
-        limit="the projector's table of ids",
-        files=projector_files,
-        folder=True,
-        usage=_show_projector,
-    ),
+LOST = {
+    PROVENANCE: "the provenance",
+    SCORES: "the layer that scores pairs",
+    MADE_FROM: "what each vector was made from",
 }
-NAMES = (
-    ".npz, .parquet, .safetensors, .h5ad, .csv, .tsv, .txt .w2v .vec .emb (word2vec text), .bin (word2vec binary), "
-    ".npy, .pgvector or .projector"
-)
+
+
+def find_formats() -> dict[str, VectorFormat]:
+    """Return the formats that the modules of this package declare, by suffix."""
+    found: dict[str, VectorFormat] = {}
+    for module in pkgutil.iter_modules(vectors.__path__, f"{vectors.__name__}."):
+        if module.name != __name__:
+            declared = [one for one in vars(import_module(module.name)).values() if isinstance(one, VectorFormat)]
+            found |= {suffix: one for one in declared for suffix in one.suffixes.split()}
+    return dict(sorted(found.items()))
+
+
+FORMATS = find_formats()
+NAMES = vectors.list_suffixes()
 
 
 def find_format(path: Path) -> VectorFormat | None:
-    """The format that a name says; None where it says none."""
+    """Return the format that a name says; None where it says none."""
     return FORMATS.get("".join(path.suffixes[-2:])) or FORMATS.get(path.suffix)
 
-
-# Vectors to files and back; the suffix says which format.
-#
-# ===========================  ===============================================================  ==========  =========
-# suffix                       what a line, a member or a file is                               provenance  checksums
-# ===========================  ===============================================================  ==========  =========
-# ``.npz``                     arrays ``vectors``, ``ids``, ``provenance`` (JSON text)          yes         yes
-# ``.parquet``                 columns ``id`` and ``vector``, an array of ``dim`` float32       yes         yes
-# ``.columns.parquet``         columns ``id d0 d1 …``                                           yes         yes
-# ``.safetensors``             tensors ``embeddings`` and ``ids`` (strings as JSON)             yes         yes
-# ``.h5ad``                    AnnData's HDF5: ``X``, names of ``obs``, ``uns``                 yes         yes
-# ``.txt .w2v .vec .emb``      word2vec text: ``nodes dim``, then ``id v1 v2 …``                no          no
-# ``.bin``                     word2vec binary: ``nodes dim``, then id, space, float32          no          no
-# ``.tsv``                     a header ``id d0 d1 …``, then one node per line, by tabs         no          no
-# ``.csv``                     the same by commas, ids quoted where they must be                no          no
-# ``.npy``                     one array; its ids are the lines of ``NAME.ids.txt`` beside it   no          no
-# ``.pgvector``                PostgreSQL's COPY: ``id<TAB>[v1,v2,…]``                          no          no
-# ``.projector``               a folder for TensorBoard's projector: two tables and a config    yes         no
-# a folder                     parts with a manifest, see `neural_brane.files.vectors.parts`        yes         yes
-# ===========================  ===============================================================  ==========  =========
-#
-# Vectors are written block by block, so the whole table need never exist in memory. Text holds the shortest
-# decimal that reads back as the same float32.
 
 CHECKED_IDS = 1 << 17  # ids that are checked at a time
 Blocks = Iterable[np.ndarray] | Callable[[], Iterable[np.ndarray]]
@@ -184,8 +70,7 @@ class VectorFile:
         self._format: VectorFormat = found or FORMATS[self.path.suffix]
         if self._format.folder and self.path.exists() and not self.path.is_dir():
             raise EmbeddingError(f"{path}: is a file, and {self.path.suffix} is a folder of files; remove it")
-        if self._format.require is not None:
-            self._format.require()
+        self._format.require()
         for file in self.files:
             check_writable(file, EmbeddingError)
         self._checked: np.ndarray | StoredColumn | None = None  # the ids that were found to fit
@@ -197,7 +82,7 @@ class VectorFile:
 
     def usage(self, ids: np.ndarray | StoredColumn, dim: int) -> str:
         """What people can do with the file, where its format has a program of its own; else nothing."""
-        return self._format.usage(self.path, ids, dim) if self._format.usage else ""
+        return self._format.usage(self.path, ids, dim)
 
     def lost(
         self,
@@ -206,22 +91,19 @@ class VectorFile:
         made_from: np.ndarray | StoredColumn | None = None,
     ) -> list[str]:
         """What of this the format has no place for, in words."""
-        given = {PROVENANCE: bool(provenance), LAYER: layer is not None, MADE_FROM: made_from is not None}
-        return [what for what, there in given.items() if there and what not in self._format.keeps]
+        given = {PROVENANCE: bool(provenance), SCORES: layer is not None, MADE_FROM: made_from is not None}
+        return [LOST[what] for what, there in given.items() if there and what not in self._format.keeps]
 
     def check_ids(self, ids: np.ndarray | StoredColumn) -> None:
         """Refuse ids that the format cannot hold; those that were checked before are not checked again."""
-        if ids is self._checked:
-            return
-        holds = self._format.holds
-        if holds is None or ids.dtype.kind != "U":
+        if ids is self._checked or not self._format.refuses or ids.dtype.kind != "U":
             return
         for at in range(0, len(ids), CHECKED_IDS):
             for node in ids[at : at + CHECKED_IDS].tolist():
-                if not holds(node):
+                if not self._format.holds(node):
                     raise EmbeddingError(
-                        f"{self.path}: {self._format.limit} cannot hold id {node!r}; write .csv, .npz or .parquet "
-                        "instead"
+                        f"{self.path}: cannot hold id {node!r}, for this format takes no ids {self._format.refuses}; "
+                        "write .csv, .npz or .parquet instead"
                     )
         self._checked = ids
 
@@ -250,23 +132,20 @@ class VectorFile:
         self.check_ids(ids)
         known = json.dumps(provenance or {})
 
-        def write(path: Path) -> None:
+        def write(path: Path, form: VectorFormat) -> None:
             checked = _check_blocks(blocks() if callable(blocks) else blocks, len(ids), dim)
-            _write(path, Content(ids, checked, dim, known, layer, made_from))
+            _write(path, form, Content(ids, checked, dim, known, layer, made_from))
 
         try:
-            write(self.path)
+            write(self.path, self._format)
         except OSError as failure:
             can_repeat = callable(blocks) or iter(blocks) is not blocks
             kept = _keep_elsewhere(write, self.path.stem.removesuffix(".columns")) if can_repeat else None
             raise EmbeddingError(_not_written(self.path, failure, kept)) from failure
 
 
-def _write(path: Path, content: Content) -> None:
+def _write(path: Path, form: VectorFormat, content: Content) -> None:
     """Write the files of a format; a folder that was made for them goes with them if that fails."""
-    form = find_format(path)
-    if form is None:
-        raise EmbeddingError(f"{path}: cannot tell its format; name a file ending in {NAMES}")
     new = form.folder and not path.exists()
     try:
         with atomic_together(form.files(path)) as drafts:
@@ -283,13 +162,13 @@ def expected_size(form: VectorFormat, ids: np.ndarray | StoredColumn, dim: int) 
     return int(len(ids) * (dim * form.number_bytes + ids.dtype.itemsize + form.id_bytes)) + 4096
 
 
-def _keep_elsewhere(write: Callable[[Path], None], stem: str) -> Path | None:
+def _keep_elsewhere(write: Callable[[Path, VectorFormat], None], stem: str) -> Path | None:
     """Write an .npz file to the first folder that takes it: for temporary files, the current one, or the user's own."""
     for parent in (tempfile.gettempdir, Path.cwd, Path.home):
         with suppress(OSError, RuntimeError):  # full too, gone, not to be written to, or nobody's home
             folder = Path(tempfile.mkdtemp(prefix="brane-", dir=parent()))
             try:
-                write(folder / f"{stem}.npz")
+                write(folder / f"{stem}.npz", FORMATS[".npz"])
                 return folder / f"{stem}.npz"
             except OSError:
                 folder.rmdir()
@@ -314,36 +193,33 @@ def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTa
     """
     path = Path(path)
     form = find_format(path)
-    read = form.read if form is not None else None
-    if path.is_dir() and read is not read_projector:
-        read = read_projector if (path / CONFIG).is_file() else read_whole
-    if path.suffix == ".brane":
+    if path.is_dir() and not (form and form.folder):
+        folders = (one for one in FORMATS.values() if one.folder and one.files(path)[-1].is_file())
+        form = next(folders, None)
+        read: Callable[..., VectorTable] = form.read if form else read_whole
+    elif path.suffix == ".brane":
         raise EmbeddingError(
             f"{path}: is a model, not vectors; give the file that 'brane embed … -o FILE' wrote, or save "
             "load_model(…).embedding_"
         )
-    if read is None:
+    elif form is None:
         raise EmbeddingError(f"{path}: cannot tell its format; name a file ending in {NAMES}")
-    if not (path.is_dir() if read in (read_projector, read_whole) else path.is_file()):
+    elif not (path.is_dir() if form.folder else path.is_file()):
         raise EmbeddingError(f"{path}: no such file; make one with 'brane embed SOURCE -o {path}'")
+    else:
+        read = form.read
     if path.is_file() and path.stat().st_size == 0:
         raise EmbeddingError(f"{path}: is empty; write the vectors again")
-    if ids is not None and path.suffix != ".npy":
+    if ids is not None and not (form and form.takes_ids):
         raise EmbeddingError(f"{path}: holds its own ids; leave out {ids}, which goes with an .npy file")
     try:
-        table = read(path) if ids is None else read_npy(path, Path(ids))
+        table = read(path) if ids is None else read(path, Path(ids))
     except UnicodeDecodeError as error:
         raise EmbeddingError(f"{path}: not a text file in UTF-8 ({error.reason} at byte {error.start})") from None
-    table = table._replace(ids=as_ids(table.ids, what=f"{path}: ids", error=EmbeddingError))
-    _check_finite(path, table)
-    return table
-
-
-def _check_finite(path: Path, table: VectorTable) -> None:
-    """Refuse vectors with numbers that no distance can be had from."""
     if table.vectors.dtype.kind == "f" and not (finite := np.isfinite(table.vectors)).all():
         row = int(np.argwhere(~finite)[0][0]) + 1
         raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity; give finite numbers, or remove it")
+    return table._replace(ids=as_ids(table.ids, what=f"{path}: ids", error=EmbeddingError))
 
 
 def _check_blocks(blocks: Iterable[np.ndarray], rows: int, dim: int) -> Iterator[np.ndarray]:

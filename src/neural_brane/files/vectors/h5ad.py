@@ -17,7 +17,16 @@ import numpy as np
 from neural_brane.errors import DependencyError, EmbeddingError
 from neural_brane.files.reading import DAMAGE, check_file
 from neural_brane.files.trial import why_unreadable
-from neural_brane.files.vectors.table import LAYER, Content, VectorTable, column_names, parse_ids, parse_provenance
+from neural_brane.files.vectors.table import (
+    EVERYTHING,
+    LAYER,
+    Content,
+    VectorFormat,
+    VectorTable,
+    column_names,
+    parse_ids,
+    parse_provenance,
+)
 from neural_brane.graph.memory import require_memory
 
 if TYPE_CHECKING:
@@ -50,7 +59,9 @@ def write_h5ad(content: Content, path: Path) -> None:
     and the blocks are written there past it.
     """
     names = sum(array.nbytes + 32 * len(array) for array in (content.ids, content.made_from) if array is not None)
-    _take_room(path, 4 * len(content.ids) * content.dim + names)
+    if (size := 4 * len(content.ids) * content.dim + names) and hasattr(os, "posix_fallocate"):
+        with open(path, "r+b") as stream:
+            os.posix_fallocate(stream.fileno(), 0, size)
     place = _write_all_but_numbers(content, path)
     with open(path, "r+b") as stream:
         stream.seek(place)
@@ -60,13 +71,6 @@ def write_h5ad(content: Content, path: Path) -> None:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
         stream.seek(0)
         stream.write(MARK + digest.encode())
-
-
-def _take_room(path: Path, size: int) -> None:
-    """Raise an OSError where the disk has no room for so many bytes."""
-    if size and hasattr(os, "posix_fallocate"):
-        with open(path, "r+b") as stream:
-            os.posix_fallocate(stream.fileno(), 0, size)
 
 
 def _write_all_but_numbers(content: Content, path: Path) -> int:
@@ -205,3 +209,16 @@ def _dataset(path: Path, item: Any, *, text: bool = False) -> np.ndarray:
     if not text:
         return item[()]
     return np.array(item.asstr()[()], dtype=object)
+
+
+FORMAT = VectorFormat(
+    ".h5ad",
+    "AnnData: X, names of obs, the rest in uns (needs h5py)",
+    read_h5ad,
+    write_h5ad,
+    keeps=EVERYTHING,
+    checksums=True,
+    number_bytes=4,
+    id_bytes=32,
+    require=import_h5py,
+)

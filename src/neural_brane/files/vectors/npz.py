@@ -1,4 +1,4 @@
-"""Vectors as NumPy's files: .npz with all that belongs to them, .npy with a file of ids beside it, or mapped."""
+"""Vectors as NumPy's files: .npz with all that belongs to them, also mapped; .npy with a file of ids beside it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
@@ -15,10 +14,17 @@ from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.files import npz
 from neural_brane.files.reading import check_file, check_npy
 from neural_brane.files.vectors.parts import is_parts
-from neural_brane.files.vectors.table import LAYER, Content, VectorTable, parse_ids, parse_provenance
+from neural_brane.files.vectors.table import (
+    EVERYTHING,
+    LAYER,
+    Content,
+    VectorFormat,
+    VectorTable,
+    lacks,
+    parse_ids,
+    parse_provenance,
+)
 from neural_brane.graph.ids import as_ids
-
-# Vectors as NumPy's files: .npz with all that belongs to them, and .npy, an array with a file of ids beside it.
 
 
 def write_npz(content: Content, path: Path) -> None:
@@ -90,13 +96,6 @@ def read_npy(path: Path, ids: Path | None = None) -> VectorTable:
     if ids is None and not ids_beside(path).is_file():
         return VectorTable(vectors, np.arange(len(vectors)), {})
     ids = ids or ids_beside(path)
-    lines = _read_lines(path, ids)
-    if len(lines) != len(vectors):
-        raise EmbeddingError(f"{path} has {len(vectors):,} rows, {ids} {len(lines):,} lines; give one id per row")
-    return VectorTable(vectors, parse_ids(lines), {})
-
-
-def _read_lines(path: Path, ids: Path) -> list[str]:
     if not ids.is_file():
         raise EmbeddingError(f"{path}: there is no file of ids {ids}; give one with an id on each line")
     check_file(ids, EmbeddingError)
@@ -104,7 +103,10 @@ def _read_lines(path: Path, ids: Path) -> list[str]:
         text = ids.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise EmbeddingError(f"{ids}: not a text file in UTF-8 ({error.reason} at byte {error.start})") from None
-    return text.removesuffix("\n").split("\n") if text else []
+    lines = text.removesuffix("\n").split("\n") if text else []
+    if len(lines) != len(vectors):
+        raise EmbeddingError(f"{path} has {len(vectors):,} rows, {ids} {len(lines):,} lines; give one id per row")
+    return VectorTable(vectors, parse_ids(lines), {})
 
 
 # Vectors that stay in their file: memory-mapped, so that only what is looked at is read.
@@ -140,39 +142,48 @@ def map_vectors(path: str | Path, *, check: bool = True) -> VectorTable:
 
 def _mapped(path: Path) -> np.ndarray:
     try:
-        shape, offset = _find(path, "vectors.npy")
+        with zipfile.ZipFile(path) as archive:
+            about = archive.getinfo("vectors.npy")
+        if about.compress_type != zipfile.ZIP_STORED:
+            raise ValueError("they are compressed")
+        with path.open("rb") as file:
+            file.seek(about.header_offset)
+            mark, name, extra = LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))
+            if mark != b"PK\3\4":
+                raise ValueError("the archive's directory leads elsewhere")
+            begin = file.seek(name + extra, os.SEEK_CUR)
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, by_columns, kind = read(file)
+            if kind != NUMBERS or by_columns or len(shape) != 2:
+                raise ValueError(f"they are {kind}, shape {shape}, not rows of float32")
+            length, offset = shape[0] * shape[1] * NUMBERS.itemsize, file.tell()
+            if length != about.file_size - (offset - begin) or offset + length > os.fstat(file.fileno()).st_size:
+                raise ValueError("the file is cut off or damaged")
     except npz.DAMAGE as failure:
         raise EmbeddingError(
             f"{path}: its vectors cannot be mapped ({failure}); write it again with Embedding.load(…).save('v.npz')"
         ) from None
-    if 0 in shape:
-        return np.zeros(shape, NUMBERS)
-    return np.memmap(path, NUMBERS, "r", offset, shape)
+    return np.memmap(path, NUMBERS, "r", offset, shape) if length else np.zeros(shape, NUMBERS)
 
 
-def _find(path: Path, member: str) -> tuple[tuple[int, int], int]:
-    """The shape of an uncompressed table of float32 in an archive, and the place in the file where it begins."""
-    with zipfile.ZipFile(path) as archive:
-        about = archive.getinfo(member)
-    if about.compress_type != zipfile.ZIP_STORED:
-        raise ValueError("they are compressed")
-    with path.open("rb") as file:
-        file.seek(about.header_offset)
-        mark, name, extra = LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))
-        if mark != b"PK\3\4":
-            raise ValueError("the archive's directory leads elsewhere")
-        begin = file.seek(name + extra, os.SEEK_CUR)
-        shape = _read_shape(file)
-        length = shape[0] * shape[1] * NUMBERS.itemsize
-        if length != about.file_size - (file.tell() - begin) or file.tell() + length > os.fstat(file.fileno()).st_size:
-            raise ValueError("the file is cut off or damaged")
-        return shape, file.tell()
-
-
-def _read_shape(file: IO[bytes]) -> tuple[int, int]:
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, by_columns, kind = read(file)
-    if kind != NUMBERS or by_columns or len(shape) != 2:
-        raise ValueError(f"they are {kind}{', by columns' if by_columns else ''}, shape {shape}, not rows of float32")
-    return shape[0], shape[1]
+FORMAT = VectorFormat(
+    ".npz",
+    "arrays vectors, ids and provenance",
+    read_npz,
+    write_npz,
+    keeps=EVERYTHING,
+    checksums=True,
+    number_bytes=4,
+)
+BARE = VectorFormat(
+    ".npy",
+    "one array; its ids, one on each line, in NAME.ids.txt",
+    read_npy,
+    write_npy,
+    refuses="with line ends",
+    holds=lacks("\n", "\r"),
+    number_bytes=4,
+    files=lambda path: [ids_beside(path), path],
+    takes_ids=True,
+)

@@ -19,13 +19,20 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.files.trial import why_unreadable
-from neural_brane.files.vectors.table import Content, VectorTable, as_frames, column_names, parse_provenance
+from neural_brane.files.vectors.table import (
+    MADE_FROM,
+    PROVENANCE,
+    Content,
+    VectorFormat,
+    VectorTable,
+    as_frames,
+    column_names,
+    parse_provenance,
+)
 from neural_brane.graph.memory import require_memory
 
 if TYPE_CHECKING:
     import polars
-
-    from neural_brane.files.vectors.parts import StoredColumn
 
 MARK = b"neural-brane sha256 1:"  # what stands before the digest; 1 is the version of this format
 ROW_GROUP = 16_384  # rows that are written, and can be read, together
@@ -36,7 +43,8 @@ def write_parquet(content: Content, path: Path) -> None:
     """Write the columns `id` and `vector`, an array of `dim` numbers, and `made_from` where it is known."""
     import polars
 
-    schema = _id_type(content.ids) | {"vector": polars.Array(polars.Float32, content.dim)}
+    schema: dict[str, Any] = {"id": polars.Int64 if content.ids.dtype.kind == "i" else polars.String}
+    schema["vector"] = polars.Array(polars.Float32, content.dim)
     if content.made_from is not None:
         schema["made_from"] = polars.String
     write_frames(path, schema, _vector_frames(content), content.provenance)
@@ -46,14 +54,9 @@ def write_columns(content: Content, path: Path) -> None:
     """Write the columns `id d0 d1 …`, for programs that know no columns of arrays."""
     import polars
 
-    schema = _id_type(content.ids) | dict.fromkeys(column_names(content.dim), polars.Float32)
+    schema: dict[str, Any] = {"id": polars.Int64 if content.ids.dtype.kind == "i" else polars.String}
+    schema |= dict.fromkeys(column_names(content.dim), polars.Float32)
     write_frames(path, schema, as_frames(content), content.provenance)
-
-
-def _id_type(ids: np.ndarray | StoredColumn) -> dict[str, Any]:
-    import polars
-
-    return {"id": polars.Int64 if ids.dtype.kind == "i" else polars.String}
 
 
 def _vector_frames(content: Content) -> Iterator[polars.DataFrame]:
@@ -130,13 +133,6 @@ def _has_checksum(path: Path) -> bool:
     return True
 
 
-def _try(path: Path) -> None:
-    """Refuse a file of another program that Polars cannot read, or that would end the process which reads it."""
-    with open(path, "rb") as file:
-        if reason := why_unreadable("Parquet", file):
-            raise _unreadable(path, reason)
-
-
 def _unreadable(path: Path, reason: str) -> EmbeddingError:
     return EmbeddingError(f"{path}: not a readable Parquet file, or it is damaged ({reason}); make it again")
 
@@ -145,8 +141,10 @@ def read_parquet(path: Path) -> VectorTable:
     """Read a column `id` and, as the vectors, a column of arrays or lists; else all other columns, a number in each."""
     import polars
 
-    if not _has_checksum(path):
-        _try(path)
+    if not _has_checksum(path):  # a file of another program, which could end the process that reads it
+        with open(path, "rb") as file:
+            if reason := why_unreadable("Parquet", file):
+                raise _unreadable(path, reason)
     try:
         scanned = polars.scan_parquet(path)
         schema = scanned.collect_schema()
@@ -166,7 +164,11 @@ def read_parquet(path: Path) -> VectorTable:
         if "made_from" in table.columns and table["made_from"].dtype == polars.String:
             made_from = _complete(path, table["made_from"]).to_numpy().astype(str)
     else:
-        vectors = _read_columns(path, table)
+        vectors = np.empty(table.shape, dtype=np.float32)
+        for column, series in enumerate(table):
+            if not _complete(path, series).dtype.is_numeric():
+                raise EmbeddingError(f"{path}: column '{series.name}' holds {series.dtype}, not numbers")
+            vectors[:, column] = series.to_numpy()
     return VectorTable(vectors, ids.to_numpy(), parse_provenance(path, text), made_from=made_from)
 
 
@@ -177,16 +179,6 @@ def _complete(path: Path, series: polars.Series) -> polars.Series:
             f"{path}: column '{series.name}' has missing values; give every node an id and all its numbers"
         )
     return series
-
-
-def _read_columns(path: Path, table: polars.DataFrame) -> np.ndarray:
-    """Vectors whose numbers stand in columns of their own."""
-    vectors = np.empty(table.shape, dtype=np.float32)
-    for column, series in enumerate(table):
-        if not _complete(path, series).dtype.is_numeric():
-            raise EmbeddingError(f"{path}: column '{series.name}' holds {series.dtype}, not numbers")
-        vectors[:, column] = series.to_numpy()
-    return vectors
 
 
 def vectors_of(path: Path, nested: list[polars.Series]) -> np.ndarray:
@@ -209,3 +201,23 @@ def vectors_of(path: Path, nested: list[polars.Series]) -> np.ndarray:
         )
     numbers = _complete(path, lists.explode())
     return numbers.to_numpy().astype(np.float32, copy=False).reshape(len(series), lengths[0])
+
+
+FORMAT = VectorFormat(
+    ".parquet",
+    "columns id and vector, an array of float32",
+    read_parquet,
+    write_parquet,
+    keeps=(PROVENANCE, MADE_FROM),
+    checksums=True,
+    number_bytes=5,
+)
+COLUMNS = VectorFormat(
+    ".columns.parquet",
+    "columns id, d0, d1, …, one for each number",
+    read_parquet,
+    write_columns,
+    keeps=(PROVENANCE,),
+    checksums=True,
+    number_bytes=4,
+)

@@ -5,31 +5,22 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, get_args
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, get_args
 
 import numpy as np
 
 from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.files import npz
+from neural_brane.files.manifest import AGAIN, MANIFEST, Files, Manifest, describe_files
 from neural_brane.files.reading import DAMAGE
-from neural_brane.files.storage import (
-    AGAIN,
-    MANIFEST,
-    atomic,
-    atomic_together,
-    check_checksum,
-    check_sizes,
-    check_writable,
-    describe_files,
-    read_manifest,
-    write_manifest,
-)
+from neural_brane.files.storage import atomic, atomic_together, check_writable
 from neural_brane.files.vectors.parquet import ROW_GROUP, vectors_of, write_frames
 from neural_brane.files.vectors.table import LAYER, VectorTable
 from neural_brane.graph.ids import as_ids, check_polars, locate, repeated
@@ -41,13 +32,37 @@ if TYPE_CHECKING:
 
 # The names of the files of a folder of vectors.
 
-FORMAT, VERSION = "neural-brane vectors", 1
 Kind = Literal["npy", "parquet"]
 KINDS = get_args(Kind)
 LAYER_FILE = "layer.npz"
 REPLACED = "manifest.old.json"  # the manifest of an older set, until the new one is complete
 RECORDS = "part-*.json"
 INTEGER, STRING = "integer", "string"  # what ids are
+
+
+@dataclass(frozen=True)
+class VectorManifest(Manifest):
+    """What `manifest.json` of vectors in parts holds; each of `parts` has its first node and its number of rows."""
+
+    FORMAT: ClassVar = "neural-brane vectors"
+    VERSION: ClassVar = 1
+    ERROR: ClassVar = PartError
+
+    nodes: int
+    dim: int
+    kind: Kind
+    ids: Literal["integer", "string"]
+    made_from: bool
+    parts: list[dict[str, int]]
+    provenance: dict[str, Any]
+
+    def contradiction(self) -> str:
+        """Return what is wrong with the parts or the list of files."""
+        if any("rows" not in part for part in self.parts) or sum(part["rows"] for part in self.parts) != self.nodes:
+            return "its parts do not have the nodes that it counts"
+        names = [name for part in range(len(self.parts)) for name in part_files(part, self.kind)]
+        absent = [name for name in names if name not in self.files]
+        return f"it does not list {absent[0]}" if absent else ""
 
 
 def part_files(part: int, kind: Kind) -> list[str]:
@@ -103,9 +118,9 @@ def map_table(path: Path, rows: int, dim: int) -> MappedTable:
 class StoredParquet:
     """The Parquet file of a part. Polars trusts what it reads, so the checksum is compared before the first reading."""
 
-    def __init__(self, folder: Path, name: str, record: Mapping[str, int], rows: int):
+    def __init__(self, folder: Path, name: str, rows: int, manifest: VectorManifest):
         self.folder, self.name, self.rows = folder, name, rows
-        self._record: Mapping[str, int] | None = record  # None once it is checked
+        self._manifest: VectorManifest | None = manifest  # None once the file is checked
         self._lock = Lock()
 
     def scan(self, *, numbered: str | None = None) -> polars.LazyFrame:
@@ -114,9 +129,9 @@ class StoredParquet:
 
         check_polars()
         with self._lock:
-            if self._record is not None:
-                check_checksum(self.folder, self.name, self._record, PartError)
-            self._record = None
+            if self._manifest is not None:
+                self._manifest.check_file(self.folder, self.name)
+            self._manifest = None
         return polars.scan_parquet(self.folder / self.name, row_index_name=numbered)
 
 
@@ -286,15 +301,7 @@ def open_parts(folder: str | Path) -> VectorParts:
 
     The manifest is read, and the sizes of all files are compared with it; `VectorParts.check` compares the rest.
     """
-    folder = Path(folder)
-    content = read_manifest(folder, FORMAT, VERSION, PartError)
-    try:
-        parts = VectorParts(folder, content)
-    except (LookupError, TypeError, ValueError, AttributeError) as failure:
-        if isinstance(failure, PartError):
-            raise
-        raise PartError(f"{folder / MANIFEST}: does not tell what a manifest must ({failure}); {AGAIN}") from None
-    return parts
+    return VectorParts(Path(folder), VectorManifest.read(Path(folder)))
 
 
 class VectorParts:
@@ -316,24 +323,21 @@ class VectorParts:
         (parts + 1,) int64: part k has the rows bounds[k] … bounds[k+1] - 1.
     """
 
-    def __init__(self, folder: Path, content: dict[str, Any]):
-        self.folder = folder
-        self.nodes, self.dim, self.kind = int(content["nodes"]), int(content["dim"]), content["kind"]
-        self.provenance: dict[str, Any] = dict(content["provenance"])
-        self.files: dict[str, dict[str, int]] = content["files"]
-        counts = [int(part["rows"]) for part in content["parts"]]
+    def __init__(self, folder: Path, manifest: VectorManifest):
+        manifest.check_sizes(folder)
+        self.folder, self.manifest = folder, manifest
+        self.nodes, self.dim, self.kind = manifest.nodes, manifest.dim, manifest.kind
+        self.provenance, self.files = manifest.provenance, manifest.files
+        counts = [part["rows"] for part in manifest.parts]
         self.bounds = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
         names = [part_files(part, self.kind) for part in range(len(counts))]
-        if self.kind not in KINDS or self.bounds[-1] != self.nodes or content["ids"] not in (INTEGER, STRING):
-            raise ValueError("kind, ids or parts")
-        if absent := [name for files in names for name in files if name not in self.files]:
-            raise ValueError(f"no file {absent[0]}")
-        check_sizes(folder, self.files, PartError)
-        self._tables = [self._open(files[-1], rows) for files, rows in zip(names, counts, strict=True)]
-        kind = np.dtype(np.int64) if content["ids"] == INTEGER else np.dtype(f"U{self._mean_length()}")
+        self._tables = [
+            StoredParquet(folder, files[-1], rows, manifest) for files, rows in zip(names, counts, strict=True)
+        ]
+        kind = np.dtype(np.int64) if manifest.ids == INTEGER else np.dtype(f"U{self._mean_length()}")
         self.ids = StoredColumn(self._columns("id"), self.bounds, kind)
         made_from = StoredColumn(self._columns("made_from"), self.bounds, np.dtype("U32"))
-        self.made_from = made_from if content["made_from"] else None
+        self.made_from = made_from if manifest.made_from else None
         vectors: Sequence[Stored] = self._columns("vector")
         if self.kind == "npy":
             vectors = [map_table(folder / files[0], rows, self.dim) for files, rows in zip(names, counts, strict=True)]
@@ -364,12 +368,9 @@ class VectorParts:
         tell: a function that is called with the number of bytes after each file.
         """
         for name, record in self.files.items():
-            check_checksum(self.folder, name, record, PartError)
+            self.manifest.check_file(self.folder, name)
             if tell is not None:
                 tell(record["bytes"])
-
-    def _open(self, name: str, rows: int) -> StoredParquet:
-        return StoredParquet(self.folder, name, self.files[name], rows)
 
     def _columns(self, name: str) -> list[ParquetColumn]:
         return [ParquetColumn(table, name) for table in self._tables]
@@ -522,14 +523,7 @@ class PartWriter:
 
 def check_replaceable(folder: Path) -> None:
     """Refuse a folder whose manifest is of something else, such as a graph in parts: it would be lost."""
-    path = folder / MANIFEST
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))["format"]
-    except FileNotFoundError:
-        return
-    except (ValueError, LookupError, TypeError):
-        found = None
-    if found != FORMAT:
+    if (folder / MANIFEST).is_file() and not VectorManifest.begins(folder):
         raise PartError(
             f"{folder}: has a {MANIFEST} that is not of vectors, or is damaged; choose another folder, or remove it"
         )
@@ -550,14 +544,13 @@ def finish(
     records = [_read_record(folder, part, parts) for part in range(parts)]
     if not records:
         raise PartError(f"{folder}: has no part; write at least one, which may be empty")
-    content = {"format": FORMAT, "version": VERSION} | _agree(folder, records)
-    content["parts"] = [{name: one[name] for name in ("first", "rows")} for one in records]
-    files = {name: about for one in records for name, about in one["files"].items()}
+    bounds = [{name: one[name] for name in ("first", "rows")} for one in records]
+    files: Files = {name: about for one in records for name, about in one["files"].items()}
     if layer is not None:
         with atomic(folder / LAYER_FILE) as draft:
             npz.write_npz(draft, dict(zip(LAYER, map(np.asarray, layer), strict=True)))
         files |= describe_files(folder, [LAYER_FILE])
-    write_manifest(folder, content | {"files": files, "provenance": provenance or {}})
+    VectorManifest(**_agree(folder, records), parts=bounds, files=files, provenance=provenance or {}).write(folder)
     for name in _older_files(folder) - files.keys():
         (folder / name).unlink(missing_ok=True)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
-from neural_brane.files.vectors.table import Content, VectorTable, number_lines
+from neural_brane.files.vectors.table import Content, VectorFormat, VectorTable, number_lines
 from neural_brane.files.vectors.text import parse_rows
 
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
@@ -62,3 +62,12 @@ def _split_lines(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[s
         if not (tab and vector.startswith("[") and vector.endswith("]")) or node == "\\N":
             raise EmbeddingError(f"{path}:{number}: a line must be an id, a tab and a vector, as in 'a<TAB>[0.5,1]'")
         yield number, [_ESCAPED.sub(lambda found: _MEANT.get(found[1], found[1]), node), *vector[1:-1].split(",")]
+
+
+FORMAT = VectorFormat(
+    ".pgvector",
+    "lines for PostgreSQL's COPY and its extension pgvector",
+    read_pgvector,
+    write_pgvector,
+    usage=load_lines,
+)

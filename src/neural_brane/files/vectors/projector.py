@@ -13,18 +13,20 @@ from pathlib import Path
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.files.reading import check_file
-from neural_brane.files.vectors.table import Content, VectorTable, number_lines, parse_provenance
+from neural_brane.files.vectors.table import (
+    Content,
+    VectorFormat,
+    VectorTable,
+    is_field,
+    number_lines,
+    parse_provenance,
+)
 from neural_brane.files.vectors.text import parse_rows
 
 CONFIG = "projector_config.pbtxt"  # what TensorBoard looks for
 VECTORS, METADATA, PROVENANCE = "vectors.tsv", "metadata.tsv", "provenance.json"
 _FIELD = r'\b{}\s*:\s*"([^"\\\n\0]*)"'
 LONGEST = 1 << 20  # bytes of a config: it has a few lines
-
-
-def projector_files(path: Path) -> list[Path]:
-    """The files in the folder `path`; the last is what readers look for."""
-    return [path / name for name in (VECTORS, METADATA, PROVENANCE, CONFIG)]
 
 
 def write_projector(content: Content, vectors: Path, metadata: Path, provenance: Path, config: Path) -> None:
@@ -45,7 +47,10 @@ def write_projector(content: Content, vectors: Path, metadata: Path, provenance:
 def read_projector(path: Path) -> VectorTable:
     """Read the folder of a projector, ours or another program's: the first tables that its config names."""
     vectors, metadata = _named_tables(path)
-    nodes = _read_ids(metadata)
+    with open(metadata, encoding="utf-8") as file:
+        named = [line.removesuffix("\n").split("\t") for line in file]
+    titled = bool(named) and len(named[0]) > 1  # a table of several columns has titles, and ids in the first
+    nodes = [line[0] for line in named[titled:]]
     with open(vectors, encoding="utf-8") as file:
         rows = ((line, text.split("\t")) for line, text in enumerate(file, 1) if not text.isspace())
         first = next(rows, None)
@@ -54,14 +59,6 @@ def read_projector(path: Path) -> VectorTable:
         table = parse_rows(vectors, lines, 1 if first is None else len(first[1]))
     known = path / PROVENANCE
     return table._replace(provenance=parse_provenance(known, _text(known)) if known.is_file() else {})
-
-
-def _read_ids(metadata: Path) -> list[str]:
-    """The ids: all lines of a table of one column; of several columns the first, under a line of titles."""
-    with open(metadata, encoding="utf-8") as file:
-        lines = [line.removesuffix("\n").split("\t") for line in file]
-    titled = bool(lines) and len(lines[0]) > 1
-    return [line[0] for line in lines[titled:]]
 
 
 def _join(node: str | None, row: tuple[int, list[str]] | None, vectors: Path, metadata: Path) -> tuple[int, list[str]]:
@@ -81,21 +78,33 @@ def _named_tables(path: Path) -> tuple[Path, Path]:
         match = re.search(_FIELD.format(field), text)
         if match is None:
             raise EmbeddingError(f'{config}: names no {field}; write it as in {field}: "vectors.tsv"')
-        found.append(_inside(path, config, match[1]))
+        table = path / match[1]
+        if not table.resolve().is_relative_to(path.resolve()):
+            raise EmbeddingError(
+                f"{config}: names '{match[1]}', which is not in its folder; only files beside it are read"
+            )
+        if not table.is_file():
+            raise EmbeddingError(f"{config}: names '{match[1]}', and there is no such file; write the folder again")
+        check_file(table, EmbeddingError)
+        found.append(table)
     return found[0], found[1]
-
-
-def _inside(path: Path, config: Path, name: str) -> Path:
-    table = path / name
-    if not table.resolve().is_relative_to(path.resolve()):
-        raise EmbeddingError(f"{config}: names '{name}', which is not in its folder; only files beside it are read")
-    if not table.is_file():
-        raise EmbeddingError(f"{config}: names '{name}', and there is no such file; write the folder again")
-    check_file(table, EmbeddingError)
-    return table
 
 
 def _text(path: Path) -> str:
     if path.stat().st_size > LONGEST:
         raise EmbeddingError(f"{path}: has {path.stat().st_size:,} bytes, far more than it takes; write it again")
     return path.read_text(encoding="utf-8")
+
+
+FORMAT = VectorFormat(
+    ".projector",
+    "a folder for TensorBoard's projector",
+    read_projector,
+    write_projector,
+    keeps=("provenance",),
+    refuses="that are empty, or with tabs or line ends",
+    holds=is_field,
+    files=lambda path: [path / name for name in (VECTORS, METADATA, PROVENANCE, CONFIG)],
+    folder=True,
+    usage=lambda path, ids, dim: f"look at it with: tensorboard --logdir '{path}'",
+)

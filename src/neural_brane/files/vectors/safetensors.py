@@ -6,7 +6,6 @@ metadata, beside the tensors `layer_weight` and `layer_bias`, and `made_from` as
 
 from __future__ import annotations
 
-import hashlib
 import json
 from itertools import chain
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 from neural_brane.errors import EmbeddingError
 from neural_brane.files import tensors
 from neural_brane.files.reading import check_file
-from neural_brane.files.vectors.table import LAYER, Content, VectorTable
+from neural_brane.files.vectors.table import EVERYTHING, LAYER, MADE_FROM, Content, VectorFormat, VectorTable
 
 KIND = tensors.Kind(
     "file of vectors",
@@ -27,11 +26,11 @@ KIND = tensors.Kind(
     "read it with the version of neural-brane that wrote it",
     "vectors",
 )
-VECTORS, IDS, MADE_FROM = "embeddings", "ids", "made_from"
+VECTORS, IDS = "embeddings", "ids"
 
 
 def write_safetensors(content: Content, path: Path) -> None:
-    """Write the header, the vectors block by block and the other arrays, then the checksum into the header."""
+    """Write the header, the vectors block by block, the other arrays, and the checksum."""
     ids = np.asarray(content.ids)
     others = {IDS: ids if ids.dtype.kind == "i" else _as_bytes(ids)}
     if content.layer is not None:
@@ -40,15 +39,8 @@ def write_safetensors(content: Content, path: Path) -> None:
         others[MADE_FROM] = _as_bytes(np.asarray(content.made_from))
     shape = np.broadcast_to(np.float32(0), (len(content.ids), content.dim))  # of a table that need not exist
     about = {"provenance": json.loads(content.provenance)}
-    checksum = hashlib.sha256()
     with open(path, "wb") as file:
-        header = np.frombuffer(tensors.header_of(KIND, about, {VECTORS: shape} | others), np.uint8)
-        for part in chain([header], content.blocks, others.values()):
-            data = np.ascontiguousarray(part).data
-            checksum.update(data)
-            file.write(data)
-        file.seek(8 + len(tensors.PREFIX))
-        file.write(checksum.hexdigest().encode())
+        tensors.write_parts(file, KIND, about, {VECTORS: shape} | others, chain(content.blocks, others.values()))
 
 
 def _as_bytes(texts: np.ndarray) -> np.ndarray:
@@ -56,29 +48,25 @@ def _as_bytes(texts: np.ndarray) -> np.ndarray:
 
 
 def read_safetensors(path: Path) -> VectorTable:
-    """Read `embeddings`, or of another program's file the only table; ids that it does not name are rows' numbers."""
+    """Read `embeddings`, or the only table of another program's file; where ids are missing, rows are numbered."""
     check_file(path, EmbeddingError)
-    listed = tensors.list_arrays(path, EmbeddingError)
-    if listed.metadata.keys() & {"checksum", "about", "kind"}:
+    header = tensors.list_arrays(path, EmbeddingError)
+    if header.metadata.keys() & {"checksum", "about", "kind"}:
         about, arrays = tensors.read(path, KIND)
         provenance = about.get("provenance", {})
     else:
-        provenance, arrays = {}, tensors.read_plain(path, EmbeddingError).arrays
+        provenance, arrays = {}, tensors.read_arrays(path, header)
     tables = [name for name, array in arrays.items() if array.ndim == 2]
     name = VECTORS if VECTORS in tables else tables[0] if len(tables) == 1 else None
     if name is None:
         raise EmbeddingError(
             f"{path}: has tensors {list(arrays)[:4]}; one of shape (nodes, dim) was expected, called '{VECTORS}'"
         )
-    vectors = arrays[name]
-    ids = _read_ids(path, arrays[IDS]) if IDS in arrays else np.arange(len(vectors))
+    ids = arrays.get(IDS, np.arange(len(arrays[name])))
     layer = (arrays[LAYER[0]], arrays[LAYER[1]]) if all(part in arrays for part in LAYER) else None
     made_from = _texts(path, MADE_FROM, arrays[MADE_FROM]) if MADE_FROM in arrays else None
-    return VectorTable(vectors, ids, provenance, layer, made_from)
-
-
-def _read_ids(path: Path, array: np.ndarray) -> np.ndarray:
-    return _texts(path, IDS, array) if array.dtype == np.uint8 else array
+    ids = _texts(path, IDS, ids) if ids.dtype == np.uint8 else ids
+    return VectorTable(arrays[name], ids, provenance, layer, made_from)
 
 
 def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:
@@ -90,3 +78,14 @@ def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise EmbeddingError(f"{path}: its tensor '{name}' is not the JSON text of a list of strings; write it again")
     return np.array(texts, dtype=str)
+
+
+FORMAT = VectorFormat(
+    ".safetensors",
+    "tensors embeddings and ids",
+    read_safetensors,
+    write_safetensors,
+    keeps=EVERYTHING,
+    checksums=True,
+    number_bytes=4,
+)

@@ -1,9 +1,10 @@
-"""Vectors as every format reads and writes them: rows of numbers, an id for each, and where they came from."""
+"""What all formats of vectors share: the declaration of a format, what is read, what is written, and small pieces."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
     from neural_brane.files.vectors.parts import StoredColumn
 
+PROVENANCE, SCORES, MADE_FROM = "provenance", "layer", "made_from"  # what some formats keep besides vectors and ids
+EVERYTHING = (PROVENANCE, SCORES, MADE_FROM)
 LAYER = ("layer_weight", "layer_bias")  # the arrays of what scores pairs of vectors, in formats that keep it
 
 
@@ -48,6 +51,44 @@ class Content(NamedTuple):
         for block in self.blocks:
             yield self.ids[done : done + len(block)], block
             done += len(block)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorFormat:
+    """A format of vectors, declared once: a variable of the module that reads and writes it.
+
+    suffixes: of its files, by spaces, as a literal text. about: what is in a file, for help and documentation, as a
+    literal text too. write: takes the content and a path for each of `files`. refuses: which ids it cannot hold, as in
+    "with spaces"; `holds` tells it of one that is a string. folder: it is a folder of files, known by the last of
+    `files`. takes_ids: `read` takes a file of ids as well. usage: what to do with the file, from its path, ids and
+    width. require: raises where an optional package is missing.
+    """
+
+    suffixes: str
+    about: str
+    read: Callable[..., VectorTable]
+    write: Callable[..., None]
+    keeps: tuple[str, ...] = ()
+    checksums: bool = False
+    refuses: str = ""
+    holds: Callable[[str], bool] = lambda node: True
+    number_bytes: float = 12  # that a number takes, about
+    id_bytes: int = 0  # that an id takes besides its characters
+    files: Callable[[Path], list[Path]] = lambda path: [path]  # the last is what readers look for
+    folder: bool = False
+    takes_ids: bool = False
+    usage: Callable[[Path, Any, int], str] = lambda path, ids, dim: ""
+    require: Callable[[], object] = lambda: None
+
+
+def lacks(*characters: str) -> Callable[[str], bool]:
+    """Return a function that tells whether an id has none of these characters."""
+    return lambda node: not any(character in node for character in characters)
+
+
+def is_field(node: str) -> bool:
+    """Whether an id can stand between tabs."""
+    return bool(node) and lacks("\t", "\n", "\r")(node)
 
 
 def parse_ids(words: list[str]) -> np.ndarray:

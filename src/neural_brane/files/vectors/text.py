@@ -16,7 +16,16 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError
 from neural_brane.files.reading import read_bytes
-from neural_brane.files.vectors.table import Content, VectorTable, as_frames, column_names, parse_ids
+from neural_brane.files.vectors.table import (
+    Content,
+    VectorFormat,
+    VectorTable,
+    as_frames,
+    column_names,
+    is_field,
+    lacks,
+    parse_ids,
+)
 from neural_brane.graph.frames import PAIRS
 
 
@@ -169,3 +178,31 @@ def _are_numbers(words: list[str]) -> bool:
     except ValueError:
         return False
     return True
+
+
+WORD2VEC = VectorFormat(
+    ".txt .w2v .vec .emb",
+    "word2vec text: 'nodes dim', then 'id v1 v2 …' per node",
+    read_word2vec,
+    write_word2vec,
+    refuses="with spaces",
+    holds=lambda node: node.split() == [node],
+)
+BINARY = VectorFormat(
+    ".bin",
+    "word2vec binary: 'nodes dim', then id, space, float32",
+    read_word2vec_binary,
+    write_word2vec_binary,
+    refuses="that are empty, or with spaces or line ends",
+    holds=lambda node: bool(node) and lacks(" ", "\n")(node),
+    number_bytes=4,
+)
+TABS = VectorFormat(
+    ".tsv",
+    "a header 'id d0 d1 …', then a line per node, by tabs",
+    read_tsv,
+    write_tsv,
+    refuses="that are empty, or with tabs or line ends",
+    holds=is_field,
+)
+COMMAS = VectorFormat(".csv", "a header 'id d0 d1 …', then a line per node, by commas", read_csv, write_csv)

@@ -1,4 +1,7 @@
-"""Neural-Brane on the CPU, in Numba: the functions of `reference`, with the same bits on any number of threads."""
+"""Neural-Brane on the CPU, in Numba: the functions of `reference`, with the same bits on any number of threads.
+
+A small batch is computed slot by slot (`slots`); a large one, where nodes repeat, node by node (`nodes`).
+"""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,19 +15,12 @@ from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
 from neural_brane.kernels.compiling import check_threads
 from neural_brane.kernels.cpu import nodes, slots
-from neural_brane.kernels.cpu.pooling import pool_nodes
+from neural_brane.kernels.cpu.pooling import Side, pool_nodes
 from neural_brane.kernels.cpu.updates import node_space, pooled_width, slot_space
 from neural_brane.kernels.model import Bags, Model, Settings
 from neural_brane.kernels.threads import one_blas_thread
 
-# Neural-Brane's kernels on the CPU, in Numba.
-
 __all__ = ["Trainer", "embed", "hide", "threads", "train"]
-
-
-# Neural-Brane on the CPU, in Numba: the functions of `reference`, with the same bits on any number of threads.
-#
-# A small batch is computed slot by slot (`slots`); a large one, where nodes repeat, node by node (`nodes`).
 
 # Threads wait for each other several times a step. By default OpenMP's threads spin for milliseconds there, which takes
 # time from other processes and from each other. OpenMP reads this variable when Numba first starts its threads.
@@ -66,9 +62,11 @@ class Trainer:
         large_batch: int = LARGE_BATCH,
     ):
         is_large = batch >= large_batch
-        self._model, self._bags, self._settings = model, (attribute_bags, neighbour_bags), settings
+        self._settings = settings
         self._kernel: Callable[..., None] = nodes.train if is_large else slots.train
         self._space = (node_space if is_large else slot_space)(model, settings, batch)
+        self._sides = sides_of(model, attribute_bags, neighbour_bags, settings, vectors=len(self._space.nodes))
+        self._weight = model.weight
 
     def __call__(self, triplets: np.ndarray) -> np.ndarray:
         """Take one SGD step per batch of triplets (steps, batch, 3) int32.
@@ -76,10 +74,8 @@ class Trainer:
         Returns (steps,) float64: each batch's mean of −ln σ before its step.
         """
         losses = np.empty(len(triplets))
-        self._kernel(
-            self._model, *self._bags, triplets, self._settings, *self._space, losses, numba.get_num_threads()
-        )  # fmt: skip
-        self._model.weight[:] = self._space.layer.weight[:, : self._model.weight.shape[1]]
+        self._kernel(*self._sides, self._space, self._settings, (triplets, losses), numba.get_num_threads())
+        self._weight[:] = self._space.weight[:, : self._weight.shape[1]]
         return losses
 
     def turn_to(self, model: Model, attribute_bags: Bags, neighbour_bags: Bags) -> None:
@@ -88,10 +84,23 @@ class Trainer:
         Its rows and bags may be more or fewer; its widths are the same, and triplets name no node beyond the number of
         nodes, or of slots if those are fewer, that the trainer was made for.
         """
-        self._model, self._bags = model, (attribute_bags, neighbour_bags)
+        found = sides_of(model, attribute_bags, neighbour_bags, self._settings, vectors=0)
+        self._sides = [new._replace(winner=old.winner) for new, old in zip(found, self._sides, strict=True)]
+        self._space, self._weight = self._space._replace(bias=model.bias), model.weight
         hidden, dim = model.weight.shape
-        layer = self._space.layer
-        layer.weight[:, :dim], layer.weight_transposed[:, :hidden] = model.weight, model.weight.T
+        self._space.weight[:, :dim], self._space.weight_transposed[:, :hidden] = model.weight, model.weight.T
+
+
+def sides_of(
+    model: Model, attribute_bags: Bags, neighbour_bags: Bags, settings: Settings, *, vectors: int
+) -> list[Side]:
+    """The attributes' and the neighbours' side of a model, with room for the winners of so many vectors."""
+    d1, dim = settings.attribute_dim, model.weight.shape[1]
+    tables = (attribute_bags, model.attribute_table, 0, d1), (neighbour_bags, model.neighbour_table, d1, dim)
+    return [
+        Side(*bags, table, np.empty((vectors, table.shape[1]), np.int32), first, last)
+        for bags, table, first, last in tables
+    ]
 
 
 def train(
@@ -115,8 +124,8 @@ def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.nd
 
     def pool(start: int) -> None:
         rows = slice(start, start + EMBEDDED_NODES)
-        pool_nodes(attribute_bags, model.attribute_table, nodes[rows], settings, pooled[rows], 0)
-        pool_nodes(neighbour_bags, model.neighbour_table, nodes[rows], settings, pooled[rows], settings.attribute_dim)
+        for side in sides_of(model, attribute_bags, neighbour_bags, settings, vectors=1):
+            pool_nodes(side, nodes[rows], settings, pooled[rows])
 
     with ThreadPoolExecutor(numba.get_num_threads()) as threads:  # a parallel loop takes Numba longer to compile
         list(threads.map(pool, range(0, len(nodes), EMBEDDED_NODES)))

@@ -1,7 +1,6 @@
 """Whole registers in Numba: a lane is LANE float32 numbers of a table's row as one value."""
 
 import numba
-import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
@@ -164,14 +163,3 @@ def prefetch_entry(typing_context, array, k):
         return context.get_dummy_value()
 
     return types.none(array, types.int64), generate
-
-
-# The loss of one triplet, and its slope, by the margin h_u · (h_i − h_j).
-
-
-@inlined
-def score_margin(margin, settings):
-    """−ln σ(margin), and the slope of the batch's loss by this margin as a float32."""
-    decay = np.exp(-abs(np.float64(margin)))
-    loss = np.log1p(decay) + max(-np.float64(margin), 0.0)
-    return loss, np.float32(-settings.triplet_scale * (decay if margin > 0 else 1.0) / (1 + decay))

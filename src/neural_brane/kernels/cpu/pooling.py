@@ -1,8 +1,10 @@
 """Pool the rows of one node's bag, some lanes of columns at a time, in registers."""
 
+from typing import NamedTuple
+
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from neural_brane.kernels.compiling import njit
@@ -27,52 +29,61 @@ _INDEX, _ROW = ir.IntType(64), ir.IntType(32)
 _LABELS = ir.VectorType(_ROW, LANE)
 
 
-@inlined
-def pool(bags, table, node, settings, scale, winner, pooled, row, first):
-    """Reduce one node's rows of a table (rows, d) to one and write it, times scale, to pooled[row, first : first + d].
+class Side(NamedTuple):
+    """One of a model's two tables, which of its rows each node pools, and where they are pooled to."""
 
-    For max, which row won is written to winner[row] (d,). d is a multiple of LANE.
+    indptr: np.ndarray  # (nodes + 1,) int64
+    indices: np.ndarray  # (entries,) int32: node v pools the rows indices[indptr[v]:indptr[v + 1]]
+    table: np.ndarray  # (rows, a multiple of LANE) float32
+    winner: np.ndarray  # (vectors, as wide as the table) int32: for max, the row that each number came from, else -1
+    first: int  # the columns of a pooled vector that belong to this table: first … last - 1
+    last: int
+
+
+@inlined
+def pool(side, settings, scale, node, pooled, row):
+    """Reduce one node's rows of a table to one and write it, times scale, to pooled[row] from column `first` on.
+
+    pooled (vectors, ≥ first + width of the table) float32; for max, side.winner[row] is written too.
     """
-    start, stop = bags.indptr[node], bags.indptr[node + 1]
+    table, start, stop = side.table, side.indptr[node], side.indptr[node + 1]
     if settings.pooling != MAX:
-        for column in range(0, table.shape[1], LANE):
-            _total(bags, table, start, stop, column, settings.pooling == MEAN, scale, pooled, row, first)
+        _add_rows(side, settings, scale, node, pooled, row)
         return
-    ahead = _rows_ahead(table)
     floor = np.float32(0) if settings.zero_floor or start == stop else np.float32(-np.inf)
+    bag = Bag(start, stop, _rows_ahead(table), floor, scale)
     for column in range(0, table.shape[1], 4 * LANE):
         lanes = (table.shape[1] - column) // LANE
         if lanes >= 4:
-            _four_lanes(bags.indices, table, start, stop, ahead, column, floor, scale, winner, pooled, row, first)
+            _four_lanes(side, bag, column, pooled, row)
         elif lanes == 3:
-            _three_lanes(bags.indices, table, start, stop, ahead, column, floor, scale, winner, pooled, row, first)
+            _three_lanes(side, bag, column, pooled, row)
         elif lanes == 2:
-            _two_lanes(bags.indices, table, start, stop, ahead, column, floor, scale, winner, pooled, row, first)
+            _two_lanes(side, bag, column, pooled, row)
         else:
-            _one_lane(bags.indices, table, start, stop, ahead, column, floor, scale, winner, pooled, row, first)
+            _one_lane(side, bag, column, pooled, row)
 
 
 @njit(error_model="numpy", nogil=True)
-def pool_nodes(bags, table, nodes, settings, pooled, first):
-    """Pool one table for every node of nodes (k,) into the columns of pooled (k, ≥ first + d) from first on."""
-    winner = np.empty((1, table.shape[1]), np.int32)
+def pool_nodes(side, nodes, settings, pooled):
+    """Pool one table for every node of nodes (k,) into pooled (k, any); writes row 0 of side.winner only."""
     for row in range(len(nodes)):
-        pool(bags, table, nodes[row], settings, np.float32(1), winner, pooled[row : row + 1], np.int64(0), first)
+        pool(side, settings, np.float32(1), nodes[row], pooled[row : row + 1], np.int64(0))
 
 
 @inlined
-def prefetch_bag(bags, table, node):
+def prefetch_bag(side, node):
     """Prefetch the first rows of the next node; `pool` prefetches the rest."""
-    start = bags.indptr[node]
-    for k in range(start, min(start + _rows_ahead(table), bags.indptr[node + 1])):
-        prefetch_row(table, bags.indices[k])
+    start, stop = side.indptr[node], side.indptr[node + 1]
+    for k in range(start, min(start + _rows_ahead(side.table), stop)):
+        prefetch_row(side.table, side.indices[k])
 
 
 @inlined
-def prefetch_indices(bags, nodes, position, last):
+def prefetch_indices(side, nodes, position, last):
     """Prefetch which rows the node two positions on pools, and where those of the node after it are."""
-    prefetch_entry(bags.indices, bags.indptr[nodes[min(position + 2, last)]])
-    prefetch_entry(bags.indptr, nodes[min(position + 3, last)])
+    prefetch_entry(side.indices, side.indptr[nodes[min(position + 2, last)]])
+    prefetch_entry(side.indptr, nodes[min(position + 3, last)])
 
 
 @inlined
@@ -89,58 +100,72 @@ def prefetch_row(table, row):
 
 
 @inlined
-def _total(bags, table, start, stop, column, mean, scale, pooled, row, first):
-    """The sum, or the mean, of each column over the rows."""
+def _add_rows(side, settings, scale, node, pooled, row):
+    """The sum, or the mean, of each column over a node's rows."""
+    start, stop = side.indptr[node], side.indptr[node + 1]
     zero, one = fill(np.float32(0)), fill(np.float32(1))
-    total = zero
-    for k in range(start, stop):
-        total = multiply_add(one, load(table, bags.indices[k], column), total)
-    share = np.float32(1 / (stop - start)) if mean and stop > start else np.float32(1)
-    mean_of_rows = multiply_add(fill(share), total, zero)
-    store(multiply_add(fill(scale), mean_of_rows, zero), pooled, row, first + column)
+    share = np.float32(1 / (stop - start)) if settings.pooling == MEAN and stop > start else np.float32(1)
+    for column in range(0, side.table.shape[1], LANE):
+        total = zero
+        for k in range(start, stop):
+            total = multiply_add(one, load(side.table, side.indices[k], column), total)
+        total = multiply_add(fill(share), total, zero)
+        store(multiply_add(fill(scale), total, zero), pooled, row, side.first + column)
+
+
+class Bag(NamedTuple):
+    """One node's rows in side.indices, and how they are reduced to the largest."""
+
+    start: int
+    stop: int
+    ahead: int  # how many rows ahead of the one being read a row is prefetched
+    floor: float  # float32: only larger numbers win
+    scale: float  # float32
 
 
 def _largest_of(lanes: int):
     """A function that finds, for so many lanes of columns, the largest numbers among the rows: the first of equals."""
 
     @intrinsic
-    def largest(typing_context, indices, table, start, stop, ahead, column, floor, scale, winner, pooled, row, first):
+    def largest(typing_context, side, bag, column, pooled, row):
         def generate(context, builder, signature, arguments):
-            indices, table, start, stop, ahead, column, floor, scale, winner, pooled, row, first = arguments
-            kinds = signature.args
+            side, bag, column, pooled, row = arguments
+            _, indices, table, winner, first, _ = cgutils.unpack_tuple(builder, side)
+            _, index_kind, table_kind, winner_kind, *_ = signature.args[0].types
             across = [builder.add(column, _INDEX(LANE * lane)) for lane in range(lanes)]
 
             def row_at(k):
-                return builder.load(place_of(context, builder, kinds[0], indices, k))
+                return builder.load(place_of(context, builder, index_kind, indices, k))
 
             def lane_at(number, c):
-                return lane_of(context, builder, kinds[1], table, builder.sext(number, _INDEX), c)
+                return lane_of(context, builder, table_kind, table, builder.sext(number, _INDEX), c)
 
-            best, which = _walk_bag(builder, row_at, lane_at, across, start, stop, ahead, floor)
-            factor = broadcast(builder, scale)
+            bag = Bag(*cgutils.unpack_tuple(builder, bag))
+            best, which = _walk_bag(builder, row_at, lane_at, across, bag)
+            factor = broadcast(builder, bag.scale)
             for c, numbers, labels in zip(across, best, which, strict=True):
-                place = lane_of(context, builder, kinds[9], pooled, row, builder.add(first, c))
+                place = lane_of(context, builder, signature.args[3], pooled, row, builder.add(first, c))
                 builder.store(builder.fmul(factor, numbers), place, align=4)
-                place = place_of(context, builder, kinds[8], winner, row, c)
+                place = place_of(context, builder, winner_kind, winner, row, c)
                 builder.store(labels, builder.bitcast(place, _LABELS.as_pointer()), align=4)
             return context.get_dummy_value()
 
-        numbers = [types.int64] * 4 + [types.float32] * 2
-        return types.none(indices, table, *numbers, winner, pooled, types.int64, types.int64), generate
+        return types.none(side, bag, types.int64, pooled, types.int64), generate
 
     return largest
 
 
-def _walk_bag(builder, row_at, lane_at, across, start, stop, ahead, floor):
-    """The largest numbers above floor in the lanes `across` of rows start to stop of a bag, and their rows, else -1."""
-    nothing = [broadcast(builder, floor)] * len(across) + [ir.Constant(_LABELS, [-1] * LANE)] * len(across)
+def _walk_bag(builder, row_at, lane_at, across, bag):
+    """The largest numbers above the floor in the lanes `across` of a bag's rows, and their rows, else -1."""
+    start, stop = bag.start, bag.stop
+    nothing = [broadcast(builder, bag.floor)] * len(across) + [ir.Constant(_LABELS, [-1] * LANE)] * len(across)
     entry, loop, end = builder.block, builder.append_basic_block("rows"), builder.append_basic_block("pooled")
     builder.cbranch(builder.icmp_signed("<", start, stop), loop, end)
     builder.position_at_end(loop)
     k = builder.phi(_INDEX)
     before = [builder.phi(value.type) for value in nothing]
     final = builder.sub(stop, _INDEX(1))
-    later = builder.add(k, ahead)
+    later = builder.add(k, bag.ahead)
     later = row_at(builder.select(builder.icmp_signed("<", later, final), later, final))
     number = row_at(k)
     label = broadcast(builder, number)

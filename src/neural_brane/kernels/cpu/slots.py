@@ -9,84 +9,88 @@ import numpy as np
 from numba import prange
 
 from neural_brane.kernels.compiling import njit
-from neural_brane.kernels.cpu.lanes import compiled, inlined, score_margin
-from neural_brane.kernels.cpu.pooling import pool, prefetch_bag
+from neural_brane.kernels.cpu.lanes import compiled, inlined
+from neural_brane.kernels.cpu.pooling import Side, pool, prefetch_bag
 from neural_brane.kernels.cpu.products import multiply
-from neural_brane.kernels.cpu.updates import SlotSpace, deal, mean, propagate, settle, update, update_tasks
+from neural_brane.kernels.cpu.updates import Step, deal, mean, propagate, score_margin, settle, update, update_tasks
 
 COMPUTE, UPDATE = 0, 1  # the passes of a step
 TWIN_ROWS = 32  # rows: for a longer bag, an earlier slot of the same node is looked for
 
 
 @njit(error_model="numpy", parallel=True, nogil=True)
-def train(model, attribute_bags, neighbour_bags, triplets, settings, layer, vectors, loss_share, losses, threads):
-    """Take one step per batch of triplets (steps, batch, 3); writes losses (steps,).
+def train(attributes, neighbours, space, settings, batches, threads):
+    """Take one step per batch of triplets; batches: (steps, batch, 3) int32, and the losses (steps,) to write.
 
     L2 on the parameters shrinks every row of both tables at every step. One common factor does that without touching
     the rows: the tables hold P / scale, and pooling commutes with a positive factor.
     """
+    triplets, losses = batches
     decay = np.float32(1 - 2 * settings.table_rate * settings.parameter_l2)
     scale = np.float32(1)
-    for step in range(len(triplets)):
-        batch = triplets[step]
+    for number in range(len(triplets)):
+        batch = triplets[number]
         # One parallel loop for all passes: Numba takes seconds to compile each.
         for stage in range(2):
-            tasks = len(loss_share) if stage == COMPUTE else update_tasks(model, threads)[0]
+            tasks = len(space.loss_share) if stage == COMPUTE else update_tasks(attributes, neighbours, threads)[0]
             for place in prange(-(-tasks // threads) * threads):
                 task = deal(np.int64(place), tasks, threads)
                 if task < tasks:
-                    # Parallel loops take no tuples of tuples, so these are put together inside.
-                    bags, space = (attribute_bags, neighbour_bags), SlotSpace(layer, vectors, loss_share)
-                    _run(model, bags, batch, settings, scale, space, stage, task, threads)
+                    # Parallel loops take no tuples of tuples, so this one is put together inside.
+                    step = Step(attributes, neighbours, space, settings, scale, 3 * len(batch), threads)
+                    _run(step, batch, stage, task)
             if stage == COMPUTE:
-                losses[step] = mean(loss_share, len(batch))
+                losses[number] = mean(space.loss_share, len(batch))
                 scale *= decay
-        scale = settle(model, scale, step == len(triplets) - 1)
+        scale = settle(attributes, neighbours, scale, number == len(triplets) - 1)
 
 
 @compiled
-def _run(model, bags, batch, settings, scale, space, stage, task, threads):
+def _run(step, batch, stage, task):
     """One task of a pass."""
     if stage == COMPUTE:
-        _block(model, bags, batch, settings, scale, space, task)
+        _block(step, batch, task)
     else:
-        parts = update_tasks(model, threads)[1]
-        update(model, bags, settings, scale, space.layer, space.vectors, 3 * len(batch), task, parts)
+        update(step, task)
 
 
 @inlined
-def _block(model, bags, batch, settings, scale, space, block):
+def _block(step, batch, block):
     """Forward and backward for the triplets of one block; writes their rows of the vectors."""
-    blocks, dim, d1 = len(space.loss_share), model.weight.shape[1], settings.attribute_dim
+    space, settings, blocks = step.space, step.settings, len(step.space.loss_share)
     begin, end = block * len(batch) // blocks, (block + 1) * len(batch) // blocks
-    triplets, vectors = batch[begin:end], space.vectors
-    pooled, hidden = vectors.pooled[3 * begin : 3 * end], vectors.hidden[3 * begin : 3 * end]
-    winner = vectors.attribute_winner[3 * begin : 3 * end]
-    _pool_all(bags[0], model.attribute_table, triplets, settings, scale, winner, pooled, np.int64(0), d1)
-    winner = vectors.neighbour_winner[3 * begin : 3 * end]
-    _pool_all(bags[1], model.neighbour_table, triplets, settings, scale, winner, pooled, d1, dim)
+    triplets, first, last = batch[begin:end], 3 * begin, 3 * end
+    pooled, hidden = space.pooled[first:last], space.hidden[first:last]
+    _pool_all(_rows_of(step.attributes, first, last), settings, step.scale, triplets, pooled)
+    _pool_all(_rows_of(step.neighbours, first, last), settings, step.scale, triplets, pooled)
     for slot in range(3 * len(triplets)):
-        vectors.nodes[3 * begin + slot] = triplets[slot % len(triplets), slot // len(triplets)]
-    multiply(pooled[:, :dim], space.layer.weight_transposed, hidden, False)
-    space.loss_share[block] = _score(hidden, model.bias, settings, len(triplets))
-    propagate(space.layer, settings, hidden, pooled, block, False)
+        space.nodes[first + slot] = triplets[slot % len(triplets), slot // len(triplets)]
+    multiply(pooled[:, : step.neighbours.last], space.weight_transposed, hidden, False)
+    space.loss_share[block] = _score(hidden, space.bias, settings, len(triplets))
+    propagate(space, settings, hidden, pooled, block, False)
+
+
+@inlined
+def _rows_of(side, first, last):
+    """A side for the vectors first … last - 1 alone."""
+    return Side(side.indptr, side.indices, side.table, side.winner[first:last], side.first, side.last)
 
 
 @compiled
-def _pool_all(bags, table, triplets, settings, scale, winner, pooled, first, last):
-    """Pool one table for all u, then all i, then all j; writes columns first to last of pooled, and winner."""
+def _pool_all(side, settings, scale, triplets, pooled):
+    """Pool one table for all u, then all i, then all j; writes its columns of pooled, and the winners."""
     count = len(triplets)
     for role in range(3):
         for t in range(count):
             slot = role * count + t
             if t + 1 < count:
-                prefetch_bag(bags, table, triplets[t + 1, role])
-            twin = _twin(bags, triplets, role, t)
+                prefetch_bag(side, triplets[t + 1, role])
+            twin = _twin(side.indptr, triplets, role, t)
             if twin >= 0:
-                _copy(winner, twin, slot, np.int64(0), table.shape[1])
-                _copy(pooled, twin, slot, first, last)
+                _copy(side.winner, twin, slot, np.int64(0), side.table.shape[1])
+                _copy(pooled, twin, slot, side.first, side.last)
             else:
-                pool(bags, table, triplets[t, role], settings, scale, winner, pooled, slot, first)
+                pool(side, settings, scale, triplets[t, role], pooled, slot)
 
 
 @inlined
@@ -97,13 +101,13 @@ def _copy(rows, source, target, first, last):
 
 
 @inlined
-def _twin(bags, triplets, role, t):
+def _twin(indptr, triplets, role, t):
     """An earlier slot of the same node, or -1. A short bag has none: pooling it again is faster than looking.
 
     Hubs occur many times in every batch, and their bags are most of what a batch reads.
     """
     node = triplets[t, role]
-    if bags.indptr[node + 1] - bags.indptr[node] < TWIN_ROWS:
+    if indptr[node + 1] - indptr[node] < TWIN_ROWS:
         return -1
     for other_role in range(role + 1):
         for other in range(t if other_role == role else len(triplets)):

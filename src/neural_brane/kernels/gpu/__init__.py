@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from neural_brane.kernels.gpu.bundles import Spans, Split, Tables
+from neural_brane.kernels.gpu.bundles import Pooled, Spans, Tables
 from neural_brane.kernels.gpu.device import DEVICE, INTERPRETED, Allocate, Limits, Shape, empty
 from neural_brane.kernels.gpu.plan import locate
-from neural_brane.kernels.gpu.pool import LARGE_POOL, PoolWork
+from neural_brane.kernels.gpu.pool import POOL_WARPS, PoolWork
 from neural_brane.kernels.gpu.pool import pool as pool_kernel
 from neural_brane.kernels.gpu.trainer import Trainer, fetch, place, require_memory
 from neural_brane.kernels.model import Bags, Model, Settings
@@ -46,10 +46,10 @@ def embed(
     starts, sizes = allocate(2, count, dtype=torch.int64), allocate(2, count, dtype=torch.int32)
     locate(bags, nodes[None], starts, sizes)
     pooled, winner = allocate(count, shape.width), allocate(count, shape.width, dtype=torch.int32)
-    work = PoolWork.of(shape, settings, LARGE_POOL)
+    work = PoolWork.of(shape, settings)
     pool_kernel[count, work.strips()](
-        Tables.of(model, bags, shape), Spans(starts, sizes, count), None, Split(pooled, None), winner, 1.0,
-        WORK=work, num_warps=LARGE_POOL.warps,
+        Tables.of(model, bags, shape), Spans(starts, sizes, count), Pooled(pooled, None, winner),
+        WORK=work, num_warps=POOL_WARPS,
     )  # fmt: skip
     return pooled[:, shape.columns()]
 

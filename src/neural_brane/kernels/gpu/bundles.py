@@ -48,18 +48,17 @@ class Tables(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Where the bags behind a step's vectors lie in the tables' indices: the attributes' bags, then the neighbours'."""
+    """The bags that a step pools, one of attributes and one of neighbours for each vector.
 
-    starts: Array  # (2, vectors) int64
-    sizes: Array  # (2, vectors) int32
+    Hubs' bags are pooled before all others: where there are hubs, a row of maxima belongs to each.
+    """
+
+    starts: Array  # (2, vectors) int64: where the bags begin in the tables' indices, the attributes' first
+    sizes: Array  # (2, vectors) int32: how many rows they have
     vectors: int
-
-
-class HubMaxima(NamedTuple):
-    """The hubs' bags, pooled before all others."""
-
-    numbers: Array  # (2, vectors) int32: which row of keys belongs to a vector's bag, -1 for none
-    keys: Array  # (hubs, width) int64: largest number and its row, packed
+    scale: float = 1.0  # what pooled rows are multiplied by
+    hubs: Array | None = None  # (2, vectors) int32: which row of maxima belongs to a bag, -1 for none
+    maxima: Array | None = None  # (hubs, width) int64: largest number and its row, packed
 
 
 class Split(NamedTuple):
@@ -72,6 +71,14 @@ class Split(NamedTuple):
     def of(cls, planes: torch.Tensor) -> "Split":
         """The bundle of an array (2, …)."""
         return cls(planes, planes.stride(0))
+
+
+class Pooled(NamedTuple):
+    """What pooling writes: f of each vector as a `Split`, and for max which rows won."""
+
+    data: Array
+    plane: int | None
+    winner: Array  # (vectors, width) int32: the row that each number came from, -1 for none
 
 
 class LayerArrays(NamedTuple):
@@ -91,6 +98,15 @@ class Slope(NamedTuple):
 
     triplet_scale: float
     shrink: float  # 2 λ of the L2 on hidden vectors
+    rate: float = 0.0  # of the tables' rows, for the launch that subtracts their gradients at once
+
+
+class Change(NamedTuple):
+    """What a step subtracts from the tables: rate times the vectors' gradients, from the rows that were pooled."""
+
+    gradient: Array  # dL/df (vectors, width) float32
+    winner: Array  # (vectors, width) int32, as in `Pooled`
+    rate: float
 
 
 # The loss of a triplet, −ln σ(margin), and its slope, without overflow at any margin.

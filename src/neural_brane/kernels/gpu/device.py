@@ -23,14 +23,6 @@ def empty(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device=DEVICE)
 
 
-def can_launch_ahead() -> bool:
-    """Whether a kernel may start while the one before it ends and wait for it inside (Hopper and later).
-
-    It hides part of a launch's latency.
-    """
-    return not INTERPRETED and torch.cuda.get_device_capability() >= (9, 0)
-
-
 # The thresholds that decide how a step is launched. They change its speed and its memory, never its meaning.
 
 

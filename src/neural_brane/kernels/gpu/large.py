@@ -6,16 +6,27 @@ import torch
 import triton
 import triton.language as tl
 
-from neural_brane.kernels.gpu.bundles import Slope, Split, add_product, load_split, losses_of, slopes_of, store_split
+from neural_brane.kernels.gpu.bundles import (
+    Change,
+    Slope,
+    Split,
+    add_product,
+    load_split,
+    losses_of,
+    slopes_of,
+    store_split,
+)
 from neural_brane.kernels.gpu.device import DEPTH, HALF, INTERPRETED
 from neural_brane.kernels.gpu.layer import Context, Layer
-from neural_brane.kernels.gpu.pool import LARGE_POOL
+from neural_brane.kernels.gpu.plan import NodePlan
 from neural_brane.kernels.gpu.tables import Scatter
+from neural_brane.kernels.model import Array
 
 ROWS, COLUMNS, TAIL, WARPS, STAGES = 128, 128, 32, 4, 3  # of a product; STAGES of loads are ahead of it
 TRIPLETS = 4  # whose slopes a program computes
 WEIGHT_UNITS, WEIGHT_COLUMNS, WEIGHT_WARPS, WEIGHT_STAGES = 64, 64, 4, 4
 SHARES = 2 if INTERPRETED else 44  # of W's gradient
+TOGETHER, NODE_WARPS = 2, 1  # slots of a node, or its pieces, that a program reads at a time; its warps
 
 
 class Factor(NamedTuple):
@@ -24,6 +35,13 @@ class Factor(NamedTuple):
     split: Split
     depth_stride: int
     column_stride: int
+
+
+class Hidden(NamedTuple):
+    """The hidden layer of every vector, before b is added and all below zero is cut off."""
+
+    product: Array  # W f (vectors, hidden) float32
+    bias: Array  # b (hidden,) float32
 
 
 class ProductTiles(NamedTuple):
@@ -60,13 +78,11 @@ class WeightTiles(NamedTuple):
 class LargeLayer(Layer):
     """The launches of a step at large batches."""
 
-    pool_tiles = LARGE_POOL
-
     def __init__(self, context: Context):
         super().__init__(context, shares=SHARES)
         shape, settings, empty = context.shape, context.settings, context.allocate
         self.tiles = TripletTiles(shape.hidden, triton.next_power_of_2(shape.hidden), TRIPLETS)
-        self.product = empty(self.vectors, shape.hidden)  # W f
+        self.hidden = Hidden(empty(self.vectors, shape.hidden), self.arrays.bias)
         self.dz = Split.of(empty(2, self.vectors, shape.hidden, dtype=HALF))  # dL/dz
         self.losses = empty(context.plan.steps, triton.cdiv(self.batch, TRIPLETS))
         self.slope = Slope(settings.triplet_scale, 2 * settings.hidden_l2)
@@ -75,19 +91,19 @@ class LargeLayer(Layer):
     def step(self, step: int, rate: float) -> None:
         """Launch the hidden layer and its slopes, the gradients and update of W and b, then those of the tables."""
         width = self.context.shape.width
-        self._multiply(self.pooled, Factor(self.arrays.split, depth_stride=1, column_stride=width), self.product)
+        self._multiply(self.pooled, Factor(self.arrays.split, depth_stride=1, column_stride=width), self.hidden.product)
         self._differentiate(step)
         self._add_gradients()
         if self.context.settings.table_rate > 0:
             self._multiply(self.dz, Factor(self.arrays.split, depth_stride=width, column_stride=1), self.gradient)
         self.descend()
         if self.scatter:
-            self.scatter(self.gradient, self.winner, rate)
+            self.scatter(Change(self.gradient, self.winner, rate))
 
     def _differentiate(self, step: int) -> None:
         """Launch the kernel from W f to dL/dz."""
         differentiate[self.losses.shape[1],](
-            self.product, self.arrays.bias, self.dz, self.losses[step], self.batch, self.slope, TILES=self.tiles
+            self.hidden, self.dz, self.losses[step], self.batch, self.slope, TILES=self.tiles
         )
 
     def _multiply(self, left: Split, right: Factor, result: torch.Tensor) -> None:
@@ -109,6 +125,29 @@ class LargeLayer(Layer):
             self.pooled, self.dz, self.arrays, self.vectors,
             TILES=WeightTiles(shape.width, shape.hidden, self.context.settings.train_bias, SHARES),
             num_warps=WEIGHT_WARPS, num_stages=WEIGHT_STAGES,
+        )  # fmt: skip
+
+
+class NodeLayer(LargeLayer):
+    """The launches at large batches with one vector per node: the slopes of a node's slots are added up."""
+
+    def __init__(self, context: Context, plan: NodePlan):
+        super().__init__(context)
+        self.plan = plan
+        self.pulls = context.allocate(self.batch)
+        self.sums = context.allocate(plan.most_pieces, context.shape.hidden)
+
+    def _differentiate(self, step: int) -> None:
+        """Launch the kernels from W f to dL/dz."""
+        slots, tiles = self.plan.slots_by_node(step), self.tiles._replace(rows=TOGETHER)
+        score[self.losses.shape[1],](
+            self.hidden, slots, self.pulls, self.losses[step], self.slope, TILES=self.tiles
+        )  # fmt: skip
+        add_pulls[self.plan.most_pieces,](
+            self.hidden, slots, self.pulls, self.sums, TILES=tiles, num_warps=NODE_WARPS
+        )  # fmt: skip
+        slope_of_nodes[self.vectors,](
+            self.hidden, slots, self.sums, self.dz, self.slope, TILES=tiles, num_warps=NODE_WARPS
         )  # fmt: skip
 
 
@@ -145,14 +184,21 @@ def multiply(left, right, result, rows, TILES: tl.constexpr):
 
 
 @triton.jit
-def load_hidden(product, row, unit, bias, inside, HIDDEN: tl.constexpr):
-    """h of some rows of product (vectors, HIDDEN) = W f."""
-    return tl.maximum(tl.load(product + row.to(tl.int64)[:, None] * HIDDEN + unit, mask=inside, other=0.0) + bias, 0.0)
+def load_bias(hidden, unit, HIDDEN: tl.constexpr):
+    """b of some hidden units."""
+    return tl.load(hidden.bias + unit, mask=unit < HIDDEN, other=0.0)
 
 
 @triton.jit
-def differentiate(product, bias, dz, losses, batch, slope, TILES: tl.constexpr):
-    """From product (slots, hidden) = W f to dz (Split; slots, hidden) = dL/dz: a program has TILES.rows triplets.
+def load_hidden(hidden, row, unit, bias, inside, HIDDEN: tl.constexpr):
+    """h of some vectors, from hidden (Hidden)."""
+    place = hidden.product + row.to(tl.int64)[:, None] * HIDDEN + unit
+    return tl.maximum(tl.load(place, mask=inside, other=0.0) + bias, 0.0)
+
+
+@triton.jit
+def differentiate(hidden, dz, losses, batch, slope, TILES: tl.constexpr):
+    """From hidden (Hidden) of slots to dz (Split; slots, hidden) = dL/dz: a program has TILES.rows triplets.
 
     Writes the program's sum of −ln σ to losses.
     """
@@ -160,10 +206,10 @@ def differentiate(product, bias, dz, losses, batch, slope, TILES: tl.constexpr):
     triplet = tl.program_id(0) * TILES.rows + tl.arange(0, TILES.rows)
     unit = tl.arange(0, TILES.units)[None, :]
     inside = (triplet < batch)[:, None] & (unit < HIDDEN)
-    b = tl.load(bias + unit, mask=unit < HIDDEN, other=0.0)
-    u = load_hidden(product, 3 * triplet, unit, b, inside, HIDDEN)
-    i = load_hidden(product, 3 * triplet + 1, unit, b, inside, HIDDEN)
-    j = load_hidden(product, 3 * triplet + 2, unit, b, inside, HIDDEN)
+    b = load_bias(hidden, unit, HIDDEN)
+    u = load_hidden(hidden, 3 * triplet, unit, b, inside, HIDDEN)
+    i = load_hidden(hidden, 3 * triplet + 1, unit, b, inside, HIDDEN)
+    j = load_hidden(hidden, 3 * triplet + 2, unit, b, inside, HIDDEN)
     pull = score_triplets(u, i, j, triplet < batch, slope.triplet_scale, losses)[:, None]
     at = dz.data + 3 * triplet.to(tl.int64)[:, None] * HIDDEN + unit
     store_split(at, dz.plane, tl.where(u > 0, pull * (i - j) + slope.shrink * u, 0.0), inside)
@@ -213,3 +259,77 @@ def add_gradients(pooled, dz, layer, vectors, TILES: tl.constexpr):
     if TILES.bias:  # noqa: SIM102  (known when compiling)
         if tile % ACROSS == 0:
             tl.store(layer.bias_shares + share * TILES.hidden + unit, db, mask=known)
+
+
+# Large batches with clearly more slots than the graph has nodes: a step computes each node's vector once.
+
+
+@triton.jit
+def score(hidden, slots, pulls, losses, slope, TILES: tl.constexpr):
+    """Write each triplet's slope of the loss by its margin to pulls (batch,), and sums of −ln σ to losses.
+
+    hidden (Hidden) is that of nodes; a program has TILES.rows triplets.
+    """
+    HIDDEN: tl.constexpr = TILES.hidden
+    triplet = tl.program_id(0) * TILES.rows + tl.arange(0, TILES.rows)
+    unit = tl.arange(0, TILES.units)[None, :]
+    known = triplet < slots.triplets
+    inside = known[:, None] & (unit < HIDDEN)
+    b = load_bias(hidden, unit, HIDDEN)
+    u = load_hidden(hidden, tl.load(slots.nodes + 3 * triplet, mask=known, other=0), unit, b, inside, HIDDEN)
+    i = load_hidden(hidden, tl.load(slots.nodes + 3 * triplet + 1, mask=known, other=0), unit, b, inside, HIDDEN)
+    j = load_hidden(hidden, tl.load(slots.nodes + 3 * triplet + 2, mask=known, other=0), unit, b, inside, HIDDEN)
+    tl.store(pulls + triplet, score_triplets(u, i, j, known, slope.triplet_scale, losses), mask=known)
+
+
+@triton.jit
+def add_pulls(hidden, slots, pulls, sums, TILES: tl.constexpr):
+    """Add up the gradients by a node's hidden vector over one piece of its slots: sums (pieces, hidden).
+
+    A program has one piece and reads TILES.rows slots at a time. The gradient by h_u is pull · (h_i − h_j), by h_i it
+    is pull · h_u, and by h_j −pull · h_u.
+    """
+    HIDDEN: tl.constexpr = TILES.hidden
+    SLOTS: tl.constexpr = TILES.rows
+    UNITS: tl.constexpr = TILES.units
+    piece = tl.program_id(0)
+    start, last = tl.load(slots.pieces + piece), tl.load(slots.pieces + piece + 1)
+    if start == last:
+        return
+    unit = tl.arange(0, UNITS)[None, :]
+    b = load_bias(hidden, unit, HIDDEN)
+    total = tl.zeros([SLOTS, UNITS], tl.float32)
+    for first in range(start, last, SLOTS):
+        place = first + tl.arange(0, SLOTS)
+        live = place < last
+        slot = tl.load(slots.order + place, mask=live, other=0)
+        triplet, is_u = slot // 3, slot % 3 == 0
+        pull = tl.load(pulls + triplet, mask=live, other=0.0)
+        pull = tl.where(slot % 3 == 2, -pull, pull)[:, None]
+        other = tl.load(slots.nodes + 3 * triplet + tl.where(is_u, 1, 0), mask=live, other=0)
+        j = tl.load(slots.nodes + 3 * triplet + 2, mask=live & is_u, other=0)
+        h = load_hidden(hidden, other, unit, b, live[:, None] & (unit < HIDDEN), HIDDEN)
+        h_j = load_hidden(hidden, j, unit, b, (live & is_u)[:, None] & (unit < HIDDEN), HIDDEN)
+        total += pull * tl.where(is_u[:, None], h - h_j, h)
+    tl.store(sums + piece.to(tl.int64) * HIDDEN + unit, tl.sum(total, 0)[None, :], mask=unit < HIDDEN)
+
+
+@triton.jit
+def slope_of_nodes(hidden, slots, sums, dz, slope, TILES: tl.constexpr):
+    """dz (Split; nodes, hidden) = dL/dz of each node, from the sums of its pieces: one program per node."""
+    HIDDEN: tl.constexpr = TILES.hidden
+    PIECES: tl.constexpr = TILES.rows
+    UNITS: tl.constexpr = TILES.units
+    node = tl.program_id(0)
+    start, last = tl.load(slots.bounds + node), tl.load(slots.bounds + node + 1)
+    unit = tl.arange(0, UNITS)[None, :]
+    inside = unit < HIDDEN
+    total = tl.zeros([PIECES, UNITS], tl.float32)
+    for first in range(start, last, PIECES):
+        piece = first + tl.arange(0, PIECES)[:, None]
+        total += tl.load(sums + piece.to(tl.int64) * HIDDEN + unit, mask=(piece < last) & inside, other=0.0)
+    count = tl.load(slots.pieces + last) - tl.load(slots.pieces + start)
+    at = node.to(tl.int64) * HIDDEN + unit
+    h = tl.maximum(tl.load(hidden.product + at, mask=inside, other=0.0) + load_bias(hidden, unit, HIDDEN), 0.0)
+    gradient = tl.sum(total, 0)[None, :] + slope.shrink * count * h
+    store_split(dz.data + at, dz.plane, tl.where(h > 0, gradient, 0.0), inside)

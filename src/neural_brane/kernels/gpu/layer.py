@@ -10,10 +10,10 @@ import torch
 import triton
 import triton.language as tl
 
-from neural_brane.kernels.gpu.bundles import HubMaxima, LayerArrays, Spans, Split, Tables, store_split
+from neural_brane.kernels.gpu.bundles import LayerArrays, Pooled, Spans, Split, Tables, store_split
 from neural_brane.kernels.gpu.device import DEVICE, HALF, Allocate, Limits, Shape
 from neural_brane.kernels.gpu.plan import Plan
-from neural_brane.kernels.gpu.pool import PoolTiles, PoolWork, pool
+from neural_brane.kernels.gpu.pool import POOL_WARPS, PoolWork, pool
 from neural_brane.kernels.model import Model, Settings
 
 BLOCK, TOGETHER = 256, 4  # numbers of W that a program updates, shares that it reads at a time
@@ -51,35 +51,38 @@ def decay_of(settings: Settings, rate: float) -> float:
 class Layer(ABC):
     """Scratch memory of a step, W and b, and the launch of the pooling."""
 
-    pool_tiles: PoolTiles
+    pool_columns: int | None = None  # of a program that pools; None: all of a table's
     losses: torch.Tensor  # (steps, programs): sums of −ln σ
 
     def __init__(self, context: Context, shares: int):
         self.context = context
         shape, settings, empty = context.shape, context.settings, context.allocate
         self.vectors, self.batch = context.plan.vectors, context.plan.slots // 3
-        self.work = PoolWork.of(shape, settings, self.pool_tiles)
+        self.work = PoolWork.of(shape, settings, self.pool_columns)
         self.pooled = Split.of(empty(2, self.vectors, shape.width, dtype=HALF))  # f
         self.winner = empty(self.vectors, shape.width, dtype=torch.int32)
         self.gradient = empty(self.vectors, shape.width)  # dL/df
         weight_shares, bias_shares = empty(shares, shape.hidden, shape.width), empty(shares, shape.hidden)
-        weight, split, bias = _place(context)
+        weight = torch.zeros((shape.hidden, shape.width), device=DEVICE)
+        split, bias = empty(2, *weight.shape, dtype=HALF), torch.zeros(shape.hidden, device=DEVICE)
         rates = settings.learning_rate, decay_of(settings, settings.learning_rate)
         self.arrays = LayerArrays(weight, Split.of(split), bias, weight_shares, bias_shares, *rates)
+        self.load()
         self.descent = Descent(weight.numel(), shape.hidden, settings.train_bias, shares, BLOCK, TOGETHER)
 
     def load(self) -> None:
-        """Copy W and b from the model."""
-        model, weight = self.context.model, self.arrays.weight
+        """Copy W and b from the model; spare rows and columns stay zero. W also goes into two planes, as in `split`."""
+        model, weight, planes = self.context.model, self.arrays.weight, self.arrays.split.data
         weight[: len(model.weight), self.context.shape.columns()] = model.weight
         self.arrays.bias[: len(model.bias)] = model.bias
-        _split(weight, self.arrays.split.data)
+        planes[0] = weight.to(HALF)
+        planes[1] = (weight - planes[0].float()).to(HALF)
 
-    def pool(self, step: int, spans: Spans, hubs: HubMaxima | None, scale: float) -> None:
-        """Launch the pooling of a step's vectors, times scale."""
+    def pool(self, step: int, spans: Spans) -> None:
+        """Launch the pooling of a step's vectors."""
         pool[self.vectors, self.work.strips()](
-            self.context.tables, spans, hubs, self.pooled, self.winner, scale,
-            WORK=self.work, num_warps=self.pool_tiles.warps,
+            self.context.tables, spans, Pooled(*self.pooled, self.winner),
+            WORK=self.work, num_warps=POOL_WARPS,
         )  # fmt: skip
 
     @abstractmethod
@@ -96,24 +99,6 @@ class Layer(ABC):
     def descent_programs(self) -> int:
         """Programs that share the update of W and b."""
         return triton.cdiv(self.descent.size, BLOCK)
-
-
-def _place(context: Context) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """W padded with zeros, the same in two planes, and b padded with zeros."""
-    model, shape = context.model, context.shape
-    weight = torch.zeros((shape.hidden, shape.width), device=DEVICE)
-    bias = torch.zeros(shape.hidden, device=DEVICE)
-    weight[: len(model.weight), shape.columns()] = model.weight
-    bias[: len(model.bias)] = model.bias
-    split = context.allocate(2, *weight.shape, dtype=HALF)
-    _split(weight, split)
-    return weight, split, bias
-
-
-def _split(weight: torch.Tensor, planes: torch.Tensor) -> None:
-    """Write W to two planes: the nearest, and the nearest to the remainder."""
-    planes[0] = weight.to(HALF)
-    planes[1] = (weight - planes[0].float()).to(HALF)
 
 
 @triton.jit

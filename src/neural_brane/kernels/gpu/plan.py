@@ -6,9 +6,9 @@ import torch
 import triton
 import triton.language as tl
 
-from neural_brane.kernels.gpu.bundles import HubMaxima, Spans, Tables
+from neural_brane.kernels.gpu.bundles import Spans, Tables
 from neural_brane.kernels.gpu.device import INTERPRETED, Limits, Shape
-from neural_brane.kernels.gpu.pool import NO_KEY, PoolSide, PoolWork, largest, pack, read_rows
+from neural_brane.kernels.gpu.pool import NO_KEY, UNROLL, PoolSide, PoolWork, largest, pack, read_rows
 from neural_brane.kernels.model import MAX, Array, Bags
 
 # The plan of a group of steps: all that kernels read that does not depend on the model, computed before the steps.
@@ -116,6 +116,80 @@ class Segments:
         return moved
 
 
+class NodeSlots(NamedTuple):
+    """A step's slots sorted by node and cut into pieces of one node each: piece p is order[pieces[p]:pieces[p + 1]]."""
+
+    nodes: Array  # (slots,) int32: the node of each slot
+    order: Array  # (slots,) int32: slots
+    pieces: Array  # (pieces + 1,) int32
+    bounds: Array  # (nodes + 1,) int32: node v has the pieces bounds[v] to bounds[v + 1]
+    triplets: int
+
+
+class NodePlan(Plan):
+    """A plan with one vector per node of the graph; a node that a step does not meet has empty bags there.
+
+    nodes, order, pieces and bounds are those of `NodeSlots`, a row for each step.
+    """
+
+    def __init__(
+        self, bags: tuple[Bags, Bags], table_rows: tuple[int, int], steps: int, slots: int, piece: int
+    ):  # fmt: skip
+        super().__init__(bags, table_rows, steps, slots, vectors=len(bags[1].indptr) - 1)
+        starts = torch.stack([bag.indptr[:-1] for bag in bags])
+        self.starts = starts.expand(steps, -1, -1)  # the same at every step
+        self.piece = piece  # most slots of a piece
+        self.most_pieces = self.vectors + slots // piece
+        self._has_segments = False
+        shapes = slots, slots, self.most_pieces + 2, self.vectors + 1
+        arrays = [torch.zeros((steps, width), dtype=torch.int32, device=starts.device) for width in shapes]
+        self.nodes, self.order, self.pieces, self.bounds = arrays
+
+    def slots_by_node(self, step: int) -> NodeSlots:
+        """A step's slots by node."""
+        return NodeSlots(self.nodes[step], self.order[step], self.pieces[step], self.bounds[step], self.slots // 3)
+
+    def nodes_of_vectors(self, triplets: torch.Tensor) -> torch.Tensor:
+        """The nodes whose vectors the steps of triplets compute: all."""
+        return torch.arange(self.vectors, device=triplets.device).expand(len(triplets), -1)
+
+    def segments_of(self, step: int) -> BothSegments:
+        """Which nodes pool each row of both tables: the same at every step."""
+        return super().segments_of(0)
+
+    def _locate(self, nodes: torch.Tensor) -> None:
+        steps = len(nodes)
+        key, order = torch.sort(nodes, dim=1, stable=True)
+        self.nodes[:steps], self.order[:steps] = nodes, order
+        every = torch.arange(self.vectors + 1, dtype=torch.int32, device=key.device).repeat(steps, 1)
+        firsts = torch.searchsorted(key, every, out_int32=True)
+        self._cut(key, firsts)
+        for side, bag in enumerate(self.bags):
+            self.sizes[:steps, side] = torch.where(firsts.diff() > 0, bag.indptr.diff(), 0)
+
+    def _find_segments(self, steps: int) -> bool:
+        """Find the segments of all nodes, once: a node that a step does not meet has no gradient there."""
+        if self._has_segments:
+            return False
+        self._has_segments = True
+        for found, bag in zip(self.segments, self.bags, strict=True):
+            found.fill(bag.indptr[None, :-1], bag.indptr.diff()[None])
+        return True
+
+    def _cut(self, key: torch.Tensor, firsts: torch.Tensor) -> None:
+        """Cut the sorted nodes (steps, slots) into pieces; firsts (steps, nodes + 1) is where each node begins."""
+        steps = len(key)
+        place = torch.arange(self.slots, dtype=torch.int32, device=key.device)
+        opens = (place - firsts.gather(1, key.long())) % self.piece == 0
+        # The piece that each place is in; one scan over all steps is faster than one per step.
+        number = opens.flatten().cumsum(0, dtype=torch.int32).view_as(opens)
+        number -= number[:, :1].clone()
+        self.pieces[:steps] = self.slots
+        spare = self.most_pieces + 1  # an entry that no piece uses: places that open none are written there
+        self.pieces[:steps].scatter_(1, torch.where(opens, number, spare).long(), place.expand(steps, -1))
+        self.bounds[:steps] = torch.nn.functional.pad(number + 1, (1, 0)).gather(1, firsts.long())
+
+
 def most_shared(bags: Bags, vectors: int) -> float:
     """How many of a step's vectors pool the row that is in most bags, on average."""
     return int(torch.bincount(bags.indices).max()) * vectors / (len(bags.indptr) - 1) if len(bags.indices) else 0.0
@@ -149,7 +223,6 @@ def _locate(nodes, attribute_indptr, neighbour_indptr, spans, count, BLOCK: tl.c
 # A hub is a neighbour of many nodes, so it is in a batch many times: its rows are read once for all of these.
 
 PROGRAMS = 1 if INTERPRETED else 2048  # that share the pieces
-UNROLL = 8
 
 
 class Pieces(NamedTuple):
@@ -199,13 +272,13 @@ class Hubs:
             self._of_vectors[: len(nodes), side] = found
             self._met[: len(nodes)].scatter_(1, found.long() + 1, 1)
 
-    def pool(self, step: int, tables: Tables) -> HubMaxima:
-        """Launch the pooling of the hubs that a step meets; returns what the pooling of all vectors reads of it."""
+    def pool(self, step: int, tables: Tables, spans: Spans) -> Spans:
+        """Launch the pooling of the hubs that a step meets; returns its spans with what that will have found."""
         self.keys.fill_(NO_KEY.value)
         pool_pieces[min(PROGRAMS, self.pieces.total),](
             tables, self.pieces, self._met[step, 1:], self.keys, WORK=self.work, num_warps=1
         )
-        return HubMaxima(self._of_vectors[step], self.keys)
+        return spans._replace(hubs=self._of_vectors[step], maxima=self.keys)
 
 
 def _cut(bags: tuple[Bags, Bags], nodes: list[torch.Tensor], piece: int) -> Pieces:

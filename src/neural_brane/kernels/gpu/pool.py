@@ -18,21 +18,9 @@ MAX, MEAN = tl.constexpr(types.MAX), tl.constexpr(types.MEAN)
 NO_ROW = tl.constexpr(2**31 - 1)
 NO_KEY = tl.constexpr(-(2**63))
 SECTOR = 8  # numbers in the smallest piece of memory that is read
-
-
-class PoolTiles(NamedTuple):
-    """How pooling is cut into programs."""
-
-    numbers: int  # that a program reads at a time, from one row or several
-    unroll: int  # reads that are issued together
-    columns: int | None  # of a program; None: all of a table's
-    warps: int
-
-
-# At small batches a kernel ends before memory is busy: many small programs, each with little to wait for.
-SMALL_POOL = PoolTiles(numbers=128, unroll=8, columns=16, warps=1)
-# At large batches each thread reads four numbers at a time; of a narrow table a program reads several rows together.
-LARGE_POOL = PoolTiles(numbers=128, unroll=8, columns=None, warps=1)
+POOL_WARPS = 1  # of a program
+NUMBERS = 128  # that a program reads at a time: four for each thread, of a narrow table from several rows
+UNROLL = 8  # reads that are issued together
 
 
 class PoolSide(NamedTuple):
@@ -49,13 +37,13 @@ class PoolSide(NamedTuple):
     unroll: int
 
     @classmethod
-    def of(cls, number: int, shape: Shape, tiles: PoolTiles) -> "PoolSide":
-        """One table of a model, cut as tiles say."""
+    def of(cls, number: int, shape: Shape, columns: int | None) -> "PoolSide":
+        """One table of a model, cut into programs of so many columns; None: all of them."""
         first, dim = number * shape.d1_padded, (shape.d1, shape.d2)[number]
         span = (shape.d1_padded, shape.width - shape.d1_padded)[number]
-        columns = tiles.columns or triton.next_power_of_2(max(span, 1))
-        rows, read = max(1, tiles.numbers // columns), -(-dim // SECTOR) * SECTOR
-        return cls(number, first, span, dim, read, rows, columns, triton.cdiv(span, columns), tiles.unroll)
+        columns = columns or triton.next_power_of_2(max(span, 1))
+        rows, read = max(1, NUMBERS // columns), -(-dim // SECTOR) * SECTOR
+        return cls(number, first, span, dim, read, rows, columns, triton.cdiv(span, columns), UNROLL)
 
 
 class PoolWork(NamedTuple):
@@ -69,9 +57,9 @@ class PoolWork(NamedTuple):
     ahead: bool  # the launch may start before the one before it has ended
 
     @classmethod
-    def of(cls, shape: Shape, settings: Settings, tiles: PoolTiles) -> "PoolWork":
-        """The work of a model's pooling, cut as tiles say; not launched ahead."""
-        attributes, neighbours = (PoolSide.of(number, shape, tiles) for number in range(2))
+    def of(cls, shape: Shape, settings: Settings, columns: int | None = None) -> "PoolWork":
+        """The work of a model's pooling, not launched ahead; columns are those of a program, as in `PoolSide.of`."""
+        attributes, neighbours = (PoolSide.of(number, shape, columns) for number in range(2))
         return cls(attributes, neighbours, shape.width, settings.pooling, settings.zero_floor, ahead=False)
 
     def strips(self) -> int:
@@ -91,48 +79,45 @@ def follow(AHEAD: tl.constexpr):
 
 
 @triton.jit
-def pool(tables, spans, hubs, pooled, winner, scale, WORK: tl.constexpr):
+def pool(tables, spans, pooled, WORK: tl.constexpr):
     """Pool one strip of columns of one vector's bags: program (vector, strip), the attributes' strips first.
 
-    Reads tables (Tables), spans (Spans) and, where hubs (HubMaxima) is not None, the maxima of the hubs' bags.
-    Writes pooled (Split; vectors, width) times scale and, for max, winner (vectors, width) int32: the row each number
-    came from, -1 for none.
+    Reads tables (Tables) and spans (Spans); writes pooled (Pooled).
     """
-    slot = tl.program_id(0).to(tl.int64)
     strip = tl.program_id(1)
     ATTRIBUTES: tl.constexpr = WORK.attributes
     NEIGHBOURS: tl.constexpr = WORK.neighbours
     if strip < ATTRIBUTES.strips:
-        _pool_bag(tables.attributes, spans, hubs, pooled, winner, scale, slot, strip, WORK, ATTRIBUTES)
+        _pool_bag(tables.attributes, spans, pooled, strip, WORK, ATTRIBUTES)
     else:
-        rest = strip - ATTRIBUTES.strips
-        _pool_bag(tables.neighbours, spans, hubs, pooled, winner, scale, slot, rest, WORK, NEIGHBOURS)
+        _pool_bag(tables.neighbours, spans, pooled, strip - ATTRIBUTES.strips, WORK, NEIGHBOURS)
 
 
 @triton.jit
-def _pool_bag(table, spans, hubs, pooled, winner, scale, slot, strip, WORK: tl.constexpr, SIDE: tl.constexpr):
+def _pool_bag(table, spans, pooled, strip, WORK: tl.constexpr, SIDE: tl.constexpr):
     """Pool one strip of columns of one bag."""
+    slot = tl.program_id(0).to(tl.int64)
     bag = SIDE.number * spans.vectors + slot
     at = slot * WORK.width + SIDE.first
     size = tl.load(spans.sizes + bag)
     columns = strip * SIDE.columns + tl.arange(0, SIDE.columns)
     rows_to_read = size
-    if hubs is not None:
-        hub = tl.load(hubs.numbers + bag)
+    if spans.hubs is not None:
+        hub = tl.load(spans.hubs + bag)
         rows_to_read = tl.where(hub < 0, size, 0)
     rows = table.indices + tl.load(spans.starts + bag)
     best, who = read_rows(table, rows, rows_to_read, columns, WORK, SIDE)
     if WORK.pooling == MAX:
         top, first = largest(best, who)
-        if hubs is not None:  # noqa: SIM102  (known when compiling)
+        if spans.hubs is not None:  # noqa: SIM102  (known when compiling)
             if hub >= 0:
-                keys = hubs.keys + hub.to(tl.int64) * WORK.width + columns
+                keys = spans.maxima + hub.to(tl.int64) * WORK.width + columns
                 top, first = unpack(tl.load(keys, mask=columns < SIDE.read, other=NO_KEY))
         won = (columns < SIDE.dim) & (top > (0.0 if WORK.zero_floor else float("-inf")))
-        result = tl.where(won, top * scale, 0.0)
-        tl.store(winner + at + columns, tl.where(won, first, -1), mask=columns < SIDE.span)
+        result = tl.where(won, top * spans.scale, 0.0)
+        tl.store(pooled.winner + at + columns, tl.where(won, first, -1), mask=columns < SIDE.span)
     else:
-        result = tl.sum(best, 0) * scale
+        result = tl.sum(best, 0) * spans.scale
         if WORK.pooling == MEAN:
             result /= tl.maximum(size, 1)
     if pooled.plane is not None:

@@ -6,11 +6,12 @@ runs beside the next step's pooling, which does not read W. Every width is a mul
 
 from typing import NamedTuple
 
+import torch
 import triton
 import triton.language as tl
 
 from neural_brane.kernels.gpu.bundles import (
-    HubMaxima,
+    Pooled,
     Slope,
     Spans,
     Split,
@@ -20,9 +21,9 @@ from neural_brane.kernels.gpu.bundles import (
     slopes_of,
     split,
 )
-from neural_brane.kernels.gpu.device import DEPTH, INTERPRETED, can_launch_ahead
+from neural_brane.kernels.gpu.device import DEPTH, INTERPRETED
 from neural_brane.kernels.gpu.layer import Context, Layer, descend_block
-from neural_brane.kernels.gpu.pool import SMALL_POOL, follow, pool
+from neural_brane.kernels.gpu.pool import POOL_WARPS, follow, pool
 from neural_brane.kernels.gpu.tables import subtract
 from neural_brane.kernels.model import Array
 
@@ -50,6 +51,7 @@ class SmallTiles(NamedTuple):
     width: int
     hidden: int
     strips: int  # of hidden units
+    weight_programs: int  # of learn: the first ones, which add up W's gradient
     scatter: bool
     bias: bool
     ahead: bool
@@ -64,29 +66,35 @@ class SmallTiles(NamedTuple):
 class SmallLayer(Layer):
     """The launches of a step at small batches."""
 
-    pool_tiles = SMALL_POOL
+    # At small batches a kernel ends before memory is busy: many small programs, each with little to wait for.
+    pool_columns = 16
 
     def __init__(self, context: Context):
         super().__init__(context, shares=SHARES)
         shape, settings, empty = context.shape, context.settings, context.allocate
-        strips, ahead = shape.hidden // COLUMNS, can_launch_ahead()
+        # On Hopper and later a kernel may start while the one before it ends, which hides part of a launch's latency.
+        ahead = not INTERPRETED and torch.cuda.get_device_capability() >= (9, 0)
+        strips = shape.hidden // COLUMNS
         hidden, margins = empty(self.vectors, shape.hidden), empty(strips, self.batch)
         self.losses = empty(context.plan.steps, triton.cdiv(self.vectors, ROWS))
         self.scratch = Scratch(self.pooled, self.winner, hidden, margins, self.gradient, self.vectors)
-        self.tiles = SmallTiles(shape.width, shape.hidden, strips, context.scatter, settings.train_bias, ahead)
+        programs = shape.hidden // WEIGHT_TILE * (shape.width // WEIGHT_TILE) * SHARES
+        self.tiles = SmallTiles(
+            shape.width, shape.hidden, strips, programs, context.scatter, settings.train_bias, ahead
+        )  # fmt: skip
         self.slope = Slope(settings.triplet_scale, 2 * settings.hidden_l2)
         self.work_ahead = self.work._replace(ahead=ahead)
 
-    def pool(self, step: int, spans: Spans, hubs: HubMaxima | None, scale: float) -> None:
+    def pool(self, step: int, spans: Spans) -> None:
         """Launch the pooling: a group's first behind all launches before it, the others beside the update of W."""
         if step == 0:
-            super().pool(step, spans, hubs, scale)
+            super().pool(step, spans)
             return
         strips = self.work.strips() + triton.cdiv(self.descent_programs(), self.vectors)
         pool_and_descend[self.vectors, strips](
-            self.context.tables, spans, hubs, self.pooled, self.winner, scale, self.arrays,
+            self.context.tables, spans, Pooled(*self.pooled, self.winner), self.arrays,
             WORK=self.work_ahead, DESCENT=self.descent,
-            num_warps=self.pool_tiles.warps, launch_pdl=self.tiles.ahead,
+            num_warps=POOL_WARPS, launch_pdl=self.tiles.ahead,
         )  # fmt: skip
 
     def step(self, step: int, rate: float) -> None:
@@ -96,10 +104,9 @@ class SmallLayer(Layer):
             self.scratch, self.arrays, TILES=tiles,
             num_warps=HIDE_WARPS, num_stages=HIDE_STAGES, launch_pdl=tiles.ahead,
         )  # fmt: skip
-        weight_programs = tiles.hidden // WEIGHT_TILE * (tiles.width // WEIGHT_TILE) * SHARES
         table_programs = triton.cdiv(self.vectors, ROWS) * (tiles.width // COLUMNS)
-        learn[weight_programs + table_programs,](
-            self.scratch, self.arrays, self.context.tables, self.losses[step], self.slope, rate, weight_programs,
+        learn[tiles.weight_programs + table_programs,](
+            self.scratch, self.arrays, self.context.tables, self.losses[step], self.slope._replace(rate=rate),
             TILES=tiles, num_warps=LEARN_WARPS, num_stages=LEARN_STAGES, launch_pdl=tiles.ahead,
         )  # fmt: skip
 
@@ -109,15 +116,13 @@ class SmallLayer(Layer):
 
 
 @triton.jit
-def pool_and_descend(
-    tables, spans, hubs, pooled, winner, scale, layer, WORK: tl.constexpr, DESCENT: tl.constexpr
-):  # fmt: skip
+def pool_and_descend(tables, spans, pooled, layer, WORK: tl.constexpr, DESCENT: tl.constexpr):
     """`pool` and, in the strips of programs behind its own, the `descend` of the step before."""
     ATTRIBUTES: tl.constexpr = WORK.attributes
     NEIGHBOURS: tl.constexpr = WORK.neighbours
     STRIPS: tl.constexpr = ATTRIBUTES.strips + NEIGHBOURS.strips
     if tl.program_id(1) < STRIPS:
-        pool(tables, spans, hubs, pooled, winner, scale, WORK)
+        pool(tables, spans, pooled, WORK)
     else:
         follow(WORK.ahead)
         descend_block(layer, (tl.program_id(1) - STRIPS) * tl.num_programs(0) + tl.program_id(0), DESCENT)
@@ -160,26 +165,26 @@ def hide(scratch, layer, TILES: tl.constexpr):
 
 
 @triton.jit
-def learn(scratch, layer, tables, losses, slope, rate, weight_programs, TILES: tl.constexpr):
-    """From h and the margins to both gradients: the first `weight_programs` programs to W's, the others to dL/df.
+def learn(scratch, layer, tables, losses, slope, TILES: tl.constexpr):
+    """From h and the margins to both gradients: the first TILES.weight_programs programs to W's, the others to dL/df.
 
-    The first write tiles of layer.weight_shares and layer.bias_shares. The others subtract rate times a tile of dL/df
-    from the tables' winning rows (TILES.scatter) or write it to scratch.gradient, and write sums of −ln σ to losses,
-    one for TILES.rows slots.
+    The first write tiles of layer.weight_shares and layer.bias_shares. The others subtract slope.rate times a tile of
+    dL/df from the tables' winning rows (TILES.scatter) or write it to scratch.gradient, and write sums of −ln σ to
+    losses, one for TILES.rows slots.
     """
     follow(TILES.ahead)
-    program = tl.program_id(0)
-    if program < weight_programs:
-        _learn_weight(scratch, layer, slope, program, TILES)
+    if tl.program_id(0) < TILES.weight_programs:
+        _learn_weight(scratch, layer, slope, TILES)
     else:
-        _learn_tables(scratch, layer, tables, losses, slope, rate, program - weight_programs, TILES)
+        _learn_tables(scratch, layer, tables, losses, slope, TILES)
 
 
 @triton.jit
-def _learn_tables(scratch, layer, tables, losses, slope, rate, program, TILES: tl.constexpr):
+def _learn_tables(scratch, layer, tables, losses, slope, TILES: tl.constexpr):
     ROWS: tl.constexpr = TILES.rows
     COLUMNS: tl.constexpr = TILES.columns
     ACROSS: tl.constexpr = TILES.width // COLUMNS
+    program = tl.program_id(0) - TILES.weight_programs
     tile, strip = program // ACROSS, program % ACROSS
     slot = tile * ROWS + tl.arange(0, ROWS)
     live = slot < scratch.slots
@@ -197,7 +202,7 @@ def _learn_tables(scratch, layer, tables, losses, slope, rate, program, TILES: t
         dz, dz_rest = split(dz, layer.split.data.dtype.element_ty)
         df = add_product(df, dz, dz_rest, w, w_rest)
     if TILES.scatter:
-        subtract(tables, row, column, rate * df)
+        subtract(tables, row, column, slope.rate * df)
     else:
         tl.store(scratch.gradient + at, df, mask=live[:, None])
     if strip == 0:
@@ -206,10 +211,10 @@ def _learn_tables(scratch, layer, tables, losses, slope, rate, program, TILES: t
 
 
 @triton.jit
-def _learn_weight(scratch, layer, slope, program, TILES: tl.constexpr):
+def _learn_weight(scratch, layer, slope, TILES: tl.constexpr):
     TILE: tl.constexpr = TILES.weight_tile
     ACROSS: tl.constexpr = TILES.width // TILE
-    share, tile = program % TILES.shares, program // TILES.shares
+    share, tile = tl.program_id(0) % TILES.shares, tl.program_id(0) // TILES.shares
     unit = tile // ACROSS * TILE + tl.arange(0, TILE)
     column = (tile % ACROSS * TILE + tl.arange(0, TILE))[None, :]
     span = tl.cdiv(scratch.slots, TILES.shares)

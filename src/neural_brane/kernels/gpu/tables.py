@@ -10,9 +10,9 @@ import torch
 import triton
 import triton.language as tl
 
-from neural_brane.kernels.gpu.bundles import Spans, Table
+from neural_brane.kernels.gpu.bundles import Change, Spans, Table
 from neural_brane.kernels.gpu.device import INTERPRETED
-from neural_brane.kernels.gpu.layer import Context, Layer
+from neural_brane.kernels.gpu.layer import Context
 from neural_brane.kernels.gpu.plan import most_shared
 from neural_brane.kernels.gpu.pool import MAX, MEAN
 
@@ -70,19 +70,19 @@ class Scatter:
         self.crowded = [most_shared(bags, self.vectors) > context.limits.crowded_slots for bags in context.plan.bags]
         self.frequent = context.allocate(FREQUENT, context.shape.width, dtype=torch.int32)  # rows that win most often
 
-    def __call__(self, gradient: torch.Tensor, winner: torch.Tensor, rate: float) -> None:
-        """Launch the update of both tables by gradient (vectors, width)."""
+    def __call__(self, change: Change) -> None:
+        """Launch the update of both tables."""
         shape, tables = self.context.shape, self.context.tables
         if any(self.crowded):
             tiles = FrequentTiles(shape.width, SAMPLE, self.context.limits.frequent_wins, FREQUENT)
-            find_frequent[shape.width,](winner, self.frequent, self.vectors, TILES=tiles)
+            find_frequent[shape.width,](change.winner, self.frequent, self.vectors, TILES=tiles)
         spans = (0, shape.d1_padded), (shape.d1_padded, shape.width - shape.d1_padded)
         for table, (first, span), crowded in zip(tables, spans, self.crowded, strict=True):
             columns, parts = self._strips_and_parts(table, span, crowded)
             slots, warps = (CROWDED_ROWS, 4) if crowded else (SCATTER_ROWS, 1)
             scatter[triton.cdiv(self.vectors, slots), triton.cdiv(span, columns), parts](
-                gradient, winner, table, self.frequent,
-                ScatterPart(self.vectors, first, span, triton.cdiv(len(table.rows), parts)), rate,
+                change, table, self.frequent,
+                ScatterPart(self.vectors, first, span, triton.cdiv(len(table.rows), parts)),
                 TILES=ScatterTiles(shape.width, slots, columns, FREQUENT if crowded else 0), num_warps=warps,
             )  # fmt: skip
 
@@ -112,10 +112,10 @@ class Gather:
         pooling = context.settings.pooling
         self.tiles = GatherTiles(shape.width, pooling, rows, shape.block())
 
-    def __call__(self, step: int, layer: Layer, spans: Spans, rate: float) -> None:
-        """Launch the update of both tables by the gradients that a step has left in its layer."""
+    def __call__(self, step: int, change: Change, spans: Spans) -> None:
+        """Launch the update of both tables by what a step has found."""
         gather[1 if INTERPRETED else self.programs, 2](
-            self.context.tables, self.context.plan.segments_of(step), layer.gradient, layer.winner, spans, rate,
+            self.context.tables, self.context.plan.segments_of(step), change, spans,
             TILES=self.tiles, num_warps=self.warps,
         )  # fmt: skip
 
@@ -132,8 +132,8 @@ def subtract(tables, row, column, change):
 
 
 @triton.jit
-def scatter(gradient, winner, table, frequent, part, rate, TILES: tl.constexpr):
-    """Subtract rate times one table's columns of gradient (vectors, width) from the table's winning rows.
+def scatter(change, table, frequent, part, TILES: tl.constexpr):
+    """Subtract one table's columns of a change (Change) from the table's winning rows.
 
     Program (tile, strip, part) has some vectors, columns and rows of the table. Programs of one strip and part run
     close together in time, so the cache has to hold only that much of the table. Where a winner is one of its column's
@@ -145,18 +145,18 @@ def scatter(gradient, winner, table, frequent, part, rate, TILES: tl.constexpr):
     column = (tl.program_id(1) * TILES.columns + tl.arange(0, TILES.columns))[None, :]
     at = slot * TILES.width + part.first + column
     inside = (slot < part.vectors) & (column < part.span)
-    row = tl.load(winner + at, mask=inside, other=-1, eviction_policy="evict_first")
+    row = tl.load(change.winner + at, mask=inside, other=-1, eviction_policy="evict_first")
     lowest = tl.program_id(2) * part.rows
     own = (row >= lowest) & (row < lowest + part.rows)
-    change = rate * tl.load(gradient + at, mask=own, other=0.0, eviction_policy="evict_first")
+    lost = change.rate * tl.load(change.gradient + at, mask=own, other=0.0, eviction_policy="evict_first")
     for kind in tl.static_range(FREQUENT):
         common = tl.load(frequent + kind * TILES.width + part.first + column, mask=column < part.span, other=-1)
         alike = own & (row == common)
-        total = tl.sum(tl.where(alike, change, 0.0), 0)[None, :]
+        total = tl.sum(tl.where(alike, lost, 0.0), 0)[None, :]
         some = tl.max(alike.to(tl.int32), 0)[None, :] > 0
         tl.atomic_add(table.rows + common.to(tl.int64) * table.stride + column, -total, mask=some, sem="relaxed")
         own &= row != common
-    tl.atomic_add(table.rows + row.to(tl.int64) * table.stride + column, -change, mask=own, sem="relaxed")
+    tl.atomic_add(table.rows + row.to(tl.int64) * table.stride + column, -lost, mask=own, sem="relaxed")
 
 
 @triton.jit
@@ -179,29 +179,27 @@ def find_frequent(winner, frequent, vectors, TILES: tl.constexpr):
 
 
 @triton.jit
-def gather(tables, segments, gradient, winner, spans, rate, TILES: tl.constexpr):
-    """Update both tables row by row, each with the gradients of the vectors that pooled it, in the vectors' order.
+def gather(tables, segments, change, spans, TILES: tl.constexpr):
+    """Update both tables row by row, each with the change of the vectors that pooled it, in the vectors' order.
 
-    gradient (vectors, width) is dL/df; segments (BothSegments) lists each row's vectors. Program (any, side) takes
-    turns at the segments with the others of its side.
+    segments (BothSegments) lists each row's vectors. Program (any, side) takes turns at the segments with the others of
+    its side.
     """
     if tl.program_id(1) == 0:
-        _gather_table(tables.attributes, segments.attributes, gradient, winner, spans.sizes, rate, TILES)
+        _gather_table(tables.attributes, segments.attributes, change, 0, spans.sizes, TILES)
     else:
-        second = tables.attributes.columns
-        _gather_table(
-            tables.neighbours, segments.neighbours, gradient + second, winner + second, spans.sizes + spans.vectors,
-            rate, TILES,
-        )  # fmt: skip
+        first, sizes = tables.attributes.columns, spans.sizes + spans.vectors
+        _gather_table(tables.neighbours, segments.neighbours, change, first, sizes, TILES)
 
 
 @triton.jit
-def _gather_table(table, segments, gradient, winner, sizes, rate, TILES: tl.constexpr):
-    """Update one table; gradient and winner begin at its first column, sizes at its bags."""
+def _gather_table(table, segments, change, first_column, sizes, TILES: tl.constexpr):
+    """Update one table: its columns of the change begin at first_column, its bags' sizes at sizes."""
     ROWS: tl.constexpr = TILES.rows
     COLUMNS: tl.constexpr = TILES.columns
     column = tl.arange(0, COLUMNS)
     present = column < table.columns
+    gradient, winner = change.gradient + first_column, change.winner + first_column
     first_segment, last_segment = tl.load(segments.bounds), tl.load(segments.bounds + 1)
     for segment in range(first_segment + tl.program_id(0), last_segment, tl.num_programs(0)):
         row = tl.load(segments.rows + segment)
@@ -219,4 +217,4 @@ def _gather_table(table, segments, gradient, winner, sizes, rate, TILES: tl.cons
                 share /= tl.maximum(tl.load(sizes + slot), 1)[:, None]
             total += share
         place = table.rows + row.to(tl.int64) * table.stride + column
-        tl.store(place, tl.load(place, mask=present) - rate * tl.sum(total, 0), mask=present)
+        tl.store(place, tl.load(place, mask=present) - change.rate * tl.sum(total, 0), mask=present)

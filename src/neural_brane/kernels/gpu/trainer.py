@@ -7,12 +7,11 @@ import torch
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels.gpu import large, small
-from neural_brane.kernels.gpu.bundles import Tables
+from neural_brane.kernels.gpu.bundles import Change, Tables
 from neural_brane.kernels.gpu.device import DEFAULT, DEVICE, INTERPRETED, Allocate, Limits, Shape, empty
-from neural_brane.kernels.gpu.large import LargeLayer
+from neural_brane.kernels.gpu.large import LargeLayer, NodeLayer
 from neural_brane.kernels.gpu.layer import Context, Layer, decay_of
-from neural_brane.kernels.gpu.nodes import NodeLayer, NodePlan
-from neural_brane.kernels.gpu.plan import Plan, find_hubs
+from neural_brane.kernels.gpu.plan import NodePlan, Plan, find_hubs
 from neural_brane.kernels.gpu.small import SmallLayer
 from neural_brane.kernels.gpu.tables import Gather
 from neural_brane.kernels.model import MAX, Bags, Model, Settings, padded
@@ -40,9 +39,7 @@ def fetch(model: Model, into: Model) -> Model:
     return into
 
 
-def require_memory(
-    tables: int, graph: int, dim: int, hidden: int, batch: int, *, free: int | None = None, limits: Limits = DEFAULT
-) -> None:
+def require_memory(tables: int, graph: int, dim: int, hidden: int, batch: int, *, free: int | None = None) -> None:
     """Raise a ParameterError unless tables and graph of these bytes, and a batch's scratch, fit into free bytes.
 
     free: the GPU's free memory when None; the interpreter has no such limit.
@@ -52,8 +49,8 @@ def require_memory(
             return
         free = torch.cuda.mem_get_info()[0] + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
     slots = 3 * batch
-    shares = small.SHARES if batch < limits.large_batch else large.SHARES
-    plan = PLAN_BYTES * max(limits.group_slots, 2 * slots)
+    shares = small.SHARES if batch < DEFAULT.large_batch else large.SHARES
+    plan = PLAN_BYTES * max(DEFAULT.group_slots, 2 * slots)
     scratch = 4 * slots * (3 * dim + 2 * hidden) + plan + 4 * shares * dim * hidden
     needed = tables + graph + scratch
     if needed > free:
@@ -146,12 +143,13 @@ class Trainer:
 
     def _step(self, step: int, scale: float) -> None:
         """Launch one step: all that reads the tables comes before what writes them."""
-        spans, rate = self.plan.spans(step), self.settings.table_rate / (scale * self.decay)
-        hubs = self.hubs.pool(step, self.tables) if self.hubs else None
-        self.layer.pool(step, spans, hubs, scale)
+        spans, rate = self.plan.spans(step)._replace(scale=scale), self.settings.table_rate / (scale * self.decay)
+        if self.hubs:
+            spans = self.hubs.pool(step, self.tables, spans)
+        self.layer.pool(step, spans)
         self.layer.step(step, rate)
         if self.gather:
-            self.gather(step, self.layer, spans, rate)
+            self.gather(step, Change(self.layer.gradient, self.layer.winner, rate), spans)
 
 
 def _plan(model: Model, bags: tuple[Bags, Bags], steps: int, slots: int, limits: Limits) -> Plan:

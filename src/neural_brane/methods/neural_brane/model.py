@@ -12,7 +12,7 @@ from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
-from neural_brane.kernels.model import POOLING, padded
+from neural_brane.kernels.model import POOLING, Bags, Model, Settings, padded
 from neural_brane.methods.base import Fitted, InductiveEmbedder, require
 from neural_brane.methods.neural_brane.layer import BATCH, make_layer
 from neural_brane.methods.neural_brane.parts import (
@@ -37,7 +37,8 @@ from neural_brane.methods.neural_brane.recipes import (
 from neural_brane.methods.neural_brane.updating import place, update
 from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
 from neural_brane.methods.spectral import Decomposition
-from neural_brane.methods.training import ALIAS, SINGLE, Moments, Start, neighbour_bytes, spectral_moments
+from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes, spectral_moments
+from neural_brane.methods.updates import Start
 
 # The memory of a training of Neural-Brane, by moments.
 
@@ -76,7 +77,7 @@ def _tables(sizes: Sizes, attribute_dim: int, learned: int) -> int:
 
 
 def _sampling(sizes: Sizes) -> int:
-    """What triplets are drawn from, while the last of it, the alias table, is made."""
+    """Estimate what drawing triplets takes while its last part, the alias table, is made."""
     return neighbour_bytes(sizes) + (2 * BAGS + 12 + ALIAS) * sizes.nodes + DRAWN
 
 
@@ -103,10 +104,15 @@ class Learned(NamedTuple):
     values: np.ndarray  # the squared singular values of the spectral part, none where there is no such part
 
     def __getattr__(self, name: str) -> Any:
-        """What the learned part knows: model, bags, kernel_settings, loss_history."""
+        """Look names up in the learned part: model, bags, kernel_settings, loss_history."""
         if self.part is None or name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.part, name)
+
+    def spectral(self, settings: dict[str, Any]) -> Decomposition:
+        """The spectral part as it was found, before all vectors got one length."""
+        vectors = self.vectors[:, : settings["spectral_dim"]] * (self.joint.lengths / settings["length"])
+        return Decomposition(vectors, self.values)
 
 
 class NeuralBrane(InductiveEmbedder):
@@ -134,6 +140,16 @@ class NeuralBrane(InductiveEmbedder):
     uses = ("links", "attributes")
     growth = "time: triplets × (dim² + mean bag × dim); memory: nodes + edges + attribute entries"
     paper = "Dave, Zhang, Chen, Al Hasan: Neural-Brane, 2018"
+    leads = True
+    shortlisted = True
+    distributes = True
+    work_unit = "triplets"
+    grid = {"l2": [0.01, 0.001, 0.0001, 5e-5]}  # 5e-5 is what the paper fixes, with learning rate 0.5
+    small = {"epochs": 2, "batches_per_epoch": 100, "score_steps": 10}
+    holds = {
+        "neural-brane": Learned, "learned part": LearnedPart, "joint": Joint, "decomposition": Decomposition,
+        "layer": Layer, "model": Model, "bags": Bags, "settings": Settings,
+    }  # fmt: skip
     packages = ("torch", "triton")
     updates = True
     needs_links = False  # its spectral part does without
@@ -224,10 +240,10 @@ class NeuralBrane(InductiveEmbedder):
         least=0,
     )
     device: str = choice(
-        "Where to train: cpu, cuda (an NVIDIA GPU), auto, the GPU where there is one, or cluster, the ranks that "
+        "Where to train: cpu, cuda (an NVIDIA GPU), auto, the GPU where there is one, or distributed, the ranks that "
         "torchrun has started.",
         default="cpu",
-        options=("cpu", "cuda", "auto", "cluster"),
+        options=("cpu", "cuda", "auto", "distributed"),
     )
     deterministic: bool = flag(
         "On the GPU, add gradients up in one order, so that a seed gives the same bits again; slower. The CPU always "
@@ -238,17 +254,14 @@ class NeuralBrane(InductiveEmbedder):
 
     def parameters_in_force(self) -> dict[str, Any]:
         """Every parameter's value as training uses it: where it is None the recipe's, or for the graph to decide."""
-        return self._resolve(None)
+        return self.settings_by(None)
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
         """The same for one graph: its size decides what the recipe leaves open."""
         return self.settings_by(GraphFacts(graph))
 
-    def settings_by(self, facts: Facts) -> dict[str, Any]:
+    def settings_by(self, facts: Facts | None) -> dict[str, Any]:
         """The same for a graph of which some facts are known."""
-        return self._resolve(facts)
-
-    def _resolve(self, facts: Facts | None) -> dict[str, Any]:
         values = super().parameters_in_force()
         given = {name: value for name, value in values.items() if value is not None}
         spectral_dim = self._spectral_dim(given, facts)
@@ -277,11 +290,11 @@ class NeuralBrane(InductiveEmbedder):
         settings = self.get_params(deep=False)
         width, nodes = settings["spectral_dim"], len(graph)
         spectral = Decomposition.empty(nodes)
-        if self.device == "cluster":
+        if self.device == "distributed":
             from neural_brane.distributed.embedding import learn_graph
 
             spectral, part = learn_graph(graph, settings, seed)
-            settings["device"] = "cpu"  # what is left is done by every rank
+            settings["device"] = "cpu"  # every rank does the rest
         else:
             if width:
                 made = partial(spectral_part, graph, settings, seed)
@@ -290,8 +303,8 @@ class NeuralBrane(InductiveEmbedder):
         joint = join(spectral.vectors, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         values = spectral.values
         del spectral  # its vectors are a part of the joint ones now
-        layer = make_layer(part, joint, graph, settings, seed, self._stages.stage("layer"))
-        return Learned(joint.vectors, layer, part, joint, values)
+        learned = Learned(joint.vectors, None, part, joint, values)
+        return learned._replace(layer=make_layer(learned, graph, settings, seed, self._stages.stage("layer")))
 
     def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Learned:
         found: Learned = update(start, self.get_params(), seed)
@@ -319,6 +332,12 @@ class NeuralBrane(InductiveEmbedder):
         settings = self._settings_for(sizes)
         return float(settings["epochs"] * settings["batches_per_epoch"] * settings["batch_size"])
 
+    def seconds(self, sizes: Sizes) -> dict[str, float]:
+        """The seconds of each part on this machine: each is tried for a moment, on tables of the true size."""
+        from neural_brane.methods.neural_brane.timing import Probes
+
+        return Probes(self._settings_for(sizes), sizes, self.threads).seconds()
+
     def _settings_for(self, sizes: Sizes) -> dict[str, Any]:
         """The parameters in force for a graph of these sizes, before it is there."""
         values = self.parameters_in_force()
@@ -333,7 +352,7 @@ class NeuralBrane(InductiveEmbedder):
         return {"training": facts}
 
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-        """How likely each pair of nodes, given by their ids, is to be linked: ⟨h(u), h(v)⟩, the higher the likelier.
+        """Score how likely pairs of nodes, given by their ids, are to be linked: ⟨h(u), h(v)⟩, the higher the likelier.
 
         h is a ReLU layer over the vectors or, where `length` or `score_steps` is 0, that of the learned part.
         """

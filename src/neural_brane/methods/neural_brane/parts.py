@@ -1,4 +1,4 @@
-"""The two parts of a vector, how they become one, and what each is made of: [spectral ‖ learned]."""
+"""Make the two parts of a vector, join them and explain them: [spectral ‖ learned]."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,7 +9,7 @@ from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.insight.contributions import Contributions, PooledReasons, SpectralReasons
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of
-from neural_brane.linalg.eigenvectors import REPORTS
+from neural_brane.linalg.eigenvectors import REPORTS, Hops
 from neural_brane.methods.base import stack
 from neural_brane.methods.neural_brane.training import (
     Engine,
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from neural_brane.methods.neural_brane.model import Learned
 
 
-# The two parts of a vector, and how they become one: [spectral ‖ learned].
-
 BLOCK_NODES = 65_536  # embedded at a time
 STEP_BATCH = 100  # rows of the tables take the step that they would take at this batch
 
@@ -42,19 +40,20 @@ class LearnedPart(NamedTuple):
 
     def engine(self, settings: dict[str, Any]) -> Engine:
         """The model on its device."""
-        return open_engine(
-            settings["device"], self.model, self.bags, self.kernel_settings,
-            threads=settings["threads"], deterministic=settings["deterministic"],
-        )  # fmt: skip
+        return open_engine(settings, self.model, self.bags, self.kernel_settings)
+
+
+def hops_in(graph: AttributedGraph, settings: dict[str, Any]) -> Hops:
+    """The matrix of attributes and links over hops whose SVD is the spectral part."""
+    return hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"])
 
 
 def spectral_part(graph: AttributedGraph, settings: dict[str, Any], seed: int) -> Decomposition:
     """The joint SVD of attributes and links over hops: (nodes, spectral_dim)."""
-    hops = hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"])
     meter = Meter(settings["progress"], REPORTS, "steps", part="spectral part")
     return decompose(
-        hops, settings["spectral_dim"], seed=seed, threads=settings["threads"], device=settings["device"],
-        report=meter.advance,
+        hops_in(graph, settings), settings["spectral_dim"], seed=seed, threads=settings["threads"],
+        device=settings["device"], report=meter.advance,
     )  # fmt: skip
 
 
@@ -67,7 +66,7 @@ def learn(graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: St
     stage.restore(model._asdict(), numbers)  # before the model is copied to a device
     start = LearnedPart(model, bags, kernel_settings(own), numbers["losses"])
     with start.engine(own) as engine:
-        training = Training(own, engine, numbers, own["progress"])
+        training = Training(own, engine, numbers)
         training.run(graph, seed, stage)
         training.warn_if_untrained()
         return start._replace(model=engine.model())
@@ -89,11 +88,11 @@ def learned_vectors(part: LearnedPart, nodes: int, settings: dict[str, Any]) -> 
 
 
 class Joint(NamedTuple):
-    """Vectors of two parts, and what it takes to make more of them."""
+    """Vectors of two parts, and the numbers needed to make more of them."""
 
     vectors: np.ndarray  # (nodes, dim) float32
-    centre: np.ndarray  # of the learned part: what was subtracted from it
-    scale: np.float32  # of the learned part: what it was multiplied with
+    centre: np.ndarray  # mean of the learned part, subtracted from it
+    scale: np.float32  # factor of the learned part
     lengths: np.ndarray  # (nodes, 1) of the vectors before all got one length
 
 
@@ -160,7 +159,7 @@ def kernel_settings(s: dict[str, Any]) -> Settings:
     )
 
 
-# What the two parts of a vector are made of.
+# Explanations.
 
 
 class JointReasons(NamedTuple):
@@ -168,11 +167,11 @@ class JointReasons(NamedTuple):
 
     spectral: SpectralReasons | None
     learned: PooledReasons | None
-    width: int  # of the spectral part
+    width: int  # columns of the spectral part
     lengths: np.ndarray  # (nodes, 1) what every vector was divided by
 
     def of(self, row: int, targets: np.ndarray) -> Contributions:
-        """What adds up to the inner products of a node's vector with targets (t, dim)."""
+        """List the terms that add up to the inner products of a node's vector with targets (t, dim)."""
         scaled = targets / float(self.lengths[row, 0])
         parts = []
         if self.spectral is not None:
@@ -183,14 +182,12 @@ class JointReasons(NamedTuple):
 
 
 def joint_reasons(learned: "Learned", graph: AttributedGraph, settings: dict[str, Any]) -> JointReasons:
-    """What it takes to explain a model's vectors."""
+    """Prepare the explanation of a model's vectors."""
     width, length, joint = settings["spectral_dim"], settings["length"], learned.joint
     lengths = joint.lengths / length if length else np.ones_like(joint.lengths)
     spectral, pooled = None, None
     if width:
-        found = Decomposition(learned.vectors[:, :width] * lengths, learned.values)
-        hops = hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"])
-        spectral = spectral_reasons(found, hops, threads=settings["threads"])
+        spectral = spectral_reasons(learned.spectral(settings), hops_in(graph, settings), threads=settings["threads"])
     if (part := learned.part) is not None:
         pooled = PooledReasons(
             part.model, part.bags, part.kernel_settings, settings["output"], joint.centre, float(joint.scale)

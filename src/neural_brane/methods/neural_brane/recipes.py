@@ -37,7 +37,7 @@ SPECTRAL_SHARE = {"released": 0.0, "paper": 0.0, "default": 3 / 4}
 ATTRIBUTE_SHARE = {"released": 1 / 2, "paper": 1 / 2, "default": 3 / 4}
 
 RECIPES: dict[str, dict[str, Any]] = {
-    # What the authors' program does, as opposed to what the paper says; it reproduces the paper's figures.
+    # The authors' program, which differs from the paper's text; it reproduces the paper's figures.
     "released": _COMMON
     | _LEARNED_ALONE
     | {
@@ -49,7 +49,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "zero_floor": True,
         "output": "released",
     },
-    # What the paper says, but for one thing: it sums the loss over a batch, which diverges at its learning
+    # The paper's text, but for one thing: it sums the loss over a batch, which diverges at its learning
     # rate, so the loss is a mean here. loss="sum" asks for the text to the letter.
     "paper": _COMMON
     | _LEARNED_ALONE
@@ -85,7 +85,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 LEAST_TRIPLETS, TRIPLETS_PER_NODE = 2_000_000, 300
 EPOCHS = 20  # the most; training ends earlier once the loss is flat
 BATCH = (4_000, 65_536)  # the smallest and the largest, but for tiny graphs
-NODES_PER_TRIPLET = 6  # of a batch, on large graphs: few triplets of a batch then share a node
+NODES_PER_TRIPLET = 6  # nodes for each triplet of a batch, on large graphs: few triplets then share a node
 TRIPLETS_OF_A_NODE = 6  # on tiny graphs: the step of a row is the sum of its triplets', and must not grow too long
 SMALLEST_BATCH = 100
 
@@ -109,23 +109,23 @@ def schedule(nodes: int, given: dict[str, Any]) -> dict[str, int]:
     return found | {name: value for name, value in given.items() if name in found}
 
 
-# What the parameters left open follow from: a few facts about a graph, each found when it is asked for.
+# Parameters left open follow from a few facts about a graph, each found when it is asked for.
 
 
 class Facts(Protocol):
-    """What there is to know of a graph."""
+    """The facts of a graph that parameters follow from."""
 
     @property
     def nodes(self) -> int:
-        """How many nodes it has."""
+        """Count its nodes."""
 
     @property
     def tell_apart(self) -> bool:
-        """Whether some attribute tells nodes apart."""
+        """Tell whether some attribute tells nodes apart."""
 
     @property
     def can_rank(self) -> bool:
-        """Whether a node has both a neighbour and a linked node that is not its neighbour."""
+        """Tell whether a node has both a neighbour and a linked node that is not its neighbour."""
 
 
 class GraphFacts:
@@ -136,12 +136,12 @@ class GraphFacts:
 
     @cached_property
     def tell_apart(self) -> bool:
-        """Whether some attribute tells nodes apart."""
+        """Tell whether some attribute tells nodes apart."""
         return tell_apart(self._graph.attributes)
 
     @cached_property
     def can_rank(self) -> bool:
-        """Whether a node has both a neighbour and a linked node that is not its neighbour."""
+        """Tell whether a node has both a neighbour and a linked node that is not its neighbour."""
         return can_rank(self._graph.adjacency)
 
 
@@ -151,8 +151,8 @@ class GraphFacts:
 def check_parameters(values: dict[str, Any], learned: int) -> None:
     """Refuse parameters in force that do not go together; `learned` is the width of the learned part."""
     hidden, attribute_dim = values["hidden"], values["attribute_dim"]
-    kept = "none with device='cluster': ranks keep a folder of checkpoints in 'brane embed --cluster'"
-    require(values["device"] != "cluster" or values["checkpoint"] is None, "checkpoint", values["checkpoint"], kept)
+    kept = "none with device='distributed': ranks keep a folder of checkpoints in 'brane distributed embed'"
+    require(values["device"] != "distributed" or values["checkpoint"] is None, "checkpoint", values["checkpoint"], kept)
     if learned:
         require(attribute_dim <= learned, "attribute_dim", attribute_dim, f"0 to {learned}, the learned part of dim")
         square = values["output"] != "hidden" or hidden == learned

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -12,8 +12,8 @@ from neural_brane.errors import CheckpointError, UntrainedWarning
 from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.model import Bags, Model, Settings, padded, zeros
-from neural_brane.methods.training import diverged, require_finite
-from neural_brane.progress import Meter, Reporter
+from neural_brane.methods.training import Loop, diverged
+from neural_brane.progress import Meter
 
 # The first values of a model.
 
@@ -33,7 +33,7 @@ def initial_model(graph: AttributedGraph, settings: dict[str, Any], seed: int) -
 
 
 class Seeds(NamedTuple):
-    """What the first values of a model's arrays are drawn from."""
+    """The seeds of the first values of a model's arrays."""
 
     attributes: np.random.SeedSequence
     neighbours: np.random.SeedSequence
@@ -75,33 +75,9 @@ def fill_rows(part: np.ndarray, seed: np.random.SeedSequence, first: int, std: f
         list(pool.map(fill, range(first // BLOCK_ROWS, -(-(first + len(part)) // BLOCK_ROWS))))
 
 
-# Where a model's kernels run: on the CPU, or on an NVIDIA GPU. Each is imported only when it is asked for.
+# Engines run a model's kernels on the CPU or on an NVIDIA GPU; each imports its kernels only when it is opened.
 
 BothBags = tuple[Bags, Bags]  # of attributes and of neighbours
-
-
-class Engine(Protocol):
-    """A model and a graph in the memory of a device, for as long as the block lasts. Arrays go in and come out."""
-
-    chunk_triplets: int  # drawn and trained between two reports
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *error: object) -> None: ...
-
-    def sampler(self, adjacency: sparse.csr_array, **options: Any) -> Any:
-        """A TripletSampler whose triplets are drawn into the memory of the device."""
-
-    def train(self, triplets: Any) -> np.ndarray:
-        """Take one step per batch of triplets (steps, batch, 3); returns each one's loss."""
-
-    def model(self) -> Model:
-        """The parameters as they are now, in NumPy arrays."""
-
-    def embed(self, nodes: np.ndarray) -> np.ndarray:
-        """f(u), (k, dim)."""
-
-    def hide(self, pooled: np.ndarray) -> np.ndarray:
-        """h(u), (k, hidden)."""
 
 
 def require_room(settings: dict[str, Any], graph: AttributedGraph) -> None:
@@ -118,22 +94,13 @@ def require_room(settings: dict[str, Any], graph: AttributedGraph) -> None:
     gpu.require_memory(tables, bags + sampler + hubs, dim, hidden, settings["batch_size"])
 
 
-def open_engine(
-    device: str, model: Model, bags: BothBags, settings: Settings, *, threads: int | None, deterministic: bool
-) -> Engine:
-    """An engine on `device`. `threads` is for the CPU, `deterministic` for the GPU.
+class Engine:
+    """A model and a graph in the memory of a device, for as long as the block lasts. Arrays go in and come out.
 
-    A model that ranks have trained is whole again, and runs on the CPU.
+    This one runs Numba kernels on the host's arrays, which they change in place.
     """
-    if device != "cuda":
-        return _OnCPU(model, bags, settings, threads)
-    return _OnGPU(model, bags, settings, deterministic)
 
-
-class _OnCPU:
-    """Numba kernels on host arrays, which they change in place."""
-
-    chunk_triplets = 50_000
+    chunk_triplets = 50_000  # drawn and trained between two reports
 
     def __init__(self, model: Model, bags: BothBags, settings: Settings, threads: int | None):
         from neural_brane.kernels import cpu
@@ -152,27 +119,32 @@ class _OnCPU:
         self._trainer = None
 
     def sampler(self, adjacency: sparse.csr_array, **options: Any) -> Any:
+        """Make a TripletSampler whose triplets are drawn into the memory of the device."""
         from neural_brane.sampling.triplets import TripletSampler
 
         return TripletSampler(adjacency, **options)
 
     def train(self, triplets: Any) -> np.ndarray:
+        """Take one step per batch of triplets (steps, batch, 3); returns the loss of each."""
         if self._trainer is None:
             self._trainer = self._cpu.Trainer(self._model, *self._bags, self._settings, triplets.shape[1])
         return self._trainer(triplets)
 
     def model(self) -> Model:
+        """Give the parameters as they are now, in NumPy arrays."""
         return self._model
 
     def embed(self, nodes: np.ndarray) -> np.ndarray:
+        """Compute f(u), (k, dim)."""
         return self._cpu.embed(self._model, *self._bags, nodes, self._settings)
 
     def hide(self, pooled: np.ndarray) -> np.ndarray:
+        """Compute h(u), (k, hidden)."""
         return self._cpu.hide(self._model, pooled)
 
 
-class _OnGPU:
-    """Triton kernels on copies in the GPU's memory."""
+class GPUEngine(Engine):
+    """An engine of Triton kernels on copies in the GPU's memory."""
 
     chunk_triplets = 1_000_000
 
@@ -192,11 +164,13 @@ class _OnGPU:
         del self._model, self._bags, self._trainer
 
     def sampler(self, adjacency: sparse.csr_array, **options: Any) -> Any:
+        """Make a TripletSampler whose triplets are drawn into the memory of the device."""
         from neural_brane.sampling.triplets_gpu import TripletSampler
 
         return TripletSampler(adjacency, placed=self._bags[1], device=self._gpu.DEVICE, **options)
 
     def train(self, triplets: Any) -> np.ndarray:
+        """Take one step per batch of triplets (steps, batch, 3); returns the loss of each."""
         if self._trainer is None:
             batch = triplets.shape[1]
             self._trainer = self._gpu.Trainer(
@@ -205,13 +179,26 @@ class _OnGPU:
         return self._trainer(triplets)
 
     def model(self) -> Model:
+        """Fetch the parameters as they are now into NumPy arrays."""
         return self._gpu.fetch(self._model, self._host)
 
     def embed(self, nodes: np.ndarray) -> np.ndarray:
+        """Compute f(u), (k, dim)."""
         return self._gpu.embed(self._model, *self._bags, nodes, self._settings).cpu().numpy()
 
     def hide(self, pooled: np.ndarray) -> np.ndarray:
+        """Compute h(u), (k, hidden)."""
         return self._gpu.hide(self._model, pooled)
+
+
+def open_engine(settings: dict[str, Any], model: Model, bags: BothBags, kernel: Settings) -> Engine:
+    """Open an engine on the device of the parameters in force.
+
+    A model that ranks have trained is whole again, and runs on the CPU.
+    """
+    if settings["device"] == "cuda":
+        return GPUEngine(model, bags, kernel, settings["deterministic"])
+    return Engine(model, bags, kernel, settings["threads"])
 
 
 # Train the learned part: epochs of batches, until the last one or until the loss is flat.
@@ -219,16 +206,16 @@ class _OnGPU:
 FLAT_EPOCHS = 3
 USUAL_BATCH = 100  # the recipes' own: above, a row of the tables takes the sum of more steps at once
 CHANCE = float(np.log(2))  # the loss of a model that ranks at random
-NEAR_CHANCE = 0.98  # of that loss: small first weights hold it there for a while
+NEAR_CHANCE = 0.98  # share of that loss; small first weights hold it there for a while
 
 
 def start_numbers() -> dict[str, Any]:
-    """What a training keeps beside its model: the mean −ln σ of each epoch, and the sum so far of the present one."""
+    """Make the numbers kept beside a model: the mean −ln σ of each epoch, and the sum so far of the present one."""
     return {"losses": [], "sum": 0.0}
 
 
 class Epochs:
-    """The losses of a run by epochs, and whether it goes on; `numbers` keeps them."""
+    """The losses of a run by epochs, kept in `numbers`; they decide whether training continues."""
 
     def __init__(self, settings: dict[str, Any], numbers: dict[str, Any]):
         self.settings, self.numbers = settings, numbers
@@ -249,11 +236,11 @@ class Epochs:
         return total / done
 
     def is_flat(self) -> bool:
-        """Whether the run ends here, before its last epoch."""
+        """Tell whether the run ends here, before its last epoch."""
         return self.settings["tolerance"] is not None and is_flat(self.losses, self.settings["tolerance"])
 
     def require_no_earlier_end(self) -> None:
-        """Refuse to go on with a run that would have ended before where it was left, had it had this tolerance."""
+        """Refuse to continue a run that would have ended earlier with this tolerance."""
         tolerance, losses = self.settings["tolerance"], self.losses
         left = len(losses) if self.numbers["sum"] else len(losses) - 1
         for epochs in range(1, left + 1):
@@ -264,7 +251,7 @@ class Epochs:
                 )
 
     def remedies(self) -> dict[str, Any]:
-        """What to change where training diverges, of the settings in force."""
+        """Name the settings in force to change where training diverges."""
         s = self.settings
         if s["loss"] == "sum":
             return {"learning_rate": s["learning_rate"], "advice": "set loss='mean', which divides by the batch"}
@@ -285,9 +272,9 @@ class Epochs:
 class Training(Epochs):
     """One run of stochastic gradient descent; `numbers` gets its losses."""
 
-    def __init__(self, settings: dict[str, Any], engine: Engine, numbers: dict[str, Any], progress: Reporter | None):
+    def __init__(self, settings: dict[str, Any], engine: Engine, numbers: dict[str, Any]):
         super().__init__(settings, numbers)
-        self.engine, self.progress = engine, progress
+        self.engine = engine
         batch, batches = settings["batch_size"], settings["batches_per_epoch"]
         self.chunk = max(1, min(batches, engine.chunk_triplets // batch))  # batches that are one step of a stage
         self.chunks = -(-batches // self.chunk)  # in an epoch
@@ -298,30 +285,30 @@ class Training(Epochs):
         self.require_no_earlier_end()
         options = {name: s[name] for name in ("negative_power", "allow_self_negative")}
         sampler = self.engine.sampler(graph.adjacency, seed=seed, among=among, **options)
-        per_epoch = s["batches_per_epoch"] * s["batch_size"]
-        meter = Meter(self.progress, s["epochs"] * per_epoch, "triplets", epochs=s["epochs"], nodes=len(graph))
-        epoch, chunk = divmod(stage.position, self.chunks)
-        meter.resume(epoch * per_epoch + chunk * self.chunk * s["batch_size"])
-        total = s["epochs"] * self.chunks
-        for step in stage.steps(
-            total, lambda: self.engine.model()._asdict(), self.numbers, per_epoch=self.chunks, until=self.is_flat
-        ):
-            epoch, chunk = divmod(step, self.chunks)
-            self._train_chunk(epoch, chunk, sampler, meter)
-        require_finite(self.engine.model()._asdict(), f"epoch {len(self.losses)}", **self.remedies())
+        total = s["epochs"] * s["batches_per_epoch"] * s["batch_size"]
+        meter = Meter(s["progress"], total, "triplets", epochs=s["epochs"], nodes=len(graph))
 
-    def _train_chunk(self, epoch: int, chunk: int, sampler: Any, meter: Meter) -> None:
-        """Train some batches of an epoch."""
-        batch, batches = self.settings["batch_size"], self.settings["batches_per_epoch"]
-        done = chunk * self.chunk
-        count = min(self.chunk, batches - done)
-        first = (epoch * batches + done) * batch
-        losses = self.engine.train(sampler.draw(first, count * batch).reshape(count, batch, 3))
-        meter.advance(count * batch, epoch=epoch + 1, loss=self.count(done + count, losses))
+        def step(at: int) -> float:
+            first, last = self._batches_before(at), self._batches_before(at + 1)
+            triplets = sampler.draw(first * s["batch_size"], (last - first) * s["batch_size"])
+            losses = self.engine.train(triplets.reshape(last - first, s["batch_size"], 3))
+            return self.count(last - at // self.chunks * s["batches_per_epoch"], losses)
+
+        loop = Loop(
+            stage, meter, s["epochs"] * self.chunks, per_epoch=self.chunks,
+            units=lambda at: self._batches_before(at) * s["batch_size"], **self.remedies(),
+        )  # fmt: skip
+        loop.run(lambda: self.engine.model()._asdict(), step, numbers=self.numbers, until=self.is_flat)
+
+    def _batches_before(self, step: int) -> int:
+        """Count the batches of the steps before one."""
+        epoch, chunk = divmod(step, self.chunks)
+        batches: int = self.settings["batches_per_epoch"]
+        return epoch * batches + min(chunk * self.chunk, batches)
 
 
 def is_flat(losses: list[float], tolerance: float) -> bool:
-    """Whether the loss has stopped falling; while it is near ln 2 it has not begun to."""
+    """Tell whether the loss has stopped falling; while it is near ln 2 it has not begun to."""
     if len(losses) <= FLAT_EPOCHS or losses[-1] > NEAR_CHANCE * CHANCE:
         return False
     before = losses[-1 - FLAT_EPOCHS]

@@ -1,4 +1,4 @@
-"""Neural-Brane on nodes it never saw and on a graph that has changed."""
+"""Embed nodes that Neural-Brane never saw, and continue a model on a changed graph."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +9,18 @@ from neural_brane.files.checkpoints import Stages
 from neural_brane.graph.changes import Changes, Newcomers, carry
 from neural_brane.kernels.model import Model, bags_of, zeros
 from neural_brane.methods.neural_brane.layer import make_layer
-from neural_brane.methods.neural_brane.parts import LearnedPart, join, kernel_settings, learned_vectors, set_length
+from neural_brane.methods.neural_brane.parts import (
+    LearnedPart,
+    hops_in,
+    join,
+    kernel_settings,
+    learned_vectors,
+    set_length,
+)
 from neural_brane.methods.neural_brane.recipes import schedule
 from neural_brane.methods.neural_brane.training import Training, random_table, require_room, start_numbers
-from neural_brane.methods.spectral import Decomposition, follow, hops_of, place_newcomers
-from neural_brane.methods.training import Start
+from neural_brane.methods.spectral import Decomposition, follow, place_newcomers
+from neural_brane.methods.updates import Start
 from neural_brane.sampling.tables import can_rank
 
 if TYPE_CHECKING:
@@ -25,66 +32,45 @@ if TYPE_CHECKING:
 
 def place(learned: "Learned", new: Newcomers, settings: dict[str, Any]) -> np.ndarray:
     """The vectors of new nodes: both parts as known nodes have them, from what there is of attributes and links."""
-    width = settings["spectral_dim"]
     parts = []
-    if width:
-        spectral = learned.vectors[:, :width] * (learned.joint.lengths / settings["length"])
-        parts.append(_place_spectral(Decomposition(spectral, learned.values), new, settings))
-    if learned.part is not None:
-        own = _pool(learned.part, new, settings) - learned.joint.centre
-        if settings["centre"] and settings["output"] == "pooled":
-            _forget_empty(own, learned.part.kernel_settings.attribute_dim, new)
+    if settings["spectral_dim"]:
+        parts.append(
+            place_newcomers(
+                learned.spectral(settings), new, settings["hop_weights"], link_weight=settings["link_weight"],
+                threads=settings["threads"], device=settings["device"],
+            )
+        )  # fmt: skip
+    if (part := learned.part) is not None:
+        theirs = part._replace(bags=(bags_of(new.attributes), bags_of(new.links)))
+        own = np.vstack(list(learned_vectors(theirs, len(new), settings))) - learned.joint.centre
+        if settings["centre"] and settings["output"] == "pooled":  # columns that nothing was pooled for become the mean
+            own[np.diff(new.attributes.indptr) == 0, : part.kernel_settings.attribute_dim] = 0
+            own[np.diff(new.links.indptr) == 0, part.kernel_settings.attribute_dim :] = 0
         parts.append(own * learned.joint.scale)
     vectors = np.hstack(parts)
     set_length(vectors, settings["length"])
     return vectors
 
 
-def _place_spectral(found: Decomposition, new: Newcomers, settings: dict[str, Any]) -> np.ndarray:
-    return place_newcomers(
-        found, new, settings["hop_weights"], link_weight=settings["link_weight"], threads=settings["threads"],
-        device=settings["device"],
-    )  # fmt: skip
+# Updates: both parts continue from what was learned before.
 
-
-def _pool(part: LearnedPart, new: Newcomers, settings: dict[str, Any]) -> np.ndarray:
-    """What the model makes of the new nodes' attributes and known neighbours."""
-    theirs = part._replace(bags=(bags_of(new.attributes), bags_of(new.links)))
-    return np.vstack(list(learned_vectors(theirs, len(new), settings)))
-
-
-def _forget_empty(own: np.ndarray, attribute_dim: int, new: Newcomers) -> None:
-    """Put a part of a vector that nothing was pooled for in the middle, where it tells nothing."""
-    own[np.diff(new.attributes.indptr) == 0, :attribute_dim] = 0
-    own[np.diff(new.links.indptr) == 0, attribute_dim:] = 0
-
-
-# Neural-Brane on a graph that has changed: both parts go on from what was learned.
-
-TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 100, 5  # of nodes that are new, and of all that are new or have changed
+TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 100, 5  # for each new node, and for each that is new or has changed
 ROWS = 2  # the seed of new rows, beside that of the update
 
 
 def update(start: Start, settings: dict[str, Any], seed: int) -> "Learned":
     """All that was learned, brought up to what the graph has become."""
     before, changes, graph = start.learned, start.changes, start.changes.after
-    spectral = follow_spectral(before, changes, settings)
+    spectral = Decomposition.empty(len(graph))
+    if settings["spectral_dim"]:
+        spectral = follow(
+            before.spectral(settings), hops_in(graph, settings), changes.nodes,
+            threads=settings["threads"], device=settings["device"],
+        )  # fmt: skip
     part = learn_on(before.part, changes, settings, seed) if before.part else None
     joint = join(spectral.vectors, learned_vectors(part, len(graph), settings) if part else iter(()), settings)
-    layer = make_layer(part, joint, graph, settings, seed, Stages().stage("layer"), before.layer)
-    found: Learned = before._replace(vectors=joint.vectors, layer=layer, part=part, joint=joint, values=spectral.values)
-    return found
-
-
-def follow_spectral(learned: "Learned", changes: Changes, settings: dict[str, Any]) -> Decomposition:
-    """The spectral part of the nodes there are now, in the directions found before."""
-    width = settings["spectral_dim"]
-    if width == 0:
-        return Decomposition.empty(len(changes.after))
-    vectors = learned.vectors[:, :width] * (learned.joint.lengths / settings["length"])
-    hops = hops_of(changes.after, settings["hop_weights"], link_weight=settings["link_weight"])
-    found = Decomposition(vectors, learned.values)
-    return follow(found, hops, changes.nodes, threads=settings["threads"], device=settings["device"])
+    found: Learned = before._replace(vectors=joint.vectors, part=part, joint=joint, values=spectral.values)
+    return found._replace(layer=make_layer(found, graph, settings, seed, Stages().stage("layer")))
 
 
 def learn_on(part: LearnedPart, changes: Changes, settings: dict[str, Any], seed: int) -> LearnedPart:
@@ -99,7 +85,7 @@ def learn_on(part: LearnedPart, changes: Changes, settings: dict[str, Any], seed
         return carried
     own |= _schedule(changes, int(np.count_nonzero(anchors)), own)
     with carried._replace(kernel_settings=kernel_settings(own)).engine(own) as engine:
-        training = Training(own, engine, start_numbers(), own["progress"])
+        training = Training(own, engine, start_numbers())
         training.run(graph, seed, Stages().stage("learned part"), among=anchors)
         return carried._replace(model=engine.model())
 
@@ -143,12 +129,9 @@ def _carry_table(
         return rows
     known = np.hstack([rows, (places >= 0).astype(np.float32)[:, None]])  # the last column counts
     for matrix in reversed(towards):
-        known = _pattern(matrix) @ known
+        ones = np.ones(matrix.nnz, np.float32)
+        known = sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape) @ known
     counts = known[:, -1:]
     means = np.divide(known[:, :-1], counts, out=random_table(seed, len(new), table.shape[1], std), where=counts > 0)
     rows[new] = means
     return rows
-
-
-def _pattern(matrix: sparse.csr_array) -> sparse.csr_array:
-    return sparse.csr_array((np.ones(matrix.nnz, np.float32), matrix.indices, matrix.indptr), shape=matrix.shape)

@@ -1,6 +1,6 @@
 """The largest memory of each rank, on a graph whose tables are 4 GB.
 
-    python benchmarks/cluster_memory.py [--gigabytes 4] [--ranks 1 2 4] [--steps 5]
+    python benchmarks/distributed_memory.py [--gigabytes 4] [--ranks 1 2 4] [--steps 5]
 
 The graph has few nodes and many attributes, of which a node has some: it stays small, and its tables do not. A few
 steps of the released recipe are taken, without checkpoints and without the vectors. A rank may have
@@ -11,7 +11,7 @@ less that of a rank that has imported everything and trained a graph of no size.
 Then the same on the most ranks with RLIMIT_AS: PyTorch maps libraries and threads map stacks, so the address space that
 such an idle rank has is measured first. Added to it is 0.6 of the whole tables; the job must end well all the same. The
 share of a rank and what it needs beside it must be less than that, so at least four ranks are wanted.
-Written to results/cluster_memory.json and results/cluster_memory.txt unless --gigabytes is given.
+Written to results/distributed_memory.json and results/distributed_memory.txt unless --gigabytes is given.
 """
 
 import argparse
@@ -150,9 +150,9 @@ def main() -> None:
         from neural_brane.experiments.store import describe_machine
         from neural_brane.files.storage import atomic
 
-        with atomic(RESULTS / "cluster_memory.json") as draft:
+        with atomic(RESULTS / "distributed_memory.json") as draft:
             draft.write_text(json.dumps({"machine": describe_machine(), **results}, indent=1) + "\n")
-        with atomic(RESULTS / "cluster_memory.txt") as draft:
+        with atomic(RESULTS / "distributed_memory.txt") as draft:
             draft.write_text(table(results))
     if any(one["private"] > one["allowed"] for one in results["runs"]):
         raise SystemExit("a rank had more memory than it may")

@@ -8,7 +8,7 @@ import pytest
 from neural_brane import TADW, AttributedGraph, Attributes, Embedding, NeuralBrane, PropagatedAttributes
 from neural_brane.embedding import Layer
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.insight.links import LinkWeights, common_neighbours, weigh_links
+from neural_brane.insight.links import LinkScorer, LinkWeights, common_neighbours
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_scores_of_one_kind_are_the_models(model, small_graph):
 
 
 def test_the_score_adds_two_numbers_of_mean_0_and_deviation_1(model, small_graph):
-    weights = weigh_links(model.embedding_, small_graph, "cosine")
+    weights = LinkScorer(model.embedding_, small_graph, "cosine").weigh()
     own = {one.id: one.score for one in model.suggest("ann", k=50, by=weights.vectors)}
     common = dict(zip(small_graph.ids.tolist(), common_neighbours(small_graph.adjacency, 0).tolist(), strict=True))
     parts = [np.array([part[other] for other in own]) for part in (own, common)]
@@ -51,7 +51,8 @@ def in_groups(scale):
 
 def test_what_finds_the_links_of_the_graph_weighs_more():
     noisy, telling = (
-        weigh_links(Embedding(vectors, graph.ids), graph, "cosine") for graph, vectors in map(in_groups, (9, 0.01))
+        LinkScorer(Embedding(vectors, graph.ids), graph, "cosine").weigh()
+        for graph, vectors in map(in_groups, (9, 0.01))
     )
     assert noisy.neighbours > 3
     assert telling.neighbours < 2
@@ -64,12 +65,12 @@ def test_the_better_score_by_vectors_is_taken():
         lengths = np.where(np.arange(160) % 2, 1, 9)[:, None] if better == "score" else 1
         similarity = "cosine" if better == "similarity" else "distance"
         embedding = Embedding(vectors * lengths, graph.ids, layer=layer)
-        assert weigh_links(embedding, graph, similarity).vectors == better
+        assert LinkScorer(embedding, graph, similarity).weigh().vectors == better
 
 
 def test_a_graph_without_links_has_weights_too():
     graph = AttributedGraph.from_edges(np.empty((0, 2), int), attributes={0: ["red"]}, ids=range(3))
-    assert weigh_links(Embedding(np.eye(3), graph.ids), graph, "cosine") == LinkWeights("similarity", 1.0)
+    assert LinkScorer(Embedding(np.eye(3), graph.ids), graph, "cosine").weigh() == LinkWeights("similarity", 1.0)
 
 
 def test_common_neighbours_count_less_the_more_they_know(small_graph):

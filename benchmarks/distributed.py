@@ -1,6 +1,6 @@
-"""The cluster's path with one rank on an NVIDIA GPU (NCCL) against the plain path, in one run, and where its time goes.
+"""The distributed path with one rank on an NVIDIA GPU (NCCL) against the plain path, and where its time goes.
 
-    python benchmarks/cluster.py [--nodes 1000000] [--batch 65536] [--steps 60] [--output FILE]
+    python benchmarks/distributed.py [--nodes 1000000] [--batch 65536] [--steps 60] [--output FILE]
 
 It needs torch, triton, torchrec and fbgemm-gpu. Both train the default's learned part from the same triplets.
 """
@@ -19,6 +19,7 @@ import torch
 from torch import distributed
 
 from neural_brane import AttributedGraph, NeuralBrane, synthetic
+from neural_brane.distributed.batches import Share
 from neural_brane.distributed.exchange import Exchange
 from neural_brane.distributed.gpu import DeviceBatches, GPUStep
 from neural_brane.distributed.model import ShardedModel
@@ -90,12 +91,10 @@ def plain(graph: AttributedGraph, settings: dict, steps: int) -> dict:
 
 
 def by_ranks(graph: AttributedGraph, settings: dict, steps: int) -> dict:
-    """Seconds of the cluster's path; its breakdown comes from other steps, since to measure takes time too."""
+    """Seconds of the distributed path; its breakdown comes from other steps, since to measure takes time too."""
     batch, exchange = settings["batch_size"], Exchange()
-    batches = DeviceBatches(
-        graph.attributes, graph.adjacency, batch, exchange.rank, exchange.ranks,
-        steps=3 * steps, seed=SEED, **options(settings),
-    )  # fmt: skip
+    share = Share(batch, exchange.rank, exchange.ranks)
+    batches = DeviceBatches(graph.attributes, graph.adjacency, share, 3 * steps, seed=SEED, **options(settings))
     device = torch.device(gpu.DEVICE)
     model = ShardedModel(graph.attributes.shape[1], len(graph), settings, exchange, device)
     model.start(settings, SEED)
@@ -155,7 +154,7 @@ def main() -> None:
     apart = float(abs(one.pop("losses")[:20] - ours.pop("losses")[:20]).max())
     found = {
         "machine": describe_machine(), "torch": torch.__version__, "nodes": given.nodes, "batch": given.batch,
-        "learned_dim": settings["dim"], "attribute_dim": settings["attribute_dim"], "plain": one, "cluster": ours,
+        "learned_dim": settings["dim"], "attribute_dim": settings["attribute_dim"], "plain": one, "distributed": ours,
         "share": ours["triplets_per_second"] / one["triplets_per_second"], "losses_differ_by": apart,
     }  # fmt: skip
     text = json.dumps(found, indent=1, default=str)

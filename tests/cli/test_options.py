@@ -1,11 +1,46 @@
+"""How values and tables are read by options that commands share."""
+
 import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+from neural_brane import NeuralBrane, PropagatedAttributes
 from neural_brane.cli.app import app
+from neural_brane.cli.options import parse_grid, parse_settings, split_names
 from neural_brane.embedding import Embedding
+from neural_brane.errors import ParameterError
 from neural_brane.files.graphs.formats import read_graph
+
+
+def test_settings_are_parsed_by_their_declarations():
+    assert parse_settings(NeuralBrane, ["batches-per-epoch=5", "seed = 3", "bias=true"]) == {
+        "batches_per_epoch": 5, "seed": 3, "bias": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["dim=1", "dim=2"], "dim=2"),
+        (["dim"], "name=value"),
+        (["sead=1"], "'seed'"),
+    ],
+)
+def test_mistakes_are_told(texts, message):
+    with pytest.raises(ParameterError, match=message):
+        parse_settings(NeuralBrane, texts)
+
+
+def test_a_grid_is_a_list_of_values():
+    grid = parse_grid(PropagatedAttributes, ["dim=1,2", "weights=1,2;3,4"])
+    assert grid == {"dim": [1, 2], "weights": [(1.0, 2.0), (3.0, 4.0)]}
+
+
+def test_names_come_by_commas_and_by_repeating_the_option():
+    assert split_names(["tadw, line", "pte,"]) == ["tadw", "line", "pte"]
+    assert split_names(None) == []
+
 
 SHORT = ["--epochs", "1", "--set", "batches_per_epoch=2", "--dim", "4", "--seed", "1"]
 NODES = 60
@@ -101,10 +136,3 @@ def test_a_table_of_labels_needs_its_columns_named(files):
     result = brane("evaluate", "v.npz", "--labels", "people.csv")
     assert result.exit_code == 2
     assert "people.csv: which column is the id? Say so with --id NAME; there are 'name', 'age'" in result.stderr
-
-
-@pytest.mark.parametrize("command", ["embed", "compare", "split-edges", "tune"])
-def test_every_command_that_reads_a_graph_has_the_options(command):
-    text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "100"}).stdout
-    for option in ("nodes", "source", "target", "weight", "id", "label", "column", "ignore", "missing", "header"):
-        assert f"--{option} " in text or f"--{option}\n" in text, option

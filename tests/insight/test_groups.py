@@ -5,7 +5,7 @@ import pytest
 
 from neural_brane import AttributedGraph, Embedding
 from neural_brane.errors import EmbeddingError, GraphError, ParameterError
-from neural_brane.insight.groups import join_nearest, modularity, name_clusters
+from neural_brane.insight.groups import join_nearest, modularity, name_groups
 
 
 def blobs(k, size=40, seed=0):
@@ -56,7 +56,7 @@ def test_random_clusters_get_no_name():
     bags = {node: [f"a{one}" for one in rng.choice(200, 10, replace=False)] for node in range(300)}
     graph = AttributedGraph.from_edges([(0, 1)], attributes=bags, ids=np.arange(300))
     clusters = rng.integers(5, size=300)
-    assert name_clusters(graph.attributes, graph.attribute_names, clusters, 5, 5) == [[]] * 5
+    assert name_groups(graph.attributes, clusters, 5, 5) == [[]] * 5
 
 
 def test_modularity_is_that_of_networkx():

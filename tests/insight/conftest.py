@@ -9,7 +9,7 @@ import pytest
 @pytest.fixture(scope="session")
 def planted():
     """The function that makes such graphs."""
-    path = Path(__file__).parents[3] / "benchmarks" / "explain.py"
+    path = Path(__file__).parents[2] / "benchmarks" / "explain.py"
     specification = importlib.util.spec_from_file_location("benchmark_of_explain", path)
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)

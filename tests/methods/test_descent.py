@@ -7,6 +7,7 @@ import pytest
 from neural_brane import METHODS, AttributedGraph, load
 from neural_brane.errors import BraneError, DependencyError, ParameterError
 from neural_brane.methods import descent as backend
+from neural_brane.methods.features import own_attributes
 
 ON_TORCH = [name for name in METHODS if METHODS[name].extra == "torch"]
 FEW = {"sdne": {"epochs": 2, "hidden": 64}, "dngr": {"epochs": 2, "hidden": 64}, "graphsage": {"walks_per_node": 1}}
@@ -78,8 +79,8 @@ def test_first_weights_are_within_glorots_bounds():
 
 def test_a_node_is_its_own_attribute_where_there_are_none(small_graph):
     bare = AttributedGraph.from_sparse(small_graph.adjacency)
-    np.testing.assert_array_equal(backend.features(bare).toarray(), np.eye(12))
-    assert backend.features(small_graph) is small_graph.attributes
+    np.testing.assert_array_equal(own_attributes(bare).toarray(), np.eye(12))
+    assert own_attributes(small_graph) is small_graph.attributes
 
 
 @pytest.mark.parametrize("name", BY_ATTRIBUTES)

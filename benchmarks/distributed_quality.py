@@ -1,11 +1,11 @@
 """Macro-F1 of two ranks beside one process, on the same seeds and splits.
 
-    python benchmarks/cluster_quality.py [--datasets citeseer debian-packages] [--seeds 3] [--ranks 2] [--splits 10]
+    python benchmarks/distributed_quality.py [--datasets citeseer debian-packages] [--seeds 3] [--ranks 2] [--splits 10]
         [--shares 0.3 0.5 0.7]
 
-Each training is made by `brane embed`, with and without --cluster, and scored by random splits at these shares of
-training nodes. Written to results/cluster_quality.json in place of earlier figures of the same dataset, and as a table
-to results/cluster_quality.txt. --epochs N is for trying it out; then nothing is written. It ends with exit code 1 where
+Each training is made by `brane embed` and by `brane distributed embed`, and scored by random splits at these shares of
+training nodes. Written to results/distributed_quality.json in place of earlier figures of the same dataset, and as a table
+to results/distributed_quality.txt. --epochs N is for trying it out; then nothing is written. It ends with exit code 1 where
 a mean over the seeds differs by more than 0.01.
 """
 
@@ -28,8 +28,8 @@ MARGIN = 0.01
 
 def train(dataset: str, seed: int, ranks: int | None, epochs: int | None, output: Path) -> float:
     """Write the vectors of a training by one process or by ranks; returns its seconds."""
-    command = [sys.executable, "-m", "neural_brane", "embed", dataset, "--seed", str(seed), "-o", str(output)]
-    command += [] if ranks is None else ["--cluster", "--ranks", str(ranks)]
+    words = ["embed"] if ranks is None else ["distributed", "embed", "--ranks", str(ranks)]
+    command = [sys.executable, "-m", "neural_brane", *words, dataset, "--seed", str(seed), "-o", str(output)]
     command += [] if epochs is None else ["--epochs", str(epochs)]
     begun = time.perf_counter()
     subprocess.run(command, check=True)
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--epochs", type=int)
     options = parser.parse_args()
-    kept = RESULTS / "cluster_quality.json"
+    kept = RESULTS / "distributed_quality.json"
     results = json.loads(kept.read_text())["results"] if options.epochs is None and kept.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
         results |= {dataset: compare(dataset, options, Path(folder)) for dataset in options.datasets}
@@ -101,7 +101,7 @@ def main() -> None:
     if options.epochs is None:
         with atomic(kept) as draft:
             draft.write_text(json.dumps({"machine": describe_machine(), "results": results}, indent=1) + "\n")
-        with atomic(RESULTS / "cluster_quality.txt") as draft:
+        with atomic(RESULTS / "distributed_quality.txt") as draft:
             draft.write_text(table(results))
     if any(largest_difference(found) > MARGIN for found in results.values()):
         raise SystemExit(f"a mean differs by more than {MARGIN}")

@@ -1,0 +1,148 @@
+"""Time the parts of Neural-Brane's work on this machine, each for a moment."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.graph.memory import Sizes
+from neural_brane.kernels import cpu
+from neural_brane.kernels.model import Bags, Model, padded, zeros
+from neural_brane.kernels.threads import SLAB_COLUMNS
+from neural_brane.linalg.eigenvectors import ITERATIONS
+from neural_brane.linalg.tables import OnCPU
+from neural_brane.methods.neural_brane import layer
+from neural_brane.methods.neural_brane.parts import kernel_settings
+from neural_brane.methods.training import spectral_width
+from neural_brane.sampling.triplets import TripletSampler
+
+# Large tables lie outside the processor's caches, which makes the same kernel several times slower; so the tables of a
+# trial have their true sizes, up to `MOST_NODES` rows, and only the work is little.
+
+MOST_NODES = 500_000
+ENTRIES = 1_000_000  # multiplied in a trial, or drawn at random and repeated
+PATIENCE = 0.15  # seconds for each trial
+REPEATS = 3  # at least: the first one compiles kernels or loads them
+PASSES = 12  # over all vectors, to join both parts and give them their length
+
+
+class Probes:
+    """Trials with some settings, for a graph of some sizes."""
+
+    def __init__(self, settings: dict[str, Any], sizes: Sizes, threads: int | None):
+        self.sizes, self.settings, self.threads = sizes, settings, threads
+        self.nodes = min(sizes.nodes, MOST_NODES)
+        self.attributes = max(min(sizes.attributes, MOST_NODES), 1)
+        self.random = np.random.default_rng(0)
+
+    def seconds(self) -> dict[str, float]:
+        """The seconds of each part, if training goes to its last epoch."""
+        found = {}
+        with cpu.threads(self.threads):
+            if self.settings["spectral_dim"]:
+                found["spectral part"] = self.spectral()
+            if self.settings["spectral_dim"] < self.settings["dim"] and self.sizes.edges:
+                found["training"] = self.training()
+            if self.settings["length"] and self.settings["score_steps"] and self.sizes.edges:
+                found["scores of pairs"] = self.settings["score_steps"] * self.score_step()
+        return found | {"vectors": self.vectors()}
+
+    def spectral(self) -> float:
+        """Products with entries of both matrices, hop by hop, and products of the basis with itself."""
+        links, words, hops = self.sizes.links, self.sizes.attribute_entries, len(self.settings["hop_weights"])
+        linked = 1 if self.settings["link_weight"] else 0
+        width = spectral_width(self.sizes.nodes, self.settings["spectral_dim"])
+        passes = ITERATIONS + 0.5  # the last one goes half the way
+        from_nodes = passes * (2 * (hops - 1) * links + hops * (words + 2 * linked * links))
+        from_attributes = passes * hops * words
+        slabs = width // SLAB_COLUMNS
+        products = slabs * (from_nodes * self.gather(self.nodes) + from_attributes * self.gather(self.attributes))
+        return products + (ITERATIONS + 1) * self.sizes.nodes * self.rotation(width)
+
+    def gather(self, rows: int) -> float:
+        """Seconds for an entry of a sparse matrix times a slab of a table with so many rows."""
+        each = 20
+        indices = self.random.integers(rows, size=ENTRIES, dtype=np.int32)
+        indptr = np.arange(0, ENTRIES + 1, each)
+        matrix = sparse.csr_array((np.ones(ENTRIES, np.float32), indices, indptr), shape=(ENTRIES // each, rows))
+        table = np.ones((rows, SLAB_COLUMNS), np.float32)
+        product = OnCPU(self.threads).matrix(matrix)
+        return repeat(lambda: product @ table) / ENTRIES
+
+    def rotation(self, width: int) -> float:
+        """Seconds for a row of the basis: its inner products, and its turn."""
+        tables, table = OnCPU(self.threads), np.ones((32_768, width), np.float32)
+        rotation = np.eye(width)
+        return repeat(lambda: tables.rotate(table, rotation) is tables.gram(table)) / len(table)
+
+    def training(self) -> float:
+        """Drawing triplets and taking steps with them."""
+        s, own = self.settings, self.settings["attribute_dim"]
+        learned = s["dim"] - s["spectral_dim"]
+        neighbours = self.bags(self.sizes.links, self.nodes)
+        words = self.bags(self.sizes.attribute_entries, self.attributes)
+        model = Model(
+            ones(self.attributes, own), ones(self.nodes, learned - own), ones(s["hidden"], learned)[:, :learned],
+            np.zeros(s["hidden"], np.float32),
+        )  # fmt: skip
+        batch = s["batch_size"]
+        steps = max(1, 20_000 // batch)
+        triplets = self.random.integers(self.nodes, size=(steps, batch, 3), dtype=np.int32)
+        trainer = cpu.Trainer(model, words, neighbours, kernel_settings(s), batch)
+        step = repeat(lambda: trainer(triplets)) / (steps * batch)
+        return s["epochs"] * s["batches_per_epoch"] * batch * (step + self.draw(neighbours))
+
+    def draw(self, neighbours: Bags) -> float:
+        """Seconds to draw a triplet."""
+        data = np.ones(len(neighbours.indices), np.float32)
+        adjacency = sparse.csr_array((data, neighbours.indices, neighbours.indptr), shape=(self.nodes, self.nodes))
+        sampler = TripletSampler(adjacency, negative_power=self.settings["negative_power"])
+        return repeat(lambda: sampler.draw(0, 50_000)) / 50_000
+
+    def score_step(self) -> float:
+        """Seconds for a step of the layer that scores pairs."""
+        dim, nodes = self.settings["dim"], min(self.nodes, 100_000)
+        own = Bags(np.arange(nodes + 1, dtype=np.int64), np.arange(nodes, dtype=np.int32))
+        none = Bags(np.zeros(nodes + 1, np.int64), np.empty(0, np.int32))
+        model = Model(ones(nodes, dim), zeros(nodes, 0), ones(dim, dim)[:, :dim], np.zeros(dim, np.float32))
+        trainer = cpu.Trainer(model, own, none, layer._settings(dim), layer.BATCH)
+        triplets = self.random.integers(nodes, size=(2, layer.BATCH, 3), dtype=np.int32)
+        return repeat(lambda: trainer(triplets)) / 2
+
+    def vectors(self) -> float:
+        """Joining the parts, the digest of the graph, and writing."""
+        some = np.ones(1 << 22, np.float32)
+        passes = PASSES * repeat(lambda: np.multiply(some, some)) / some.nbytes
+        digest = repeat(lambda: hashlib.sha256(some.data).digest()) / some.nbytes
+        table = 4 * self.sizes.nodes * self.settings["dim"]
+        return table * (passes + digest) + self.sizes.graph_bytes * digest
+
+    def bags(self, entries: int, rows: int) -> Bags:
+        """Bags of the mean size for all nodes; what they hold is drawn at random, and repeats itself."""
+        each = round(entries / max(self.sizes.nodes, 1))
+        drawn = np.sort(self.random.integers(rows, size=(max(ENTRIES // max(each, 1), 1), each), dtype=np.int32))
+        indices = np.resize(drawn.ravel(), self.nodes * each)
+        return Bags(np.arange(self.nodes + 1, dtype=np.int64) * each, indices)
+
+
+def ones(rows: int, width: int) -> np.ndarray:
+    """A table that is in memory, unlike one of zeros, of which the system keeps no pages."""
+    table = zeros(rows, padded(width))
+    table[:, :width] = 0.01
+    return table
+
+
+def repeat(task: Callable[[], Any]) -> float:
+    """The least seconds of a task that is run for a moment: other programs only ever make it slower."""
+    times: list[float] = []
+    end = time.perf_counter() + PATIENCE
+    while len(times) < REPEATS or time.perf_counter() < end:
+        start = time.perf_counter()
+        task()
+        times.append(time.perf_counter() - start)
+    return min(times)
