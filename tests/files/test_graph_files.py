@@ -78,7 +78,7 @@ def test_files_of_igraph(tmp_path):
 
 def test_defaults_and_nested_graphs_of_graphml(write):
     text = GRAPHML.format(
-        '<key id="c" for="node" attr.name="colour" attr.type="string"><default>red</default></key>'
+        '<key id="c" for="node" attr.name="colour" attr.type="xs:token"><default>red</default></key>'
         '<key id="w" for="edge" attr.name="weight" attr.type="double"><default>4</default></key>'
         '<graph><edge source="a" target="b"/><node id="a"><data key="c">blue</data><graph><node id="b"/></graph></node>'
         '<node id="c"/></graph>'

@@ -1,4 +1,4 @@
-"""What is inside a file, told from its first bytes and its headers: arrays are left unread where that is possible."""
+"""Tell what is inside a file from its first bytes and headers; arrays are left unread where that is possible."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Facts = dict[str, Any]
 
 
 class Contents(NamedTuple):
-    """What a file is, in a word or two, its size in bytes, and what it says of itself."""
+    """The kind of a file in a word or two, its size in bytes, and the facts that it states."""
 
     path: Path
     kind: str
@@ -69,7 +69,7 @@ def _look_into_shards(path: Path) -> Contents:
 
 
 def _look_into_folder(path: Path) -> Contents:
-    """What a folder of vectors in parts holds, from its manifest."""
+    """Describe a folder of vectors in parts by its manifest."""
     if not is_parts(path):
         raise BraneError(f"{path}: is a folder without a manifest; name a file in it")
     parts = open_parts(path)
@@ -137,7 +137,7 @@ def _parameters(packed: Any) -> Facts:
 
 
 def _of_provenance(provenance: Any) -> Facts:
-    """What vectors say of how they were made."""
+    """Return how vectors were made, from their provenance."""
     if not isinstance(provenance, dict):
         return {}
     facts = {name: provenance.get(name) for name in ("method", "version", "training", "transformed")}
@@ -222,7 +222,7 @@ def _tell_text(path: Path, head: bytes) -> tuple[str, Facts]:
 
 
 def _splits(path: Path) -> Facts | None:
-    """What a file of splits says; JSON has no header, so it is read."""
+    """Describe a file of splits; JSON has no header, so all of it is read."""
     record = _json(path.read_text(encoding="utf-8", errors="replace"))
     if not isinstance(record, dict) or not all(isinstance(record.get(name), list) for name in SPLITS):
         return None

@@ -127,7 +127,7 @@ class LabelLines(NamedTuple):
 
 
 def kind_of(lines: LabelLines) -> Kind:
-    """What the labels are, as a person would say who looks at them.
+    """Tell the kind of labels by their values.
 
     >>> import polars as pl
     >>> kind_of(LabelLines("tags.txt", np.array([1, 1, 2]), pl.Series(["net", "text", "net"])))
@@ -141,7 +141,7 @@ def kind_of(lines: LabelLines) -> Kind:
 
 
 def _separator(values: pl.Series) -> str | None:
-    """What stands between several labels; "" where they are lists, None where there is one label alone."""
+    """Find the separator of several labels; "" where they are lists, None where there is one label alone."""
     (column,) = infer_columns(values.alias("label").to_frame())
     if column.kind != "list":
         return None
@@ -221,7 +221,7 @@ def plain_lines(where: str, ids: np.ndarray, values: pl.Series) -> LabelLines:
 
 
 def as_series(labels: np.ndarray) -> pl.Series:
-    """Labels that are words as a column."""
+    """Return labels that are words as a column."""
     import polars as pl
 
     return pl.Series("label", labels.tolist(), dtype=pl.String)
@@ -292,8 +292,12 @@ def read_file_lines(path: str | Path) -> LabelLines:
 
 
 def _ids(pairs: Pairs) -> np.ndarray:
-    """The node of each line, an integer if all of them are."""
-    return pairs.nodes.cast(int).to_numpy() if all_integers(pairs.nodes) else pairs.nodes.to_numpy().astype(str)
+    """Return the node of each line, an integer if all of them are."""
+    return _id_array(pairs.nodes.cast(int) if all_integers(pairs.nodes) else pairs.nodes)
+
+
+def _id_array(ids: pl.Series) -> np.ndarray:
+    return ids.to_numpy() if ids.dtype.is_integer() else ids.to_numpy().astype(str)
 
 
 def to_array(pairs: Pairs, ids: np.ndarray) -> np.ndarray:
@@ -307,7 +311,7 @@ def to_array(pairs: Pairs, ids: np.ndarray) -> np.ndarray:
 
 
 class ReadOptions(EdgeOptions, NodeOptions, total=False):
-    """What `neural_brane.files.graphs.formats.read_graph` takes besides the file."""
+    """The options of `neural_brane.files.graphs.formats.read_graph`."""
 
     attributes: str | Path | None
     labels: str | Path | None
@@ -317,7 +321,7 @@ class ReadOptions(EdgeOptions, NodeOptions, total=False):
 
 
 def is_table(path: str | Path) -> bool:
-    """Whether a name ends like that of a table file."""
+    """Tell whether a name ends like that of a table file."""
     return table_suffix(path) in ENDINGS
 
 
@@ -339,19 +343,14 @@ def read_label_table(
     """Read ids and labels from two columns of a table; without their names, it must have two columns alone."""
     ids, column, place = _label_columns(path, id, label)
     check_distinct(ids, place)
-    values = plain(column)
-    if values is None:
-        raise GraphError(f"{place.where}: column '{column.name}' holds {column.dtype}; labels are text or numbers")
-    known = values.is_not_null()
-    found, labels = ids.filter(known).to_numpy(), as_texts(values).filter(known).to_numpy()
-    return found if found.dtype.kind == "i" else found.astype(str), labels.astype(str)
+    lines = plain_lines(place.where, _id_array(ids), column)
+    return lines.ids, as_texts(_unlisted(lines)).to_numpy().astype(str)
 
 
 def read_label_lines(path: str | Path, *, id: str | None = None, label: str | None = None) -> LabelLines:
     """Read ids and labels of any kind from two columns of a table; a node may have several lines."""
     ids, column, place = _label_columns(path, id, label)
-    found = ids.to_numpy()
-    return plain_lines(place.where, found if found.dtype.kind == "i" else found.astype(str), column)
+    return plain_lines(place.where, _id_array(ids), column)
 
 
 def _label_columns(path: str | Path, id: str | None, label: str | None) -> tuple[pl.Series, pl.Series, Place]:

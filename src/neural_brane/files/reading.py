@@ -198,7 +198,7 @@ class Content(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """What to do with a file of this kind where a table is needed."""
+        """Say what to do with a file of this kind where a table is needed."""
         return ADVICE.get(self.kind, _SAVE)
 
 

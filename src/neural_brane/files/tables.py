@@ -219,7 +219,7 @@ class FrameFile:
 
     @property
     def place(self) -> Place:
-        """Where the rows come from, for messages."""
+        """Return the origin of the rows, for messages."""
         return Place(str(self.path), self.first_line, self.lines)
 
 
@@ -320,7 +320,7 @@ class TableReader:
 
     @property
     def told(self) -> str:
-        """How the file is read, in words: format, separator, header, encoding, compression."""
+        """Say how the file is read: format, separator, header, encoding, compression."""
         words = [TYPED.get(self.content.kind, "text")]
         if self.dialect is not None:
             name = {",": "CSV", "\t": "TSV"}.get(self.dialect.separator, "text")

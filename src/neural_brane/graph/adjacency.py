@@ -89,7 +89,7 @@ def scatter_ends(ends, loops, at, columns):
 
 @njit(nogil=True, cache=True)
 def scatter_weights(ends, weights, loops, at, columns, values):
-    """As `scatter_ends`, with the weights."""
+    """Do what `scatter_ends` does, with the weights."""
     for edge in range(len(ends)):
         u, v = ends[edge, 0], ends[edge, 1]
         if u != v or loops:
@@ -127,7 +127,7 @@ def merge_counts(rows, add, first, last):
 
 @njit(nogil=True, cache=True)
 def merge_weights(rows, add, first, last):
-    """As `merge_counts`, with weights: repeats are added in the order of the edges, in double precision."""
+    """Do what `merge_counts` does, with weights: repeats are added in the order of the edges, in double precision."""
     starts, columns, values, sizes = rows
     for row in range(first, last):
         begin, end = starts[row], starts[row + 1]
@@ -172,7 +172,7 @@ def check_rules(duplicates: str, self_loops: str) -> None:
 
 
 class Rules(NamedTuple):
-    """How edges are merged: repeats by their largest weight or their sum, self-loops kept or dropped."""
+    """The rules that merge edges: repeats by their largest weight or their sum, self-loops kept or dropped."""
 
     duplicates: Duplicates = "max"
     self_loops: SelfLoops = "keep"

@@ -37,7 +37,7 @@ from neural_brane.graph.nodes import NodeData, NodeOptions, attributes_of, join_
 
 
 class _Keys(NamedTuple):
-    """Where nodes have their attributes (one key, or several for typed data) and their label."""
+    """The keys of nodes' attributes (one, or several for typed data) and of their label."""
 
     attributes: str | Sequence[str]
     label: str

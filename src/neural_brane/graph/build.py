@@ -224,7 +224,7 @@ def attribute_matrix(attributes: Any, names: Any, ids: np.ndarray) -> tuple[spar
 
 
 def _naming(ids: np.ndarray, names: np.ndarray | None) -> Callable[[int, int], str]:
-    """How an error calls an entry of the attributes: by the node and the attribute."""
+    """Name an entry of the attributes for an error: by the node and the attribute."""
 
     def named(row: int, column: int) -> str:
         known = row < len(ids) and (names is None or column < len(names))

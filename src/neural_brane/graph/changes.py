@@ -51,7 +51,7 @@ class Newcomers:
 
     @property
     def made_from(self) -> np.ndarray:
-        """What is known of each newcomer, in words; a link to another newcomer counts if that one has attributes."""
+        """Say in words what is known of each newcomer; a link to another newcomer counts if that one has attributes."""
         described = np.diff(self.attributes.indptr) > 0
         others = self.among @ described.astype(np.float32) - self.among.diagonal() * described  # not a node itself
         linked = (np.diff(self.links.indptr) > 0) | (others > 0)
@@ -59,7 +59,7 @@ class Newcomers:
         return words[described + 2 * linked]
 
     def together(self) -> AttributedGraph:
-        """The known graph with the newcomers after its own nodes."""
+        """Join the newcomers to the known graph, after its own nodes."""
         known = self.known
         adjacency = sparse.block_array([[known.adjacency, self.links.T], [self.links, self.among]], format="csr")
         attributes = sparse.vstack([known.attributes, self.attributes], format="csr")
@@ -90,7 +90,7 @@ def find_newcomers(known: AttributedGraph, given: AttributedGraph) -> Newcomers:
 
 
 def align(graph: AttributedGraph, names: np.ndarray) -> sparse.csr_array:
-    """A graph's attributes under the columns of names; one without a column is left out, with a warning."""
+    """Put a graph's attributes under the columns of names; leave out those without a column, with a warning."""
     places = locate(names, graph.attribute_names)
     if np.array_equal(places, np.arange(len(names))):
         return graph.attributes
@@ -105,7 +105,7 @@ def align(graph: AttributedGraph, names: np.ndarray) -> sparse.csr_array:
 
 
 def _take(matrix: sparse.csr_array, kept: np.ndarray, columns: np.ndarray, width: int) -> sparse.csr_array:
-    """Some entries of a matrix, under other columns."""
+    """Take some entries of a matrix, under other columns."""
     before = np.concatenate([[0], np.cumsum(kept)])
     taken = sparse.csr_array(
         (matrix.data[kept], columns[kept].astype(np.int32), before[matrix.indptr]), shape=(matrix.shape[0], width)
@@ -171,12 +171,12 @@ class Changes:
 
     @cached_property
     def new(self) -> np.ndarray:
-        """Whether each node after is new."""
+        """Tell which nodes of the later graph are new."""
         return self.nodes < 0
 
     @cached_property
     def touched(self) -> np.ndarray:
-        """Whether each node after is new, or has other attributes or other links than before."""
+        """Tell which nodes of the later graph are new, or have other attributes or links than before."""
         return (
             self.new
             | _differ(self.before.attributes, self.after.attributes, self.nodes, self.attributes)
@@ -199,7 +199,7 @@ def find_changes(before: AttributedGraph, after: AttributedGraph) -> Changes:
 
 
 def carry(table: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """The rows of a table at these places, as a copy; a row of zeros where there is none."""
+    """Copy the rows of a table at these places; a row of zeros where there is none."""
     if len(table) == 0:
         return np.zeros((len(places), *table.shape[1:]), table.dtype)
     rows: np.ndarray = table[places]
@@ -208,7 +208,7 @@ def carry(table: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def _differ(before: sparse.csr_array, after: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Whether each row after has other entries than the row before that it is matched with.
+    """Tell which later rows have other entries than the earlier row that they are matched with.
 
     Rows are compared by a sum over their entries, in which every column has a random weight: nothing is sorted.
     """
@@ -223,6 +223,6 @@ def _differ(before: sparse.csr_array, after: sparse.csr_array, rows: np.ndarray,
 
 
 def _row_sums(matrix: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
-    """The sum of each row's entries times the weights of their columns."""
+    """Add up each row's entries times the weights of their columns."""
     sums: np.ndarray = matrix.astype(np.float64) @ weights
     return sums

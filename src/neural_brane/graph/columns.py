@@ -31,7 +31,7 @@ LARGEST_WHOLE = 2**53  # up to here a float64 holds every whole number
 
 
 def plain(series: pl.Series) -> pl.Series | None:
-    """A column as Boolean, Int64, UInt64, Float64, String or List(String); None where it holds none of these."""
+    """Return a column as Boolean, Int64, UInt64, Float64, String or List(String); None where it holds none of these."""
     import polars as pl
 
     kind = series.dtype
@@ -77,7 +77,7 @@ def _plain_texts(series: pl.Series) -> pl.Series:
 
 
 def without_missing(texts: pl.Series, words: tuple[str, ...] = MISSING) -> pl.Series:
-    """The same texts, with null for those that say that a value is missing."""
+    """Replace texts that say that a value is missing by null."""
     import polars as pl
 
     column = texts.to_frame("text")
@@ -85,7 +85,7 @@ def without_missing(texts: pl.Series, words: tuple[str, ...] = MISSING) -> pl.Se
 
 
 def _numbers_in(texts: pl.Series) -> pl.Series | None:
-    """The numbers that texts spell, if all of them spell one and none is a code with leading zeros."""
+    """Return the numbers that texts spell, if all spell one and none is a code with leading zeros."""
     import polars as pl
 
     texts = without_missing(texts, UNKNOWN)
@@ -101,21 +101,21 @@ def _numbers_in(texts: pl.Series) -> pl.Series | None:
 
 
 def as_texts(values: pl.Series) -> pl.Series:
-    """Plain values as text: true and false, 3 for 3.0, anything else as it is."""
+    """Return plain values as text: true and false, 3 for 3.0, anything else as it is."""
     import polars as pl
 
     return values.cast(pl.String)
 
 
 def as_numbers(values: pl.Series) -> pl.Series:
-    """Plain values as Float64; null also where a text is not a number."""
+    """Return plain values as Float64; null also where a text is not a number."""
     import polars as pl
 
     return values.cast(pl.Float64, strict=False).fill_nan(None)
 
 
 def hold_dates(known: pl.Series) -> bool:
-    """Whether plain values, none of them missing, are dates such as 2024-02-29, with or without a time of day."""
+    """Tell whether plain values, none of them missing, are dates such as 2024-02-29, with or without a time of day."""
     import polars as pl
 
     if known.dtype != pl.String or len(known) == 0 or not known.str.contains(DATE).all():
@@ -124,7 +124,7 @@ def hold_dates(known: pl.Series) -> bool:
 
 
 def as_days(values: pl.Series) -> pl.Series:
-    """Dates as days since 1970, in Float64; null where a value is no date."""
+    """Return dates as days since 1970, in Float64; null where a value is no date."""
     import polars as pl
 
     days = as_texts(values).str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
@@ -132,7 +132,7 @@ def as_days(values: pl.Series) -> pl.Series:
 
 
 def as_flags(values: pl.Series) -> pl.Series:
-    """Plain values as Boolean; null also where one is neither true nor false."""
+    """Return plain values as Boolean; null also where one is neither true nor false."""
     import polars as pl
 
     if values.dtype == pl.Boolean:
@@ -182,14 +182,14 @@ class Column:
 
 
 class Kind(NamedTuple):
-    """What a person says of a column."""
+    """A kind of column as a person states it."""
 
     kind: str
     option: int | str | None = None
 
 
 def read_kinds(given: Mapping[str, str] | Iterable[str] | None) -> dict[str, Kind]:
-    """What is said of columns, by name: a dict from a name to its kind, or a list of `NAME:KIND:OPTION`.
+    """Read the kinds of columns by name, given as a dict from a name to its kind, or a list of `NAME:KIND:OPTION`.
 
     >>> read_kinds(["age:number:4", "tags:list:;"])
     {'age': Kind(kind='number', option=4), 'tags': Kind(kind='list', option=';')}
@@ -309,7 +309,7 @@ def _examples(known: pl.Series) -> tuple[str, ...]:
 
 
 def _judge(name: str, known: pl.Series, missing: int, distinct: int) -> tuple[str, str, int | str | None]:
-    """The kind of a column by its values, why, and the option of that kind."""
+    """Judge the kind of a column by its values; return it, why, and its option."""
     import polars as pl
 
     if len(known) == 0:
@@ -368,7 +368,7 @@ def _words(texts: pl.Series) -> float:
 
 
 def _is_list(known: pl.Series, separator: str, share: float) -> bool:
-    """Whether enough values hold the separator, and what stands between is short and comes again."""
+    """Tell whether enough values hold the separator, and the parts between are short and repeated."""
     if known.str.contains(separator, literal=True).mean() < share:  # type: ignore[operator]
         return False
     parts = known.str.split(separator).explode().str.strip_chars()

@@ -56,7 +56,7 @@ def as_graph(source: Any) -> AttributedGraph:
 
 
 def _of_pair(first: Any, second: Any) -> AttributedGraph:
-    """A graph of (adjacency, attributes) or of two tables (edges, nodes)."""
+    """Make a graph of (adjacency, attributes) or of two tables (edges, nodes)."""
     if _is_matrix(first) and (second is None or _is_matrix(second) or is_frame(second) or isinstance(second, list)):
         return AttributedGraph.from_sparse(first, second)
     if all(package_of(part) in TABLES for part in (first, second)):
@@ -70,7 +70,7 @@ def _is_matrix(value: Any) -> bool:
 
 
 def _spell(value: Any) -> str:
-    """What something is, for a message."""
+    """Name the type of a value for a message."""
     size = f" of {len(value)}" if isinstance(value, tuple | list) else ""
     return f"{type(value).__module__}.{type(value).__qualname__}{size}".removeprefix("builtins.")
 
@@ -109,7 +109,7 @@ def join_alike(
     place: Place = NODES,
     id: str | int | None = None,
 ) -> AttributedGraph:
-    """The links of new nodes with the attributes that the known graph's encoder gives to a table of nodes.
+    """Join to the links of new nodes the attributes that the known graph's encoder gives to a table of nodes.
 
     links: None where there are none. id: the column of the ids, by name or position; without it the one that had them
     in the known graph's table, or the index of a pandas DataFrame.
@@ -136,7 +136,7 @@ def _is_table(source: Any) -> bool:
 
 
 def _fitting(table: pl.DataFrame, encoder: Encoder, place: Place) -> pl.DataFrame:
-    """The columns that the encoder reads; those that are absent are empty, and others are left out, with a warning."""
+    """Keep the columns that the encoder reads; absent ones are empty, others left out, both with a warning."""
     import polars as pl
 
     unknown = [name for name in table.columns if name not in {column.name for column in encoder.columns}]

@@ -36,7 +36,7 @@ DIGITS = range(4, 18)  # of the numbers in the names of bins; 17 tell any two fl
 
 
 class Entries(NamedTuple):
-    """What a column gives: rows in order, the attribute of each within its column, and values that have none."""
+    """The entries of a column: rows in order, the attribute of each within it, and values that have none."""
 
     rows: np.ndarray  # (entries,) int32, rising
     codes: np.ndarray  # (entries,) int32, rising within a row
@@ -51,7 +51,7 @@ def _entries(values: pl.Series, codes: np.ndarray) -> Entries:
 
 
 class Kept:
-    """What is learned from a column: the names of its attributes, and all of it as plain JSON and back."""
+    """A part of an encoder, learned from one column: it names its attributes, and becomes plain JSON and back."""
 
     __slots__ = ()
     mark: ClassVar[str] = "="  # between a column's name and a value of it
@@ -320,7 +320,7 @@ KEPT = ("name", "kind", "why", "option", "missing", "distinct")  # of a column; 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoder:
-    """How the columns of a table of nodes become attributes, fixed by the table that it was fitted to.
+    """The rule that makes attributes of the columns of a table of nodes, fixed by the table that it was fitted to.
 
     New nodes are encoded alike: numbers beyond those seen belong to the first or the last bin, and a category that
     was not seen is left out, with a warning. `as_dict` and `from_dict` keep it as plain JSON.

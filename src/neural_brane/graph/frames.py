@@ -37,7 +37,7 @@ def is_series(value: Any) -> bool:
 
 
 def by_index(rows: Any, ids: np.ndarray, what: str) -> Any:
-    """The rows of a DataFrame or Series in the order of the ids that its index names; every id must have one."""
+    """Return the rows of a DataFrame or Series in the order of the ids that its index names; every id must have one."""
     index = as_ids(rows.index, what=f"the index of {what}")
     places = locate(ids, index)
     order = np.full(len(ids), -1)
@@ -53,7 +53,7 @@ def by_index(rows: Any, ids: np.ndarray, what: str) -> Any:
 
 
 def adjacency_frame(frame: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of an adjacency whose index and columns name the same nodes, and these; columns in any order."""
+    """Return the weights of an adjacency whose index and columns name the same nodes, in any order, and these."""
     ids, columns = as_ids(frame.index, what="the index"), as_ids(frame.columns, what="the columns")
     order = locate(columns, ids) if ids.dtype.kind == columns.dtype.kind else np.full(len(ids), -1)
     if len(ids) != len(columns) or (order < 0).any():
@@ -70,7 +70,7 @@ def is_adjacency(frame: Any) -> bool:
 
 
 def numeric_frame(frame: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of a DataFrame of attributes in the order of the ids, and the names of its columns."""
+    """Return the numbers of a DataFrame of attributes in the order of the ids, and the names of its columns."""
     rows = by_index(frame, ids, "attributes")
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if getattr(dtype, "kind", "O") not in "biuf":
@@ -124,7 +124,7 @@ class EdgeColumns:
 
     @property
     def told(self) -> str:
-        """Which columns are used, in words."""
+        """Say in words which columns are used."""
         ends = f"edges from '{self.names[0]}' to '{self.names[1]}'"
         weighed = "" if self.names[2] is None else f", weighed by '{self.names[2]}'"
         ignored = f"; columns not used: {', '.join(map(repr, self.ignored))}" if self.ignored else ""
@@ -143,7 +143,7 @@ class EdgeColumns:
 
 
 def side_by_side(source: pl.Series, target: pl.Series) -> pl.Series:
-    """The ends of all edges in one series: two of the first edge, two of the second, ..."""
+    """Return the ends of all edges in one series: two of the first edge, two of the second, ..."""
     import polars as pl
 
     both = pl.concat([source, target])
@@ -234,7 +234,7 @@ def edge_columns(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the rows of a frame come from, for messages."""
+    """The origin of the rows of a frame, for messages."""
 
     where: str
     first_line: int = 0
@@ -360,7 +360,7 @@ def _from_pandas(given: Any, what: str) -> Frame:
 
 
 def _series(name: str, column: Any) -> pl.Series:
-    """A pandas column of any kind as a polars series, null where it is missing."""
+    """Turn a pandas column of any kind into a polars series, null where it is missing."""
     import polars as pl
 
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufM":
@@ -369,7 +369,7 @@ def _series(name: str, column: Any) -> pl.Series:
 
 
 def series_of(name: str, values: list[Any]) -> pl.Series:
-    """Values of any kind, None where one is missing, as a polars series of numbers, truths, text or lists of text."""
+    """Turn values of any kind, None where one is missing, into a series of numbers, truths, text or lists of text."""
     import polars as pl
 
     kinds = {type(value) for value in values} - {type(None)}

@@ -56,7 +56,7 @@ def _in_order(labels: Mapping[Any, Any], ids: np.ndarray) -> list[Any]:
 
 
 def _missing(array: np.ndarray) -> np.ndarray:
-    """Which entries stand for nothing."""
+    """Tell which entries stand for nothing."""
     if array.dtype == object:
         return np.array([is_missing(value) for value in array], dtype=bool)
     return array != array if array.dtype.kind in "fmMc" else np.zeros(len(array), dtype=bool)
@@ -134,7 +134,7 @@ class MultiLabels:
 
     @property
     def counts(self) -> np.ndarray:
-        """How many labels each node has."""
+        """Count the labels of each node."""
         return np.diff(self.members.indptr)
 
     def without_unused(self) -> MultiLabels:

@@ -90,7 +90,7 @@ def _machine(root: Path) -> Iterator[int]:
 
 
 def _groups(root: Path) -> Iterator[int]:
-    """What the control groups of this process still allow, those of version 2 and of version 1."""
+    """Yield what the control groups of this process still allow, those of version 2 and of version 1."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -117,7 +117,7 @@ def _group(folder: Path, limit: str, usage: str, cache: str) -> Iterator[int]:
 
 
 def _process() -> Iterator[int]:
-    """What the limits of this process still allow."""
+    """Yield what the limits of this process still allow."""
     try:
         import resource
     except ModuleNotFoundError:
@@ -169,7 +169,7 @@ ID_BYTES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How large a graph is; none of it need be in memory.
+    """The sizes of a graph; none of it need be in memory.
 
     >>> Sizes(nodes=1_000_000, edges=10_000_000, attributes=100_000, attribute_entries=20_000_000).graph_bytes
     336800000

@@ -28,7 +28,7 @@ LOOKED_AT = 10_000  # rows that decide which column holds the ids
 
 
 class NodeOptions(TypedDict, total=False):
-    """How a table of nodes is read.
+    """Options that say how a table of nodes is read.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class NodeOptions(TypedDict, total=False):
 
 
 class Parts(NamedTuple):
-    """What an AttributedGraph is made of."""
+    """The parts of an AttributedGraph."""
 
     adjacency: sparse.csr_array
     attributes: sparse.csr_array
@@ -249,7 +249,7 @@ class NodeData(NamedTuple):
     where: str
 
     def column(self, key: str) -> list[Any]:
-        """What the nodes have under a key, None where one has nothing."""
+        """Return the values that the nodes have under a key, None where one has nothing."""
         return [node.get(key) for node in self.nodes]
 
     def names(self) -> list[str]:

@@ -233,11 +233,11 @@ class Numbering:
 
     @property
     def distinct(self) -> int:
-        """How many distinct names were added."""
+        """Count the distinct names that were added."""
         return int(self._table.sizes.sum())
 
     def finish_bytes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As `finish`, with the distinct names as UTF-8: name k is text[place[k, 0] : place[k, 1]]."""
+        """Do what `finish` does, with the distinct names as UTF-8: name k is text[place[k, 0] : place[k, 1]]."""
         self._keys, self._sorted, self._order = np.empty((0, 2), KEY), np.empty((0, 2), KEY), np.empty(0, np.int32)
         self._pool.shutdown()
         sizes, table = self._table.sizes, self._table

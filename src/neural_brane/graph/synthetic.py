@@ -63,7 +63,7 @@ def synthetic(
 
 
 def default_attributes(nodes: int, attributes_per_node: int = 20, classes: int = 10) -> int:
-    """How many attributes there are, unless their number is given."""
+    """Return the number of attributes where none is given."""
     return max(nodes // 10, attributes_per_node * classes)
 
 

@@ -44,6 +44,8 @@ DEEPEST = 100  # elements in one another
 MEMORY_PER_BYTE = 30  # what NetworkX takes for each byte of a file
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 FORBIDDEN_TEXT = re.compile(FORBIDDEN.pattern[:-1] + "\r]")  # NetworkX does not escape it in text
+TYPE = {"key": "attr.type", "attribute": "type"}  # the types of values; those that NetworkX does not know are text
+TYPES = ("boolean", "int", "integer", "long", "float", "double", "string")
 STANDARD = {"graphml": "http://graphml.graphdrawing.org/xmlns", "gexf": "http://www.gexf.net/1.2draft"}
 
 
@@ -51,7 +53,7 @@ STANDARD = {"graphml": "http://graphml.graphdrawing.org/xmlns", "gexf": "http://
 
 
 class Found(NamedTuple):
-    """What a file says: NetworkX's graph of it, the names of its nodes where it has them, and the key of labels.
+    """The content of a file: NetworkX's graph of it, the names of its nodes where it has them, and the key of labels.
 
     `labelled` tells that the file declares labels, even where no node has one.
     """
@@ -218,6 +220,7 @@ class _Scan:
             self.title = given.get("attr.name") or given.get("title") or ""
             self.declared.add(self.title)
             self.drawn |= "yfiles.type" in given
+            self.odd |= given.get(TYPE[name], "string") not in TYPES
         elif name == "attvalue" and "value" not in given:
             self.fail("a value of an attribute is missing; write it, or remove its <attvalue>")
         elif name == "options" and self.title == ATTRIBUTES:
@@ -259,7 +262,7 @@ class _Scan:
             self.about[IDS] = "strings"
 
     def standard(self, data: bytes) -> bytes:
-        """The file as NetworkX reads it: in its namespace, edges without directions of their own, groups marked."""
+        """Return the file as NetworkX reads it: its namespace and types, edges without directions, groups marked."""
         opening = rb"<%b\b[^>]*>" % self.root.encode()
         name = re.compile(rb"""\sxmlns\s*=\s*("[^"]*"|'[^']*')""")
         data = re.sub(
@@ -275,6 +278,10 @@ class _Scan:
         for edge in tree.iter(f"{space}edge"):
             edge.attrib.pop("directed", None)
             edge.attrib.pop("type", None)
+        for key in (*tree.iter(f"{space}key"), *tree.iter(f"{space}attribute")):
+            kind = TYPE[key.tag.removeprefix(space)]
+            if key.get(kind) not in TYPES:
+                key.set(kind, "string")
         for node in tree.iter(f"{space}node"):
             if node.find(f"{space}graph") is not None:
                 node.set("yfiles.foldertype", "group")

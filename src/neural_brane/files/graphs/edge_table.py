@@ -163,7 +163,7 @@ PACKED = 4  # a compressed file counts as this many times its size
 
 
 class EdgeOptions(TypedDict, total=False):
-    """How a table of edges is read.
+    """Options that say how a table of edges is read.
 
     `source`, `target` and `weight` are its columns, by name or by position from 0; `header` says whether its first line
     holds titles. What is not given is recognised.
@@ -177,7 +177,7 @@ class EdgeOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """What a graph file says: the ends (edges, 2) of its edges as positions in ids, and their weights, None for all 1.
+    """The edges of a graph file: their ends (edges, 2) as positions in ids, and their weights, None for all 1.
 
     `unnamed` is how many nodes a header counts that the file does not name. `told` says in words how the file was
     read, and `doubt` how else it could be, if it could.

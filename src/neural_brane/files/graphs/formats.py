@@ -21,11 +21,13 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, Rules, SelfLoops
 from neural_brane.graph.nodes import NodeOptions
 
+__all__ = ["Format", "check_graph_target", "describe_formats", "read_graph", "write_graph"]
+
 EDGES = ("source", "target", "weight", "header")  # how a table of edges is read
 
 
 class Asked(NamedTuple):
-    """What `read_graph` was asked for, besides the file."""
+    """The options of `read_graph` that its formats need."""
 
     rules: Rules
     files: dict[str, Path]  # `attributes` and `labels`, where they are in files of their own

@@ -1,4 +1,4 @@
-"""How a file would be read, and what looks odd in it, without learning anything from it."""
+"""Say how a file would be read, and what looks odd in it, without learning anything from it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHARED = (".npz", ".txt", ".csv", ".tsv", ".parquet")  # names that graphs and v
 
 @dataclass(slots=True)
 class Report:
-    """What is in a file: how it is read, counts, its columns and first rows, and what looks odd.
+    """A report on a file: how it is read, counts, its columns and first rows, and what looks odd.
 
     `ids` are those of the nodes that it names.
     """

@@ -35,7 +35,7 @@ PLACE, NUMBER = rb"[0-9]{1,18}", rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]
 
 
 class Head(NamedTuple):
-    """What stands before the numbers: the banner's words, the sizes, the comments by their line, and where it ends."""
+    """The lines before the numbers: the banner's words, the sizes, the comments by line, and where they stop."""
 
     layout: str
     field: str
