@@ -20,18 +20,8 @@ class Running:
 
     def __init__(self, folder: Path, graph: Path, words: list[str]):
         self.folder, self.kept, self.metrics = folder, folder / "kept", folder / "metrics.jsonl"
-        options = ["-o", str(folder / "vectors"), "--checkpoint", str(self.kept)]
-        self.words = [
-            "-m",
-            "neural_brane",
-            "distributed",
-            "embed",
-            str(graph),
-            *options,
-            "--metrics",
-            str(self.metrics),
-            *words,
-        ]
+        options = ["-o", str(folder / "vectors"), "--checkpoint", str(self.kept), "--metrics", str(self.metrics)]
+        self.words = ["-m", "neural_brane", "distributed", "embed", str(graph), *options, *words]
         self.agents: list[subprocess.Popen] = []
 
     def __enter__(self):

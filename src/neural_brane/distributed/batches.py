@@ -83,7 +83,7 @@ class Share:
 
     @property
     def count(self) -> int:
-        """How many triplets the rank takes."""
+        """The number of triplets that the rank takes."""
         return self.batch * (self.rank + 1) // self.ranks - self.first
 
 

@@ -144,7 +144,7 @@ LATEST = "LATEST"
 
 @dataclass(frozen=True)
 class CheckpointManifest(Manifest):
-    """What `checkpoint.json` holds: the run, the step that comes next, how many ranks saved it, and plain numbers."""
+    """Contents of `checkpoint.json`: the run, the step that comes next, how many ranks saved it, and plain numbers."""
 
     FORMAT: ClassVar = "neural-brane distributed checkpoint"
     VERSION: ClassVar = 1
@@ -160,7 +160,7 @@ class CheckpointManifest(Manifest):
 
 
 class Kept(NamedTuple):
-    """What a checkpoint keeps besides its tensors: the step that comes next, the ranks that saved it, plain numbers."""
+    """Facts of a checkpoint besides its tensors: the next step, the ranks that saved it, plain numbers."""
 
     step: int
     ranks: int
@@ -296,13 +296,13 @@ class Checkpoints:
         return next(filter(None, self._gather(wrong)), found)
 
     def _gather(self, one: Any) -> list[Any]:
-        """What each rank gives, on every rank."""
+        """Return what each rank gives, on every rank."""
         every: list[Any] = [None] * self.ranks
         dist.all_gather_object(every, one, group=self.group)
         return every
 
     def _tell_all(self, make: Any) -> Any:
-        """What rank 0 makes, on every rank; its error too, so that none waits for it."""
+        """Return what rank 0 makes, or raise its error, on every rank, so that none waits for it."""
         box: list[Any] = [None, None]
         if self.rank == 0:
             try:

@@ -39,7 +39,7 @@ FREE = ("epochs", "tolerance", "threads", "device")  # may change where a run go
 
 
 def identify_run(manifest: GraphManifest, parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """What a run on a graph in parts is; the number of ranks is no part of it."""
+    """Identify a run on a graph in parts; the number of ranks does not matter."""
     graph = {name: getattr(manifest, name) for name in ("name", "nodes", "edges", "attributes")}
     code = identify_code(NeuralBrane, parameters, on_cpu=False)
     return identify("neural-brane", parameters, seed, graph | {"digest": digest(manifest)}, code)
@@ -141,7 +141,7 @@ def _write(output: Path, shards: Shards, host: Exchange, vectors: np.ndarray, ki
 
 
 def _provenance(shards: Shards, settings: dict[str, Any], seed: int, losses: list[float]) -> dict[str, Any]:
-    """What it takes to make the vectors again."""
+    """Return what is needed to make the vectors again."""
     parameters = NeuralBrane(**settings).deciding_parameters() | {"seed": seed}
     data = {name: getattr(shards.manifest, name) for name in ("name", "nodes", "edges", "attributes")}
     made = {"method": NeuralBrane.title, "parameters": parameters, "data": data, "version": __version__}

@@ -26,7 +26,7 @@ ID, ENTRY, ANSWER = 8, 4, 1  # bytes of a number asked for, an entry of a bag, a
 
 
 class BatchRows(NamedTuple):
-    """What one rank's share of a batch names."""
+    """Rows and entries that one rank's share of a batch names."""
 
     triplets: int
     nodes: float  # distinct ones among three slots for each triplet
@@ -99,7 +99,7 @@ def count_rows(adjacency: sparse.csr_array, attributes: sparse.csr_array, triple
 
 
 def expected_rows(sizes: Sizes, triplets: int, nodes: int | None = None) -> BatchRows:
-    """What so many triplets name, as if all nodes had equally many neighbours and attributes, drawn evenly.
+    """Estimate what so many triplets name, as if all nodes had equally many neighbours and attributes, drawn evenly.
 
     Where some have many more than others, they are drawn more often and name more. nodes: how many distinct ones, where
     they are not drawn.
@@ -111,7 +111,7 @@ def expected_rows(sizes: Sizes, triplets: int, nodes: int | None = None) -> Batc
 
 
 def distinct(items: float, draws: float) -> float:
-    """How many of some items are drawn at least once, on average, where all are equally likely.
+    """Expected number of items that are drawn at least once, where all are equally likely.
 
     >>> round(distinct(1_000_000, 1_000)), round(distinct(100, 10_000))
     (1000, 100)
@@ -120,7 +120,7 @@ def distinct(items: float, draws: float) -> float:
 
 
 def row_bytes(settings: dict[str, Any]) -> tuple[int, int]:
-    """Of a row of P and of P', as the ranks keep and send them."""
+    """Bytes of a row of P and of P', as the ranks keep and send them."""
     own = settings["attribute_dim"]
     other = settings["dim"] - settings["spectral_dim"] - own
     return SINGLE * padded(own), SINGLE * padded(other)
@@ -169,7 +169,7 @@ MAKING = ALIAS + 8 + 9  # bytes a node of the host's first rank, which makes the
 
 
 class Ranks(NamedTuple):
-    """What a training by several ranks takes, besides the program and the graph: by moment, for each of them."""
+    """Memory and traffic of a training by several ranks, besides the program."""
 
     moments: Moments
     graph: int  # bytes of a rank's range of the graph
@@ -187,7 +187,7 @@ def ranks_of(
     *,
     batch: BatchRows | None = None,
 ) -> Ranks:
-    """What each of so many ranks takes, with the parameters in force for the graph.
+    """Estimate one of `ranks` processes that train together, with the parameters in force for the graph.
 
     batch: what a rank's share of a batch names, where it is known; else it is found here.
     """
@@ -204,7 +204,7 @@ def ranks_of(
 
 
 def shard_bytes(sizes: Sizes) -> int:
-    """Of a graph in parts, as it is mapped into memory; ids and names stay on the disk.
+    """Bytes of a graph in parts, as it is mapped into memory; ids and names stay on the disk.
 
     >>> shard_bytes(Sizes(nodes=1_000, edges=10_000, attributes=100, attribute_entries=20_000))
     176000
@@ -220,7 +220,7 @@ def _share(count: int, ranks: int) -> int:
 def _batch_rows(
     source: AttributedGraph | Sizes, sizes: Sizes, settings: dict[str, Any], ranks: int
 ) -> tuple[BatchRows, bool]:
-    """What the first rank's share of the first batch names: counted where the graph is there."""
+    """Rows of the first rank's share of the first batch: counted where the graph is there, else estimated."""
     triplets = _share(settings["batch_size"], ranks)
     if settings["dim"] == settings["spectral_dim"]:
         return expected_rows(sizes, 0), False
@@ -271,7 +271,7 @@ def _spectral(sizes: Sizes, settings: dict[str, Any], ranks: int) -> dict[str, i
 
 
 def _batches(batch: BatchRows, settings: dict[str, Any], ranks: int) -> dict[str, int]:
-    """Of a rank's batches: bags as they are renumbered, rows as they travel, and the scratch of a step."""
+    """Bytes of a rank's batches: bags as they are renumbered, rows as they travel, and the scratch of a step."""
     learned = settings["dim"] - settings["spectral_dim"]
     return {
         "bags of batches": round(BATCHES * (_bags(batch) + 24 * batch.triplets)),

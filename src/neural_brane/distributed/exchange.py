@@ -10,7 +10,7 @@ from torch import distributed
 
 
 def block_size(count: int, ranks: int) -> int:
-    """How many numbers a rank owns, the last ones fewer or none: ⌈count / ranks⌉, as TorchRec cuts a table by rows."""
+    """Count the numbers that a rank owns, the last ranks fewer or none: ⌈count / ranks⌉, as TorchRec cuts tables."""
     return max(-(-count // ranks), 1)
 
 
@@ -61,7 +61,7 @@ class Exchange:
                 self.device = torch.device("cuda", torch.cuda.current_device())
 
     def sizes(self, give: np.ndarray) -> np.ndarray:
-        """How many rows each rank will send here, from how many this one gives to each; int64."""
+        """Return how many rows each rank will send here, given how many this one sends to each; int64."""
         given = np.asarray(give, np.int64)
         return self.send(given, np.ones(self.ranks, np.int64), np.ones(self.ranks, np.int64))
 
@@ -151,7 +151,7 @@ class Requests:
         self.wanted = exchange.send(sent, self.give, self.take) - self.own.start  # own rows that are asked for
 
     def answers(self, answers: Array) -> Array:
-        """What the owners say of each number, a row for each; answers: a row for each of `wanted`."""
+        """Return the owners' answer to each number, a row for each; answers: a row for each of `wanted`."""
         return self._restore(self.exchange.send(answers, self.take, self.give))
 
     def rows_of(self, table: Array) -> Array:

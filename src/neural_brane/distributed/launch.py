@@ -33,11 +33,11 @@ INSTALL = (
 
 
 def import_torchrec() -> Any:
-    """The torchrec module, or an error that says what is missing and how to get it."""
+    """Import TorchRec; refuse with the lines that install it."""
     require_packages()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of packages of theirs that are not there
+            warnings.simplefilter("ignore")  # about optional packages that are not installed
             import torchrec
     except (ImportError, OSError) as error:
         raise DependencyError(f"TorchRec is installed and does not load ({error}); run: {INSTALL}") from error
@@ -61,7 +61,7 @@ def require_packages(installed: Callable[[str], str] = version) -> None:
 
 
 def _what_is_wrong(name: str, begins: str, installed: Callable[[str], str]) -> str | None:
-    """What is wrong with a package in a few words; None where nothing is."""
+    """Say what is wrong with a package in a few words; None where nothing is."""
     try:
         found = installed(name)
     except PackageNotFoundError:
@@ -131,7 +131,7 @@ def is_launched(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def own_threads(environment: Mapping[str, str] = os.environ) -> int:
-    """How many threads each rank of this host gets, so that all of them together take its cores."""
+    """Divide the cores of this host among its ranks."""
     cores = len(os.sched_getaffinity(0))
     share = max(cores // int(environment.get("LOCAL_WORLD_SIZE", 1)), 1)
     return min(share, int(environment.get("NUMBA_NUM_THREADS") or cores))  # kernels refuse to run on more than these
@@ -221,7 +221,7 @@ def _address_towards(host: str, port: int) -> str:
 
 
 def advice(environment: Mapping[str, str] = os.environ) -> str | None:
-    """What to change in how torchrun was started for a job to outlive a host; None where nothing is wrong."""
+    """Say how to start torchrun so that a job outlives a lost host; None where nothing is wrong."""
     return ADVICE if environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else None
 
 
@@ -271,7 +271,7 @@ def _silence() -> None:
 
 
 def _cause(code: int) -> str:
-    """What ended a process.
+    """Name what ended a process.
 
     >>> _cause(-9), _cause(1)
     ('SIGKILL', 'exit code 1')

@@ -1,4 +1,4 @@
-"""Where a training on many ranks stands: one progress line for the whole job, JSON lines, and files for TensorBoard.
+"""Report the progress of a training on many ranks: one progress line, JSON lines, and files for TensorBoard.
 
 Rank 0 writes for all. A line of the file is one JSON object::
 
@@ -27,7 +27,7 @@ FILES = (".jsonl", ".json")
 
 
 class Sizes(NamedTuple):
-    """What a training takes if it goes to its last epoch, and by how many ranks."""
+    """Sizes of a training that goes to its last epoch."""
 
     batch: int  # triplets in a step of the whole job
     steps: int
@@ -188,5 +188,5 @@ def _open_board(target: Path, step: int) -> Any:
 
 
 def _restarts(target: Path) -> int:
-    """How often the run has gone on so far."""
+    """Count how often the run was resumed so far."""
     return sum(line.get("event") == "resumed" for line in read_lines(target))

@@ -18,12 +18,12 @@ from neural_brane.kernels.model import Bags
 from neural_brane.sampling.random import advance, draw_alias, is_neighbour, stream, uniform
 from neural_brane.sampling.tables import AliasTable, alias_table
 
-# What a rank computes of its graph's rows in Numba. None of it holds Python's lock, so that it runs beside a step.
+# Kernels over the rows of a rank's graph. None of them holds Python's lock, so that they run beside a step.
 
 
 @njit(nogil=True)
 def draw_neighbours(indptr, indices, weights, rows, chances):
-    """As `sampling.draws.draw_neighbour`, whose running sums of weights are made here, row by row."""
+    """Draw as `sampling.draws.draw_neighbour` does; running sums of weights are made here, row by row."""
     drawn = np.empty(len(rows), np.int32)
     for k in range(len(rows)):
         start, stop = indptr[rows[k]], indptr[rows[k] + 1]
@@ -197,7 +197,7 @@ class MappedRows:
         return Bags(indptr, indices)
 
     def degrees(self, first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        """How many neighbours the nodes first … stop − 1 have, int64, and whether each is its own neighbour."""
+        """Count the neighbours of the nodes first … stop − 1, int64, and tell whether each is its own neighbour."""
         nodes = np.arange(first, stop)
         counts = np.empty(len(nodes), np.int64)
         for piece, at in self._deal(nodes):
@@ -276,7 +276,7 @@ def _plain(rows: Rows) -> Rows:
     return Rows(np.asarray(rows.indptr), np.asarray(rows.indices), data)
 
 
-# What triplets are drawn from: arrays with a number for every node, made once per host and shared by its ranks.
+# Tables that triplets are drawn from: a number for every node, made once per host and shared by its ranks.
 #
 # They are written to files of a scratch folder and mapped by all ranks of the host; then the files' names are removed.
 # The memory goes back when the last rank ends, however it ends.
@@ -351,7 +351,7 @@ def _degrees(rows: GraphRows, *, keep: bool) -> tuple[np.ndarray, np.ndarray] | 
 
 
 def _make(degree: np.ndarray, loops: np.ndarray, negative_power: float, allow_self_negative: bool) -> SamplingTables:
-    """As `sampling.triplet_tables` decides who is ranked for and who is drawn."""
+    """Decide as `sampling.triplet_tables` who is ranked for and who is drawn."""
     weights = degree.astype(np.float64) ** negative_power
     candidates = np.count_nonzero(weights)
     excluded = degree if allow_self_negative else degree + ~loops

@@ -44,7 +44,7 @@ class OwnMatrix(NamedTuple):
 
     @property
     def own_columns(self) -> int:
-        """How many columns the rank owns."""
+        """The number of columns that the rank owns."""
         return len(self.rounds[0].own)
 
     def fetch(self, values: np.ndarray) -> np.ndarray:
@@ -298,7 +298,7 @@ class OwnGraph:
 
     @cached_property
     def holders(self) -> np.ndarray:
-        """How many nodes have each attribute that the rank owns."""
+        """The number of nodes that have each attribute that the rank owns."""
         own = self.attributes
         return own.collect(np.bincount(own.matrix.indices, minlength=own.matrix.shape[1]))
 

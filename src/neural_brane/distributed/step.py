@@ -25,7 +25,7 @@ Phase = Callable[[str], AbstractContextManager[object]]  # what counts the secon
 
 
 def no_phase(name: str) -> AbstractContextManager[object]:
-    """Counts nothing."""
+    """Count nothing."""
     return nullcontext()
 
 
@@ -63,7 +63,7 @@ class CPUStep:
 
 
 class StepExchange:
-    """What ranks tell each other at the end of a step: the differences of rows, of W and b, and the loss."""
+    """Send the differences of rows, of W and b, and the loss to the other ranks at the end of a step."""
 
     def __init__(self, model: ShardedModel, settings: Settings, batch: int):
         self.model, self.batch, self.train_bias = model, batch, settings.train_bias

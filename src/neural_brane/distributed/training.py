@@ -31,7 +31,7 @@ from neural_brane.progress import Meter
 
 
 class Watchers(NamedTuple):
-    """What follows a training: the file or folder of metrics, checkpoints, and a function that prints a line."""
+    """Followers of a training: the file or folder of metrics, checkpoints, and a function that prints a line."""
 
     target: str | Path | None = None
     checkpoints: Checkpoints | None = None
@@ -202,7 +202,7 @@ class Trained(NamedTuple):
 
 
 class Ranks(NamedTuple):
-    """How ranks work together: by the memory of their hosts, and by that of their devices."""
+    """Exchanges between ranks: through the memory of their hosts, and through that of their devices."""
 
     host: Exchange
     device: Exchange

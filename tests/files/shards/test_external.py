@@ -1,5 +1,6 @@
 """Sharding files gives the graph that reading them in memory gives, on any number of threads."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from neural_brane.errors import BraneError, ShardError
+from neural_brane.errors import BraneError, DependencyError, ShardError
 from neural_brane.files.graphs.formats import read_graph
 from neural_brane.files.graphs.parts import open_shards
 from neural_brane.files.graphs.sharding import LEAST, Database, Plan, merge_repeats, shard_files
@@ -273,3 +274,11 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
         find_edges(tmp_path / "full", {})
     assert find_edges(tmp_path / "graph.npz", {}) is None
     assert find_edges("-", {}) is None
+
+
+def test_without_duckdb_the_error_says_how_to_install_it(tmp_path, monkeypatch):
+    (tmp_path / "graph.txt").write_text("1 2\n2 3\n")
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(DependencyError, match=r"neural-brane\[shards\]"):
+        shard(tmp_path / "graph.txt", tmp_path / "parts")
+    assert not (tmp_path / "parts").exists()

@@ -29,7 +29,7 @@ AGAIN = "make the folder again with 'brane shard SOURCE -o DIR', or restore it"
 
 @dataclass(frozen=True)
 class GraphManifest(Manifest):
-    """What `manifest.json` of a graph in parts holds; part k has the nodes from bounds[k] to bounds[k + 1] - 1."""
+    """Contents of `manifest.json` of a graph in parts; part k has the nodes from bounds[k] to bounds[k + 1] - 1."""
 
     FORMAT: ClassVar = "neural-brane shards"
     VERSION: ClassVar = 1
@@ -118,12 +118,12 @@ class Part(NamedTuple):
 
     @property
     def nodes(self) -> int:
-        """How many nodes the part has."""
+        """The number of nodes in the part."""
         return len(self.adjacency.indptr) - 1
 
 
 def even_bounds(nodes: int, parts: int) -> np.ndarray:
-    """Where parts of nearly equal numbers of nodes begin, and the number of nodes as the last.
+    """Return where parts of nearly equal numbers of nodes begin, and the number of nodes as the last.
 
     >>> even_bounds(10, 4).tolist()
     [0, 2, 5, 7, 10]

@@ -311,32 +311,32 @@ class _Sharding:
             return False
         if not (lines.weighted or fits or first.edges <= first.nodes * (first.nodes + 1) // 2):
             return False
-        check_nodes(
-            first.nodes, lines.follow, f"{lines.path}:{first.line}: a header that counts nodes", CLAIM, GraphError
-        )
-        last = first.nodes - 1
+        self._check_header(lines, first, low, high)
         if named and numbered:
             fail(
                 lines.path,
                 first.line,
                 "below this header some nodes have names and others numbers; under a header, nodes are all names or "
-                f"all integers from 0 to {last}",
+                f"all integers from 0 to {first.nodes - 1}",
             )
-        if low < 0 or high > last:
-            fail(
-                lines.path,
-                first.line,
-                f"node {low if low < 0 else high} is not one of the {first.nodes} nodes, 0 to {last}, that the header "
-                "announces; mend the line or the header, or remove the header to use any ids",
-            )
-        if not (named or lines.weighted or self.plan.attributes or high == last):
+        if not (named or lines.weighted or self.plan.attributes or high == first.nodes - 1):
             warnings.warn(
                 f"{lines.path}: the first line, '{first.nodes} {first.edges}', is read as a header: {first.nodes} "
-                f"nodes, 0 to {last}, and {first.edges} edges; if it is an edge, move it further down",
+                f"nodes, 0 to {first.nodes - 1}, and {first.edges} edges; if it is an edge, move it further down",
                 ReadingWarning,
                 stacklevel=7,
             )
         return True
+
+    def _check_header(self, lines: EdgeLines, header: Candidate, low: int, high: int) -> None:
+        """Refuse a header that counts more nodes than there can be, or fewer than the integers from low to high."""
+        place, last = f"{lines.path}:{header.line}", header.nodes - 1
+        check_nodes(header.nodes, lines.follow, f"{place}: a header that counts nodes", CLAIM, GraphError)
+        if low < 0 or high > last:
+            raise GraphError(
+                f"{place}: node {low if low < 0 else high} is not one of the {header.nodes} nodes, 0 to {last}, that "
+                "the header announces; mend the line or the header, or remove the header to use any ids"
+            )
 
     def _read_attributes(self, path: Path) -> None:
         """Read all attributes into the table `entries`, and the lines that nodes have into `lines`."""
@@ -535,7 +535,7 @@ class ArrayFile:
 
 @dataclass
 class Facts:
-    """What was seen while the entries of a matrix were written."""
+    """Facts about the entries of a matrix, gathered while they are written."""
 
     entries: int = 0
     loops: int = 0  # entries of a node to itself

@@ -42,7 +42,7 @@ INTEGER, STRING = "integer", "string"  # what ids are
 
 @dataclass(frozen=True)
 class VectorManifest(Manifest):
-    """What `manifest.json` of vectors in parts holds; each of `parts` has its first node and its number of rows."""
+    """Contents of `manifest.json` of vectors in parts; each of `parts` has its first node and its number of rows."""
 
     FORMAT: ClassVar = "neural-brane vectors"
     VERSION: ClassVar = 1
@@ -75,11 +75,11 @@ def part_files(part: int, kind: Kind) -> list[str]:
 
 
 def record_file(part: int) -> str:
-    """The file that tells of a part which is written, until the manifest does."""
+    """The record of a part that is written, until the manifest lists it."""
     return f"part-{part:05}.json"
 
 
-# What one part keeps in its files: a memory-mapped table, or columns of a Parquet file.
+# The files of one part: a memory-mapped table, or columns of a Parquet file.
 
 
 class Stored(Protocol):
@@ -203,7 +203,7 @@ class _Parts:
         return [(slice(int(rows[lot[0]]), int(rows[lot[-1]]) + 1), lot) for lot in lots]
 
     def _wanted(self, asked: Any) -> slice | np.ndarray:
-        """What is asked for as a slice in steps of 1, or as row numbers from 0."""
+        """Turn an index into a slice in steps of 1, or into row numbers from 0."""
         if isinstance(asked, slice):
             begin, end, step = asked.indices(len(self))
             return slice(begin, max(begin, end)) if step == 1 else np.arange(begin, end, step)
@@ -213,7 +213,7 @@ class _Parts:
         rows = rows.astype(np.int64)
         rows = np.where(rows < 0, rows + len(self), rows)
         if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
-            raise IndexError(f"a row is asked for that is none of {len(self):,}")
+            raise IndexError(f"row out of range; there are {len(self):,} rows")
         return rows
 
 
@@ -490,7 +490,7 @@ class PartWriter:
         self._drafts[-1].write_text(json.dumps(record), encoding="utf-8")
 
     def _write_ids(self) -> str | None:
-        """Write the Parquet file of a part; tells what the ids are, if there are any."""
+        """Write the Parquet file of a part; return what the ids are, if there are any."""
         import polars
 
         columns = [polars.concat(self._ids) if self._ids else polars.Series("id", [], polars.Int64)]
@@ -566,7 +566,7 @@ def _older_files(folder: Path) -> set[str]:
 
 
 def _read_record(folder: Path, part: int, parts: int) -> dict[str, Any]:
-    """What the writer of a part said of it."""
+    """Read the record that the writer of a part has left."""
     path = folder / record_file(part)
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
@@ -579,7 +579,7 @@ def _read_record(folder: Path, part: int, parts: int) -> dict[str, Any]:
 
 
 def _agree(folder: Path, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """What all parts have in common; refuses parts that leave out nodes, overlap, or differ in kind."""
+    """Return what all parts have in common; refuse parts that leave out nodes, overlap, or differ in kind."""
     nodes = 0
     for part, one in enumerate(records):
         if one["first"] != nodes:
