@@ -4,9 +4,9 @@
         [--shares 0.3 0.5 0.7]
 
 Each training is made by `brane embed` and by `brane distributed embed`, and scored by random splits at these shares of
-training nodes. Written to results/distributed_quality.json in place of earlier figures of the same dataset, and as a table
-to results/distributed_quality.txt. --epochs N is for trying it out; then nothing is written. It ends with exit code 1 where
-a mean over the seeds differs by more than 0.01.
+training nodes. Written to results/distributed_quality.json in place of earlier figures of the same dataset, and as a
+table to results/distributed_quality.txt. --epochs N is for trying it out; then nothing is written. It ends with exit
+code 1 where a mean over the seeds differs by more than 0.01.
 """
 
 import argparse

@@ -18,7 +18,6 @@ from neural_brane import METHODS, AttributedGraph, Embedding, load
 from neural_brane.errors import IgnoredAmountsWarning, NotFittedError, ParameterError, ZeroVectorWarning
 from neural_brane.evaluate.link import SIMILARITIES
 from neural_brane.methods import parameters as kinds
-from neural_brane.methods.identity import SMALL
 
 # The small graph has five attributes, fewer than most tests ask for; a test below looks for the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning")

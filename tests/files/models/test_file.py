@@ -11,7 +11,6 @@ from neural_brane import METHODS, AttributedGraph, Embedding, NeuralBrane, load_
 from neural_brane.errors import ModelError, NotFittedError
 from neural_brane.files import tensors
 from neural_brane.files.models import MODEL
-from neural_brane.methods.identity import SMALL
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning"),
