@@ -61,24 +61,24 @@ html_theme_options = {
     "footer_end": [],
 }
 
-REFERENCE = re.compile(r"<!-- reference: (\S+) -->")
+REFERENCE = re.compile(r"<!-- reference: (\S+) *([^>]*?) *-->")  # a module, and the names of it that are public
 
 
-def public_names(module: str) -> list[str]:
-    """The public names of a module by their shortest path, in the module's order."""
+def public_names(module: str, chosen: str) -> list[str]:
+    """List public names by their shortest path: those chosen, else `__all__`, else the classes that a module defines."""
     home = import_module(module)
     own = [name for name, thing in vars(home).items() if inspect.isclass(thing) and thing.__module__ == module]
-    names = getattr(home, "__all__", own)
-    if module == "neural_brane.methods":  # what all share, then the methods in the order of their registry
+    names = chosen.split() or getattr(home, "__all__", own)
+    if module == "neural_brane.methods":  # what all share comes first, then the methods in the order of every list
         listed = [method.__name__ for method in neural_brane.METHODS.values()]
         names = [*(name for name in names if name not in listed), *listed]
     return [f"neural_brane.{name}" if name in neural_brane.__all__ else f"{module}.{name}" for name in names]
 
 
-def reference(module: str) -> str:
-    """A table of a module's public names, and then each of them in full."""
+def reference(module: str, chosen: str) -> str:
+    """Make a table of a module's public names, and then each of them in full."""
     table, full = [], []
-    for path in public_names(module):
+    for path in public_names(module, chosen):
         thing = getattr(import_module(path.rpartition(".")[0]), path.rpartition(".")[2])
         kind = "class" if inspect.isclass(thing) else "function" if inspect.isroutine(thing) else "data"
         table.append(f"   ~{path}")
@@ -89,7 +89,7 @@ def reference(module: str) -> str:
 
 def fill_reference(app: Sphinx, page: str, source: list[str]) -> None:
     """Put the reference of a module where a page names it."""
-    source[0] = REFERENCE.sub(lambda found: reference(found[1]), source[0])
+    source[0] = REFERENCE.sub(lambda found: reference(found[1], found[2]), source[0])
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
