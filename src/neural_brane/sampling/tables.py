@@ -114,21 +114,19 @@ def _cumulative(adjacency: sparse.csr_array) -> np.ndarray:
 
 
 class TripletTables(NamedTuple):
-    """A graph as a sampler of triplets reads it, with the fields of `Neighbours` and those of `AliasTable`."""
+    """A graph as a sampler of triplets reads it; the first three arrays are those of `Neighbours`."""
 
     indptr: np.ndarray  # (nodes + 1,) int64
     indices: np.ndarray  # (entries,) int32, sorted in each row
     cumulative: np.ndarray  # (entries,) float64: running sums of a row's weights; empty where all weights are equal
     anchors: np.ndarray  # (k,) int32: the nodes that u is drawn from
     weights: np.ndarray  # (nodes,) float64: j is drawn in proportion to these
-    keep: np.ndarray  # (nodes,) float32: the alias table of the weights
-    other: np.ndarray  # (nodes,) int32
 
 
 def triplet_tables(
     adjacency: sparse.csr_array, *, negative_power: float, allow_self_negative: bool, among: np.ndarray | None = None
-) -> TripletTables:
-    """The tables of a graph.
+) -> tuple[TripletTables, AliasTable]:
+    """The tables of a graph, and the alias table that j is drawn from.
 
     among: whether each node may be u; where none of these can be, or it is not given, all may.
     """
@@ -143,7 +141,7 @@ def triplet_tables(
         )
     if among is not None and among[anchors].any():
         anchors = anchors[among[anchors]]
-    return TripletTables(*neighbour_table(adjacency), anchors, weights, *alias_table(weights))
+    return TripletTables(*neighbour_table(adjacency), anchors, weights), alias_table(weights)
 
 
 def can_rank(adjacency: sparse.csr_array) -> bool:

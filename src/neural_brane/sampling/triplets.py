@@ -33,26 +33,26 @@ class TripletSampler:
     ):
         self.seed = seed
         self.allow_self_negative = allow_self_negative
-        self._tables = triplet_tables(
+        self._tables, self._alias = triplet_tables(
             adjacency, negative_power=negative_power, allow_self_negative=allow_self_negative, among=among
         )
 
     def draw(self, first: int, count: int) -> np.ndarray:
         """Triplets first … first + count - 1 of the stream, as (count, 3) int32."""
         triplets = np.empty((count, 3), np.int32)
-        _draw(self._tables, self.allow_self_negative, Draws(np.uint64(self.seed), first), triplets)
+        _draw(self._tables, self._alias, self.allow_self_negative, Draws(np.uint64(self.seed), first), triplets)
         return triplets
 
 
 @njit(parallel=True)
-def _draw(tables, allow_self, draws, triplets):
+def _draw(tables, alias, allow_self, draws, triplets):
     for block in prange(-(-len(triplets) // BLOCK)):
         start = np.int64(block) * BLOCK
-        _draw_block(tables, allow_self, Draws(draws.seed, draws.first + start), triplets[start : start + BLOCK])
+        _draw_block(tables, alias, allow_self, Draws(draws.seed, draws.first + start), triplets[start : start + BLOCK])
 
 
 @njit
-def _draw_block(tables, allow_self, draws, triplets):
+def _draw_block(tables, alias, allow_self, draws, triplets):
     """Draw every u, then every i, then every j: the reads of one loop do not wait for each other."""
     for t in range(len(triplets)):
         chance = uniform(stream(draws.seed, draws.first + t))
@@ -62,11 +62,11 @@ def _draw_block(tables, allow_self, draws, triplets):
         triplets[t, 1] = draw_neighbour(tables, triplets[t, 0], chance)
     for t in range(len(triplets)):
         chance = uniform(advance(advance(stream(draws.seed, draws.first + t))))
-        triplets[t, 2] = draw_alias(tables, chance)
+        triplets[t, 2] = draw_alias(alias, chance)
     for t in range(len(triplets)):
         if not _is_other(tables, triplets[t, 0], triplets[t, 2], allow_self):
             state = advance(advance(stream(draws.seed, draws.first + t)))
-            triplets[t, 2] = _draw_other(tables, triplets[t, 0], allow_self, state)
+            triplets[t, 2] = _draw_other(tables, alias, triplets[t, 0], allow_self, state)
 
 
 @numba.njit(inline="always")
@@ -76,11 +76,11 @@ def _is_other(tables, u, j, allow_self):
 
 
 @njit
-def _draw_other(tables, u, allow_self, state):
+def _draw_other(tables, alias, u, allow_self, state):
     """Draw j again, rejecting neighbours of u; where u is linked to almost all nodes, draw from the others alone."""
     for _ in range(PATIENCE - 1):
         state = advance(state)
-        j = draw_alias(tables, uniform(state))
+        j = draw_alias(alias, uniform(state))
         if _is_other(tables, u, j, allow_self):
             return j
     total = _walk_others(tables, u, allow_self, np.inf)[1]

@@ -15,6 +15,18 @@ BLOCK = 128
 _STEP = tl.constexpr(0x9E3779B97F4A7C15)
 
 
+class Tables(NamedTuple):
+    """The fields of `TripletTables` and of `AliasTable` in the GPU's memory."""
+
+    indptr: Any
+    indices: Any
+    cumulative: Any
+    anchors: Any
+    weights: Any
+    keep: Any
+    other: Any
+
+
 class Counts(NamedTuple):
     """How many there are of what the kernel draws and draws from."""
 
@@ -50,12 +62,13 @@ class TripletSampler:
     ):
         self.seed = seed
         self.allow_self_negative = allow_self_negative
-        tables = triplet_tables(
+        parts = triplet_tables(
             adjacency, negative_power=negative_power, allow_self_negative=allow_self_negative, among=among
         )
+        tables = {name: array for part in parts for name, array in part._asdict().items()}
         shared = placed._asdict() if placed else {}
-        own = {name: _place(array, device) for name, array in tables._asdict().items() if name not in shared}
-        self._tables: Any = tables._replace(**own, **shared)
+        own = {name: torch.from_numpy(array).to(device) for name, array in tables.items() if name not in shared}
+        self._tables = Tables(**own, **shared)
 
     def draw(self, first: int, count: int) -> torch.Tensor:
         """Triplets first … first + count - 1 of the stream, as (count, 3) int32."""
@@ -70,13 +83,9 @@ class TripletSampler:
         return triplets
 
 
-def _place(array: np.ndarray, device: str) -> Any:
-    return torch.from_numpy(array).to(device)
-
-
 @triton.jit(do_not_specialize=["seed", "first"])
 def _draw(tables, triplets, seed, first, counts, OPTIONS: tl.constexpr):
-    """Write triplets (counts.triplets, 3) int32, number first and on; tables is TripletTables."""
+    """Write triplets (counts.triplets, 3) int32, number first and on; tables is Tables."""
     BLOCK: tl.constexpr = OPTIONS.block
     ALLOW_SELF: tl.constexpr = OPTIONS.allow_self
     t = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
