@@ -65,7 +65,7 @@ REFERENCE = re.compile(r"<!-- reference: (\S+) *([^>]*?) *-->")  # a module, and
 
 
 def public_names(module: str, chosen: str) -> list[str]:
-    """List public names by their shortest path: those chosen, else `__all__`, else the classes that a module defines."""
+    """List public names by their shortest path: those chosen, else `__all__`, else the classes of the module."""
     home = import_module(module)
     own = [name for name, thing in vars(home).items() if inspect.isclass(thing) and thing.__module__ == module]
     names = chosen.split() or getattr(home, "__all__", own)
