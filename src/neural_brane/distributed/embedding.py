@@ -437,17 +437,16 @@ def embed_shards(
         identity = _identify(shards, settings, seed)
         kept = Checkpoints(checkpoint, identity, every=checkpoint_every or EVERY, free=FREE, group=job.group)
     ranks = Ranks(host, device, by_range)
-    learned: Iterator[np.ndarray] = iter(())
-    losses: list[float] = []
     with cpu.threads(settings["threads"]):
-        spectral = own_spectral(shards, ranks, settings, seed)
+        spectral, found = own_spectral(shards, ranks, settings, seed), None
         if settings["spectral_dim"] < settings["dim"]:
             found = train(shards, ranks, settings, seed, Watchers(metrics, kept, tell))
-            learned, losses = found.vectors(settings["output"]), found.losses
+        learned = found.vectors(settings["output"]) if found else iter(())
         joint = join_own(spectral.vectors, learned, settings, host)
     _write(Path(output), shards, host, joint.vectors, parts_format)
     host.wait()  # until all parts are there
     if host.rank == 0:
+        losses = found.losses if found else []
         finish(output, parts=host.ranks, provenance=_provenance(shards, settings, seed, losses))
     host.wait()
 
