@@ -11,7 +11,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ import torch
 from torch import distributed
 
 from neural_brane import AttributedGraph, NeuralBrane, synthetic
-from neural_brane.distributed.batches import Share
+from neural_brane.distributed.batches import share_of
 from neural_brane.distributed.exchange import Exchange
 from neural_brane.distributed.gpu import DeviceBatches, GPUStep
 from neural_brane.distributed.model import ShardedModel
@@ -93,12 +93,11 @@ def plain(graph: AttributedGraph, settings: dict, steps: int) -> dict:
 def by_ranks(graph: AttributedGraph, settings: dict, steps: int) -> dict:
     """Seconds of the distributed path; its breakdown comes from other steps, since to measure takes time too."""
     batch, exchange = settings["batch_size"], Exchange()
-    share = Share(batch, exchange.rank, exchange.ranks)
-    batches = DeviceBatches(graph.attributes, graph.adjacency, share, 3 * steps, seed=SEED, **options(settings))
-    device = torch.device(gpu.DEVICE)
-    model = ShardedModel(graph.attributes.shape[1], len(graph), settings, exchange, device)
+    share = share_of(batch, exchange.rank, exchange.ranks)
+    batches = DeviceBatches(graph.attributes, graph.adjacency, share, batch, seed=SEED, **options(settings))
+    model = ShardedModel(graph.attributes.shape[1], len(graph), settings, exchange)
     model.start(settings, SEED)
-    step = GPUStep(model, kernel_settings(settings), batch, batches)
+    step = GPUStep(model, kernel_settings(settings), batch, len(share), nullcontext, batches.local)
     losses: list[torch.Tensor] = []
 
     def train(first: int, phases: Phases | None = None) -> None:

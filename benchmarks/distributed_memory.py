@@ -51,10 +51,10 @@ def train(folder: Path, steps: int, limit: int, output: Path) -> None:
     """What a rank does: some steps, then tell how much memory it had."""
     if limit:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    from neural_brane.distributed.embedding import Ranks, ShardFacts
+    from neural_brane.distributed.embedding import train as train_ranks
     from neural_brane.distributed.exchange import Exchange
     from neural_brane.distributed.launch import join
-    from neural_brane.distributed.training import Ranks, ShardFacts
-    from neural_brane.distributed.training import train as train_ranks
     from neural_brane.files.graphs.parts import open_shards
     from neural_brane.methods.neural_brane import NeuralBrane
 

@@ -11,6 +11,8 @@ import torch
 from leaving import leave
 from ranks import PATIENCE, RANKS
 from torch import distributed
+from torch.distributed._shard.sharded_tensor import Shard, ShardedTensor
+from torch.distributed._shard.sharded_tensor.metadata import ShardMetadata
 
 from neural_brane.distributed import checkpoints as storage
 from neural_brane.distributed.checkpoints import Checkpoints
@@ -27,7 +29,13 @@ class State:
     def __init__(self, group):
         self.own = node_range(ROWS, distributed.get_rank(group), distributed.get_world_size(group))
         self.local, self.weight = torch.zeros(len(self.own), WIDTH), torch.zeros(3)
-        self.tensors = {"table": storage.rows_of(self.local, self.own.start, ROWS, group), "weight": self.weight}
+        shard = Shard(
+            self.local, ShardMetadata([self.own.start, 0], [len(self.own), WIDTH], f"rank:{distributed.get_rank()}/cpu")
+        )
+        with storage.sharded():
+            shards = [shard] if len(self.own) else []
+            table = ShardedTensor._init_from_local_shards(shards, ROWS, WIDTH, process_group=group)
+        self.tensors = {"table": table, "weight": self.weight}
 
     def fill(self, step):
         self.local.copy_(TABLE[self.own.start : self.own.stop] * step)
@@ -72,8 +80,8 @@ def read(folder, group, **changes):
         except CheckpointError as error:
             return {"error": str(error)}
     told = [str(one.message) for one in warned]
-    names = sorted(kept.names)
-    return kept._asdict() | {"names": names, "whole": state.holds(kept.step), "warned": told}
+    facts = {"step": kept.step, "ranks": kept.ranks, "numbers": kept.numbers, "names": sorted(kept.layout["tensors"])}
+    return facts | {"whole": state.holds(kept.step), "warned": told}
 
 
 def alone(work):

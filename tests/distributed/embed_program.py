@@ -2,10 +2,10 @@
 
 import json
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
-import torch
 from embed_cases import CASES, EVERY, GPU_BATCH, GPU_CASES, GPU_STEPS, RESUMED, graph
 from engine_cases import SEED, settings_of
 from leaving import leave
@@ -16,7 +16,6 @@ from neural_brane.distributed.exchange import Exchange
 from neural_brane.distributed.gpu import prepare_gpu
 from neural_brane.distributed.launch import join
 from neural_brane.distributed.model import ShardedModel
-from neural_brane.distributed.step import no_phase
 from neural_brane.files.graphs.parts import parts_of
 from neural_brane.methods.neural_brane.parts import kernel_settings
 
@@ -47,9 +46,9 @@ def go_on_alone(job, folder, output):
 def train_by_triton(name):
     """The model after some steps of the GPU's kernels in the interpreter, and the losses."""
     settings, shards = settings_of(name) | {"batch_size": GPU_BATCH}, parts_of(graph(), 3)
-    model = ShardedModel(shards.attributes, shards.nodes, settings, Exchange(), torch.device("cpu"))
+    model = ShardedModel(shards.attributes, shards.nodes, settings, Exchange())
     model.start(settings, SEED)
-    batches, step, _ = prepare_gpu(shards, model, kernel_settings(settings), settings, SEED, no_phase)
+    batches, step, _ = prepare_gpu(shards, model, kernel_settings(settings), settings, SEED, nullcontext)
     losses = [float(step(batches(number))) for number in range(GPU_STEPS)]
     return model.whole(), losses
 

@@ -9,11 +9,9 @@ from engine_cases import CASES, SEED, STEPS, graph, settings_of
 from leaving import leave
 from torch import distributed
 
-from neural_brane.distributed.batches import BatchMaker, Prefetch, Share, Triplets
+from neural_brane.distributed.batches import BatchMaker, GraphRows, Prefetch, sampling_tables, share_of
 from neural_brane.distributed.exchange import Exchange
-from neural_brane.distributed.model import ShardedModel
-from neural_brane.distributed.rows import GraphRows, sampling_tables
-from neural_brane.distributed.step import CPUStep
+from neural_brane.distributed.model import CPUStep, ShardedModel
 from neural_brane.files.graphs.parts import parts_of
 from neural_brane.kernels import cpu
 from neural_brane.methods.neural_brane.parts import kernel_settings
@@ -26,11 +24,12 @@ def train(name, rows, exchange):
         rows, exchange,
         negative_power=settings["negative_power"], allow_self_negative=settings["allow_self_negative"],
     )  # fmt: skip
-    triplets = Triplets(rows, tables, allow_self_negative=settings["allow_self_negative"], seed=SEED)
-    make = BatchMaker(rows, triplets, Share(settings["batch_size"], exchange.rank, exchange.ranks))
-    model = ShardedModel(rows.attributes, rows.nodes, settings, exchange, torch.device("cpu"))
+    batch, allow = settings["batch_size"], settings["allow_self_negative"]
+    share = share_of(batch, exchange.rank, exchange.ranks)
+    make = BatchMaker(rows, tables, share, batch, allow_self_negative=allow, seed=SEED)
+    model = ShardedModel(rows.attributes, rows.nodes, settings, exchange)
     model.start(settings, SEED)
-    step = CPUStep(model, kernel_settings(settings), settings["batch_size"], make.share.count)
+    step = CPUStep(model, kernel_settings(settings), batch, len(share))
     if not rows.is_whole:  # it asks by the group that the step uses too, so nothing is prepared ahead
         return model, [float(step(make(number))) for number in range(STEPS)]
     with Prefetch(make, STEPS) as ahead:

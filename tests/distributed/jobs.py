@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from neural_brane.distributed.metrics import read_lines
+from neural_brane.distributed.embedding import read_lines
 
 PATIENCE = 300.0  # seconds: only where a job hangs
 # How soon a host counts as lost: PyTorch's own 15 seconds, and 30 for others to join, would be most of the test.

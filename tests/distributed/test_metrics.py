@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from neural_brane.distributed.metrics import Metrics, Sizes, metrics_file, read_lines
+pytest.importorskip("torch")
+
+from neural_brane.distributed.embedding import Metrics, Sizes, metrics_file, read_lines
 from neural_brane.errors import ParameterError
 
 
@@ -31,10 +33,10 @@ def test_a_line_tells_the_mean_of_the_steps_since_the_line_before(tmp_path):
     for step, loss in enumerate([0.7, 0.5], start=1):
         with metrics.phase("lookup"):
             clock.now += 0.25
-        metrics.advance(step, epoch=1, loss=loss)
+        metrics.advance(step, epoch=1, loss=loss, mean=loss)
     assert read_lines(tmp_path / "m.jsonl") == []
     clock.now = 2.0
-    metrics.advance(3, epoch=1, loss=0.3)
+    metrics.advance(3, epoch=1, loss=0.3, mean=0.3)
     (line,) = read_lines(tmp_path / "m.jsonl")
     assert line["loss"] == pytest.approx(0.5)
     assert line["seconds"]["lookup"] == pytest.approx(0.5 / 3, abs=1e-6)
@@ -52,7 +54,7 @@ def test_a_line_tells_the_mean_of_the_steps_since_the_line_before(tmp_path):
 def test_a_run_that_goes_on_says_so_and_counts_how_often(tmp_path):
     first = make(tmp_path / "m.jsonl")
     first.begin()
-    first.advance(4, epoch=1, loss=0.5, tell=True)
+    first.advance(4, epoch=1, loss=0.5, mean=0.5)
     first.close()
     with (tmp_path / "m.jsonl").open("a") as file:
         file.write('{"step": 5, "tri')  # killed in the middle of a line
@@ -61,7 +63,7 @@ def test_a_run_that_goes_on_says_so_and_counts_how_often(tmp_path):
     second.close()
     third = make(tmp_path / "m.jsonl", ranks=1)
     assert third.begin(4, was=1) == "resumed at step 4 on 1 rank"
-    third.advance(10, epoch=2, loss=0.4)
+    third.advance(10, epoch=2, loss=0.4, mean=0.4)
     third.close()
     lines = read_lines(tmp_path / "m.jsonl")
     assert [line.get("event") for line in lines] == [None, "resumed", "resumed", None]
@@ -73,7 +75,7 @@ def test_other_ranks_tell_nothing(tmp_path):
     told = []
     metrics = make(tmp_path / "m.jsonl", rank=1, report=told.append)
     metrics.begin()
-    metrics.advance(10, epoch=2, loss=0.4)
+    metrics.advance(10, epoch=2, loss=0.4, mean=0.4)
     metrics.close()
     assert not told
     assert not list(tmp_path.iterdir())
@@ -91,7 +93,7 @@ def test_a_folder_also_gets_files_for_tensorboard(tmp_path):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     metrics = make(tmp_path / "run")
     metrics.begin()
-    metrics.advance(1, epoch=1, loss=0.25, tell=True)
+    metrics.advance(1, epoch=1, loss=0.25, mean=0.25)
     metrics.close()
     assert json.loads(metrics_file(tmp_path / "run").read_text())["loss"] == 0.25
     events = accumulator.EventAccumulator(str(tmp_path / "run"))

@@ -1,35 +1,355 @@
-"""A rank's share of a batch, drawn and prepared ahead: triplets and bags, renumbered to the rows that they need."""
+"""Draw a rank's share of each batch from a graph in parts, wherever the rows of its nodes are."""
 
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import NamedTuple, Self
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from neural_brane.distributed.rows import (
-    Drawn,
-    GraphRows,
-    SamplingTables,
-    begin_triplets,
-    draw_again,
-    draw_others,
-    number_distinct,
-)
+from neural_brane.distributed.exchange import Exchange, Requests, block_size, node_range
+from neural_brane.errors import GraphError
+from neural_brane.files.graphs.parts import MemoryShards, Part, Rows, Shards
+from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.model import Bags
+from neural_brane.sampling.random import advance, draw_alias, is_neighbour, stream, uniform
+from neural_brane.sampling.tables import AliasTable, alias_table
 from neural_brane.sampling.triplets import PATIENCE
 
-# Triplets (u, i, j), the same for a seed and a number as `sampling.triplets` draws, wherever the graph's rows lie.
+# Kernels over the rows of a rank's graph. None of them holds Python's lock, so that they run beside a step.
 
 
-class Triplets:
-    """Draw any range of the triplets of a seed. Ranks that hold a range of nodes each draw in lockstep."""
+@njit(nogil=True)
+def draw_neighbours(indptr, indices, weights, rows, chances):
+    """Draw as `sampling.draws.draw_neighbour` does; running sums of weights are made here, row by row."""
+    drawn = np.empty(len(rows), np.int32)
+    for k in range(len(rows)):
+        start, stop = indptr[rows[k]], indptr[rows[k] + 1]
+        if len(weights) == 0:
+            drawn[k] = indices[start + np.int64(chances[k] * (stop - start))]
+            continue
+        total = 0.0
+        for at in range(start, stop):
+            total += np.float64(weights[at])
+        target, total, place = chances[k] * total, 0.0, stop - 1
+        for at in range(start, stop):
+            total += np.float64(weights[at])
+            if total > target:
+                place = at
+                break
+        drawn[k] = indices[place]
+    return drawn
 
-    def __init__(self, rows: GraphRows, tables: SamplingTables, *, allow_self_negative: bool, seed: int):
-        self.rows, self.tables = rows, tables
+
+@njit(nogil=True)
+def find_links(rows, nodes, others):
+    """Whether each of others is a neighbour of its node."""
+    found = np.empty(len(nodes), np.bool_)
+    for k in range(len(nodes)):
+        found[k] = is_neighbour(rows, nodes[k], others[k])
+    return found
+
+
+@njit(nogil=True)
+def copy_rows(indptr, indices, rows, starts, out):
+    """Write each row's numbers to out, from its start on."""
+    for k in range(len(rows)):
+        first, to = indptr[rows[k]], starts[k]
+        for at in range(indptr[rows[k] + 1] - first):
+            out[to + at] = indices[first + at]
+
+
+class Drawn(NamedTuple):
+    """Triplets that are being drawn: (count, 3) int32, the random number for i, and the state that j was drawn by."""
+
+    triplets: np.ndarray
+    chance: np.ndarray
+    states: np.ndarray
+
+
+@njit(nogil=True)
+def begin_triplets(seed, first, anchors, alias, drawn):
+    """Write u, the random number for i, and the first draw of j with its state."""
+    for t in range(len(drawn.triplets)):
+        state = stream(seed, first + t)
+        drawn.triplets[t, 0] = anchors[np.int64(uniform(state) * len(anchors))]
+        state = advance(state)
+        drawn.chance[t] = uniform(state)
+        drawn.states[t] = advance(state)
+        drawn.triplets[t, 2] = draw_alias(alias, uniform(drawn.states[t]))
+
+
+@njit(nogil=True)
+def draw_again(alias, refused, drawn):
+    """Draw j again for some triplets, and advance their states."""
+    for t in refused:
+        drawn.states[t] = advance(drawn.states[t])
+        drawn.triplets[t, 2] = draw_alias(alias, uniform(drawn.states[t]))
+
+
+@njit(nogil=True)
+def draw_others(weights, bags, allow_self, refused, drawn):
+    """Draw j of some triplets from the nodes that their u, whose neighbours are bags, is not linked to."""
+    for k in range(len(refused)):
+        u = drawn.triplets[refused[k], 0]
+        row = bags.indices[bags.indptr[k] : bags.indptr[k + 1]]
+        total = _walk_others(weights, row, u, allow_self, np.inf)[1]
+        target = uniform(advance(drawn.states[refused[k]])) * total
+        drawn.triplets[refused[k], 2] = _walk_others(weights, row, u, allow_self, target)[0]
+
+
+@njit(nogil=True)
+def _walk_others(weights, row, u, allow_self, target):
+    """Add up the weights of u's non-neighbours until they pass target; return the last one added and the sum."""
+    total, last, at = 0.0, -1, 0
+    for j in range(len(weights)):
+        while at < len(row) and row[at] < j:
+            at += 1
+        if weights[j] == 0 or (at < len(row) and row[at] == j) or (j == u and not allow_self):
+            continue
+        total += weights[j]
+        last = j
+        if total > target:
+            break
+    return last, total
+
+
+@njit(nogil=True)
+def number_distinct(numbers, keys, places, distinct, shift):
+    """Open addressing: a number looks from its own place on for itself or for an empty place, −1."""
+    keys[:] = -1
+    count = 0
+    for k in range(len(numbers)):
+        number = numbers[k]
+        at = np.int64((np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(shift))
+        while keys[at] != number and keys[at] >= 0:
+            at = (at + 1) & (len(keys) - 1)
+        if keys[at] < 0:
+            keys[at], places[at], distinct[count] = number, count, number
+            count += 1
+        numbers[k] = places[at]
+    return count
+
+
+# The rows of a graph's nodes.
+
+AnyShards = Shards | MemoryShards
+
+
+class GraphRows:
+    """Answers about any nodes of the whole graph, the same bits wherever their rows are.
+
+    Without an exchange, all parts are mapped here, and the ranks of a host share the pages. With one, each rank maps
+    the parts of its own nodes and asks the others for the rest: all must ask at once, in the same order.
+    """
+
+    def __init__(self, shards: AnyShards, exchange: Exchange | None = None):
+        self.exchange = exchange or Exchange(alone=True)
+        self.nodes, self.attributes = shards.nodes, shards.attributes
+        self.own = own = node_range(shards.nodes, self.exchange.rank, self.exchange.ranks)
+        bounds = shards.bounds
+        overlap = [k for k in range(len(shards)) if bounds[k] < own.stop and bounds[k + 1] > own.start]
+        parts = [shards.part(k) for k in overlap]
+        self._pieces = [Part(part.first, _plain(part.adjacency), _plain(part.attributes)) for part in parts]
+        self._bounds = np.array([piece.first for piece in self._pieces], np.int64)
+        known = [data for piece in self._pieces if (data := piece.adjacency.data) is not None and len(data)]
+        low = min((float(data.min()) for data in known), default=1.0)
+        high = max((float(data.max()) for data in known), default=1.0)
+        largest = self.exchange.largest(np.array([-low, high]))
+        self._weighted = bool(-largest[0] < largest[1])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nobody else needs to be asked."""
+        return self.exchange.ranks == 1
+
+    def neighbours(self, u: np.ndarray, chance: np.ndarray) -> np.ndarray:
+        """Draw a neighbour of each u in proportion to its edge's weight, given a uniform number in [0, 1); int32."""
+        ask = self._ask(u)
+        wanted, chance, drawn = ask.wanted + self.own.start, ask.back(chance), np.empty(len(ask.wanted), np.int32)
+        for piece, at in self._deal(wanted):
+            rows = piece.adjacency
+            weights = rows.data if self._weighted and rows.data is not None else np.empty(0, np.float32)
+            drawn[at] = draw_neighbours(rows.indptr, rows.indices, weights, wanted[at] - piece.first, chance[at])
+        return ask.answers(drawn)
+
+    def linked(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Tell of each v whether it is a neighbour of its u."""
+        ask = self._ask(u)
+        return ask.answers(self._linked(ask.wanted + self.own.start, ask.back(v)))
+
+    def bags(self, side: str, nodes: np.ndarray) -> Bags:
+        """Return the rows of each node in "adjacency" or "attributes"."""
+        ask = self._ask(nodes)
+        wanted = ask.wanted + self.own.start
+        pieces = list(self._deal(wanted))
+        lengths = np.empty(len(wanted), np.int64)
+        for piece, at in pieces:
+            ends, rows = getattr(piece, side).indptr, wanted[at] - piece.first
+            lengths[at] = ends[rows + 1] - ends[rows]
+        starts = np.cumsum(lengths) - lengths
+        indices = np.empty(lengths.sum(), np.int32)
+        for piece, at in pieces:
+            kept = getattr(piece, side)
+            copy_rows(kept.indptr, kept.indices, wanted[at] - piece.first, starts[at], indices)
+        lengths, indices = ask.bags(lengths, indices)
+        return Bags(np.concatenate([[0], np.cumsum(lengths)]), indices)
+
+    def any(self, flags: np.ndarray) -> bool:
+        """Whether a flag is set here, or at a rank that asks in step with this one."""
+        return bool(self.exchange.largest(np.array([flags.any()], np.int64))[0])
+
+    def degrees(self, first: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """For own nodes first … stop − 1: the number of neighbours, int64, and whether each is its own neighbour."""
+        nodes = np.arange(first, stop)
+        counts = np.empty(len(nodes), np.int64)
+        for piece, at in self._deal(nodes):
+            rows = nodes[at] - piece.first
+            counts[at] = piece.adjacency.indptr[rows + 1] - piece.adjacency.indptr[rows]
+        return counts, self._linked(nodes, nodes)
+
+    def _linked(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        found = np.empty(len(u), np.bool_)
+        for piece, at in self._deal(u):
+            found[at] = find_links(piece.adjacency, u[at] - piece.first, v[at])
+        return found
+
+    def _ask(self, nodes: np.ndarray) -> Requests:
+        return Requests(self.exchange, np.asarray(nodes, np.int64), self.nodes)
+
+    def _deal(self, nodes: np.ndarray) -> Iterator[tuple[Part, Any]]:
+        """Yield each part that has some of the own nodes, and the places of these."""
+        if len(self._pieces) == 1:
+            yield self._pieces[0], slice(None)
+            return
+        home = np.searchsorted(self._bounds, nodes, side="right") - 1
+        order = np.argsort(home, kind="stable")
+        cuts = np.searchsorted(home[order], np.arange(len(self._pieces) + 1))
+        for number, piece in enumerate(self._pieces):
+            if cuts[number] < cuts[number + 1]:
+                yield piece, order[cuts[number] : cuts[number + 1]]
+
+
+def _plain(rows: Rows) -> Rows:
+    """The same rows as plain arrays over the mapped memory, which Numba takes."""
+    data = None if rows.data is None else np.asarray(rows.data)
+    return Rows(np.asarray(rows.indptr), np.asarray(rows.indices), data)
+
+
+# The tables that triplets are drawn from have a number for every node. The first rank of a host writes them to files of
+# a scratch folder, and all its ranks map them; then the files' names are removed, so that the memory goes back when the
+# last rank ends, however it ends.
+
+BLOCK_NODES = 1 << 20  # nodes whose numbers of neighbours are looked up at a time
+
+
+class SamplingTables(NamedTuple):
+    """The arrays of `TripletTables` that have a number per node, and the alias table that j is drawn from."""
+
+    anchors: np.ndarray  # (k,) int32: the nodes that u is drawn from
+    weights: np.ndarray  # (nodes,) float64: j is drawn in proportion to these
+    alias: AliasTable
+
+
+def sampling_tables(
+    rows: GraphRows, exchange: Exchange, *, negative_power: float, allow_self_negative: bool
+) -> SamplingTables:  # fmt: skip
+    """Make the same tables as `sampling.triplet_tables`. All ranks call it at once."""
+    name = exchange.from_first(np.frombuffer(os.urandom(8), np.uint8))
+    home = Path(tempfile.gettempdir()) / f"neural-brane-sampling-{name.tobytes().hex()}"
+    host = np.frombuffer(blake2b(socket.gethostname().encode(), digest_size=8).digest(), np.int64)
+    is_first = int(np.flatnonzero(exchange.gather(host) == host[0])[0]) == exchange.rank  # of the ranks of this host
+    files = {field: home / f"{field}.npy" for field in ("anchors", "weights", "keep", "other")}
+    degrees = _degrees(rows, keep=is_first)
+    if degrees is not None:
+        home.mkdir(parents=True)
+        degree, loops = degrees
+        weights = degree.astype(np.float64) ** negative_power
+        excluded = degree if allow_self_negative else degree + ~loops
+        anchors = np.flatnonzero((degree > 0) & (excluded < np.count_nonzero(weights))).astype(np.int32)
+        alias = alias_table(weights) if len(anchors) else AliasTable(*[np.empty(0)] * 2)
+        for path, array in zip(files.values(), (anchors, weights, *alias), strict=True):
+            np.save(path, array)
+        del degrees, degree, loops, excluded, alias
+    exchange.wait()
+    anchors, weights, keep, other = (np.asarray(np.load(path, mmap_mode="r")) for path in files.values())
+    exchange.wait()
+    if is_first:
+        for path in files.values():
+            path.unlink()
+        home.rmdir()
+    if len(anchors) == 0:
+        raise GraphError(
+            f"no node of this graph ({rows.nodes:,} nodes) has both a neighbour and a linked node that is not its "
+            "neighbour, so there is nothing to rank; give a graph in which at least one pair of linked nodes is not "
+            "linked to each other"
+        )
+    return SamplingTables(anchors, weights, AliasTable(keep, other))
+
+
+def _degrees(rows: GraphRows, *, keep: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return how many neighbours every node has and whether it is its own; None on ranks that do not `keep` them.
+
+    Where each rank knows its own nodes, it tells all others, some nodes at a time.
+    """
+    if rows.is_whole and not keep:
+        return None
+    own, each = rows.own, block_size(rows.nodes, rows.exchange.ranks)
+    counts, loops = (np.empty(rows.nodes if keep else 0, kind) for kind in (np.int64, np.bool_))
+    for first in range(0, each, BLOCK_NODES):
+        low, high = min(own.start + first, own.stop), min(own.start + min(first + BLOCK_NODES, each), own.stop)
+        degree, loop = rows.degrees(low, high)
+        known = rows.exchange.gather(np.stack([np.arange(low, high), 2 * degree + loop], axis=1))
+        if keep:
+            counts[known[:, 0]], loops[known[:, 0]] = known[:, 1] // 2, known[:, 1] % 2
+    return (counts, loops) if keep else None
+
+
+# A rank's share of a batch, prepared ahead.
+
+
+class Batch(NamedTuple):
+    """Triplets and bags in numbers of this batch's own rows, and which rows of the tables those are."""
+
+    triplets: np.ndarray  # (count, 3) int32: positions among the batch's distinct nodes
+    bags: tuple[Bags, Bags]  # of attributes and of neighbours, for each distinct node
+    ids: tuple[np.ndarray, np.ndarray]  # (k,) int64: the rows of P and of P' that the bags hold
+
+
+def share_of(batch: int, rank: int, ranks: int) -> range:
+    """The triplets that one rank takes of every batch.
+
+    >>> [share_of(10, rank, 4) for rank in range(4)]
+    [range(0, 2), range(2, 5), range(5, 7), range(7, 10)]
+    """
+    return range(batch * rank // ranks, batch * (rank + 1) // ranks)
+
+
+class BatchMaker:
+    """Make a rank's share of any batch. Its triplets are those that `sampling.triplets` draws for the seed.
+
+    Ranks that hold a range of nodes each draw in lockstep.
+    """
+
+    def __init__(
+        self, rows: GraphRows, tables: SamplingTables, share: range, batch: int, *, allow_self_negative: bool, seed: int
+    ):  # fmt: skip
+        self.rows, self.tables, self.share, self.batch = rows, tables, share, batch
         self.allow_self_negative, self.seed = allow_self_negative, np.uint64(seed)
+        self._number = Numbering()
+
+    def __call__(self, step: int) -> Batch:
+        """Make this rank's share of batch number `step`."""
+        triplets = self.draw(step * self.batch + self.share.start, len(self.share))
+        nodes = self._number(triplets.reshape(-1))
+        return bags_of_nodes(self.rows, nodes, self._number)._replace(triplets=triplets)
 
     def draw(self, first: int, count: int) -> np.ndarray:
-        """Triplets first … first + count − 1 of the stream, as (count, 3) int32."""
+        """Triplets (u, i, j) first … first + count − 1 of the stream, as (count, 3) int32."""
         drawn = Drawn(np.empty((count, 3), np.int32), np.empty(count), np.empty(count, np.uint64))
         triplets, tables = drawn.triplets, self.tables
         begin_triplets(self.seed, first, tables.anchors, tables.alias, drawn)
@@ -52,61 +372,11 @@ class Triplets:
         return linked if self.allow_self_negative else linked | (j == u)
 
 
-# A rank's share of a batch, prepared ahead: triplets and bags, renumbered to the distinct rows that they need.
-
-
-class Batch(NamedTuple):
-    """Triplets and bags in numbers of this batch's own rows, and which rows of the tables those are."""
-
-    triplets: np.ndarray  # (count, 3) int32: positions among the batch's distinct nodes
-    bags: tuple[Bags, Bags]  # of attributes and of neighbours, for each distinct node
-    attributes: np.ndarray  # (k,) int64: the rows of P that the bags of attributes hold
-    neighbours: np.ndarray  # (k,) int64: the rows of P'
-
-
-@dataclass(frozen=True)
-class Share:
-    """The triplets that one rank takes of every batch.
-
-    >>> [(share.first, share.count) for share in (Share(10, rank, 4) for rank in range(4))]
-    [(0, 2), (2, 3), (5, 2), (7, 3)]
-    """
-
-    batch: int  # triplets of all ranks together
-    rank: int
-    ranks: int
-
-    @property
-    def first(self) -> int:
-        """The first triplet of a batch that the rank takes."""
-        return self.batch * self.rank // self.ranks
-
-    @property
-    def count(self) -> int:
-        """The number of triplets that the rank takes."""
-        return self.batch * (self.rank + 1) // self.ranks - self.first
-
-
-class BatchMaker:
-    """Make a rank's share of any batch."""
-
-    def __init__(self, rows: GraphRows, triplets: Triplets, share: Share):
-        self.rows, self.triplets, self.share = rows, triplets, share
-        self._number = Numbering()
-
-    def __call__(self, step: int) -> Batch:
-        """Make this rank's share of batch number `step`."""
-        triplets = self.triplets.draw(step * self.share.batch + self.share.first, self.share.count)
-        nodes = self._number(triplets.reshape(-1))
-        return bags_of_nodes(self.rows, nodes, self._number)._replace(triplets=triplets)
-
-
 def bags_of_nodes(rows: GraphRows, nodes: np.ndarray, number: "Numbering | None" = None) -> Batch:
     """The bags of some distinct nodes; the batch has no triplets."""
     number = number or Numbering()
     bags = rows.bags("attributes", nodes), rows.bags("adjacency", nodes)
-    attributes, neighbours = (number(bag.indices) for bag in bags)
-    return Batch(np.empty((0, 3), np.int32), bags, attributes, neighbours)
+    return Batch(np.empty((0, 3), np.int32), bags, (number(bags[0].indices), number(bags[1].indices)))
 
 
 class Prefetch:

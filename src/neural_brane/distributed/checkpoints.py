@@ -1,14 +1,18 @@
-"""Keep the state of a training on many ranks in a folder that any number of ranks can read."""
+"""Keep the state of a training on many ranks in a folder that any number of ranks can read.
+
+A checkpoint is a folder `step-NNNNNNNN` with a manifest, `checkpoint.json`, written last; `LATEST` names the newest
+complete one. The last two stay, so that a damaged one costs some steps and not the run. All hosts see the same folder.
+"""
 
 from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
@@ -32,11 +36,12 @@ from neural_brane.files.checkpoints import AFRESH, require_same
 from neural_brane.files.manifest import Manifest, describe_files
 from neural_brane.files.storage import atomic
 
-# PyTorch's distributed checkpoints: tensors in PyTorch's own files, their layout as JSON.
-#
-# PyTorch pickles the layout, and a pickle that somebody has put there runs what it likes. Here the layout is plain
-# JSON, and the files of tensors are read by PyTorch's loader that takes nothing but tensors.
+# PyTorch would pickle the layout of its files, and a pickle runs whatever was put there. Here the layout is plain JSON,
+# and the files of tensors are read by PyTorch's loader that takes nothing but tensors.
 
+KEEP = 2
+EVERY = 100  # steps between two checkpoints
+LATEST = "LATEST"
 BLOCK_BYTES = 128 << 20  # of a table that are written or read at once: PyTorch copies what it writes and reads
 Layout = dict[str, Any]  # `tensors`, by name: dtype, size and chunks; `stored`: where each block lies
 
@@ -52,7 +57,13 @@ class Writer(FileSystemWriter):
     def finish(self, metadata: Metadata, results: list[Any]) -> None:
         """Keep what PyTorch would pickle."""
         stored = [
-            [result.index.fqn, _numbers(result.index.offset), place.relative_path, place.offset, place.length]
+            [
+                result.index.fqn,
+                None if result.index.offset is None else list(result.index.offset),
+                place.relative_path,
+                place.offset,
+                place.length,
+            ]
             for results_of_rank in results
             for result in results_of_rank
             for place in [result.storage_data]
@@ -98,48 +109,23 @@ def sharded() -> Iterator[None]:
         yield
 
 
-def rows_of(local: torch.Tensor, first: int, total: int, group: Any = None) -> ShardedTensor:
-    """Rows `first`, `first` + 1, … of a table of `total` rows, of which every rank has some; all ranks call it."""
-    with sharded():
-        return _in_blocks([(first, local)], total, local.shape[1], group)
-
-
 def in_blocks(tensors: Mapping[str, Any], group: Any = None) -> dict[str, Any]:
     """The same tensors, sharded ones cut into blocks of rows that share their memory; all ranks call it."""
-    made = {}
+    made: dict[str, Any] = dict(tensors)
     for name, tensor in tensors.items():
-        made[name] = tensor
-        if isinstance(tensor, ShardedTensor):
-            shards = [(shard.metadata.shard_offsets[0], shard.tensor) for shard in tensor.local_shards()]
-            rows, width = tensor.size()
-            made[name] = _in_blocks(shards, rows, width, group)
+        if not isinstance(tensor, ShardedTensor):
+            continue
+        rows, width = tensor.size()
+        blocks = []
+        for shard in tensor.local_shards():
+            first, local = shard.metadata.shard_offsets[0], shard.tensor
+            step = max(BLOCK_BYTES // max(width * local.element_size(), 1), 1)
+            for start in range(0, len(local), step):
+                block = local.detach()[start : start + step]
+                placed = f"rank:{dist.get_rank()}/{block.device}"
+                blocks.append(Shard(block, ShardMetadata([first + start, 0], list(block.shape), placed)))
+        made[name] = ShardedTensor._init_from_local_shards(blocks, rows, width, process_group=group)
     return made
-
-
-def _in_blocks(shards: Iterable[tuple[int, torch.Tensor]], rows: int, width: int, group: Any) -> ShardedTensor:
-    blocks, rank = [], torch.distributed.get_rank()
-    for first, local in shards:
-        step = max(BLOCK_BYTES // max(width * local.element_size(), 1), 1)
-        for start in range(0, len(local), step):
-            block = local.detach()[start : start + step]
-            placed = f"rank:{rank}/{block.device}"
-            blocks.append(Shard(block, ShardMetadata([first + start, 0], list(block.shape), placed)))
-    return ShardedTensor._init_from_local_shards(blocks, rows, width, process_group=group)
-
-
-def _numbers(offset: Iterable[int] | None) -> list[int] | None:
-    return None if offset is None else list(offset)
-
-
-# The state of a training on many ranks, in a folder: saved every so many steps, read by any number of ranks.
-#
-# A checkpoint is a folder `step-NNNNNNNN` with a manifest, `checkpoint.json`, written last. `LATEST` names the newest
-# complete one. The last two stay, so that a damaged one costs some steps and not the run. All hosts see the
-# same folder.
-
-KEEP = 2
-EVERY = 100  # steps between two checkpoints
-LATEST = "LATEST"
 
 
 @dataclass(frozen=True)
@@ -157,15 +143,6 @@ class CheckpointManifest(Manifest):
     ranks: int
     numbers: dict[str, Any]
     layout: Layout
-
-
-class Kept(NamedTuple):
-    """Facts of a checkpoint besides its tensors: the next step, the ranks that saved it, plain numbers."""
-
-    step: int
-    ranks: int
-    numbers: dict[str, Any]
-    names: tuple[str, ...]  # of its tensors
 
 
 class Checkpoints:
@@ -196,7 +173,7 @@ class Checkpoints:
         """Whether to save after so many steps."""
         return step > 0 and step % self.every == 0
 
-    def find(self) -> Kept | None:
+    def find(self) -> CheckpointManifest | None:
         """The newest whole checkpoint, which `read` then reads; None where there is none yet."""
         damage: list[str] = []
         self._latest = self._tell_all(self._read_latest)
@@ -209,7 +186,7 @@ class Checkpoints:
             if damage and self.rank == 0:
                 warnings.warn(f"{'; '.join(damage)}; the checkpoint before it, {name}, is used", stacklevel=2)
             self._found = self.folder / name, found
-            return Kept(found.step, found.ranks, found.numbers, tuple(found.layout["tensors"]))
+            return found
         if damage:
             raise CheckpointError(f"{'; '.join(damage)}; no checkpoint in {self.folder} is whole; {AFRESH}")
         return None
@@ -221,7 +198,11 @@ class Checkpoints:
         reader = Reader(path, found.layout)
         try:
             with sharded():
-                _require_like(path, found.layout["tensors"], tensors)
+                for name, tensor in tensors.items():
+                    kept = found.layout["tensors"].get(name)
+                    if kept is None or kept["size"] != list(tensor.size()):
+                        size = "absent" if kept is None else kept["size"]
+                        raise CheckpointError(f"{path}: '{name}' is {size}, not {list(tensor.size())}; {AFRESH}")
                 dcp.load(in_blocks(tensors, self.group), storage_reader=reader, process_group=self.group)
         except CheckpointException as error:
             raise CheckpointError(f"{path}: cannot be read ({_first(error)}); {AFRESH}") from error
@@ -244,25 +225,25 @@ class Checkpoints:
         files: dict[str, Any] = {}
         for some in self._gather(describe_files(path, [file.name for file in path.glob(f"__{self.rank}_*")])):
             files |= some
-        facts: dict[str, Any] = {"run": dict(self.identity), "step": step, "numbers": dict(numbers)}
-        facts["ranks"] = self.ranks
-        self._tell_all(lambda: self._finish(path, CheckpointManifest(files, **facts, layout=writer.layout)))
+
+        def finish() -> None:
+            """Write the manifest of a checkpoint whose files are all there, name it, and remove the older ones."""
+            run = dict(self.identity)
+            CheckpointManifest(files, run, step, self.ranks, dict(numbers), writer.layout).write(path)
+            with atomic(self.folder / LATEST) as draft:
+                draft.write_text(path.name)
+            self._latest = path.name
+            for name in self._list()[self.keep :]:
+                shutil.rmtree(self.folder / name, ignore_errors=True)
+
+        self._tell_all(finish)
 
     def _make_room(self, path: Path) -> None:
-        """Take away what an earlier attempt has left at this step; refuse a folder that another run has written to."""
+        """Remove what an earlier attempt has left at this step; refuse a folder that another run has written to."""
         if self._read_latest() != self._latest:
             raise CheckpointError(f"{self.folder}: another run saves its checkpoints there too; name another folder")
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
-
-    def _finish(self, path: Path, manifest: CheckpointManifest) -> None:
-        """Write the manifest of a checkpoint whose files are all there, name it, and remove those before the last."""
-        manifest.write(path)
-        with atomic(self.folder / LATEST) as draft:
-            draft.write_text(path.name)
-        self._latest = path.name
-        for name in self._list()[self.keep :]:
-            shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def _list(self) -> list[str]:
         """The folders of checkpoints, newest first: the one that `LATEST` names, then those before it."""
@@ -277,22 +258,19 @@ class Checkpoints:
     def _check(self, path: Path) -> CheckpointManifest | str:
         """Return the manifest of a checkpoint, or what is wrong with it. Each rank looks at some of its files."""
 
-        def read() -> CheckpointManifest | str:
-            try:
-                found = CheckpointManifest.read(path)
-                found.check_sizes(path)
-            except CheckpointError as error:
-                return str(error)
+        def read() -> CheckpointManifest:
+            found = CheckpointManifest.read(path)
+            found.check_sizes(path)
             return found
 
-        found = self._tell_all(read)
         wrong = ""
-        if not isinstance(found, str):
-            try:
-                for name in list(found.files)[self.rank :: self.ranks]:
-                    found.check_file(path, name)
-            except (CheckpointError, OSError) as error:
-                wrong = str(error)
+        found: Any = None
+        try:
+            found = self._tell_all(read)
+            for name in list(found.files)[self.rank :: self.ranks]:
+                found.check_file(path, name)
+        except (CheckpointError, OSError) as error:
+            wrong = str(error)
         return next(filter(None, self._gather(wrong)), found)
 
     def _gather(self, one: Any) -> list[Any]:
@@ -313,15 +291,6 @@ class Checkpoints:
         if box[1] is not None:
             raise CheckpointError(box[1])
         return box[0]
-
-
-def _require_like(path: Path, known: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
-    """Refuse a checkpoint that lacks one of the tensors, or has it in another size."""
-    for name, tensor in tensors.items():
-        kept = known.get(name)
-        if kept is None or kept["size"] != list(tensor.size()):
-            size = "absent" if kept is None else kept["size"]
-            raise CheckpointError(f"{path}: '{name}' is {size}, not {list(tensor.size())}; {AFRESH}")
 
 
 def _first(error: CheckpointException) -> str:

@@ -1,58 +1,401 @@
-"""Turn a graph in parts into vectors in parts, or fit a graph that every rank has."""
+"""Embed a graph by many ranks: train both parts of the vectors of each rank's nodes, in step with the other ranks."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import distributed
 
 from neural_brane import __version__
+from neural_brane.distributed.batches import (
+    AnyShards,
+    BatchMaker,
+    GraphRows,
+    Prefetch,
+    bags_of_nodes,
+    sampling_tables,
+    share_of,
+)
 from neural_brane.distributed.checkpoints import EVERY, Checkpoints
-from neural_brane.distributed.exchange import Exchange, node_range
-from neural_brane.distributed.launch import Job, is_launched, join, own_threads, require_packages
-from neural_brane.distributed.spectral import join_own
-from neural_brane.distributed.training import Ranks, ShardFacts, Watchers, host_ranks, own_spectral, own_vectors, train
+from neural_brane.distributed.exchange import Exchange, block_size, node_range
+from neural_brane.distributed.launch import Job, count, is_launched, join, own_threads, require_packages
+from neural_brane.distributed.model import CPUStep, ShardedModel
+from neural_brane.distributed.spectral import OwnGraph, join_own, spectral_part
 from neural_brane.errors import ParameterError
 from neural_brane.files.checkpoints import identify
-from neural_brane.files.graphs.parts import GraphManifest, Shards, open_shards, parts_of
+from neural_brane.files.graphs.parts import Shards, open_shards, parts_of
 from neural_brane.files.vectors.parts import PartWriter, finish
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels import cpu
-from neural_brane.kernels.model import bags_of
+from neural_brane.kernels.model import Model, Settings, bags_of
+from neural_brane.linalg.eigenvectors import REPORTS
 from neural_brane.methods.identity import identify_code
 from neural_brane.methods.neural_brane import NeuralBrane
-from neural_brane.methods.neural_brane.parts import LearnedPart
+from neural_brane.methods.neural_brane.parts import LearnedPart, kernel_settings
+from neural_brane.methods.neural_brane.training import Epochs, start_numbers
 from neural_brane.methods.spectral import Decomposition
-from neural_brane.progress import Reporter
+from neural_brane.methods.training import require_finite
+from neural_brane.progress import Meter, Reporter
 
-# Which run the checkpoints of a job belong to: the settings, the seed, and the graph by its manifest.
+# Rank 0 writes the metrics of all. A line of the file is one JSON object::
+#
+#     {"step": 40, "triplets": 160000, "loss": 0.41, "triplets_per_second": 81000.0, "ranks": 2, "restarts": 1,
+#      "seconds": {"sample": 0.1, "lookup": 0.2}}
+#
+# Loss and seconds (by phase of a step) are means over the steps since the line before. A resumed run adds
+# {"event": "resumed", …}. If a step appears twice, use the later line.
 
-FREE = ("epochs", "tolerance", "threads", "device")  # may change where a run goes on
+INTERVAL = 1.0  # seconds between two lines
+FILES = (".jsonl", ".json")
 
 
-def identify_run(manifest: GraphManifest, parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Identify a run on a graph in parts; the number of ranks does not matter."""
-    graph = {name: getattr(manifest, name) for name in ("name", "nodes", "edges", "attributes")}
-    code = identify_code(NeuralBrane, parameters, on_cpu=False)
-    return identify("neural-brane", parameters, seed, graph | {"digest": digest(manifest)}, code)
+class Sizes(NamedTuple):
+    """Sizes of a training that goes to its last epoch."""
+
+    batch: int  # triplets in a step of the whole job
+    steps: int
+    epochs: int
+    nodes: int
+    ranks: int
 
 
-def digest(manifest: GraphManifest) -> str:
-    """Sixteen hexadecimal digits of the checksums of a graph's files."""
-    files = json.dumps(manifest.files, sort_keys=True)
-    return hashlib.sha256(files.encode()).hexdigest()[:16]
+class Metrics:
+    """Count steps, seconds by phase and losses, and report them; ranks other than 0 only count.
+
+    target: a file ending in .jsonl, or a folder that gets a file metrics.jsonl and TensorBoard's; None for neither.
+    """
+
+    def __init__(
+        self,
+        target: str | Path | None,
+        sizes: Sizes,
+        *,
+        rank: int,
+        report: Reporter | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ):
+        tells = rank == 0
+        self.batch, self.steps, epochs, nodes, self.ranks = sizes
+        self.restarts = 0
+        self._clock = clock
+        self._meter = Meter(report if tells else None, self.steps * self.batch, "triplets", epochs=epochs, nodes=nodes)
+        self._target = None if target is None or not tells else Path(target)
+        self._file = None if self._target is None else _open(self._target)
+        self._board: Any = None
+        self._seconds: dict[str, float] = {}
+        self._step = self._told = 0
+        self._sum, self._told_at = 0.0, clock()
+
+    def begin(self, step: int = 0, *, was: int | None = None) -> str | None:
+        """Begin at a step; returns a line of text where a run is resumed. was: the number of ranks before."""
+        self._step = self._told = step
+        self._meter.resume(step * self.batch)
+        self._told_at = self._clock()
+        if self._target is not None:
+            earlier = sum(line.get("event") == "resumed" for line in read_lines(self._target))
+            self.restarts = 0 if was is None else earlier + 1
+            if self._target.suffix not in FILES:
+                with suppress(ImportError):  # TensorBoard is optional
+                    from torch.utils.tensorboard import SummaryWriter
+
+                    self._board = SummaryWriter(str(self._target), purge_step=step + 1)
+        if was is None:
+            return None
+        self._write({"event": "resumed", "step": step, "ranks": self.ranks, "was": was, "restarts": self.restarts})
+        return f"resumed at step {step:,} on {count(self.ranks)}" + (f" (was {was})" if was != self.ranks else "")
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the seconds of the block as those of a phase."""
+        begun = self._clock()
+        try:
+            yield
+        finally:
+            self._seconds[name] = self._seconds.get(name, 0.0) + self._clock() - begun
+
+    def advance(self, step: int, *, epoch: int, loss: float, mean: float) -> None:
+        """Count one step as done.
+
+        step: how many are done now. epoch: 1, 2, … loss: of the batch. mean: over the epoch so far, for progress.
+        """
+        self._meter.advance(self.batch * (step - self._step), epoch=epoch, loss=mean)
+        self._sum += loss
+        self._step = step
+        now = self._clock()
+        if self._file is not None and (step == self.steps or now - self._told_at >= INTERVAL):
+            self._tell(now)
+
+    def close(self) -> None:
+        """Write what is not yet written."""
+        if self._file is not None:
+            if self._step > self._told:
+                self._tell(self._clock())
+            self._file.close()
+        if self._board is not None:
+            self._board.close()
+        self._file = self._board = None
+
+    def _tell(self, now: float) -> None:
+        steps = self._step - self._told
+        line = {
+            "step": self._step,
+            "triplets": self._step * self.batch,
+            "loss": self._sum / steps,
+            "triplets_per_second": round(steps * self.batch / max(now - self._told_at, 1e-9), 1),
+            "ranks": self.ranks,
+            "restarts": self.restarts,
+            "seconds": {name: round(value / steps, 6) for name, value in self._seconds.items()},
+        }
+        self._write(line)
+        if self._board is not None:
+            for name in ("loss", "triplets_per_second", "ranks", "restarts"):
+                self._board.add_scalar(name, line[name], self._step)
+            for name, value in self._seconds.items():
+                self._board.add_scalar(f"seconds/{name}", value / steps, self._step)
+        self._seconds.clear()
+        self._sum, self._told, self._told_at = 0.0, self._step, now
+
+    def _write(self, line: dict[str, Any]) -> None:
+        if self._file is not None:
+            self._file.write(json.dumps(line).encode() + b"\n")
+            self._file.flush()
+
+
+def metrics_file(target: str | Path) -> Path:
+    """The file of JSON lines.
+
+    >>> metrics_file("run.jsonl").as_posix(), metrics_file("runs").as_posix()
+    ('run.jsonl', 'runs/metrics.jsonl')
+    """
+    path = Path(target)
+    return path if path.suffix in FILES else path / "metrics.jsonl"
+
+
+def read_lines(target: str | Path) -> list[dict[str, Any]]:
+    """The lines of a file that are whole: the last of a job that was killed may be cut off."""
+    path, lines = metrics_file(target), []
+    for text in path.read_text().splitlines() if path.is_file() else ():
+        try:
+            lines.append(json.loads(text))
+        except ValueError:
+            continue
+    return lines
+
+
+def _open(target: Path) -> Any:
+    """The file of JSON lines, open to be added to: unlike a result, it is of use before it is whole."""
+    path = metrics_file(target)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+b")
+    except OSError as error:
+        raise ParameterError(f"--metrics {target}: cannot be written ({error.strerror}); choose another file") from None
+    end = file.seek(0, 2)
+    file.seek(max(end - 1, 0))
+    if file.read() not in (b"", b"\n"):  # the last line of a job that was killed
+        file.write(b"\n")
+    return file
+
+
+# Epochs of batches as in one process, with checkpoints and metrics on the way.
+
+
+class Watchers(NamedTuple):
+    """Followers of a training: the file or folder of metrics, checkpoints, and a function that prints a line."""
+
+    target: str | Path | None = None
+    checkpoints: Checkpoints | None = None
+    tell: Callable[[str], None] = lambda line: None
+
+
+class RankTraining(Epochs):
+    """One run of stochastic gradient descent by all ranks; each calls it at once."""
+
+    def __init__(self, settings: dict[str, Any], model: ShardedModel, metrics: Metrics, watchers: Watchers):
+        super().__init__(settings, start_numbers())
+        self.model, self.metrics, self.watchers = model, metrics, watchers
+        self.total = settings["epochs"] * settings["batches_per_epoch"]
+
+    def begin(self, seed: int) -> int:
+        """Bring the model to its first values, or to where a checkpoint was left; returns the step that comes next."""
+        checkpoints, metrics = self.watchers.checkpoints, self.metrics
+        kept = checkpoints.find() if checkpoints else None
+        if kept is None or checkpoints is None:
+            self.model.start(self.settings, seed)
+            metrics.begin()
+            return 0
+        checkpoints.read(self.model.tensors())
+        self.numbers.update(kept.numbers)
+        self.losses, self.model.scale = self.numbers["losses"], self.numbers["scale"]
+        self.require_no_earlier_end()
+        if line := metrics.begin(kept.step, was=kept.ranks):
+            self.watchers.tell(line)
+        return kept.step
+
+    def run(
+        self, first: int, batches: Callable[[int], Any], step: Callable[[Any], torch.Tensor], together: int
+    ) -> None:
+        """Train from step `first` to the last, or until the loss is flat.
+
+        batches: a rank's share of a batch by its number. together: steps whose losses are looked at together, since
+        reading one waits for the GPU.
+        """
+        at, per_epoch = first, self.settings["batches_per_epoch"]
+        losses: list[torch.Tensor] = []
+        while at < self.total and not (at % per_epoch == 0 and self.is_flat()):
+            with self.metrics.phase("sample"):
+                batch = batches(at)
+            losses.append(step(batch))
+            at += 1
+            due = self.watchers.checkpoints is not None and self.watchers.checkpoints.due(at)
+            if due or len(losses) == together or at % per_epoch == 0:
+                self._count(at, losses)
+                losses.clear()
+            if self.watchers.checkpoints is not None and due:
+                with self.metrics.phase("checkpoint"):
+                    numbers = self.numbers | {"scale": self.model.scale}
+                    self.watchers.checkpoints.save(at, self.model.tensors(), numbers)
+        self.model.fold()
+        own = {table.name: table.local for table in self.model.tables}
+        own |= {"weight": self.model.weight, "bias": self.model.bias}
+        arrays = {name: tensor.cpu().numpy() for name, tensor in own.items()}
+        require_finite(arrays, f"epoch {len(self.losses)}", **self.remedies())
+
+    def _count(self, at: int, losses: list[torch.Tensor]) -> None:
+        """Count the losses of the steps up to `at`."""
+        known = torch.stack(losses).double().cpu().numpy()
+        per_epoch = self.settings["batches_per_epoch"]
+        for number, loss in enumerate(known):
+            step = at - len(known) + number
+            mean = self.count(step % per_epoch + 1, np.array([loss]))
+            self.metrics.advance(step + 1, epoch=step // per_epoch + 1, loss=float(loss), mean=mean)
+
+
+BLOCK_NODES = 1 << 20  # nodes whose numbers of neighbours are looked up together
+VECTOR_NODES = 8_192  # nodes of a rank that are embedded at a time
+
+
+class ShardFacts:
+    """The facts of a graph in parts that the parameters follow from; all ranks ask for them at once."""
+
+    def __init__(self, shards: AnyShards, exchange: Exchange):
+        self._shards, self._exchange, self.nodes = shards, exchange, shards.nodes
+
+    @cached_property
+    def tell_apart(self) -> bool:
+        """Whether some attribute tells nodes apart."""
+        return OwnGraph(self._shards, self._exchange).tell_apart
+
+    @cached_property
+    def can_rank(self) -> bool:
+        """Whether a node has both a neighbour and a linked node that is not its neighbour."""
+        rows = GraphRows(self._shards, self._exchange)
+        linked, least = 0, self.nodes  # linked nodes, and the fewest that one of them may not be ranked against
+        for first in range(rows.own.start, rows.own.stop, BLOCK_NODES):
+            degree, loops = rows.degrees(first, min(first + BLOCK_NODES, rows.own.stop))
+            known = degree > 0
+            linked += int(np.count_nonzero(known))
+            least = min(least, int((degree + ~loops)[known].min(initial=least)))
+        total = self._exchange.total(np.array([linked], np.int64))[0]
+        return bool(-self._exchange.largest(np.array([-least]))[0] < total)
+
+
+class Ranks(NamedTuple):
+    """Exchanges between ranks: through the memory of their hosts, and through that of their devices."""
+
+    host: Exchange
+    device: Exchange
+    by_range: bool = False  # whether a rank maps the parts of its own nodes alone
+
+
+class Trained(NamedTuple):
+    """A model that ranks have trained, and what it takes to make vectors of it."""
+
+    model: ShardedModel
+    rows: GraphRows
+    kernel: Settings
+    losses: list[float]
+
+    def vectors(self, output: str) -> Iterator[np.ndarray]:
+        """The vectors of the nodes that this rank owns, in the form that `output` asks for.
+
+        All ranks go through as many blocks, since all look rows up at once; the last may be empty for some.
+        """
+        model, own = self.model, self.model.neighbours.own
+        weight, bias = model.weight.cpu().numpy(), model.bias.cpu().numpy()
+        for first in range(0, block_size(self.rows.nodes, model.exchange.ranks), VECTOR_NODES):
+            nodes = np.arange(min(own.start + first, own.stop), min(own.start + first + VECTOR_NODES, own.stop))
+            batch = bags_of_nodes(self.rows, nodes)
+            with torch.no_grad():
+                asked = zip(model.tables, batch.ids, strict=True)
+                found = [table.lookup(torch.from_numpy(ids).to(model.device)).cpu().numpy() for table, ids in asked]
+            small = Model(np.ascontiguousarray(found[0]), np.ascontiguousarray(found[1]), weight, bias)
+            pooled = cpu.embed(small, *batch.bags, np.arange(len(nodes), dtype=np.int32), self.kernel)
+            if output == "hidden":
+                yield cpu.hide(Model(pooled, pooled, weight, bias), pooled)
+            elif output == "released":
+                d1 = self.kernel.attribute_dim
+                rows = model.neighbours.local[first : first + len(nodes), : weight.shape[1] - d1]
+                yield np.hstack([rows.cpu().numpy(), np.maximum(pooled[:, :d1], 0)])
+            else:
+                yield pooled
+
+
+def own_spectral(shards: AnyShards, ranks: Ranks, settings: dict[str, Any], seed: int) -> Decomposition:
+    """The spectral part of the nodes that this rank owns."""
+    if not settings["spectral_dim"]:
+        return Decomposition.empty(len(node_range(shards.nodes, ranks.host.rank, ranks.host.ranks)))
+    progress = settings["progress"] if ranks.host.rank == 0 else None
+    meter = Meter(progress, REPORTS, "steps", part="spectral part")
+    return spectral_part(shards, ranks.host, settings, seed, report=meter.advance)
+
+
+def train(
+    shards: AnyShards, ranks: Ranks, settings: dict[str, Any], seed: int, watchers: Watchers | None = None
+) -> Trained:
+    """Train the learned part, from its start or from where its checkpoint was left."""
+    own, watchers = settings | {"dim": settings["dim"] - settings["spectral_dim"]}, watchers or Watchers()
+    batch, kernel, host = own["batch_size"], kernel_settings(own), ranks.host
+    if batch < host.ranks:
+        raise ParameterError(f"batch_size={batch} is less than one triplet for each of {host.ranks} ranks")
+    # Batches are made ahead, so ranks that ask one another for rows need a group of their own.
+    rows = GraphRows(shards, Exchange(distributed.new_group(backend="gloo")) if ranks.by_range else None)
+    options = {name: own[name] for name in ("negative_power", "allow_self_negative")}
+    model = ShardedModel(shards.attributes, shards.nodes, own, ranks.device)
+    sizes = Sizes(batch, own["epochs"] * own["batches_per_epoch"], own["epochs"], shards.nodes, host.ranks)
+    counter = Metrics(watchers.target, sizes, rank=host.rank, report=own["progress"])
+    training = RankTraining(own, model, counter, watchers)
+    with ExitStack() as stack:
+        stack.callback(counter.close)
+        first = training.begin(seed)
+        if model.device.type == "cuda":
+            from neural_brane.distributed.gpu import prepare_gpu
+
+            training.run(first, *prepare_gpu(shards, model, kernel, own, seed, counter.phase))
+        else:
+            tables = sampling_tables(rows, host, **options)
+            share, allow = share_of(batch, host.rank, host.ranks), own["allow_self_negative"]
+            make = BatchMaker(rows, tables, share, batch, allow_self_negative=allow, seed=seed)
+            step = CPUStep(model, kernel, batch, len(share), counter.phase)
+            training.run(first, stack.enter_context(Prefetch(make, training.total)), step, step.together)
+    if host.rank == 0:
+        training.warn_if_untrained()
+    return Trained(model, rows, kernel, training.losses)
 
 
 # A graph in parts becomes vectors in parts: each rank holds and writes those of its own nodes; nothing is gathered.
 
+FREE = ("epochs", "tolerance", "threads", "device")  # may change when a checkpoint is resumed
 WRITTEN_ROWS = 8_192  # vectors of a part that are written at once
 
 
@@ -74,56 +417,50 @@ def embed_shards(
 
     output: a folder, in which every rank writes the vectors of its own nodes as one part. job: of
     `neural_brane.distributed.launch.join`. checkpoint: a folder that all hosts see; where it has one of the same run,
-    training goes on from it, on any number of ranks. metrics: a .jsonl file or a folder. parts_format: npy or parquet.
+    training resumes from it, on any number of ranks. metrics: a .jsonl file or a folder. parts_format: npy or parquet.
     by_range: each rank maps the parts of its own nodes alone, for graphs that do not fit a host's disk or memory.
     parameters: of `NeuralBrane`; a seed that is not given is drawn, or 0 where there is a checkpoint.
     """
     shards, host = open_shards(folder), Exchange(job.group)
-    if job.device != "cpu" and by_range:
-        raise ParameterError("a GPU holds the whole graph beside its share of the tables; leave --by-range out")
-    ranks = Ranks(host, host if job.device == "cpu" else _by_gpus(job), by_range)
-    settings, seed = _settings(shards, host, parameters, checkpoint is not None)
+    device = host
+    if job.device != "cpu":
+        if by_range:
+            raise ParameterError("a GPU holds the whole graph beside its share of the tables; leave --by-range out")
+        device = Exchange()
+        device.device = torch.device(job.device)  # the group has gloo too, by which it would be taken for the CPU's
+    settings = NeuralBrane(**parameters).settings_by(ShardFacts(shards, host))
+    seed = settings["seed"] if settings["seed"] is not None else 0 if checkpoint is not None else secrets.randbits(62)
+    seed = int(host.from_first(np.array([seed], np.int64))[0])
     settings |= {"progress": progress, "threads": settings["threads"] or job.threads}
-    kept = _checkpoints(checkpoint, checkpoint_every, shards, settings, seed, job)
+    kept = None
+    if checkpoint is not None:
+        identity = _identify(shards, settings, seed)
+        kept = Checkpoints(checkpoint, identity, every=checkpoint_every or EVERY, free=FREE, group=job.group)
+    ranks = Ranks(host, device, by_range)
     with cpu.threads(settings["threads"]):
-        spectral = own_spectral(shards, ranks, settings, seed)
-        learned: Iterator[np.ndarray] = iter(())
-        losses: list[float] = []
+        spectral, found = own_spectral(shards, ranks, settings, seed), None
         if settings["spectral_dim"] < settings["dim"]:
             found = train(shards, ranks, settings, seed, Watchers(metrics, kept, tell))
-            learned, losses = own_vectors(found.model, found.rows, found.kernel, settings["output"]), found.losses
+        learned = found.vectors(settings["output"]) if found else iter(())
         joint = join_own(spectral.vectors, learned, settings, host)
     _write(Path(output), shards, host, joint.vectors, parts_format)
-    host.largest(np.zeros(1, np.int64))  # until all parts are there
+    host.wait()  # until all parts are there
     if host.rank == 0:
+        losses = found.losses if found else []
         finish(output, parts=host.ranks, provenance=_provenance(shards, settings, seed, losses))
-    host.largest(np.zeros(1, np.int64))
+    host.wait()
 
 
-def _by_gpus(job: Job) -> Exchange:
-    """The ranks' exchange by their GPUs."""
-    exchange = Exchange()
-    exchange.device = torch.device(job.device)  # the group has gloo too, by which it would be taken for the CPU's
-    return exchange
+def _facts(shards: Shards) -> dict[str, Any]:
+    return {name: getattr(shards.manifest, name) for name in ("name", "nodes", "edges", "attributes")}
 
 
-def _settings(
-    shards: Shards, host: Exchange, parameters: dict[str, Any], kept: bool
-) -> tuple[dict[str, Any], int]:  # fmt: skip
-    """The parameters in force, and the seed, which is the same on all ranks."""
-    settings = NeuralBrane(**parameters).settings_by(ShardFacts(shards, host))
-    drawn = settings["seed"] if settings["seed"] is not None else 0 if kept else secrets.randbits(62)
-    return settings, int(host.from_first(np.array([drawn], np.int64))[0])
-
-
-def _checkpoints(
-    folder: str | Path | None, every: int | None, shards: Shards, settings: dict[str, Any], seed: int, job: Job
-) -> Checkpoints | None:
-    if folder is None:
-        return None
+def _identify(shards: Shards, settings: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Identify a run, whatever its number of ranks: by settings, seed, and the checksums of the graph's files."""
     deciding = {name: value for name, value in settings.items() if name not in ("seed", "progress", "checkpoint")}
-    identity = identify_run(shards.manifest, deciding, seed)
-    return Checkpoints(folder, identity, every=every or EVERY, free=FREE, group=job.group)
+    digest = hashlib.sha256(json.dumps(shards.manifest.files, sort_keys=True).encode()).hexdigest()[:16]
+    code = identify_code(NeuralBrane, deciding, on_cpu=False)
+    return identify("neural-brane", deciding, seed, _facts(shards) | {"digest": digest}, code)
 
 
 def _write(output: Path, shards: Shards, host: Exchange, vectors: np.ndarray, kind: Any) -> None:
@@ -143,45 +480,41 @@ def _write(output: Path, shards: Shards, host: Exchange, vectors: np.ndarray, ki
 def _provenance(shards: Shards, settings: dict[str, Any], seed: int, losses: list[float]) -> dict[str, Any]:
     """Return what is needed to make the vectors again."""
     parameters = NeuralBrane(**settings).deciding_parameters() | {"seed": seed}
-    data = {name: getattr(shards.manifest, name) for name in ("name", "nodes", "edges", "attributes")}
-    made = {"method": NeuralBrane.title, "parameters": parameters, "data": data, "version": __version__}
+    made = {"method": NeuralBrane.title, "parameters": parameters, "data": _facts(shards), "version": __version__}
     if not losses:
         return made
     triplets = len(losses) * settings["batches_per_epoch"] * settings["batch_size"]
     return made | {"training": {"triplets": triplets, "loss": losses[-1]}}
 
 
-# `NeuralBrane(device="distributed").fit(graph)`: every rank has the graph, and every rank gets all that was learned.
-
-
 def learn_graph(
     graph: AttributedGraph, settings: dict[str, Any], seed: int
 ) -> tuple[Decomposition, LearnedPart | None]:
-    """Both parts of a graph, whole on every rank; the learned one is None where there is none. All ranks call it."""
+    """Learn both parts of a graph for `NeuralBrane(device="distributed")`; all ranks call it.
+
+    Every rank has the graph and gets both parts whole; the learned one is None where there is none.
+    """
+    require_packages()
     settings = settings | {"threads": settings["threads"] or own_threads()}
-    with joined() as ranks, cpu.threads(settings["threads"]):
-        ranks_seed = int(ranks.host.from_first(np.array([seed], np.int64))[0])  # one that was drawn differs by rank
-        shards = parts_of(graph)
-        own = own_spectral(shards, ranks, settings, ranks_seed)
-        spectral = Decomposition(ranks.host.gather(own.vectors), own.values)
+    with ExitStack() as stack:
+        if distributed.is_initialized():
+            host = Exchange()
+        elif is_launched():
+            host = Exchange(stack.enter_context(join()).group)
+        else:
+            raise ParameterError(
+                "device='distributed' makes no sense here: this process is not one of several ranks; start the program "
+                "with 'torchrun --nproc-per-node 2 PROGRAM', or train with 'brane distributed embed SOURCE --ranks 2'"
+            )
+        if host.device.type != "cpu":
+            raise ParameterError("this group of ranks talks by GPUs; give one of backend gloo")
+        stack.enter_context(cpu.threads(settings["threads"]))
+        seed = int(host.from_first(np.array([seed], np.int64))[0])  # one that was drawn differs by rank
+        shards, ranks = parts_of(graph), Ranks(host, host)
+        own = own_spectral(shards, ranks, settings, seed)
+        spectral = Decomposition(host.gather(own.vectors), own.values)
         if settings["spectral_dim"] == settings["dim"]:
             return spectral, None
-        found = train(shards, ranks, settings, ranks_seed)
+        found = train(shards, ranks, settings, seed)
         bags = bags_of(graph.attributes), bags_of(graph.adjacency)
         return spectral, LearnedPart(found.model.whole(), bags, found.kernel, found.losses)
-
-
-@contextmanager
-def joined() -> Iterator[Ranks]:
-    """The ranks of the process group that there is, or of the job that this process was started for."""
-    require_packages()
-    if distributed.is_initialized():
-        yield host_ranks()
-        return
-    if not is_launched():
-        raise ParameterError(
-            "device='distributed' makes no sense here: this process is not one of several ranks; start the program "
-            "with 'torchrun --nproc-per-node 2 PROGRAM', or train with 'brane distributed embed SOURCE --ranks 2'"
-        )
-    with join() as job:
-        yield host_ranks(group=job.group)

@@ -16,11 +16,8 @@ from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.methods.training import ALIAS, DOUBLE, SINGLE, Moments, spectral_width
 from neural_brane.sampling.triplets import TripletSampler
 
-# What the ranks of a training past one machine ask each other for in a step: rows counted, then bytes.
-#
-# A rank looks up every row once, however many bags of its share of the batch name it. So what travels depends on how
-# many distinct rows there are, which `count_rows` counts for triplets that were drawn and `expected_rows` foretells
-# from a graph's sizes.
+# A rank looks up every row once, however many bags of its share of the batch name it. So traffic depends on the number
+# of distinct rows, which `count_rows` counts for drawn triplets and `expected_rows` estimates from a graph's sizes.
 
 ID, ENTRY, ANSWER = 8, 4, 1  # bytes of a number asked for, an entry of a bag, a yes or no
 
@@ -37,20 +34,14 @@ class BatchRows(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """The bytes that a rank sends in a step, by what they are; on average it gets as many from the others.
+    """The bytes that a rank sends in a step, by kind; on average it gets as many from the others."""
 
-    A rank sends the numbers of the rows that it asks for, the rows that others ask it for, and the gradients of the
-    rows that it got. Every number is a bag of its own to TorchRec, which tells all ranks the lengths of all bags: these
-    bytes grow with the ranks. The graph's bags travel where every rank keeps a range of nodes, and not where hosts have
-    a copy.
-    """
-
-    ids: float
-    lengths: float
-    rows: float
-    gradients: float
+    ids: float  # numbers of the rows that it asks for
+    lengths: float  # of TorchRec's bags, one for each number; every rank gets those of all ranks
+    rows: float  # that others ask it for
+    gradients: float  # of the rows that it got
     layer: float
-    graph: float
+    graph: float  # bags, where every rank keeps a range of nodes
 
     @property
     def with_copies(self) -> float:
@@ -91,18 +82,17 @@ def count_rows(adjacency: sparse.csr_array, attributes: sparse.csr_array, triple
     return BatchRows(
         triplets=len(triplets),
         nodes=len(nodes),
-        attribute_entries=_entries(attributes, nodes),
-        neighbour_entries=_entries(adjacency, nodes),
+        attribute_entries=int(np.diff(attributes.indptr)[nodes].sum()),
+        neighbour_entries=int(np.diff(adjacency.indptr)[nodes].sum()),
         attribute_rows=len(distinct_rows(attributes, nodes)),
         neighbour_rows=len(distinct_rows(adjacency, nodes)),
     )
 
 
 def expected_rows(sizes: Sizes, triplets: int, nodes: int | None = None) -> BatchRows:
-    """Estimate what so many triplets name, as if all nodes had equally many neighbours and attributes, drawn evenly.
+    """Estimate what so many triplets name, as if all nodes had equally many neighbours and attributes.
 
-    Where some have many more than others, they are drawn more often and name more. nodes: how many distinct ones, where
-    they are not drawn.
+    Hubs are drawn more often and name more. nodes: how many distinct ones, where they are not drawn.
     """
     drawn = distinct(sizes.nodes, 3 * triplets) if nodes is None else nodes
     bags = [drawn * entries / max(sizes.nodes, 1) for entries in (sizes.attribute_entries, sizes.links)]
@@ -131,7 +121,7 @@ def traffic_of(rows: BatchRows, settings: dict[str, Any], ranks: int) -> Traffic
     away = (ranks - 1) / ranks
     attribute_row, neighbour_row = row_bytes(settings)
     asked = (rows.attribute_rows if attribute_row else 0) + (rows.neighbour_rows if neighbour_row else 0)
-    arrived = rows.attribute_rows * attribute_row + rows.neighbour_rows * neighbour_row
+    arrived = _arrived(rows, settings)
     learned = settings["dim"] - settings["spectral_dim"]
     layer = settings["hidden"] * (learned + 1) if learned else 0
     drawn = rows.triplets * (3 * ID + 2 * ENTRY + ANSWER)  # a neighbour of u; whether u and j are linked
@@ -146,23 +136,15 @@ def traffic_of(rows: BatchRows, settings: dict[str, Any], ranks: int) -> Traffic
     )
 
 
-def _entries(matrix: sparse.csr_array, nodes: np.ndarray) -> int:
-    return int((matrix.indptr[nodes + 1].astype(np.int64) - matrix.indptr[nodes]).sum())
-
-
-# The memory of one rank among many that train Neural-Brane together, and of what the ranks of a host share.
-#
-# Formulas count arrays, as those of one process do. A rank owns an equal range of the nodes and of the attributes.
+# Memory. Formulas count arrays, as those of one process do. A rank owns an equal range of the nodes and the attributes.
 
 PROGRAM_BYTES = 480_000_000  # of Python, PyTorch, TorchRec and compiled kernels; two fifths are files that ranks share
 BLOCK_NODES = 65_536  # whose vectors are made at a time
-# Of the rows of a batch: as they come, in the step's order, after the step, their gradients as they go; and of those
-# that others ask for, the rows as they go and the gradients as they come.
-COPIES = 6
+COPIES = 6  # of a batch's rows: as they come, in order, after the step, gradients; and two of the rows others ask for
 NUMBERING = 40  # bytes for each entry of the larger bags, whose rows become places among those that arrive
 MOST_ROWS = 65_536  # of other ranks that a product holds at once, or as many as a rank owns where that is more
 ASKED = 32  # bytes for each row that products fetch: its number, who asks for it, and its scale in four matrices
-LENGTHS = 16  # bytes for each row and rank: every rank is told the length of every row's bag, as it goes and comes
+LENGTHS = 16  # bytes for each row and rank: every rank gets the length of every row's bag
 BATCHES = 2  # one is prepared while the other is trained
 SAMPLING = 20  # bytes a node, once for a host: who may be u, the alias table, and the weights it is made from
 MAKING = ALIAS + 8 + 9  # bytes a node of the host's first rank, which makes these: weights, degrees and self-loops
@@ -189,10 +171,16 @@ def ranks_of(
 ) -> Ranks:
     """Estimate one of `ranks` processes that train together, with the parameters in force for the graph.
 
-    batch: what a rank's share of a batch names, where it is known; else it is found here.
+    batch: what a rank's share of a batch names, where it is known; else it is counted where the graph is there, or
+    estimated.
     """
-    batch, counted = (batch, True) if batch is not None else _batch_rows(source, sizes, settings, ranks)
-    copy = shard_bytes(sizes)
+    triplets = _share(settings["batch_size"], ranks) if settings["dim"] != settings["spectral_dim"] else 0
+    counted = batch is not None or bool(triplets and not isinstance(source, Sizes))
+    if batch is None and triplets and not isinstance(source, Sizes):
+        options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}
+        drawn = TripletSampler(source.adjacency, **options).draw(0, triplets)
+        batch = count_rows(source.adjacency, source.attributes, drawn)
+    batch, copy = batch or expected_rows(sizes, triplets), shard_bytes(sizes)
     return Ranks(
         moments=_moments(sizes, settings, ranks, batch),
         graph=_share(copy, ranks),
@@ -217,21 +205,6 @@ def _share(count: int, ranks: int) -> int:
     return -(-count // ranks)
 
 
-def _batch_rows(
-    source: AttributedGraph | Sizes, sizes: Sizes, settings: dict[str, Any], ranks: int
-) -> tuple[BatchRows, bool]:
-    """Rows of the first rank's share of the first batch: counted where the graph is there, else estimated."""
-    triplets = _share(settings["batch_size"], ranks)
-    if settings["dim"] == settings["spectral_dim"]:
-        return expected_rows(sizes, 0), False
-    if isinstance(source, Sizes):
-        return expected_rows(sizes, triplets), False
-    sampler = TripletSampler(
-        source.adjacency, negative_power=settings["negative_power"], allow_self_negative=settings["allow_self_negative"]
-    )
-    return count_rows(source.adjacency, source.attributes, sampler.draw(0, triplets)), True
-
-
 def _moments(sizes: Sizes, settings: dict[str, Any], ranks: int, batch: BatchRows) -> Moments:
     """Bytes by part besides the graph: the spectral part first, then the learned one beside its vectors."""
     rows, width = _share(sizes.nodes, ranks), settings["spectral_dim"]
@@ -243,7 +216,12 @@ def _moments(sizes: Sizes, settings: dict[str, Any], ranks: int, batch: BatchRow
         attribute_row, neighbour_row = row_bytes(settings)
         spectral["tables"] = _share(sizes.attributes, ranks) * attribute_row + rows * neighbour_row
         found["sampling tables"] = spectral | {"made by a host's first rank": MAKING * sizes.nodes}
-        found["training"] = spectral | _batches(batch, settings, ranks)
+        found["training"] = spectral | {
+            "bags of batches": round(BATCHES * (_bags(batch) + 24 * batch.triplets)),
+            "lengths of TorchRec's bags": round(LENGTHS * ranks * (batch.attribute_rows + batch.neighbour_rows)),
+            "rows and gradients": round(COPIES * _arrived(batch, settings)),
+            "scratch of a step": round(SINGLE * batch.nodes * 2 * (settings["dim"] - width + settings["hidden"])),
+        }
     block = expected_rows(sizes, 0, nodes=min(BLOCK_NODES, rows))
     arriving = {"rows and bags of a block": round(_arrived(block, settings) + _bags(block))}
     found["vectors"] = spectral | {"vectors": SINGLE * rows * settings["dim"]} | arriving
@@ -251,7 +229,7 @@ def _moments(sizes: Sizes, settings: dict[str, Any], ranks: int, batch: BatchRow
 
 
 def _spectral(sizes: Sizes, settings: dict[str, Any], ranks: int) -> dict[str, int]:
-    """The basis and matrices of a rank's rows, slabs of its own and of others' rows, and the list of the latter."""
+    """Bytes of the spectral part: basis, matrices, and slabs of own and fetched rows."""
     rows = _share(sizes.nodes, ranks)
     width, hops = spectral_width(sizes.nodes, settings["spectral_dim"]), len(settings["hop_weights"])
     slab = SINGLE * SLAB_COLUMNS
@@ -267,17 +245,6 @@ def _spectral(sizes: Sizes, settings: dict[str, Any], ranks: int) -> dict[str, i
         "slabs": slab * rows * (hops + 4),
         "fetched rows": round(slab * (rows + 3 * min(max(asked), max(rows, MOST_ROWS)))),
         "numbers of fetched rows": round(ASKED * sum(asked)),
-    }
-
-
-def _batches(batch: BatchRows, settings: dict[str, Any], ranks: int) -> dict[str, int]:
-    """Bytes of a rank's batches: bags as they are renumbered, rows as they travel, and the scratch of a step."""
-    learned = settings["dim"] - settings["spectral_dim"]
-    return {
-        "bags of batches": round(BATCHES * (_bags(batch) + 24 * batch.triplets)),
-        "lengths of TorchRec's bags": round(LENGTHS * ranks * (batch.attribute_rows + batch.neighbour_rows)),
-        "rows and gradients": round(COPIES * _arrived(batch, settings)),
-        "scratch of a step": round(SINGLE * batch.nodes * 2 * (learned + settings["hidden"])),
     }
 
 

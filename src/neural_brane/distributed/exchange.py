@@ -6,8 +6,6 @@ import numpy as np
 import torch
 from torch import distributed
 
-# Which rank owns which rows: equal cuts of all numbers, the same rule for nodes, attributes and tables.
-
 
 def block_size(count: int, ranks: int) -> int:
     """Count the numbers that a rank owns, the last ranks fewer or none: ⌈count / ranks⌉, as TorchRec cuts tables."""
@@ -35,10 +33,8 @@ def owners(numbers: np.ndarray, count: int, ranks: int) -> np.ndarray:
     return numbers // block_size(count, ranks)
 
 
-# What ranks send one another: pieces of arrays, and questions about rows that other ranks own.
-#
-# Every function here is called by all ranks of the group, in the same order. NumPy arrays and PyTorch tensors are both
-# taken and come back as what they were; gloo carries them through memory, NCCL through the rank's GPU.
+# All ranks of a group call these methods in the same order. NumPy arrays and PyTorch tensors come back as what they
+# were; gloo carries them through memory, NCCL through the rank's GPU.
 
 Array = Any  # a NumPy array or a PyTorch tensor
 
@@ -75,13 +71,18 @@ class Exchange:
             return values
         take = self.sizes(give) if take is None else take
         shape = (int(np.sum(take)), *values.shape[1:])
-        given = self._bytes(values)
+        if isinstance(values, np.ndarray):
+            given = torch.from_numpy(np.ascontiguousarray(values).reshape(-1).view(np.uint8)).to(self.device)
+        else:
+            given = values.contiguous().reshape(-1).view(torch.uint8).to(self.device)
         width = int(np.prod(shape[1:])) * values.dtype.itemsize  # bytes of a row
         got = torch.empty(shape[0] * width, dtype=torch.uint8, device=self.device)
         distributed.all_to_all_single(
             got, given, [int(rows) * width for rows in take], [int(rows) * width for rows in give], group=self.group
         )
-        return _like(values, got, shape)
+        if isinstance(values, np.ndarray):
+            return got.cpu().numpy().view(values.dtype).reshape(shape)
+        return got.to(values.device).view(values.dtype).reshape(shape)
 
     def total(self, values: np.ndarray) -> np.ndarray:
         """The sum of an array over the ranks, in the order of their numbers, so that its bits never vary.
@@ -105,10 +106,8 @@ class Exchange:
         """The arrays of all ranks, one after another; take: how many rows each has, where it is known."""
         if self.ranks == 1:
             return values
-        repeated = np.concatenate([values] * self.ranks) if isinstance(values, np.ndarray) else values.repeat(
-            self.ranks, *[1] * (values.ndim - 1)
-        )  # fmt: skip
-        return self.send(repeated, np.full(self.ranks, len(values)), take)
+        joined = np.concatenate if isinstance(values, np.ndarray) else torch.cat
+        return self.send(joined([values] * self.ranks), np.full(self.ranks, len(values)), take)
 
     def largest(self, values: np.ndarray) -> np.ndarray:
         """The largest of each number of an array among the ranks."""
@@ -126,11 +125,9 @@ class Exchange:
         distributed.broadcast(told, group=self.group, group_src=0)
         return told.cpu().numpy()
 
-    def _bytes(self, values: Array) -> Any:
-        tensor = torch.from_numpy(np.ascontiguousarray(values).reshape(-1).view(np.uint8)) if isinstance(
-            values, np.ndarray
-        ) else values.contiguous().reshape(-1).view(torch.uint8)  # fmt: skip
-        return tensor.to(self.device)
+    def wait(self) -> None:
+        """Return once all ranks have come here."""
+        self.largest(np.zeros(1, np.int64))
 
 
 class Requests:
@@ -208,10 +205,3 @@ def _sums(lengths: np.ndarray, pieces: np.ndarray) -> np.ndarray:
 
 def _places(numbers: np.ndarray, like: Array) -> Array:
     return numbers if isinstance(like, np.ndarray) else torch.from_numpy(numbers).to(like.device)
-
-
-def _like(values: Array, got: Any, shape: tuple[int, ...]) -> Array:
-    """Bytes that came as the kind of array that was sent."""
-    if isinstance(values, np.ndarray):
-        return got.cpu().numpy().view(values.dtype).reshape(shape)
-    return got.to(values.device).view(values.dtype).reshape(shape)

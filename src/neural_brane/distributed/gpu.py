@@ -1,27 +1,25 @@
-"""A rank's batches and steps on its GPU."""
+"""Make a rank's share of each batch and take its steps on its GPU."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 import triton
 import triton.language as tl
 from scipy import sparse
 
-from neural_brane.distributed.batches import Share
-from neural_brane.distributed.model import ShardedModel
-from neural_brane.distributed.step import Phase, StepExchange, no_phase
+from neural_brane.distributed.batches import share_of
+from neural_brane.distributed.model import Phase, ShardedModel, Step
 from neural_brane.kernels.gpu import DEVICE, INTERPRETED, Limits, Trainer, place
 from neural_brane.kernels.model import Bags, Model, Settings, bags_of
 from neural_brane.sampling.triplets_gpu import TripletSampler
 
-# A rank's share of a batch made on its GPU, where the graph fits there: drawn, marked and renumbered without the host.
-#
-# Bags stay where they are in the graph's own arrays. Only the entries of the nodes that a batch meets are rewritten,
-# from rows of the whole table to rows that arrive, in a copy of the array that the kernels read.
+# Batches are made on the GPU, which holds the whole graph. The kernels read a copy of the bags' entries; of it only the
+# entries of the nodes in a batch are rewritten, from rows of the whole table to rows that arrive.
 
 BLOCK = 32  # entries of a bag that a program takes at a time
+SPARE = 1.25  # rows for which there is room, for each that the first batch needs
 
 
 class DeviceBatch(NamedTuple):
@@ -38,14 +36,14 @@ class DeviceBatches:
     """Makes batches on a stream of its own: the next one while the GPU works on this one."""
 
     def __init__(
-        self, attributes: sparse.csr_array, adjacency: sparse.csr_array, share: Share, steps: int, **options: Any
+        self, attributes: sparse.csr_array, adjacency: sparse.csr_array, share: range, batch: int, **options: Any
     ):  # fmt: skip
         self.bags = place(bags_of(attributes)), place(bags_of(adjacency))
         self.local = [Bags(bag.indptr, bag.indices.clone()) for bag in self.bags]  # as kernels read them
         self._sampler = TripletSampler(adjacency, placed=self.bags[1], device=DEVICE, **options)
         self._rows = attributes.shape[1], adjacency.shape[0]
-        self._share, self.count, self._steps = share, share.count, steps
-        self._slots = torch.arange(3 * self.count, dtype=torch.int32, device=DEVICE)
+        self._share, self._batch = share, batch
+        self._slots = torch.arange(3 * len(share), dtype=torch.int32, device=DEVICE)
         self._stream = None if INTERPRETED else torch.cuda.Stream()
         self._next: tuple[int, DeviceBatch] | None = None
 
@@ -63,18 +61,15 @@ class DeviceBatches:
         return batch
 
     def prepare(self, step: int) -> None:
-        """Begin batch number `step`, if there is one; called when the step before it has been launched."""
-        if step < self._steps:
-            self._next = step, self._make(step)
+        """Begin batch number `step`; called when the step before it has been launched."""
+        self._next = step, self._make(step)
 
     def _make(self, step: int) -> DeviceBatch:
-        if self._stream is None:
-            return self._draw(step)
-        with torch.cuda.stream(self._stream):
+        with nullcontext() if self._stream is None else torch.cuda.stream(self._stream):
             return self._draw(step)
 
     def _draw(self, step: int) -> DeviceBatch:
-        triplets = self._sampler.draw(step * self._share.batch + self._share.first, self.count)
+        triplets = self._sampler.draw(step * self._batch + self._share.start, len(self._share))
         nodes = triplets.view(-1)
         owners = torch.empty(self._rows[1], dtype=torch.int32, device=DEVICE)
         owners[nodes.long()] = self._slots  # any one of a node's slots will do
@@ -86,14 +81,6 @@ class DeviceBatches:
             places.append(torch.cumsum(marks, 0, dtype=torch.int32) - 1)
             ids.append(torch.nonzero(marks)[:, 0])
         return DeviceBatch(step, triplets[None], owners, (ids[0], ids[1]), (places[0], places[1]))
-
-
-def whole_matrices(shards: Any) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """The attributes and the adjacency of a graph in parts, for GPUs that hold them beside a share of the tables."""
-    parts = [shards.part(number) for number in range(len(shards))]
-    attributes = sparse.vstack([part.attributes.matrix(shards.attributes) for part in parts], format="csr")
-    adjacency = sparse.vstack([part.adjacency.matrix(shards.nodes) for part in parts], format="csr")
-    return sparse.csr_array(attributes, dtype=np.float32), sparse.csr_array(adjacency, dtype=np.float32)
 
 
 @triton.jit
@@ -122,22 +109,16 @@ def _renumber(nodes, owners, bags, local, places, BLOCK: tl.constexpr):
             tl.store(local + at, tl.load(places + row, mask=at < last, other=0), mask=at < last)
 
 
-# One step on a rank's GPU: our Triton kernels train the rows that arrive, and the owners get back the difference.
-
-SPARE = 1.25  # rows for which there is room, for each that the first batch needs
-
-
-class GPUStep:
+class GPUStep(Step):
     """Steps of a model on a GPU. The rows that arrive are copied to memory that stays, which captured launches read."""
 
     together = 16  # steps whose losses are looked at together
 
     def __init__(
-        self, model: ShardedModel, settings: Settings, batch: int, batches: DeviceBatches, phase: Phase = no_phase
+        self, model: ShardedModel, settings: Settings, batch: int, count: int, phase: Phase, bags: list[Bags]
     ):  # fmt: skip
-        self.model, self.batch, self.batches, self.phase = model, batch, batches, phase
-        self._rates = settings._replace(parameter_l2=0.0)  # the kernels see some of the rows; all of them shrink
-        self._exchange = StepExchange(model, settings, batch)
+        super().__init__(model, settings, batch, count, phase)
+        self._bags = bags
         self._trainer: Trainer | None = None
 
     def __call__(self, batch: DeviceBatch) -> torch.Tensor:
@@ -157,8 +138,8 @@ class GPUStep:
             trainer.reload()
             loss = trainer.launch(batch.triplets)[0]
         with self.phase("exchange"):
-            self._exchange.give_back(rows, trained)
-            return self._exchange.add_up(small.weight, small.bias, loss * self.batches.count)
+            self.give_back(rows, trained)
+            return self.add_up(small.weight, small.bias, loss)
 
     def _trainer_for(self, rows: list[int]) -> Trainer:
         """A trainer with room for so many rows: the one there is, or a new one with more."""
@@ -173,9 +154,7 @@ class GPUStep:
         ]
         small = Model(tables[0], tables[1], model.weight.clone(), model.bias.clone())
         limits = Limits(nodes_per_slot=0.0)  # one vector per node would read rows that are not here
-        first, second = self.batches.local
-        count = self.batches.count
-        self._trainer = Trainer(small, first, second, self._rates, count, steps=1, limits=limits)
+        self._trainer = Trainer(small, self._bags[0], self._bags[1], self.rates, self.count, steps=1, limits=limits)
         return self._trainer
 
 
@@ -183,15 +162,19 @@ def prepare_gpu(
     shards: Any, model: ShardedModel, kernel: Settings, settings: dict[str, Any], seed: int, phase: Phase
 ) -> tuple[DeviceBatches, Callable[[DeviceBatch], torch.Tensor], int]:
     """The batches and the step of a training on GPUs, and how many losses are looked at together."""
+    parts = [shards.part(number) for number in range(len(shards))]
+    attributes = sparse.vstack([part.attributes.matrix(shards.attributes) for part in parts], format="csr")
+    adjacency = sparse.vstack([part.adjacency.matrix(shards.nodes) for part in parts], format="csr")
     options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}
-    batch, exchange, steps = settings["batch_size"], model.exchange, settings["epochs"] * settings["batches_per_epoch"]
-    share = Share(batch, exchange.rank, exchange.ranks)
-    batches = DeviceBatches(*whole_matrices(shards), share, steps, seed=seed, **options)
-    step = GPUStep(model, kernel, batch, batches, phase)
+    batch, steps = settings["batch_size"], settings["epochs"] * settings["batches_per_epoch"]
+    share = share_of(batch, model.exchange.rank, model.exchange.ranks)
+    batches = DeviceBatches(attributes, adjacency, share, batch, seed=seed, **options)
+    step = GPUStep(model, kernel, batch, len(share), phase, batches.local)
 
     def step_and_prepare(made: DeviceBatch) -> torch.Tensor:
         loss = step(made)
-        batches.prepare(made.step + 1)
+        if made.step + 1 < steps:
+            batches.prepare(made.step + 1)
         return loss
 
     return batches, step_and_prepare, step.together

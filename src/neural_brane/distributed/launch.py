@@ -9,7 +9,6 @@ import signal
 import socket
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,10 +18,8 @@ from typing import Any
 
 from neural_brane.errors import BraneError, DependencyError, ParameterError
 
-# The packages that distributed training needs: whether they are installed, and in versions that load together.
-#
-# They are released apart and work only in threes: another FBGEMM than the one made for a PyTorch does not load.
-# TorchRec asks for FBGEMM's build for NVIDIA by name, so pip must be told not to follow what it asks for.
+# PyTorch, TorchRec and FBGEMM load only in versions made for one another. TorchRec requires FBGEMM's build for NVIDIA,
+# so pip must ignore its requirements.
 
 TOGETHER = {"torch": "2.13.", "tensordict": "", "pyre-extensions": "", "torchrec": "1.8."}  # how their versions begin
 FBGEMM = ("fbgemm-gpu-cpu", "fbgemm-gpu"), "1.8."  # either build will do
@@ -32,26 +29,22 @@ INSTALL = (
 )
 
 
-def import_torchrec() -> Any:
-    """Import TorchRec; refuse with the lines that install it."""
-    require_packages()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about optional packages that are not installed
-            import torchrec
-    except (ImportError, OSError) as error:
-        raise DependencyError(f"TorchRec is installed and does not load ({error}); run: {INSTALL}") from error
-    return torchrec
-
-
 def require_packages(installed: Callable[[str], str] = version) -> None:
     """Refuse to go on where a package is missing or of a version that does not fit; imports nothing.
 
-    installed: tells the version of a package, or raises PackageNotFoundError.
+    installed: returns the version of a package, or raises PackageNotFoundError.
     """
-    wrong = [text for name, begins in TOGETHER.items() if (text := _what_is_wrong(name, begins, installed))]
+
+    def check(name: str, begins: str) -> str | None:
+        try:
+            found = installed(name)
+        except PackageNotFoundError:
+            return f"{name} is not installed"
+        return None if found.startswith(begins) else f"{name} is {found}, not {begins}x"
+
+    wrong = [text for name, begins in TOGETHER.items() if (text := check(name, begins))]
     names, begins = FBGEMM
-    builds = [_what_is_wrong(name, begins, installed) for name in names]
+    builds = [check(name, begins) for name in names]
     if all(builds):
         wrong.append(next((text for text in builds if text and "not installed" not in text), str(builds[0])))
     if wrong:
@@ -60,20 +53,9 @@ def require_packages(installed: Callable[[str], str] = version) -> None:
         )
 
 
-def _what_is_wrong(name: str, begins: str, installed: Callable[[str], str]) -> str | None:
-    """Say what is wrong with a package in a few words; None where nothing is."""
-    try:
-        found = installed(name)
-    except PackageNotFoundError:
-        return f"{name} is not installed"
-    return None if found.startswith(begins) else f"{name} is {found}, not {begins}x"
-
-
-# How ranks come together: join the job that a launcher has started, or start one on this machine.
-#
-# A job that loses a rank is started again by torchrun, and PyTorch then meets the addresses of the dead in the store
-# that its agents share; gloo fails or waits for ever. Agents that we start make a new store each time. Under an agent
-# that somebody else has started, rank 0 opens one of its own, and tells the others through the agent's where it is.
+# torchrun restarts a job that loses a rank, and PyTorch then finds the addresses of dead ranks in the store that its
+# agents share; gloo fails or waits for ever. Agents that we start make a new store each time. Under any other agent,
+# rank 0 opens a store of its own, and writes its address to the agent's.
 
 NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # what every launcher sets
 RESTARTS = 10  # of all ranks, after which a job on this machine gives up
@@ -103,11 +85,6 @@ class Job:
     threads: int  # of this rank on the CPU
     store: Any  # that all ranks of this start share
     group: Any  # of all ranks, on the CPU
-
-    @property
-    def hosts(self) -> int:
-        """On how many machines the job runs, if all have as many ranks."""
-        return max(self.ranks // self.local_ranks, 1)
 
     def wait_for_all(self) -> None:
         """Go on when all ranks have come here."""
@@ -165,22 +142,17 @@ def join(device: str = "cpu") -> Iterator[Job]:
     yield Job(rank, ranks, local_rank, local_ranks, device, threads, store, group)
     dist.barrier(group)  # where the block fails, the process ends, and others must not wait for it here
     if not made:
-        _leave(store, rank, ranks)
+        key, end = "neural-brane/left", time.monotonic() + MEETING
+        if rank:
+            store.add(key, 1)
+        while rank == 0 and store.add(key, 0) < ranks - 1 and time.monotonic() < end:
+            time.sleep(0.01)  # rank 0, which has the store, leaves last
         dist.destroy_process_group()
-
-
-def _leave(store: Any, rank: int, ranks: int) -> None:
-    """Rank 0, which has the store, leaves last."""
-    key, end = "neural-brane/left", time.monotonic() + MEETING
-    if rank:
-        store.add(key, 1)
-    while rank == 0 and store.add(key, 0) < ranks - 1 and time.monotonic() < end:
-        time.sleep(0.01)
 
 
 def _meet(rank: int, ranks: int) -> Any:
     """The store by which the ranks of this start find each other."""
-    from torch.distributed import TCPStore
+    from torch.distributed import DistNetworkError, TCPStore
 
     host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
@@ -188,36 +160,23 @@ def _meet(rank: int, ranks: int) -> Any:
     agents = TCPStore(host, port, is_master=False, timeout=PATIENCE)
     key = "neural-brane/store of rank 0"
     if rank == 0:
-        own = _address_towards(host, port)
+        with socket.create_connection((host, port), timeout=MEETING) as connection:
+            own = connection.getsockname()[0]  # the address by which others reach this machine
         store = TCPStore(own, 0, ranks, True, timeout=PATIENCE, wait_for_workers=False)
         agents.set(key, f"{own} {store.port}")
         return store
-    return _find_store(agents, key, ranks)
-
-
-def _find_store(agents: Any, key: str, ranks: int) -> Any:
-    """The store of rank 0. Until rank 0 has told where it is, that of an earlier start stands there, which is gone."""
-    from torch.distributed import DistNetworkError, TCPStore
-
     end = time.monotonic() + MEETING
-    while True:
+    while True:  # until rank 0 has written its address, that of an earlier start may be there
         agents.wait([key])
-        host, port = agents.get(key).decode().split()
+        host, text = agents.get(key).decode().split()
         try:
-            with socket.create_connection((host, int(port)), timeout=5):
+            with socket.create_connection((host, int(text)), timeout=5):
                 pass
-            return TCPStore(host, int(port), ranks, False, timeout=PATIENCE, wait_for_workers=False)
+            return TCPStore(host, int(text), ranks, False, timeout=PATIENCE, wait_for_workers=False)
         except (OSError, DistNetworkError):
             if time.monotonic() > end:
                 raise
             time.sleep(0.1)
-
-
-def _address_towards(host: str, port: int) -> str:
-    """The address of this machine by which it reaches another, and so by which it can be reached."""
-    with socket.create_connection((host, port), timeout=MEETING) as connection:
-        address: str = connection.getsockname()[0]
-        return address
 
 
 def advice(environment: Mapping[str, str] = os.environ) -> str | None:
@@ -254,8 +213,10 @@ def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> 
         elastic_launch(config, sys.executable)("-m", "neural_brane", *arguments)
     except ChildFailedError as error:
         rank, failure = min(error.failures.items(), key=lambda one: one[1].timestamp)
+        code = failure.exitcode
+        cause = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         raise RankError(
-            f"rank {rank} was ended by {_cause(failure.exitcode)}, and all {ranks} ranks were started {restarts} times "
+            f"rank {rank} was ended by {cause}, and all {ranks} ranks were started {restarts} times "
             "again; the same command goes on from the last checkpoint, if there is one"
         ) from None
     except SignalException as stop:
@@ -264,28 +225,16 @@ def start(ranks: int, arguments: Sequence[str], *, restarts: int = RESTARTS) -> 
 
 
 def _silence() -> None:
-    """Keep PyTorch from logging: that a rank was killed is told by the job when it goes on, or where it ends."""
+    """Keep PyTorch from logging: the job itself reports killed ranks when it resumes or ends."""
     for name, logger in logging.root.manager.loggerDict.items():
         if name.startswith("torch.distributed") and isinstance(logger, logging.Logger):
             logger.setLevel(logging.CRITICAL)
 
 
-def _cause(code: int) -> str:
-    """Name what ended a process.
+# A rank that fails makes the others fail in the middle of a step. Only the first error is printed, and the launcher
+# starts nothing again. If a rank was killed, all end silently, and the launcher starts them again.
 
-    >>> _cause(-9), _cause(1)
-    ('SIGKILL', 'exit code 1')
-    """
-    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
-
-
-# How a job ends that cannot go on: one rank says why, and the launcher starts nothing again.
-#
-# A rank that fails leaves the others in the middle of a step; they fail for lack of it. These are no errors of their
-# own: only the first is told. A rank that was killed is another matter: then all end without a word, and are started
-# again.
-
-# What gloo, NCCL and PyTorch's store say where another rank is gone.
+# Messages of gloo, NCCL and PyTorch's store where another rank is gone.
 GONE = re.compile(r"gloo|NCCL|Connection (closed|reset|refused|was)|Broken pipe|Socket|failed to recv", re.IGNORECASE)
 KEY, SAID = "neural-brane/error", "neural-brane/error was said"
 REPORT_PATIENCE = timedelta(seconds=10)

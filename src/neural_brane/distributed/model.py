@@ -1,42 +1,38 @@
-"""A model whose tables lie with their ranks; W and b are small, and the same on every rank."""
+"""A model whose tables are shared out among the ranks, and one step of its training on CPUs."""
 
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 from torch import distributed
 
+from neural_brane.distributed.batches import Batch
 from neural_brane.distributed.exchange import Exchange, node_range
-from neural_brane.kernels.model import Model, padded
+from neural_brane.kernels.model import Bags, Model, Settings, padded
 from neural_brane.methods.neural_brane.training import fill_rows, initial_seeds, random_weight
 
-# A table whose rows lie with their ranks: TorchRec looks rows up and subtracts what comes back, at the owner.
-#
-# Rows travel unpooled, since our own kernels pool them. TorchRec's fused SGD has rate 1: the gradient that is given
-# back is the difference that a row has to take.
+# TorchRec looks rows up, unpooled, since our own kernels pool them, and subtracts at their owner what is given back.
+# Its fused SGD has rate 1, so a "gradient" is the difference that a row has to take.
 
 FEATURE = "rows"
 
 
 class ShardedTable:
-    """A table (rows, width) float32 of which each rank owns `node_range`; it is never whole anywhere.
+    """A table (rows, width) float32 of which each rank owns `node_range`. It may have no rows or no columns."""
 
-    A table without rows or columns is kept too: looking up in it gives rows without numbers.
-    """
-
-    def __init__(self, name: str, rows: int, width: int, exchange: Exchange, device: torch.device):
-        self.name, self.rows, self.width, self.device, self.exchange = name, rows, width, device, exchange
+    def __init__(self, name: str, rows: int, width: int, exchange: Exchange):
+        self.name, self.rows, self.width, self.device, self.exchange = name, rows, width, exchange.device, exchange
         self.own = node_range(rows, exchange.rank, exchange.ranks)
         self._module: Any = None
         if rows and width:
             with _quiet():
                 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
-                self._module = _shard(name, rows, width, exchange, device)
+                self._module = _shard(name, rows, width, exchange)
             self._asked = KeyedJaggedTensor
 
     @property
@@ -51,7 +47,7 @@ class ShardedTable:
         """The rows of distinct ids (k,) int64, in their order. All ranks ask at once; each may ask for none."""
         if self._module is None:
             return torch.empty((len(ids), self.width), device=self.device)
-        # A bag for each id: FBGEMM works bag by bag. The length is told, so that nobody waits for the GPU to count.
+        # FBGEMM needs a bag for each id. With length_per_key nobody waits for the GPU to count.
         lengths = torch.ones(len(ids), dtype=torch.int64, device=self.device)
         asked = self._asked(keys=[FEATURE], values=ids, lengths=lengths, length_per_key=[len(ids)])
         found: torch.Tensor = self._module(asked)[FEATURE].values()
@@ -63,22 +59,22 @@ class ShardedTable:
             torch.autograd.backward([rows], [difference])
 
     def state(self) -> dict[str, Any]:
-        """The table as distributed checkpoints keep it: under one name, in the pieces of the ranks."""
+        """The table as checkpoints keep it."""
         if self._module is None:
             return {}
         with _quiet():
             return {f"{self.name}.weight": self._module.state_dict()[f"embeddings.{self.name}.weight"]}
 
     def whole(self) -> np.ndarray:
-        """All rows, on every rank: for graphs that every rank holds anyway."""
+        """All rows, on every rank."""
         if self._module is None:
             return np.zeros((self.rows, self.width), np.float32)
         found: torch.Tensor = self.exchange.gather(self.local.contiguous())
         return found.cpu().numpy()
 
 
-def _shard(name: str, rows: int, width: int, exchange: Exchange, device: torch.device) -> Any:
-    """TorchRec's module of a table, cut by rows, whose memory is first asked for in pieces, on their ranks."""
+def _shard(name: str, rows: int, width: int, exchange: Exchange) -> Any:
+    """TorchRec's module of a table, cut by rows; no rank ever allocates the whole."""
     import torchrec
     from torch.distributed.optim import _apply_optimizer_in_backward
     from torchrec.distributed.comm_ops import set_gradient_division
@@ -90,7 +86,7 @@ def _shard(name: str, rows: int, width: int, exchange: Exchange, device: torch.d
     config = torchrec.EmbeddingConfig(name=name, embedding_dim=width, num_embeddings=rows, feature_names=[FEATURE])
     module = torchrec.EmbeddingCollection(tables=[config], device=torch.device("meta"))
     _apply_optimizer_in_backward(torch.optim.SGD, module.parameters(), {"lr": 1.0})
-    sharder, ranks = EmbeddingCollectionSharder(), exchange.ranks
+    sharder, ranks, device = EmbeddingCollectionSharder(), exchange.ranks, exchange.device
     plan = construct_module_sharding_plan(
         module, {name: row_wise()}, sharder=sharder, local_size=ranks, world_size=ranks, device_type=device.type
     )
@@ -100,35 +96,30 @@ def _shard(name: str, rows: int, width: int, exchange: Exchange, device: torch.d
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep TorchRec and what it calls from warning of their own ways."""
+    """Silence the warnings of TorchRec and of what it calls."""
     logging.getLogger("torch.fx._symbolic_trace").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-# A model whose tables lie with their ranks; W and b are small, and the same on every rank.
-
 SMALLEST_SCALE = 0.25  # of the tables' common factor
 FILLED_ROWS = 1 << 13  # whose first values are drawn at a time
 
 
 class ShardedModel:
-    """P and P' by rows over the ranks, and W and b.
+    """P and P' by rows over the ranks; W and b whole on every rank.
 
-    The tables hold P / scale: L2 on the parameters shrinks every row at every step, and one common factor does that
-    without touching the rows.
+    The tables hold P / scale: L2 on the parameters shrinks every row at every step, which one common factor does.
     """
 
-    def __init__(
-        self, attributes: int, nodes: int, settings: dict[str, Any], exchange: Exchange, device: torch.device
-    ):  # fmt: skip
+    def __init__(self, attributes: int, nodes: int, settings: dict[str, Any], exchange: Exchange):
         d1, dim, hidden = settings["attribute_dim"], settings["dim"], settings["hidden"]
-        self.widths, self.exchange, self.device, self.scale = (d1, dim - d1), exchange, device, 1.0
-        self.attributes = ShardedTable("attributes", attributes, padded(d1), exchange, device)
-        self.neighbours = ShardedTable("neighbours", nodes, padded(dim - d1), exchange, device)
-        self.weight = torch.zeros((hidden, dim), device=device)
-        self.bias = torch.zeros(hidden, device=device)
+        self.widths, self.exchange, self.device, self.scale = (d1, dim - d1), exchange, exchange.device, 1.0
+        self.attributes = ShardedTable("attributes", attributes, padded(d1), exchange)
+        self.neighbours = ShardedTable("neighbours", nodes, padded(dim - d1), exchange)
+        self.weight = torch.zeros((hidden, dim), device=self.device)
+        self.bias = torch.zeros(hidden, device=self.device)
 
     @property
     def tables(self) -> tuple[ShardedTable, ShardedTable]:
@@ -139,7 +130,11 @@ class ShardedModel:
         """Give all parameters their first values: the same numbers as one process, each rank its own rows."""
         seeds = initial_seeds(seed)
         for table, own_seed, width in zip(self.tables, seeds[:2], self.widths, strict=True):
-            _fill(table, own_seed, width, settings["table_std"])
+            local = table.local
+            for first in range(0, len(local), FILLED_ROWS):
+                rows = np.zeros((len(local[first : first + FILLED_ROWS]), table.width), np.float32)
+                fill_rows(rows[:, :width], own_seed, table.own.start + first, settings["table_std"])
+                local[first : first + FILLED_ROWS] = torch.from_numpy(rows)
         hidden, dim = self.weight.shape
         self.weight.copy_(torch.from_numpy(random_weight(seeds.layer, hidden, dim, settings["weight_std"])))
         self.bias.zero_()
@@ -159,14 +154,9 @@ class ShardedModel:
             self.fold()
 
     def tensors(self) -> dict[str, Any]:
-        """All that training changes and is no plain number, as distributed checkpoints keep it."""
+        """The tensors that training changes, as checkpoints keep them."""
         tables = {name: tensor for table in self.tables for name, tensor in table.state().items()}
         return tables | {"weight": self.weight, "bias": self.bias}
-
-    def own(self) -> dict[str, np.ndarray]:
-        """The parameters that this rank has."""
-        held = {table.name: table.local for table in self.tables} | {"weight": self.weight, "bias": self.bias}
-        return {name: tensor.cpu().numpy() for name, tensor in held.items()}
 
     def whole(self) -> Model:
         """The model as one process has it, on every rank."""
@@ -175,9 +165,72 @@ class ShardedModel:
         return Model(first, second, self.weight.cpu().numpy(), self.bias.cpu().numpy())
 
 
-def _fill(table: ShardedTable, seed: np.random.SeedSequence, width: int, std: float) -> None:
-    local = table.local
-    for first in range(0, len(local), FILLED_ROWS):
-        rows = np.zeros((len(local[first : first + FILLED_ROWS]), table.width), np.float32)
-        fill_rows(rows[:, :width], seed, table.own.start + first, std)
-        local[first : first + FILLED_ROWS] = torch.from_numpy(rows)
+Phase = Callable[[str], AbstractContextManager[object]]  # counts the seconds of the block that it opens
+
+
+class Step:
+    """Send the differences of rows, of W and b, and the loss to the other ranks at the end of a step."""
+
+    def __init__(self, model: ShardedModel, settings: Settings, batch: int, count: int, phase: Phase):
+        self.model, self.batch, self.count, self.phase = model, batch, count, phase
+        self.rates = settings._replace(parameter_l2=0.0)  # kernels see some of the rows; all of them shrink
+        self._train_bias = settings.train_bias
+        self._table_decay = 1 - 2 * settings.table_rate * settings.parameter_l2
+        self._layer_decay = 1 - 2 * settings.learning_rate * settings.parameter_l2
+        self._sums = torch.zeros(model.weight.numel() + model.bias.numel() + 1, device=model.device)
+
+    def give_back(self, rows: list[torch.Tensor], trained: list[torch.Tensor]) -> None:
+        """Tell the owners what a kernel has subtracted from the rows that arrived.
+
+        The tables hold T = P / scale, and P becomes decay · P − change, so T becomes T − change / (scale · decay).
+        """
+        model, decay = self.model, self._table_decay
+        for table, arrived, new in zip(model.tables, rows, trained, strict=True):
+            change = torch.sub(arrived.detach() * model.scale if model.scale != 1 else arrived.detach(), new)
+            table.give_back(arrived, change.div_(model.scale * decay) if model.scale * decay != 1 else change)
+        model.shrink(decay)
+
+    def add_up(self, weight: torch.Tensor, bias: torch.Tensor, loss: Any) -> torch.Tensor:
+        """Change W and b by the sum of what the ranks have found; returns the mean loss over the whole batch.
+
+        loss: the mean over this rank's triplets.
+        """
+        model, sums, end = self.model, self._sums, self.model.weight.numel()
+        torch.sub(weight, model.weight, out=sums[:end].view_as(weight))
+        torch.sub(bias, model.bias, out=sums[end:-1])
+        sums[-1] = loss * self.count
+        distributed.all_reduce(sums, group=model.exchange.group)
+        model.weight.mul_(self._layer_decay).add_(sums[:end].view_as(weight))
+        if self._train_bias:
+            model.bias.mul_(self._layer_decay).add_(sums[end:-1])
+        return sums[-1] / self.batch
+
+
+class CPUStep(Step):
+    """Steps of a model on the CPU; its scratch memory is allocated once, for batches of `count` triplets."""
+
+    together = 1  # steps whose losses are looked at together
+
+    def __init__(self, model: ShardedModel, settings: Settings, batch: int, count: int, phase: Phase = nullcontext):
+        from neural_brane.kernels import cpu
+
+        super().__init__(model, settings, batch, count, phase)
+        slots = np.empty((3 * count, model.neighbours.width), np.float32)  # never written, so never allocated
+        none = np.empty((0, model.attributes.width), np.float32)
+        largest = Model(none, slots, model.weight.numpy(), model.bias.numpy())
+        empty = Bags(np.zeros(1, np.int64), np.empty(0, np.int32))
+        self._trainer = cpu.Trainer(largest, empty, empty, self.rates, count)
+
+    def __call__(self, batch: Batch) -> torch.Tensor:
+        """Take one step by all ranks' shares of a batch; returns the whole batch's mean of −ln σ before it."""
+        model = self.model
+        with self.phase("lookup"):
+            rows = [table.lookup(torch.from_numpy(ids)) for table, ids in zip(model.tables, batch.ids, strict=True)]
+        with self.phase("kernel"):
+            trained = [arrived.detach() * model.scale for arrived in rows]  # times 1, as a rule: a copy
+            weight, bias = (theta.clone() for theta in (model.weight, model.bias))
+            self._trainer.turn_to(Model(*(theta.numpy() for theta in (*trained, weight, bias))), *batch.bags)
+            loss = self._trainer(batch.triplets[None])[0]
+        with self.phase("exchange"):
+            self.give_back(rows, trained)
+            return self.add_up(weight, bias, float(loss))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,8 +17,6 @@ from neural_brane.linalg.weights import average_scales, link_scales, rarity, wei
 from neural_brane.methods.neural_brane.parts import Joint, join
 from neural_brane.methods.spectral import Decomposition, HopProduct
 
-# The rows that a rank owns of a sparse matrix, and what it needs from other ranks to multiply with them.
-
 MOST_ROWS = 65_536  # of other ranks that are held at once, or as many as a rank owns where that is more
 BLOCK = 1 << 20  # entries that are renumbered at once
 
@@ -25,9 +24,8 @@ BLOCK = 1 << 20  # entries that are renumbered at once
 class OwnMatrix(NamedTuple):
     """The rows of a sparse matrix that a rank owns.
 
-    Its columns are renumbered: first all that the rank owns, then those of others in which it has an entry. What
-    belongs to these is asked for in rounds, so that little of it is here at any time; each round has its own columns,
-    one after another. All ranks have as many rounds.
+    Its columns are renumbered: first all that the rank owns, then those of other ranks in which it has an entry. Rows
+    of a table that belong to the latter are fetched in rounds, to hold few at a time; all ranks have as many rounds.
     """
 
     matrix: sparse.csr_array  # (own rows, own columns + others)
@@ -60,41 +58,36 @@ class OwnMatrix(NamedTuple):
         return total
 
 
-def own_rows(shards: Any, kind: str, own: range) -> Rows:
-    """A copy of some nodes' rows of "adjacency" or "attributes", from all parts that have any of them."""
-    first = int(np.searchsorted(shards.bounds, own.start, side="right")) - 1
-    lengths, indices, data = [np.zeros(1, np.int64)], [np.empty(0, np.int32)], [np.empty(0, np.float32)]
-    for number in range(max(first, 0), len(shards.bounds) - 1):
-        if shards.bounds[number] >= own.stop:
-            break
-        part = shards.part(number)
-        rows: Rows = getattr(part, kind)
-        begin, end = max(own.start - part.first, 0), min(own.stop - part.first, len(rows.indptr) - 1)
-        entries = slice(int(rows.indptr[begin]), int(rows.indptr[end]))
-        lengths.append(np.diff(rows.indptr[begin : end + 1]))
-        indices.append(rows.indices[entries])
-        data.append(np.ones(entries.stop - entries.start, np.float32) if rows.data is None else rows.data[entries])
-    return Rows(np.cumsum(np.concatenate(lengths)), np.concatenate(indices), np.concatenate(data))
-
-
 def own_matrix(shards: Any, kind: str, width: int, exchange: Exchange, most_rows: int = MOST_ROWS) -> OwnMatrix:
     """The own rows of a graph's "adjacency" or "attributes", which has `width` columns."""
-    rows = own_rows(shards, kind, node_range(shards.nodes, exchange.rank, exchange.ranks))
+    nodes = node_range(shards.nodes, exchange.rank, exchange.ranks)
+    lengths, indices, data = [np.zeros(1, np.int64)], [np.empty(0, np.int32)], [np.empty(0, np.float32)]
+    for number, (first, last) in enumerate(pairwise(shards.bounds)):
+        if first >= nodes.stop or last <= nodes.start:
+            continue
+        rows = getattr(shards.part(number), kind)
+        indptr = rows.indptr[max(nodes.start - first, 0) : min(nodes.stop, last) - first + 1]
+        entries = slice(int(indptr[0]), int(indptr[-1]))
+        lengths.append(np.diff(indptr))
+        indices.append(rows.indices[entries])
+        data.append(np.ones(entries.stop - entries.start, np.float32) if rows.data is None else rows.data[entries])
+    joined = Rows(np.cumsum(np.concatenate(lengths)), np.concatenate(indices), np.concatenate(data))
+    del indices, data
     own = node_range(width, exchange.rank, exchange.ranks)
-    others = _distinct(rows.indices, width)
+    others = _distinct(joined.indices, width)
     begin, end = np.searchsorted(others, [own.start, own.stop])
     others = np.concatenate([others[:begin], others[end:]])
     numbers = _in_rounds(others, width, exchange, max(len(own), most_rows))
     columns = np.concatenate([np.arange(own.start, own.stop, dtype=np.int32), *numbers])
-    _renumber(rows.indices, columns, width)
-    matrix = sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=(len(rows.indptr) - 1, len(columns)))
-    return OwnMatrix(matrix, (shards.nodes, width), [Requests(exchange, asked, width) for asked in numbers])
+    _renumber(joined.indices, columns, width)
+    asked = [Requests(exchange, one, width) for one in numbers]
+    return OwnMatrix(joined.matrix(len(columns)), (shards.nodes, width), asked)
 
 
 def _in_rounds(others: np.ndarray, width: int, exchange: Exchange, most: int) -> list[np.ndarray]:
     """Columns of other ranks, some ranks' in each round, so that a round takes and gives about `most` rows.
 
-    In each round a rank asks those that come so many places after it, so that no two ask the same one alone.
+    In each round a rank asks those so many places after it, so that no two ask only the same one.
     """
     ranks, owner = exchange.ranks, owners(others, width, exchange.ranks)
     asked_here = exchange.sizes(np.bincount(owner, minlength=ranks)).sum()
@@ -127,14 +120,11 @@ def _renumber(numbers: np.ndarray, columns: np.ndarray, count: int) -> None:
         numbers[at : at + BLOCK] = order[np.searchsorted(ordered, numbers[at : at + BLOCK])]
 
 
-# Tables of which every rank holds its own rows, and products with sparse matrices of which it does too.
-
-
 class OnRanks(Tables):
-    """Tables whose rows the ranks share out by `node_range`; what is done with own rows is done by other tables.
+    """Tables whose rows the ranks share out by `node_range`; `local` tables hold the own rows.
 
-    All ranks call the same functions in the same order. Sums over rows go over all ranks, in one order, and what turns
-    a table is the first rank's, so that machines that round differently still turn the same way.
+    All ranks call the same functions in the same order. Sums go over all ranks, in one order. Rotations are the first
+    rank's, since machines may round differently.
     """
 
     def __init__(self, local: Tables, exchange: Exchange):
@@ -157,8 +147,7 @@ class OnRanks(Tables):
     def normal(self, rows: int, columns: int, seed: int) -> Table:
         """The own rows of the table that one process would draw.
 
-        A draw takes a varying number of random bits, so that the rows before must be drawn too; they are thrown away,
-        block by block. Numbers take about a second per hundred million.
+        A draw takes a varying number of random bits, so the rows before must be drawn too: a second per 10⁸ numbers.
         """
         own = node_range(rows, self.exchange.rank, self.exchange.ranks)
         generator = np.random.default_rng(seed)
@@ -194,15 +183,13 @@ class OnRanks(Tables):
 
 
 class Rounds:
-    """A product with a sparse matrix, the columns of some other ranks after another's."""
+    """A sparse matrix that `@` multiplies with tables, in rounds over the columns of other ranks."""
 
     def __init__(self, tables: OnRanks, rounds: list[Requests], pieces: list[Any]):
         self.tables, self.rounds, self.pieces = tables, rounds, pieces
 
     def __matmul__(self, table: Table) -> Table:
-        if table.shape[1] <= SLAB_COLUMNS:
-            return self._multiply(table)
-        return self.tables.by_slabs(self._multiply, table)
+        return self._multiply(table) if table.shape[1] <= SLAB_COLUMNS else self.tables.by_slabs(self._multiply, table)
 
     def gram(self, table: Table) -> np.ndarray:
         """The inner products of the product's columns, float64."""
@@ -232,7 +219,7 @@ class FetchedRows(Rounds):
         for requests, piece in zip(self.rounds, self.pieces, strict=True):
             rows = requests.rows_of(table)
             if product is None:  # own rows stand first, where a diagonal looks for them
-                product = piece @ stack([table, rows])
+                product = piece @ _stack(table, rows)
             else:
                 product += piece @ rows
         return product
@@ -241,8 +228,7 @@ class FetchedRows(Rounds):
 class ReturnedRows(Rounds):
     """The transpose of such a matrix: every rank sums over its own nodes, and the owners add the sums up.
 
-    The rows of a transpose would need its nodes' rows of a table on every rank, for there is hardly a node without some
-    attribute of each rank's. Sums are fewer: one for each attribute that some own node has.
+    Fetching would bring nearly all rows to every rank. Sums are fewer: one for each attribute that an own node has.
     """
 
     def _multiply(self, table: Table) -> Table:
@@ -256,23 +242,19 @@ class ReturnedRows(Rounds):
         return total
 
 
-def stack(tables: list[Table]) -> Table:
-    """Tables one above another, those without rows left out."""
-    tables = [table for table in tables if len(table)] or tables[:1]
-    if len(tables) == 1:
-        return tables[0]
-    if isinstance(tables[0], np.ndarray):
-        return np.concatenate(tables)
+def _stack(first: Table, second: Table) -> Table:
+    """Two tables one above the other, without a copy where one has no rows."""
+    if not len(first) or not len(second):
+        return first if len(first) else second
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
     import torch
 
-    return torch.cat(tables)
-
-
-# The spectral part by ranks: the joint SVD of attributes and links, of which each rank holds its own nodes' rows.
+    return torch.cat([first, second])
 
 
 class OwnGraph:
-    """The rows of a graph that a rank owns, as what the matrix M is made of; its numbers are those of the whole graph.
+    """The rows of a graph that a rank owns, for `arrange_hops`; facts are those of the whole graph.
 
     All ranks ask for the same things in the same order. most_rows: of other ranks that are held at once.
     """
@@ -346,10 +328,10 @@ def spectral_part(
     report: Callable[[], Any] | None = None,
     most_rows: int = MOST_ROWS,
 ) -> Decomposition:
-    """The joint SVD of attributes and links over hops, with the own nodes' rows as vectors: (own nodes, spectral_dim).
+    """The joint SVD of attributes and links over hops; its vectors are the own nodes' rows, (own nodes, spectral_dim).
 
-    All ranks call it together, and the vectors of one process come out, up to rounding. `report` is called
-    `linalg.REPORTS` times. most_rows: of other ranks that are held at once, or as many as a rank owns if that is more.
+    All ranks call it together; up to rounding, the result is that of one process. `report` is called `linalg.REPORTS`
+    times. most_rows: of other ranks that are held at once, or as many as a rank owns if that is more.
     """
     graph = OwnGraph(shards, exchange, most_rows)
     tables = OnRanks(tables_on(exchange.device.type, settings["threads"]), exchange)
@@ -358,9 +340,6 @@ def spectral_part(
     del graph, hops  # where columns come in several rounds, the product has its own copy of the entries
     values, vectors = leading_eigenvectors(product, settings["spectral_dim"], tables=tables, seed=seed, report=report)
     return Decomposition(vectors, exchange.from_first(values))
-
-
-# The two parts of the vectors that a rank owns, joined as one process joins them all.
 
 
 def join_own(
