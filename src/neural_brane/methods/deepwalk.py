@@ -1,4 +1,4 @@
-"""DeepWalk: nodes that meet on short random walks get vectors that are alike."""
+"""DeepWalk and node2vec: nodes that meet on short random walks get vectors that are alike."""
 
 from typing import ClassVar
 
@@ -7,7 +7,7 @@ import numpy as np
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.model import padded
-from neural_brane.methods.parameters import shared, whole
+from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.skipgram import MIXED_PAIRS, SkipGram, SkipGramEmbedder, Walks, count_visits, pairs_of_walks
 from neural_brane.methods.training import SINGLE, Moments, neighbour_bytes
 from neural_brane.sampling.walks import WalkSampler
@@ -54,15 +54,11 @@ class DeepWalk(SkipGramEmbedder):
         return WalkSampler(graph.adjacency, length=self.walk_length, seed=seed)
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n = sizes.nodes
         held = self._tables(n, n)
         held["sampling"] += neighbour_bytes(sizes) + 20 * n
         chunk = self._chunk(n, self.negatives)["batches"] + 10 * MIXED_PAIRS
-        return {
-            "training": held | {"batches": chunk},
-            "vectors": held | {"vectors": SINGLE * n * self.dim},
-        }
+        return {"training": held | {"batches": chunk}, "vectors": held | {"vectors": SINGLE * n * self.dim}}
 
     def work(self, sizes: Sizes) -> float:
         """Numbers of the vectors of all pairs and their negatives."""
@@ -76,3 +72,34 @@ class DeepWalk(SkipGramEmbedder):
         model = SkipGram(visits, visits, dim=self.dim, negatives=self.negatives, seed=seed)
         self._train([(corpus, model)], "walks", self.epochs)
         return model.vectors
+
+
+class Node2Vec(DeepWalk):
+    """node2vec: scalable feature learning for networks (Grover, Leskovec; 2016).
+
+    A walk that came from t to v goes on to a neighbour x of v in proportion to the edge's weight times 1/p if x is t,
+    1 if x is a neighbour of t, and 1/q otherwise. The transitions are exact, drawn by rejection; no table of
+    them is ever made. Everything else but the number and length of walks is DeepWalk's, which is the case p = q = 1.
+
+    Examples
+    --------
+    >>> from neural_brane import load
+    >>> Node2Vec(dim=16, walks_per_node=1, p=0.5, q=2.0, seed=0).fit_transform(load("stdlib")).vectors.shape
+    (554, 16)
+    """
+
+    title = "node2vec"
+    paper = "Grover, Leskovec: node2vec, 2016"
+    # Its own paper searches p and q, which decide more than the length: 0.25, 0.5, 1, 2, 4. The length stays at that
+    # paper's 80, and p and q take the ends and the middle of the range (and q its default here, 0.5): 12 settings.
+    shortlisted = False
+    grid = {"learning_rate": [], "p": [0.25, 1.0, 4.0], "q": [0.25, 0.5, 1.0, 4.0]}
+
+    # Fewer and longer walks than DeepWalk's: each paper's own.
+    walks_per_node: int = whole("Walks that start at each node.", default=10)
+    walk_length: int = whole("Nodes in a walk.", default=80)
+    p: float = number("Return parameter: the higher, the rarer a walk steps back.", default=1.0, above=0)
+    q: float = number("In-out parameter: below 1 walks explore, above 1 they stay near.", default=0.5, above=0)
+
+    def _walks(self, graph: AttributedGraph, seed: int) -> WalkSampler:
+        return WalkSampler(graph.adjacency, length=self.walk_length, p=self.p, q=self.q, seed=seed)

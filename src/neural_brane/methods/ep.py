@@ -74,7 +74,6 @@ class EP(InductiveEmbedder):
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n, (wide, narrow) = sizes.nodes, self._widths(sizes.attribute_entries > 0)
         rows = {"attributes": sizes.attributes * padded(wide), "nodes": n * padded(narrow)}
         done = SINGLE * sizes.attributes * wide

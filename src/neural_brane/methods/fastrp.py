@@ -50,7 +50,6 @@ class FastRP(Embedder):
     device: str = shared("device", default="cpu")
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n = sizes.nodes
         table = SINGLE * n * self.dim
         matrices = {"matrices": 8 * sizes.links + 40 * n}

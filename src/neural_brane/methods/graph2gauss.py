@@ -15,7 +15,7 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
-from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.base import Fitted, InductiveEmbedder, stack
 from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import choice, flag, shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
@@ -81,6 +81,7 @@ class Graph2Gauss(InductiveEmbedder):
     holds = {"graph2gauss": Learned, "graph2gauss weights": Weights}
     similarity = "distance"  # between means: training compares Gaussians by their divergence
     extra = "torch"
+    by_attributes = True
     why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)
 
@@ -121,7 +122,6 @@ class Graph2Gauss(InductiveEmbedder):
         return Learned(Weights(*backend.to_numpy(weights)), losses)
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
         entries = sizes.attribute_entries or n
         return {
@@ -159,9 +159,6 @@ class Graph2Gauss(InductiveEmbedder):
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         return _means(own_attributes(graph), learned.weights)
-
-    def _check_transforms(self, fitted: Fitted) -> None:
-        require_attributes(fitted)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         return stack(_means(new.attributes, fitted.learned.weights), len(new), self.dim)

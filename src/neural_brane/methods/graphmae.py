@@ -227,7 +227,6 @@ class GraphMAE(Convolutional):
     )
 
     def parameters_in_force(self) -> dict[str, Any]:
-        """Every parameter's value as training uses it, checked, and in Python's own types."""
         values = super().parameters_in_force()
         for name in ("hidden_share", "replaced_share", "dropout", "attention_dropout"):
             require(values[name] < 1, name, values[name], f"{self.parameters()[name].expects()} and below 1")
@@ -272,7 +271,6 @@ class GraphMAE(Convolutional):
         return 2  # one that encodes and one that tells
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         moments, part = super().memory(sizes), min(1, self.nodes_per_step / max(sizes.nodes, 1))
         edges = sizes.links + sizes.nodes
         width = sizes.attributes or sizes.nodes
@@ -381,9 +379,6 @@ def _without(table: Any, share: float, rng: np.random.Generator) -> Any:
 
 
 def _first_normal(rng: np.random.Generator, shape: tuple[int, int], fans: int, device: str) -> Any:
-    """Draw the first weights of attention: Glorot and Bengio's normal numbers, for a layer before a ReLU.
-
-    fans: how many numbers go into a layer and come out of it, together.
-    """
+    """Draw the first weights of attention: Glorot and Bengio's normal numbers, for a layer before a ReLU."""
     values = rng.standard_normal(shape, np.float32) * np.float32(2 / np.sqrt(fans))
     return backend.import_torch().from_numpy(values).to(device).requires_grad_()

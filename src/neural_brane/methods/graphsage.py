@@ -13,7 +13,7 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
-from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.base import Fitted, InductiveEmbedder, stack
 from neural_brane.methods.features import own_attributes, proper_links, row_blocks
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments, neighbour_bytes
@@ -80,6 +80,7 @@ class GraphSAGE(InductiveEmbedder):
     trial = {"walks_per_node": 1}
     holds = {"graphsage": Learned, "graphsage weights": Weights}
     extra = "torch"
+    by_attributes = True
     why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)
 
@@ -112,7 +113,6 @@ class GraphSAGE(InductiveEmbedder):
         return Learned(Weights(*backend.to_numpy(weights)), losses)
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
         tables = {"tables": 4 * SINGLE * width * self.dim}  # the first layer, its gradient and Adam's two means
         walks = 8 * n * (self.walk_length + 5 * (self.walk_length - 1))
@@ -148,9 +148,6 @@ class GraphSAGE(InductiveEmbedder):
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         return _vectors(graph, own_attributes(graph), learned.weights)
-
-    def _check_transforms(self, fitted: Fitted) -> None:
-        require_attributes(fitted)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         graph = new.together()

@@ -59,7 +59,6 @@ class GraRep(Embedder):
     )
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n, width = sizes.nodes, spectral_width(sizes.nodes, -(-self.dim // self.steps))
         kept = n * min(n, self._row_entries(n))
         vectors = {"vectors": SINGLE * n * self.dim, "matrices": WEIGHED * sizes.links}

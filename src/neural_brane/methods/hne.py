@@ -13,7 +13,7 @@ from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.linalg.tables import Tables, tables_on
 from neural_brane.linalg.weights import inverse_frequency, weigh, without_self_loops
-from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.base import Fitted, InductiveEmbedder, stack
 from neural_brane.methods.descent import uniform
 from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import number, shared, whole
@@ -71,6 +71,7 @@ class HNE(InductiveEmbedder):
     small = {"epochs": 2}
     holds = {"hne": Learned}
     similarity = "dot"  # it is trained on inner products
+    by_attributes = True
     why_not = "its map is shared by all nodes, so that more steps move all of them; transform embeds new nodes"
     prolongs = ("epochs",)
 
@@ -85,7 +86,6 @@ class HNE(InductiveEmbedder):
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
         entries = sizes.attribute_entries or n
         pairs = 2 * self._batch(sizes.edges)
@@ -140,9 +140,6 @@ class HNE(InductiveEmbedder):
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         own = own_attributes(graph)
         return _vectors(weighed(own, own), learned.map)
-
-    def _check_transforms(self, fitted: Fitted) -> None:
-        require_attributes(fitted)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         attributes = weighed(new.attributes, fitted.graph.attributes)
@@ -208,13 +205,7 @@ def weighed(attributes: sparse.csr_array, known: sparse.csr_array) -> sparse.csr
 
 
 def slopes(
-    attributes: sparse.csr_array,
-    table: np.ndarray,
-    threshold: np.ndarray,
-    pairs: Pairs,
-    *,
-    l2: float,
-    tables: Tables,
+    attributes: sparse.csr_array, table: np.ndarray, threshold: np.ndarray, pairs: Pairs, *, l2: float, tables: Tables
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """The mean of ln(1 + exp(∓(xᵀUUᵀy − t))) over pairs, and l2 ‖U‖²; and its gradients by U and t.
 

@@ -116,7 +116,6 @@ class LANE(Factorisation):
     epochs: int = shared("epochs", default=5, about="How many times all axes are solved for.")
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n, entries = sizes.nodes, sizes.links + sizes.nodes + sizes.attribute_entries
         width = spectral_width(n, self.dim)
         held = {"matrices": 2 * WEIGHED * entries + 16 * entries, "axes": 4 * SINGLE * n * self.dim}

@@ -98,14 +98,12 @@ class PANE(Embedder):
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def parameters_in_force(self) -> dict[str, Any]:
-        """Every parameter's value, checked."""
         values = super().parameters_in_force()
         for name in ("restart", "error"):
             require(values[name] < 1, name, values[name], "a number between 0 and 1")
         return values
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
         entries, half = sizes.attribute_entries or n, (self.dim + 1) // 2
         kept = 8 * n * min(width, self._row_entries(n))

@@ -23,7 +23,9 @@ TRUTH = dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "no
 
 
 class Kind(ABC):
-    """A kind of value."""
+    """A kind of value; `words` say what is accepted."""
+
+    words: str
 
     @abstractmethod
     def plain(self, value: Any) -> Any:
@@ -32,6 +34,9 @@ class Kind(ABC):
     def parse(self, text: str) -> Any:
         """The value that a text spells."""
         return self.plain(text)
+
+    def __str__(self) -> str:
+        return self.words
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +48,8 @@ class Whole(Kind):
     words: str = ""
 
     def plain(self, value: Any) -> int:
-        if not isinstance(value, Integral) or isinstance(value, bool):
-            raise ValueError
-        if not self.least <= int(value) <= self.most:
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if not whole or not self.least <= int(value) <= self.most:
             raise ValueError
         return int(value)
 
@@ -87,6 +91,8 @@ class Number(Kind):
 class Numbers(Kind):
     """Some numbers from 0, not all of them 0."""
 
+    words = "numbers from 0, separated by commas, not all 0"
+
     def plain(self, value: Any) -> tuple[float, ...]:
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise ValueError
@@ -97,9 +103,6 @@ class Numbers(Kind):
 
     def parse(self, text: str) -> tuple[float, ...]:
         return self.plain([float(part) for part in text.strip("(), ").split(",")])
-
-    def __str__(self) -> str:
-        return "numbers from 0, separated by commas, not all 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,8 @@ class Choice(Kind):
 class Flag(Kind):
     """True or false."""
 
+    words = "true or false"
+
     def plain(self, value: Any) -> bool:
         if type(value).__name__ not in ("bool", "bool_"):  # the second is NumPy's
             raise ValueError
@@ -131,32 +136,27 @@ class Flag(Kind):
     def parse(self, text: str) -> bool:
         return self.plain(TRUTH.get(text.lower()))
 
-    def __str__(self) -> str:
-        return "true or false"
-
 
 class File(Kind):
     """The path of a file."""
+
+    words = "the path of a file"
 
     def plain(self, value: Any) -> str:
         if not isinstance(value, str | Path):
             raise ValueError
         return str(value)
 
-    def __str__(self) -> str:
-        return "the path of a file"
-
 
 class Function(Kind):
     """A function, which no text can spell."""
+
+    words = "a function"
 
     def plain(self, value: Any) -> Any:
         if not callable(value):
             raise ValueError
         return value
-
-    def __str__(self) -> str:
-        return "a function"
 
 
 def cores() -> int:
@@ -291,7 +291,12 @@ class Parametrised:
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
-        cls.__doc__ = _document(cls)
+        lines = ["Parameters", "----------"]
+        for name, parameter in cls.parameters().items():
+            lines += [f"{name} : {parameter.expects()}, default {parameter.default!r}", f"    {parameter.about}"]
+        section = "\n".join(f"    {line}" for line in lines)  # as numpydoc writes it, before the examples
+        text, found, examples = (cls.__doc__ or "").rstrip().partition("\n\n    Examples\n")
+        cls.__doc__ = f"{text}\n\n{section}{found}{examples}\n    "
         if "random_state" in cls.__dict__:  # the default that dataclass has put there
             cls.random_state = property(lambda self: self.seed)  # type: ignore[attr-defined]
 
@@ -366,13 +371,3 @@ class Parametrised:
             tags.input_tags.sparse = True
         tags.non_deterministic = vars(self).get("seed") is None
         return tags
-
-
-def _document(method: type[Parametrised]) -> str:
-    """A class's docstring with its parameters, as numpydoc writes them, before the first section."""
-    lines = ["Parameters", "----------"]
-    for name, parameter in method.parameters().items():
-        lines += [f"{name} : {parameter.expects()}, default {parameter.default!r}", f"    {parameter.about}"]
-    section = "\n".join(f"    {line}" for line in lines)
-    text, found, examples = (method.__doc__ or "").rstrip().partition("\n\n    Examples\n")
-    return f"{text}\n\n{section}{found}{examples}\n    "

@@ -50,7 +50,6 @@ class ProNE(Embedder):
     device: str = shared("device", default="cpu")
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n, width = sizes.nodes, spectral_width(sizes.nodes, self.dim)
         table, slab = SINGLE * n * self.dim, SINGLE * n * SLAB_COLUMNS
         matrices = {"matrices": 16 * sizes.links + 48 * n}

@@ -2,6 +2,8 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
+from operator import add
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,11 +17,12 @@ from neural_brane.kernels.threads import map_threads, one_blas_thread
 from neural_brane.linalg.eigenvectors import NEGLIGIBLE, REPORTS, Hops, arrange_hops, leading_eigenvectors, whiten
 from neural_brane.linalg.tables import BLOCK_ROWS, Table, Tables, tables_on
 from neural_brane.linalg.weights import average_scales, inverse_frequency, link_scales, tell_apart, weigh
-from neural_brane.methods.base import Fitted, InductiveEmbedder
+from neural_brane.methods.base import Fitted, InductiveEmbedder, Start
 from neural_brane.methods.parameters import shared
 from neural_brane.methods.training import Moments, spectral_moments, spectral_width
-from neural_brane.methods.updates import Start
 from neural_brane.progress import Meter
+
+_sum = partial(reduce, add)
 
 
 class Decomposition(NamedTuple):
@@ -114,7 +117,9 @@ class HopProduct:
         for weight, part in self._averaged(table):
             total = None if total is None else self.averages @ total
             if weight:
-                part = weight**2 * _sum([matrix @ (transposed @ part) for matrix, transposed in self.columns] or [part])
+                part = weight**2 * reduce(
+                    add, [matrix @ (transposed @ part) for matrix, transposed in self.columns] or [part]
+                )
                 total = part if total is None else total + part
         return total
 
@@ -125,12 +130,14 @@ class HopProduct:
             total = new.average(total, known)
             known = None if known is None else self.averages @ known
             columns = [transposed @ part for _, transposed in self.columns]
-            of_known = _sum(
-                [matrix @ column for (matrix, _), column in zip(self.columns, columns, strict=True)] or [part]
+            of_known = reduce(
+                add, [matrix @ column for (matrix, _), column in zip(self.columns, columns, strict=True)] or [part]
             )
             known = weight**2 * of_known + (0 if known is None else known)
             if columns:  # new nodes have nothing of their own where X is the identity
-                total = total + weight**2 * _sum([m @ column for m, column in zip(new.columns, columns, strict=True)])
+                total = total + weight**2 * reduce(
+                    add, [m @ column for m, column in zip(new.columns, columns, strict=True)]
+                )
         return total
 
     def directions(self, table: Table) -> list[list[np.ndarray]]:
@@ -184,13 +191,6 @@ def _weighed(matrix: sparse.csr_array, known: sparse.csr_array) -> sparse.csr_ar
     return weigh(matrix, inverse_frequency(known)).astype(np.float32)
 
 
-def _sum(parts: list[Table]) -> Table:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
 def place_newcomers(
     found: Decomposition,
     new: Newcomers,
@@ -238,7 +238,6 @@ class Spectral(InductiveEmbedder):
     device: str = shared("device", default="cpu")
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         return spectral_moments(sizes, self.dim, hops=len(self._weights()))
 
     def work(self, sizes: Sizes) -> float:
@@ -259,7 +258,6 @@ class Spectral(InductiveEmbedder):
         return spectral_reasons(fitted.learned, hops_of(fitted.graph, self._weights()), threads=self.threads)
 
     def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Decomposition:
-
         before, values = start.learned
         unscaled = before / self._scale(values, len(before))
         vectors, values = follow(
@@ -285,12 +283,7 @@ class Spectral(InductiveEmbedder):
 
 
 def follow(
-    found: Decomposition,
-    hops: Hops,
-    places: np.ndarray,
-    *,
-    threads: int | None = 1,
-    device: str = "cpu",
+    found: Decomposition, hops: Hops, places: np.ndarray, *, threads: int | None = 1, device: str = "cpu"
 ) -> Decomposition:
     """The directions that were found, in a graph that has changed since: its nodes were at these `places`, or nowhere.
 
@@ -304,32 +297,23 @@ def follow(
     shares *= _inverse(squares).astype(np.float32)  # about of one length each in MᵀU
     with one_blas_thread():
         moved = tables.by_slabs(HopProduct(hops, tables).image, tables.table(shares))
-        among = _products(shares, tables.array(moved), threads)  # the inner products of MᵀU's columns
+        image, width = tables.array(moved), shares.shape[1]
+        blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, len(shares), BLOCK_ROWS)]
+        products = map_threads(
+            lambda rows: shares[rows].astype(np.float64).T @ image[rows].astype(np.float64), blocks, threads
+        )
+        among = sum(products, np.zeros((width, width)))  # the inner products of MᵀU's columns, block after block
         vectors = np.ascontiguousarray(tables.array(tables.rotate(moved, _turn(among, squares))))
     return Decomposition(vectors, np.einsum("ij,ij->j", vectors, vectors, dtype=np.float64))
 
 
 def _turn(among: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Find the matrix that makes columns with these inner products orthonormal and turns them to where U was.
-
-    Of M V R, where V is orthonormal, the rotation R that is nearest to U is the polar factor of (M V)ᵀU; and (M V)ᵀU is
-    made of the inner products alone.
-    """
+    """Find the matrix that makes columns with these inner products orthonormal and turns them to where U was."""
     values, axes = np.linalg.eigh((among + among.T) / 2)
     basis = axes * _inverse(np.sqrt(np.where(values > NEGLIGIBLE * values[-1], values, 0)))
     left, _, right = np.linalg.svd(basis.T @ among * squares)
     turn: np.ndarray = basis @ left @ right
     return turn
-
-
-def _products(first: np.ndarray, second: np.ndarray, threads: int | None) -> np.ndarray:
-    """The inner products of the columns of two tables, float64; blocks of rows are added up in their order."""
-    blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, len(first), BLOCK_ROWS)]
-    shares = map_threads(
-        lambda rows: first[rows].astype(np.float64).T @ second[rows].astype(np.float64), blocks, threads
-    )
-    total: np.ndarray = sum(shares, np.zeros((first.shape[1], second.shape[1])))
-    return total
 
 
 def _inverse(values: np.ndarray) -> np.ndarray:

@@ -213,18 +213,13 @@ def check_room(method: Embedder, sizes: Sizes, *, beside: int = 0, room: int | N
 
 def widest(method: Embedder, sizes: Sizes, room: int) -> int | None:
     """The largest of dim / 2, dim / 4, … that fits into so many bytes; None where none does."""
-    dim = method.dim
+    values, dim = method.get_params(deep=False), method.dim
+    given = {name: value for name, value in values.items() if name not in FOLLOWING}
     while dim > 2:
         dim //= 2
-        if needed(clone(method).set_params(dim=dim), sizes) <= room:
+        if needed(type(method)(**given | {"dim": dim}), sizes) <= room:
             return dim
     return None
-
-
-def clone(method: Embedder) -> Embedder:
-    """A method with the same parameters, whose widths follow from dim where that is how they came to be."""
-    values = method.get_params(deep=False)
-    return type(method)(**{name: value for name, value in values.items() if name not in FOLLOWING})
 
 
 def spectral_moments(sizes: Sizes, dim: int, *, hops: int, links: bool = False) -> Moments:

@@ -79,13 +79,11 @@ class TriDNR(SkipGramEmbedder):
     epochs: int = shared("epochs", default=1, about="Passes over the walks.")
 
     def parameters_in_force(self) -> dict[str, Any]:
-        """Every parameter's value, checked."""
         values = super().parameters_in_force()
         require(values["text_weight"] < 1, "text_weight", values["text_weight"], "a number below 1: walks need a share")
         return values
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n, entries = sizes.nodes, sizes.attribute_entries
         held = self._tables(n, n + sizes.attributes)
         held["sampling"] += neighbour_bytes(sizes) + 20 * n + 24 * entries

@@ -12,7 +12,7 @@ from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import bags, cpu
 from neural_brane.kernels.model import padded, rows_of
-from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.base import Fitted, InductiveEmbedder, stack
 from neural_brane.methods.features import own_attributes, proper_links, row_blocks
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.methods.skipgram import count_visits, two_seeds
@@ -66,6 +66,7 @@ class UPPSNE(InductiveEmbedder):
     small = {"walks_per_node": 1, "walk_length": 10}
     trial = {"walks_per_node": 1}
     holds = {"upp-sne": Learned}
+    by_attributes = True
     why_not = "its map is shared by all nodes, so that more steps move all of them; transform embeds new nodes"
 
     walks_per_node: int | None = whole(
@@ -81,7 +82,6 @@ class UPPSNE(InductiveEmbedder):
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n, width = sizes.nodes, padded(self.dim - self.dim // 2)
         attributes, entries = (sizes.attributes, sizes.attribute_entries) if sizes.attributes else (n, n)
         targets = 2 * self.window * (1 + self.negatives)
@@ -120,12 +120,7 @@ class UPPSNE(InductiveEmbedder):
         return Learned(np.ascontiguousarray(tables.maps[:, : self.dim - self.dim // 2]), losses)
 
     def _train(
-        self,
-        tables: bags.Tables,
-        attributes: sparse.csr_array,
-        sampler: WalkSampler,
-        frequent: AliasTable,
-        seed: int,
+        self, tables: bags.Tables, attributes: sparse.csr_array, sampler: WalkSampler, frequent: AliasTable, seed: int
     ) -> list[float]:
         """Train the tables in place; returns the mean loss of every step of the stage."""
         total, chunk = self._walks(attributes.shape[0]), BATCHES * self.batch_size
@@ -152,9 +147,6 @@ class UPPSNE(InductiveEmbedder):
 
     def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
         return embed(own_attributes(graph), learned.maps, self.dim)
-
-    def _check_transforms(self, fitted: Fitted) -> None:
-        require_attributes(fitted)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         return stack(embed(new.attributes, fitted.learned.maps, self.dim), len(new), self.dim)

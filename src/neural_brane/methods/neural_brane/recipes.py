@@ -17,12 +17,7 @@ from neural_brane.sampling.tables import can_rank
 # The default's vector has two parts, a spectral and a learned one. Its values were chosen on ten graphs with seeds that
 # no result is reported of (benchmarks/defaults.py).
 
-_COMMON: dict[str, Any] = {
-    "table_std": 0.01,
-    "learning_rate": 0.5,
-    "l2": 5e-5,
-    "loss": "mean",
-}
+_COMMON: dict[str, Any] = {"table_std": 0.01, "learning_rate": 0.5, "l2": 5e-5, "loss": "mean"}
 _LEARNED_ALONE: dict[str, Any] = {
     "batch_size": 100,
     "batches_per_epoch": 1000,
