@@ -141,7 +141,7 @@ class ShardedModel:
         for table, own_seed, width in zip(self.tables, seeds[:2], self.widths, strict=True):
             _fill(table, own_seed, width, settings["table_std"])
         hidden, dim = self.weight.shape
-        self.weight.copy_(torch.from_numpy(random_weight(seeds.layer, hidden, dim, settings["weight_std"])))
+        self.weight.copy_(torch.from_numpy(random_weight(seeds[2], hidden, dim, settings["weight_std"])))
         self.bias.zero_()
         self.scale = 1.0
 

@@ -22,6 +22,7 @@ from neural_brane.errors import ParameterError
 from neural_brane.kernels.model import Model, Settings
 from neural_brane.linalg.eigenvectors import REPORTS
 from neural_brane.methods.neural_brane.parts import kernel_settings
+from neural_brane.methods.neural_brane.recipes import Facts
 from neural_brane.methods.neural_brane.training import Epochs, start_numbers
 from neural_brane.methods.spectral import Decomposition
 from neural_brane.methods.training import require_finite
@@ -166,7 +167,7 @@ def _fetch(model: ShardedModel, side: int, ids: np.ndarray) -> Any:
 BLOCK_NODES = 1 << 20  # whose numbers of neighbours are looked at together
 
 
-class ShardFacts:
+class ShardFacts(Facts):
     """The facts of a graph in parts that the parameters follow from; all ranks ask for them at once."""
 
     def __init__(self, shards: AnyShards, exchange: Exchange):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,9 +16,9 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import map_threads, one_blas_thread
 from neural_brane.linalg.weights import transition
 from neural_brane.methods import descent as backend
-from neural_brane.methods.base import Embedder, Fitted, InductiveEmbedder, require, stack
+from neural_brane.methods.base import Fitted, InductiveEmbedder, require, stack
 from neural_brane.methods.features import proper_links, row_blocks
-from neural_brane.methods.grarep import above, largest_of_rows
+from neural_brane.methods.links import above, largest_of_rows
 from neural_brane.methods.parameters import cores, number, shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.progress import Meter
@@ -133,7 +132,7 @@ class LearnedRows(NamedTuple):
     loss_history: list[float]  # the mean loss of a node without the squares of weights, epoch by epoch
 
 
-class SDNE(InductiveEmbedder):
+class SDNE(backend.Network, InductiveEmbedder):
     """Structural deep network embedding (Wang, Cui, Zhu; 2016).
 
     A node's row of the adjacency is compressed by two layers into its vector y, and two more layers write the row
@@ -166,12 +165,8 @@ class SDNE(InductiveEmbedder):
     grid = {  # its paper searches alpha and beta, and says that neither should be 0 or 1
         "learning_rate": [], "l2": [], "alpha": [0.0, 0.001, 0.01, 0.1], "beta": [2.0, 5.0, 10.0],
     }  # fmt: skip
-    small = {"epochs": 2}
-    trial = {"epochs": 3}
     holds = {"sdne": LearnedRows, "encoder of rows": Encoder}
-    extra = "torch"
     why_not = "its layers have a row for each node it learned from; transform embeds new nodes by their links"
-    prolongs = ("epochs",)
 
     hidden: int = whole("Width of the layer before the vector, and of the one after it.", default=256)
     alpha: float = number("Weight of the distances between neighbours.", default=1e-3, least=0)
@@ -184,8 +179,6 @@ class SDNE(InductiveEmbedder):
         "Nodes in a batch; when None 200, and a twentieth of all nodes at least.", default=None
     )
     epochs: int = shared("epochs", default=20)
-    device: str = shared("device", default="auto")
-    checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def _learn(self, graph: AttributedGraph, seed: int) -> LearnedRows:
         backend.import_torch()
@@ -223,7 +216,10 @@ class SDNE(InductiveEmbedder):
         """The mean loss of a batch's nodes."""
         rows = links[batch]
         codes, written = apply_layers(weights, backend.SparseRows(rows, self.device))
-        second = written_error(written, weights, Entries(rows, self.device), self.beta)
+        entries = Entries(rows, self.device)  # the error counts beta² times as much there as elsewhere
+        values = entries.products(written, weights.output) + weights.output_bias[0][entries.columns]
+        at_links = (self.beta * (values - entries.values)) ** 2 - values**2
+        second = squares_of_all(written, weights.output, weights.output_bias) + at_links.sum()
         size, nodes = len(batch), links.shape[0]
         among = Entries(rows[:, batch], self.device)
         drawn = (nodes - 1) / max(size - 1, 1)  # one in so many of a node's neighbours is in its batch
@@ -239,7 +235,19 @@ class SDNE(InductiveEmbedder):
         among.eliminate_zeros()
         shares = transition(among)  # over those of a node's new neighbours that have a vector
         around = ~linked & (np.diff(shares.indptr) > 0)
-        tell_unlinked(new, linked | around)
+        lost = ~(linked | around)
+        if lost.any():
+            first = new.given.ids[new.rows[lost][0]].item()
+            if lost.all():
+                raise GraphError(
+                    f"sdne embeds new nodes by their links to known nodes, and none of these (such as {first!r}) has "
+                    "one; give their links, or take a method that embeds them by attributes"
+                )
+            warnings.warn(
+                f"{np.count_nonzero(lost):,} new nodes (such as {first!r}) are linked to no known node; sdne gives "
+                "them all the same vector",
+                stacklevel=3,
+            )
         rows = scaled(new.links, fitted.learned.scale)
         vectors = stack(fitted.learned.encoder.blocks(rows), len(new), self.dim)
         vectors[around] = (shares @ vectors)[around]
@@ -261,35 +269,11 @@ def apply_layers(weights: Weights, rows: backend.SparseRows) -> tuple[torch.Tens
     return codes, (codes @ weights.back + weights.back_bias).tanh()
 
 
-def written_error(written: torch.Tensor, weights: Weights, entries: Entries, beta: float) -> torch.Tensor:
-    """Σ ((x̂ − x) b)² over all nodes of all rows of a batch, with b = beta at its entries and 1 elsewhere."""
-    values = entries.products(written, weights.output) + weights.output_bias[0][entries.columns]
-    at_links = (beta * (values - entries.values)) ** 2 - values**2
-    return squares_of_all(written, weights.output, weights.output_bias) + at_links.sum()
-
-
 def scaled(links: sparse.csr_array, scale: float) -> sparse.csr_array:
     """Links with their weights divided by a number, float32."""
     found = links.astype(np.float32)
     found.data /= np.float32(scale)
     return found
-
-
-def tell_unlinked(new: Newcomers, linked: np.ndarray) -> None:
-    """Warn of new nodes without links, of which nothing can be told; refuse where all are so."""
-    if linked.all():
-        return
-    first = new.given.ids[new.rows[~linked][0]].item()
-    if not linked.any():
-        raise GraphError(
-            f"sdne embeds new nodes by their links to known nodes, and none of these (such as {first!r}) has one; give "
-            "their links, or take a method that embeds them by attributes"
-        )
-    warnings.warn(
-        f"{np.count_nonzero(~linked):,} new nodes (such as {first!r}) are linked to no known node; sdne gives them "
-        "all the same vector",
-        stacklevel=4,
-    )
 
 
 BLOCK_NUMBERS = 8_000_000  # chances held at a time, 4 bytes each
@@ -312,7 +296,7 @@ class LearnedLayers(NamedTuple):
     loss_history: list[float]  # the mean squared error of a node: all epochs of the first layer, then of the second
 
 
-class DNGR(Embedder):
+class DNGR(backend.Network):
     """Deep neural networks for learning graph representations (Cao, Lu, Xu; 2016).
 
     A surfer walks from each node, and instead of a step returns to it with chance `restart`. The method adds up its
@@ -347,10 +331,8 @@ class DNGR(Embedder):
     )
     paper = "Cao, Lu, Xu: Deep neural networks for learning graph representations, 2016"
     grid = {"learning_rate": [], "steps": [2, 3, 5, 10], "hidden": [256, 512]}  # its authors' program has 512 for 256
-    small = {"epochs": 2}
-    trial = {"epochs": 3}
     holds = {"dngr": LearnedLayers}
-    extra = "torch"
+    prolongs = ()
     why_not = "its matrix and its layers have a row for each node it learned from"
 
     steps: int = whole("Steps of the surfer.", default=3)
@@ -367,8 +349,6 @@ class DNGR(Embedder):
         "Nodes in a batch; when None 200, and a twentieth of all nodes at least.", default=None
     )
     epochs: int = shared("epochs", default=15, about="Passes over all nodes for each of the two layers.")
-    device: str = shared("device", default="auto")
-    checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def _learn(self, graph: AttributedGraph, seed: int) -> LearnedLayers:
         backend.import_torch()
@@ -475,7 +455,11 @@ class Surfer:
         self.walk = transition(links).astype(np.float32)
         self.back = self.walk.T.tocsr()  # its products are with columns that hold the chances of one surfer each
         self.steps, self.restart, self.most = steps, np.float32(restart), most
-        self.usual = np.maximum(self._sums(), 1e-30)
+        now, total = np.ones(len(graph), np.float32), np.zeros(len(graph), np.float32)
+        for _ in range(steps):  # visits where surfers began count
+            now = (1 - self.restart) * (self.back @ now) + self.restart
+            total += now
+        self.usual = np.maximum(total, 1e-30)  # how often surfers from all nodes visit each, about
 
     def rows(self, block: slice) -> tuple[sparse.csr_array, np.ndarray]:
         """Some rows, of which long ones keep what is largest against the usual chance; and the sums of columns."""
@@ -491,24 +475,12 @@ class Surfer:
             total += now
         total[begin] = 0
         total /= np.maximum(total.sum(axis=0), np.float32(1e-30))
-        return self._keep(np.ascontiguousarray(total.T)), total.sum(axis=1, dtype=np.float64)
-
-    def _keep(self, chances: np.ndarray) -> sparse.csr_array:
-        """Rows as a sparse matrix."""
-        found = sparse.csr_array(chances)
-        if chances.shape[1] > self.most:
+        found = sparse.csr_array(np.ascontiguousarray(total.T))
+        if found.shape[1] > self.most:
             found.data /= self.usual[found.indices]
             found = largest_of_rows(found, self.most)
             found.data *= self.usual[found.indices]
-        return found
-
-    def _sums(self) -> np.ndarray:
-        """Estimate how often surfers from all nodes visit each node; visits where they began count."""
-        now, total = np.ones(self.walk.shape[0], np.float32), np.zeros(self.walk.shape[0], np.float32)
-        for _ in range(self.steps):
-            now = (1 - self.restart) * (self.back @ now) + self.restart
-            total += now
-        return total
+        return found, total.sum(axis=1, dtype=np.float64)
 
 
 def first_layer(columns: int, width: int, rng: np.random.Generator, device: str) -> Layer:

@@ -104,9 +104,6 @@ def known_labels(method: Embedder, labels: Any, graph: AttributedGraph) -> np.nd
     return None if found is None or not (found != "").any() else found
 
 
-# What a method has learned, and the vectors that come of it.
-
-
 class Vectors(NamedTuple):
     """What a method has learned that keeps nothing but the vectors."""
 
@@ -521,9 +518,6 @@ def require(holds: bool, name: str, value: object, expected: str) -> None:
     """Raise a ParameterError that names the parameter unless its value is as expected."""
     if not holds:
         raise ParameterError(f"{name}={value!r} makes no sense; give {expected}")
-
-
-# Methods that embed nodes they never saw.
 
 
 class InductiveEmbedder(Embedder):

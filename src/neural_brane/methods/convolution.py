@@ -3,13 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
@@ -79,17 +77,12 @@ class Pieces:
         return Piece(self.links[nodes][:, nodes], self.attributes[nodes], self.device)
 
 
-class Convolutional(InductiveEmbedder):
+class Convolutional(backend.Network, InductiveEmbedder):
     """A method that learns a convolution of attributes over links, by steps on the graph or on parts of it."""
 
     uses = ("links", "attributes")
-    extra = "torch"
     by_attributes = True
-    why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
-    small = {"epochs": 2}
     holds = {"convolution": Learned}
-    trial = {"epochs": 3}
-    prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
 
     nodes_per_step: int = whole(
         "Nodes that a step works on at most. A larger graph is learned from in parts, each the nodes of random walks.",
@@ -97,8 +90,6 @@ class Convolutional(InductiveEmbedder):
         least=WALK_NODES,
     )
     learning_rate: float = shared("learning_rate", default=1e-3, about="Of Adam.")
-    device: str = shared("device", default="auto")
-    checkpoint: str | Path | None = shared("checkpoint", default=None)
     epochs: int | None = shared("epochs", default=100)
 
     @abstractmethod
@@ -127,20 +118,35 @@ class Convolutional(InductiveEmbedder):
 
     def _train(self, pieces: Pieces, weights: Any, seed: int) -> list[float]:
         """Train the weights in place; returns the mean loss of every epoch."""
-        descent, best, per_epoch = self._descent(weights), Best(weights, self._patience()), pieces.per_epoch
+        descent, per_epoch, patience = self._descent(weights), pieces.per_epoch, self._patience()
         loop = Loop.of(self, "weights", per_epoch=per_epoch)
-        best.restore(loop.stage)
+        named = {} if patience is None else {f"{name}, best": one for name, one in weights._asdict().items()}
+        best = {name: weight.detach().clone() for name, weight in named.items()}  # where the loss was lowest
+        if (before := loop.stage.kept) is not None:
+            for name, weight in best.items():
+                weight.copy_(backend.import_torch().from_numpy(before.arrays[name]))
 
         def loss_of(step: int) -> Any:
             rng = np.random.default_rng([seed, step])
             loss = self._loss(weights, pieces.draw(rng), rng)
             if (step + 1) % per_epoch == 0:
-                best.offer(loop.numbers["losses"], float(np.mean([*loop.numbers["epoch"], loss.item()])))
+                mean = float(np.mean([*loop.numbers["epoch"], loss.item()]))
+                if mean < min(loop.numbers["losses"], default=np.inf):
+                    for name, kept in best.items():
+                        kept.copy_(named[name].detach())
             self._set_rate(descent, step / loop.steps)
             return loss
 
-        losses = descent.train(loop, loss_of, beside=best.arrays, until=lambda: best.is_past(loop.numbers["losses"]))
-        best.put_in_place()
+        def is_past() -> bool:
+            losses = loop.numbers["losses"]
+            return patience is not None and len(losses) - 1 - int(np.argmin(losses or [0])) >= patience
+
+        def arrays() -> dict[str, np.ndarray]:
+            return {name: weight.cpu().numpy() for name, weight in best.items()}
+
+        losses = descent.train(loop, loss_of, beside=arrays, until=is_past)
+        for name, kept in best.items():
+            named[name].detach().copy_(kept)
         return losses
 
     def _descent(self, weights: Any) -> backend.Descent:
@@ -164,14 +170,11 @@ class Convolutional(InductiveEmbedder):
         held = {"matrices": 8 * entries + 12 * sizes.links}  # shares of attributes, and links without self-loops
         part = taken / max(n, 1)
         copies = 4 if self._patience() is None else 5  # a gradient, Adam's two means and the best weights
+        tables = SINGLE * self._inputs() * width * self.dim
+        batches = int(part * (36 * entries + 24 * sizes.links)) + STEP_TABLES * SINGLE * taken * self.dim
         return {
-            "training": held
-            | {
-                "tables": copies * SINGLE * self._inputs() * width * self.dim,
-                "batches": int(part * (36 * entries + 24 * sizes.links)) + STEP_TABLES * SINGLE * taken * self.dim,
-            },
-            "vectors": held
-            | {"tables": SINGLE * self._inputs() * width * self.dim, "vectors": 3 * SINGLE * n * self.dim},
+            "training": held | {"tables": copies * tables, "batches": batches},
+            "vectors": held | {"tables": tables, "vectors": 3 * SINGLE * n * self.dim},
         }
 
     def _inputs(self) -> int:
@@ -191,39 +194,6 @@ class Convolutional(InductiveEmbedder):
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         graph = new.together()
         return stack(self._blocks(graph, fitted.learned), len(graph), self.dim)[len(new.known) :]
-
-
-class Best:
-    """The weights of the epoch with the lowest loss; training ends `patience` epochs after it, unless that is None."""
-
-    def __init__(self, weights: Any, patience: int | None):
-        self.weights, self.patience = weights._asdict(), patience
-        self.kept = {name: weight.detach().clone() for name, weight in self.weights.items() if patience is not None}
-
-    def offer(self, history: list[float], loss: float) -> None:
-        """Keep the weights that gave an epoch's loss where none was lower."""
-        if loss < min(history, default=np.inf):
-            for name, kept in self.kept.items():
-                kept.copy_(self.weights[name].detach())
-
-    def is_past(self, history: list[float]) -> bool:
-        """Tell whether so many epochs have not lowered the loss."""
-        return self.patience is not None and len(history) - 1 - int(np.argmin(history or [0])) >= self.patience
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Give the weights that are kept."""
-        return {f"{name}, best": weight.cpu().numpy() for name, weight in self.kept.items()}
-
-    def restore(self, stage: Stage) -> None:
-        """Copy the weights of a checkpoint to where they were."""
-        if stage.kept is not None:
-            for name, weight in self.kept.items():
-                weight.copy_(backend.import_torch().from_numpy(stage.kept.arrays[f"{name}, best"]))
-
-    def put_in_place(self) -> None:
-        """Make the best weights those that were learned."""
-        for name, kept in self.kept.items():
-            self.weights[name].detach().copy_(kept)
 
 
 def normalised(links: sparse.csr_array) -> sparse.csr_array:

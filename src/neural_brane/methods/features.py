@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from neural_brane.methods.base import Fitted
 
 
-# The matrices of a graph, and their rows some at a time.
-
 BLOCK_NODES = 8192  # embedded at a time
 
 
@@ -46,8 +44,6 @@ def row_blocks(rows: int) -> Iterator[slice]:
     """Give the places of all rows, some at a time."""
     return (slice(start, start + BLOCK_NODES) for start in range(0, rows, BLOCK_NODES))
 
-
-# The form of a method's output for features, as scikit-learn's `set_output` chooses it: a matrix or a DataFrame.
 
 FORMS = ("default", "pandas", "polars")
 
@@ -89,9 +85,6 @@ class Output:
                 )
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}{number}" for number in range(fitted.method.dim)], dtype=object)
-
-
-# A matrix of features in place of a graph: its rows are nodes without links, its columns their attributes.
 
 
 def as_matrix(method: Any, source: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,14 +43,7 @@ class Triplets(NamedTuple):
     weights: np.ndarray  # float32
 
 
-class Learned(NamedTuple):
-    """The network, and how its training went."""
-
-    weights: Weights
-    loss_history: list[float]  # the weighted mean over the triplets of each epoch
-
-
-class Graph2Gauss(InductiveEmbedder):
+class Graph2Gauss(backend.Network, InductiveEmbedder):
     """Deep Gaussian embedding of graphs (Bojchevski, Günnemann; 2018): unsupervised, inductive through attributes.
 
     A ReLU layer over a node's attributes gives the mean μ and the variances σ of a Gaussian. Its energy with another
@@ -76,14 +68,9 @@ class Graph2Gauss(InductiveEmbedder):
     growth = "time: epochs × (attribute entries + nodes × dim) × hidden; memory: edges + (nodes + attributes) × hidden"
     paper = "Bojchevski, Günnemann: Deep Gaussian embedding of graphs, 2018"
     grid = {"epochs": [50, 100, 200]}  # in place of the early stopping on held-out links of its authors' program
-    small = {"epochs": 2}
-    trial = {"epochs": 3}
-    holds = {"graph2gauss": Learned, "graph2gauss weights": Weights}
+    holds = {"graph2gauss": backend.Learned, "graph2gauss weights": Weights}
     similarity = "distance"  # between means: training compares Gaussians by their divergence
-    extra = "torch"
     by_attributes = True
-    why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
-    prolongs = ("epochs",)
 
     hidden: int = whole("Width of the ReLU layer.", default=512)
     hops: int = choice(
@@ -100,10 +87,8 @@ class Graph2Gauss(InductiveEmbedder):
         about="Steps, each over all nodes with a neighbour. The paper's program stops by held-out links; here all "
         "links are learned from, and the number is fixed: on small graphs many more steps make worse vectors.",
     )
-    device: str = shared("device", default="auto")
-    checkpoint: str | Path | None = shared("checkpoint", default=None)
 
-    def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
+    def _learn(self, graph: AttributedGraph, seed: int) -> backend.Learned:
         backend.import_torch()
         rng = np.random.default_rng(seed)
         attributes = own_attributes(graph)
@@ -119,7 +104,7 @@ class Graph2Gauss(InductiveEmbedder):
                 return rank_loss(*gaussians(weights, rows), self._triplets(sampler, epoch))
 
             losses = descent.train(Loop.of(self, "weights"), loss_of)
-        return Learned(Weights(*backend.to_numpy(weights)), losses)
+        return backend.Learned(Weights(*backend.to_numpy(weights)), losses)
 
     def memory(self, sizes: Sizes) -> Moments:
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
@@ -157,7 +142,7 @@ class Graph2Gauss(InductiveEmbedder):
         shares = weights / weights.sum()
         return Triplets(anchors, close.astype(np.int64), distant.astype(np.int64), shares.astype(np.float32))
 
-    def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
+    def _blocks(self, graph: AttributedGraph, learned: backend.Learned) -> Iterator[np.ndarray]:
         return _means(own_attributes(graph), learned.weights)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:

@@ -58,14 +58,9 @@ def attend(edges: Edges, scores: Any) -> Any:
     return raised / sums.index_select(0, edges.starts)
 
 
-def gather(edges: Edges, shares: Any, table: Any) -> Any:
-    """The sums of neighbours' rows by the shares of one head (edges,)."""
-    return _gathering().apply(shares, table, edges)
-
-
 @cache
 def _gathering() -> Any:
-    """`gather` as a function that PyTorch can differentiate without a row for every edge."""
+    """The sums of neighbours' rows by the shares of one head (edges,), differentiable without a row for every edge."""
     torch = backend.import_torch()
 
     def multiply(edges: Edges, shares: Any, table: Any) -> Any:
@@ -113,7 +108,7 @@ def layer(edges: Edges, table: Any, looking: Any, looked_at: Any, heads: int, dr
     pairs = by_head(looking).index_select(0, edges.starts) + by_head(looked_at).index_select(0, edges.ends)
     shares = attend(edges, torch.nn.functional.leaky_relu(pairs, LEAK))
     shares = shares if dropped is None else dropped(shares)
-    return torch.cat([gather(edges, shares[:, at], table[:, part]) for at, part in enumerate(columns)], 1)
+    return torch.cat([_gathering().apply(shares[:, at], table[:, part], edges) for at, part in enumerate(columns)], 1)
 
 
 def layer_in_numpy(
@@ -134,8 +129,6 @@ def layer_in_numpy(
         out[:, part] = matrix @ columns
     return out
 
-
-# GraphMAE: attributes of some nodes are hidden, and attention over links learns to tell them from what is around.
 
 FIRST_SLOPE = 0.25  # a PReLU's first slope, as in PyTorch
 SMALLEST = 1e-12  # squared length that is divided by

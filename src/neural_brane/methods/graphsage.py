@@ -1,7 +1,6 @@
 """GraphSAGE: a node's vector is made of its attributes and of samples of those around it."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,14 +44,7 @@ class Batch(NamedTuple):
     attributes_2: sparse.csr_array  # of the nodes of two hops
 
 
-class Learned(NamedTuple):
-    """The network, and how its training went."""
-
-    weights: Weights
-    loss_history: list[float]  # the mean cross-entropy of a pair, epoch by epoch
-
-
-class GraphSAGE(InductiveEmbedder):
+class GraphSAGE(backend.Network, InductiveEmbedder):
     """Inductive representation learning on large graphs (Hamilton, Ying, Leskovec; 2017): unsupervised, with means.
 
     Half of a vector is a node's own, half its neighbours'; the first layer has the same width. PyTorch works on one
@@ -78,11 +70,8 @@ class GraphSAGE(InductiveEmbedder):
     grid = {"learning_rate": [0.01, 0.05, 0.1, 0.5, 1e-4, 1e-5, 1e-6]}  # "also smaller values", says the paper
     small = {"epochs": 2, "walks_per_node": 1, "walk_length": 10}
     trial = {"walks_per_node": 1}
-    holds = {"graphsage": Learned, "graphsage weights": Weights}
-    extra = "torch"
+    holds = {"graphsage": backend.Learned, "graphsage weights": Weights}
     by_attributes = True
-    why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
-    prolongs = ("epochs",)
 
     first_samples: int = whole(
         "Neighbours sampled for the first layer (the paper's S1): all of a node's where it has no more.", default=25
@@ -97,10 +86,8 @@ class GraphSAGE(InductiveEmbedder):
     learning_rate: float = shared("learning_rate", default=1e-4, about="Of Adam.")
     batch_size: int = whole("Pairs in a batch.", default=512)
     epochs: int = shared("epochs", default=1, about="Passes, each with walks of its own.")
-    device: str = shared("device", default="auto")
-    checkpoint: str | Path | None = shared("checkpoint", default=None)
 
-    def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
+    def _learn(self, graph: AttributedGraph, seed: int) -> backend.Learned:
         backend.import_torch()
         links = proper_links(graph, "there are no pairs to learn from")  # a self-loop pairs a node with itself
         rng = np.random.default_rng(seed)
@@ -110,7 +97,7 @@ class GraphSAGE(InductiveEmbedder):
         with cpu.threads(self.threads), backend.one_thread():
             walks = WalkSampler(links, length=self.walk_length, seed=seed)
             losses = self._train(Batches(self, graph, walks, rng), weights)
-        return Learned(Weights(*backend.to_numpy(weights)), losses)
+        return backend.Learned(Weights(*backend.to_numpy(weights)), losses)
 
     def memory(self, sizes: Sizes) -> Moments:
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
@@ -135,7 +122,7 @@ class GraphSAGE(InductiveEmbedder):
         pairs = self.epochs * self.walks_per_node * batches.pairs_per_turn
         loop = Loop(
             self._stages.stage("weights"), Meter(self.progress, pairs, "pairs", epochs=self.epochs),
-            self.epochs * batches.per_epoch, per_epoch=batches.per_epoch, units=batches.pairs_before,
+            self.epochs * batches.per_epoch, per_epoch=batches.per_epoch, units=batches.units,
             learning_rate=self.learning_rate,
         )  # fmt: skip
         batches.numbers = loop.numbers
@@ -146,7 +133,7 @@ class GraphSAGE(InductiveEmbedder):
 
         return backend.Descent(weights, self.learning_rate).train(loop, loss_of)
 
-    def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
+    def _blocks(self, graph: AttributedGraph, learned: backend.Learned) -> Iterator[np.ndarray]:
         return _vectors(graph, own_attributes(graph), learned.weights)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
@@ -169,13 +156,11 @@ class Batches:
         self.pairs_per_turn = len(graph) * (method.walk_length - 1)
         self.per_turn = -(-self.pairs_per_turn // method.batch_size)
         self.per_epoch = method.walks_per_node * self.per_turn
+        self.units = lambda step: (  # the pairs of the batches before one, with those of walks that ended early
+            step // self.per_turn * self.pairs_per_turn + step % self.per_turn * method.batch_size
+        )
         self.turn = -1
         self.pairs = np.empty((2, 0), np.int64)
-
-    def pairs_before(self, step: int) -> int:
-        """Count the pairs of the batches before one, with those of walks that ended early."""
-        turn, at = divmod(step, self.per_turn)
-        return turn * self.pairs_per_turn + at * self.method.batch_size
 
     def draw(self, step: int) -> Batch | None:
         """The next batch, whose number is `step`; None where all its walks ended early."""

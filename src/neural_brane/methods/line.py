@@ -1,7 +1,6 @@
 """LINE and PTE: skip-gram on the entries of matrices, drawn in proportion to their value."""
 
 import numpy as np
-from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
@@ -45,7 +44,10 @@ class Line(EdgeSkipGram):
         ):
             matrix = graph.adjacency if order == 2 else without_self_loops(graph.adjacency)
             if width and matrix.nnz:
-                parts.append(self._part(matrix, order, width, samples, own_seed))
+                degree = matrix.sum(axis=1)
+                targets = None if order == 1 else degree
+                model = SkipGram(degree, targets, dim=width, negatives=self.negatives, seed=own_seed)
+                parts.append((edges_of(matrix, samples, own_seed), model))
         self._train(parts, "edges")
         halves = [unit_rows(model.vectors) for _, model in parts]
         vectors = np.zeros((len(graph), self.dim), np.float32)
@@ -61,11 +63,6 @@ class Line(EdgeSkipGram):
             "training": held | self._chunk(n, self.negatives),
             "joining both orders": held | {"vectors": 3 * SINGLE * n * self.dim},
         }
-
-    def _part(self, matrix: sparse.csr_array, order: int, width: int, samples: int, seed: int) -> Part:
-        degree = matrix.sum(axis=1)
-        model = SkipGram(degree, None if order == 1 else degree, dim=width, negatives=self.negatives, seed=seed)
-        return edges_of(matrix, samples, seed), model
 
 
 class PTE(EdgeSkipGram):

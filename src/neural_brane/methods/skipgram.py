@@ -69,18 +69,12 @@ class SkipGram:
             buckets=other.sorter.buckets if other else buckets,
             seed=first,
         )
-        self.source: np.ndarray = other.source if other else self._random(len(self.frequency), second)
-        self.target = self.source if targets is None else zeros(len(targets), padded(dim))
-
-    def _random(self, rows: int, seed: int) -> np.ndarray:
-        """Uniform in ±1 / (2 dim), as word2vec's."""
-        table = zeros(rows, padded(self.dim))
-        rng = np.random.default_rng(seed)
-        place = self.sorter.sources.place
-        for start in range(0, rows, BLOCK_ROWS):
+        self.source: np.ndarray = other.source if other else zeros(len(self.frequency), padded(dim))
+        rng, place = np.random.default_rng(second), self.sorter.sources.place
+        for start in range(0, 0 if other else len(place), BLOCK_ROWS):  # uniform in ±1 / (2 dim), as word2vec's
             some = place[start : start + BLOCK_ROWS]
-            table[some, : self.dim] = (rng.random((len(some), self.dim), np.float32) - np.float32(0.5)) / self.dim
-        return table
+            self.source[some, :dim] = (rng.random((len(some), dim), np.float32) - np.float32(0.5)) / dim
+        self.target = self.source if targets is None else zeros(len(targets), padded(dim))
 
     def train(self, pairs: np.ndarray, first_rate: float, last_rate: float) -> None:
         """One step per pair, at a rate that falls evenly; chunk by chunk, neighbouring pairs in different chunks.
@@ -136,13 +130,10 @@ class SkipGramEmbedder(Embedder):
 
     def _train(self, parts: Sequence[Part], unit: str, epochs: int = 1) -> None:
         """Train all parts side by side, some pairs of each in turn, while the rate falls evenly to zero."""
-        chunks = max(
-            1,
-            *(
-                int(np.ceil(corpus.total * corpus.pairs / (MIXED_PAIRS if corpus.pairs > 1 else model.chunk)))
-                for corpus, model in parts
-            ),
-        )
+        pairs = [
+            (corpus.total * corpus.pairs, MIXED_PAIRS if corpus.pairs > 1 else model.chunk) for corpus, model in parts
+        ]
+        chunks = max(1, *(int(np.ceil(number / chunk)) for number, chunk in pairs))
         total, steps = sum(corpus.total for corpus, _ in parts), chunks * epochs
         loop = Loop(
             self._stages.stage("tables"), Meter(self.progress, total * epochs, unit, epochs=epochs), steps,
@@ -162,7 +153,12 @@ class SkipGramEmbedder(Embedder):
                 seen = model.source[model.sorter.sources.place[pairs[-LOOKED_AT:, 0]]]
                 loop.require_finite(step, vectors=seen)
 
-        loop.run(_tables(parts), train)
+        tables: dict[str, np.ndarray] = {}  # every table once
+        for at, (_, model) in enumerate(parts):
+            for name, table in ((f"source {at}", model.source), (f"target {at}", model.target)):
+                if not any(table is other for other in tables.values()):
+                    tables[name] = table
+        loop.run(tables, train)
 
     @abstractmethod
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
@@ -215,13 +211,3 @@ def two_seeds(seed: int) -> tuple[int, int]:
 def edges_of(matrix: sparse.csr_array, samples: int, seed: int) -> Corpus:
     """The entries of a matrix as pairs of row and column."""
     return Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1)
-
-
-def _tables(parts: Sequence[Part]) -> dict[str, np.ndarray]:
-    """Every table of the parts once, by name."""
-    tables: dict[str, np.ndarray] = {}
-    for at, (_, model) in enumerate(parts):
-        for name, table in ((f"source {at}", model.source), (f"target {at}", model.target)):
-            if not any(table is other for other in tables.values()):
-                tables[name] = table
-    return tables

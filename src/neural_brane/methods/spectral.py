@@ -279,9 +279,6 @@ class Spectral(InductiveEmbedder):
         """The weights of the attributes 0, 1, 2, … hops away."""
 
 
-# Directions that were found in a graph, followed into what has become of it.
-
-
 def follow(
     found: Decomposition, hops: Hops, places: np.ndarray, *, threads: int | None = 1, device: str = "cpu"
 ) -> Decomposition:

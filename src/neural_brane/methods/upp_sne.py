@@ -112,12 +112,15 @@ class UPPSNE(InductiveEmbedder):
         attributes = unit(own_attributes(graph))
         own_seeds = two_seeds(seed)
         tables = bags.empty_tables(attributes.shape[1], len(graph), self.dim)
-        fill_random(tables.maps[:, : self.dim - self.dim // 2], np.random.default_rng(own_seeds[0]))
+        maps, rng = tables.maps[:, : self.dim - self.dim // 2], np.random.default_rng(own_seeds[0])
+        for rows in row_blocks(len(maps)):  # uniform in ±1 / (2 columns), as in the authors' program
+            some = maps[rows]
+            some[:] = (rng.random(some.shape, np.float32) - np.float32(0.5)) / np.float32(maps.shape[1])
         with cpu.threads(self.threads):
             sampler = WalkSampler(links, length=self.walk_length, seed=seed)
             visits = self._stages.once("visits", lambda: count_visits(sampler.draw, len(graph), len(graph)))
             losses = self._train(tables, attributes, sampler, alias_table(visits**NEGATIVE_POWER), own_seeds[1])
-        return Learned(np.ascontiguousarray(tables.maps[:, : self.dim - self.dim // 2]), losses)
+        return Learned(np.ascontiguousarray(maps), losses)
 
     def _train(
         self, tables: bags.Tables, attributes: sparse.csr_array, sampler: WalkSampler, frequent: AliasTable, seed: int
@@ -165,13 +168,6 @@ def unit(attributes: sparse.csr_array) -> sparse.csr_array:
     scales = np.repeat(1 / np.where(lengths > 0, lengths, 1), np.diff(attributes.indptr))
     values = (attributes.data * scales).astype(np.float32)
     return sparse.csr_array((values, attributes.indices, attributes.indptr), shape=attributes.shape)
-
-
-def fill_random(table: np.ndarray, rng: np.random.Generator) -> None:
-    """Fill a table with numbers uniform in ±1 / (2 columns), as the authors' program does."""
-    for rows in row_blocks(len(table)):
-        some = table[rows]
-        some[:] = (rng.random(some.shape, np.float32) - np.float32(0.5)) / np.float32(table.shape[1])
 
 
 def places_of(walks: np.ndarray, seed: int, step: int) -> np.ndarray:

@@ -36,7 +36,6 @@ from neural_brane.methods.neural_brane.recipes import (
     RECIPES,
     SPECTRAL_SHARE,
     Facts,
-    GraphFacts,
     check_parameters,
     schedule,
 )
@@ -46,50 +45,8 @@ from neural_brane.methods.spectral import Decomposition, follow, place_newcomers
 from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes, spectral_moments
 from neural_brane.sampling.tables import can_rank
 
-# Vectors for nodes that were not there when the model was trained.
-
-
-def place(learned: "Learned", new: Newcomers, settings: dict[str, Any]) -> np.ndarray:
-    """The vectors of new nodes: both parts as known nodes have them, from what there is of attributes and links."""
-    parts = []
-    if settings["spectral_dim"]:
-        parts.append(
-            place_newcomers(
-                learned.spectral(settings), new, settings["hop_weights"], link_weight=settings["link_weight"],
-                threads=settings["threads"], device=settings["device"],
-            )
-        )  # fmt: skip
-    if (part := learned.part) is not None:
-        theirs = part._replace(bags=(bags_of(new.attributes), bags_of(new.links)))
-        own = np.vstack(list(learned_vectors(theirs, len(new), settings))) - learned.joint.centre
-        if settings["centre"] and settings["output"] == "pooled":  # columns that nothing was pooled for become the mean
-            own[np.diff(new.attributes.indptr) == 0, : part.kernel_settings.attribute_dim] = 0
-            own[np.diff(new.links.indptr) == 0, part.kernel_settings.attribute_dim :] = 0
-        parts.append(own * learned.joint.scale)
-    vectors = np.hstack(parts)
-    set_length(vectors, settings["length"])
-    return vectors
-
-
-# Updates: both parts continue from what was learned before.
-
 TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 100, 5  # for each new node, and for each that is new or has changed
 ROWS = 2  # the seed of new rows, beside that of the update
-
-
-def update(start: Start, settings: dict[str, Any], seed: int) -> "Learned":
-    """All that was learned, brought up to what the graph has become."""
-    before, changes, graph = start.learned, start.changes, start.changes.after
-    spectral = Decomposition.empty(len(graph))
-    if settings["spectral_dim"]:
-        spectral = follow(
-            before.spectral(settings), hops_in(graph, settings), changes.nodes,
-            threads=settings["threads"], device=settings["device"],
-        )  # fmt: skip
-    part = learn_on(before.part, changes, settings, seed) if before.part else None
-    joint = join(spectral.vectors, learned_vectors(part, len(graph), settings) if part else iter(()), settings)
-    found: Learned = before._replace(vectors=joint.vectors, part=part, joint=joint, values=spectral.values)
-    return found._replace(layer=make_layer(found, graph, settings, seed, Stages().stage("layer")))
 
 
 def learn_on(part: LearnedPart, changes: Changes, settings: dict[str, Any], seed: int) -> LearnedPart:
@@ -102,18 +59,14 @@ def learn_on(part: LearnedPart, changes: Changes, settings: dict[str, Any], seed
     anchors = changes.touched & (np.diff(graph.adjacency.indptr) > 0)
     if not anchors.any() or not can_rank(graph.adjacency):
         return carried
-    own |= _schedule(changes, int(np.count_nonzero(anchors)), own)
+    count = int(np.count_nonzero(anchors))  # one epoch of some triplets for each, in batches that suit their number
+    batch = min(own["batch_size"], schedule(count, {"pooling": own["pooling"]})["batch_size"])
+    triplets = TRIPLETS_PER_NEW * int(np.count_nonzero(changes.new)) + TRIPLETS_PER_CHANGED * count
+    own |= {"batch_size": batch, "epochs": 1, "batches_per_epoch": max(triplets // batch, 1), "tolerance": None}
     with carried._replace(kernel_settings=kernel_settings(own)).engine(own) as engine:
         training = Training(own, engine, start_numbers())
         training.run(graph, seed, Stages().stage("learned part"), among=anchors)
         return carried._replace(model=engine.model())
-
-
-def _schedule(changes: Changes, anchors: int, settings: dict[str, Any]) -> dict[str, Any]:
-    """One epoch of some triplets for each node that is new or has changed, in batches that suit their number."""
-    batch = min(settings["batch_size"], schedule(anchors, {"pooling": settings["pooling"]})["batch_size"])
-    triplets = TRIPLETS_PER_NEW * int(np.count_nonzero(changes.new)) + TRIPLETS_PER_CHANGED * anchors
-    return {"batch_size": batch, "epochs": 1, "batches_per_epoch": max(triplets // batch, 1), "tolerance": None}
 
 
 def carry_model(model: Model, changes: Changes, settings: dict[str, Any], seed: int) -> Model:
@@ -156,40 +109,8 @@ def _carry_table(
     return rows
 
 
-# The memory of a training of Neural-Brane, by moments.
-
 DRAWN = 12 * 50_000  # bytes of the triplets that are drawn at a time
 BAGS = 8  # bytes a node of bags: their bounds; what they hold is the graph's own
-
-
-def moments(sizes: Sizes, settings: dict[str, Any]) -> Moments:
-    """Bytes by part for the parameters in force: the spectral part first, then the learned one beside its vectors."""
-    n, dim, width = sizes.nodes, settings["dim"], settings["spectral_dim"]
-    found: dict[str, Any] = {}
-    if width:
-        hops = len(settings["hop_weights"])
-        found |= spectral_moments(sizes, width, hops=hops, links=settings["link_weight"] > 0)
-    spectral = {"vectors": SINGLE * n * width}
-    learned = dim - width
-    if learned:
-        tables = {"tables": _tables(sizes, settings["attribute_dim"], learned), "sampling": _sampling(sizes)}
-        found["training"] = spectral | tables | {"batches": _batches(sizes, settings, learned)}
-        joined = {"vectors": SINGLE * n * (width + learned + dim)}
-        found["joining both parts"] = joined | {"tables": tables["tables"] + 2 * BAGS * n}
-    if settings["length"] and settings["score_steps"]:
-        kept = {"tables": _tables(sizes, settings["attribute_dim"], learned) + 2 * BAGS * n} if learned else {}
-        table = SINGLE * n * padded(dim) + 12 * n
-        vectors = {"vectors": SINGLE * n * dim}
-        own = {"attribute_dim": dim, "hidden": dim, "batch_size": BATCH}
-        layer = {"layer that scores pairs": table + BAGS * n + _batches(sizes, own, dim), "sampling": _sampling(sizes)}
-        found["scores of pairs"] = kept | vectors | layer
-    return found
-
-
-def _tables(sizes: Sizes, attribute_dim: int, learned: int) -> int:
-    """P, P' and W."""
-    rows = sizes.attributes * padded(attribute_dim) + sizes.nodes * padded(learned - attribute_dim)
-    return SINGLE * (rows + learned * learned)
 
 
 def _sampling(sizes: Sizes) -> int:
@@ -205,9 +126,6 @@ def _batches(sizes: Sizes, settings: dict[str, Any], learned: int) -> int:
     numbers = pooled + padded(hidden) + padded(own) + padded(learned - own) + 4
     shares = 64 * hidden * (pooled + 1)
     return SINGLE * (rows * numbers + shares + sizes.nodes + 7 * settings["batch_size"])
-
-
-# Neural-Brane: attributes and neighbours, max-pooled, mixed by a ReLU layer, trained by BPR, beside a joint SVD.
 
 
 class Learned(NamedTuple):
@@ -374,7 +292,7 @@ class NeuralBrane(InductiveEmbedder):
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
         """The same for one graph: its size decides what the recipe leaves open."""
-        return self.settings_by(GraphFacts(graph))
+        return self.settings_by(Facts(graph))
 
     def settings_by(self, facts: Facts | None) -> dict[str, Any]:
         """The same for a graph of which some facts are known."""
@@ -423,15 +341,37 @@ class NeuralBrane(InductiveEmbedder):
         return learned._replace(layer=make_layer(learned, graph, settings, seed, self._stages.stage("layer")))
 
     def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Learned:
-        found: Learned = update(start, self.get_params(), seed)
-        return found
+        settings, before, changes = self.get_params(), start.learned, start.changes
+        spectral = Decomposition.empty(len(graph))
+        if settings["spectral_dim"]:
+            spectral = follow(
+                before.spectral(settings), hops_in(graph, settings), changes.nodes,
+                threads=settings["threads"], device=settings["device"],
+            )  # fmt: skip
+        part = learn_on(before.part, changes, settings, seed) if before.part else None
+        joint = join(spectral.vectors, learned_vectors(part, len(graph), settings) if part else iter(()), settings)
+        found: Learned = before._replace(vectors=joint.vectors, part=part, joint=joint, values=spectral.values)
+        return found._replace(layer=make_layer(found, graph, settings, seed, Stages().stage("layer")))
 
     def _check_transforms(self, fitted: Fitted) -> None:
         needed = "'pooled' or 'hidden' for new nodes: vectors of the released program hold a row learned for each node"
         require(fitted.settings["output"] != "released", "output", "released", needed)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
-        return place(fitted.learned, new, fitted.settings)
+        learned, settings, parts = fitted.learned, fitted.settings, []
+        if settings["spectral_dim"]:
+            options = {name: settings[name] for name in ("link_weight", "threads", "device")}
+            parts.append(place_newcomers(learned.spectral(settings), new, settings["hop_weights"], **options))
+        if (part := learned.part) is not None:
+            theirs = part._replace(bags=(bags_of(new.attributes), bags_of(new.links)))
+            own = np.vstack(list(learned_vectors(theirs, len(new), settings))) - learned.joint.centre
+            if settings["centre"] and settings["output"] == "pooled":  # what nothing was pooled for becomes the mean
+                own[np.diff(new.attributes.indptr) == 0, : part.kernel_settings.attribute_dim] = 0
+                own[np.diff(new.links.indptr) == 0, part.kernel_settings.attribute_dim :] = 0
+            parts.append(own * learned.joint.scale)
+        vectors = np.hstack(parts)
+        set_length(vectors, settings["length"])
+        return vectors
 
     def _reasons(self, fitted: Fitted) -> JointReasons:
         return joint_reasons(fitted.learned, fitted.graph, fitted.settings)
@@ -440,7 +380,27 @@ class NeuralBrane(InductiveEmbedder):
         return self.spectral_dim == 0 and self.attribute_dim != 0  # it is the spectral part that weighs attributes
 
     def memory(self, sizes: Sizes) -> Moments:
-        return moments(sizes, self._settings_for(sizes))
+        settings = self._settings_for(sizes)
+        n, dim, width = sizes.nodes, settings["dim"], settings["spectral_dim"]
+        found: dict[str, Any] = {}
+        if width:
+            hops = len(settings["hop_weights"])
+            found |= spectral_moments(sizes, width, hops=hops, links=settings["link_weight"] > 0)
+        learned, tables = dim - width, 0
+        if learned:  # P, P' and W
+            own = settings["attribute_dim"]
+            tables = SINGLE * (sizes.attributes * padded(own) + n * padded(learned - own) + learned**2)
+            batches = {"sampling": _sampling(sizes), "batches": _batches(sizes, settings, learned)}
+            found["training"] = {"vectors": SINGLE * n * width, "tables": tables} | batches
+            tables += 2 * BAGS * n
+            found["joining both parts"] = {"vectors": SINGLE * n * 2 * dim, "tables": tables}
+        if settings["length"] and settings["score_steps"]:
+            kept = {"tables": tables} if learned else {}
+            layer = {"attribute_dim": dim, "hidden": dim, "batch_size": BATCH}
+            scores = SINGLE * n * padded(dim) + (12 + BAGS) * n + _batches(sizes, layer, dim)
+            vectors = {"vectors": SINGLE * n * dim, "layer that scores pairs": scores}
+            found["scores of pairs"] = kept | vectors | {"sampling": _sampling(sizes)}
+        return found
 
     def work(self, sizes: Sizes) -> float:
         """Triplets, if training goes to its last epoch."""

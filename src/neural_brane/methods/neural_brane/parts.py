@@ -98,21 +98,17 @@ class Joint(NamedTuple):
     lengths: np.ndarray  # (nodes, 1) of the vectors before all got one length
 
 
-def over_rows(values: np.ndarray) -> np.ndarray:
-    """The mean over an array's first axis, float64."""
-    return values.mean(axis=0, dtype=np.float64)
-
-
 def join(
     spectral: np.ndarray,
     learned: Iterator[np.ndarray],
     settings: dict[str, Any],
-    mean: Callable[[np.ndarray], np.ndarray] = over_rows,
+    mean: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Joint:
     """Both parts side by side, the learned one centred and `learned_weight` as long; then every vector at `length`.
 
-    mean: over all nodes, where the rows are those of some of them.
+    mean: over all nodes, where the rows are those of some of them; in double precision.
     """
+    mean = mean or (lambda values: values.mean(axis=0, dtype=np.float64))
     nodes, width = spectral.shape
     own = stack(learned, nodes, settings["dim"] - width)
     centre, scale = np.zeros(own.shape[1], np.float32), np.float32(1)
@@ -159,9 +155,6 @@ def kernel_settings(s: dict[str, Any]) -> Settings:
         parameter_l2=s["l2"] if s["regularise"] == "parameters" else 0.0,
         train_bias=s["bias"],
     )
-
-
-# Explanations.
 
 
 class JointReasons(NamedTuple):
@@ -211,7 +204,8 @@ def make_layer(
     if settings["length"] and settings["score_steps"] and can_rank(graph.adjacency):
         return train_layer(learned.vectors, graph, settings, seed, stage, before)
     if part and settings["output"] == "pooled" and not settings["length"]:
-        return fold_layer(part.model, learned.joint.centre)
+        model = part.model  # whose own layer fits vectors v = f − centre: W f + b = W v + W centre + b
+        return Layer(model.weight, model.bias + model.weight @ learned.joint.centre)
     return before
 
 
@@ -255,11 +249,6 @@ def train_layer(
         loop.run(lambda: {"weight": engine.model().weight}, step)
         trained = engine.model()
     return Layer(trained.weight, trained.bias)
-
-
-def fold_layer(model: Model, centre: np.ndarray) -> Layer:
-    """Make the model's own layer fit vectors v = f − centre: W f + b = W v + W centre + b."""
-    return Layer(model.weight, model.bias + model.weight @ centre)
 
 
 def layer_settings(dim: int) -> Settings:

@@ -1,7 +1,7 @@
 """Named settings of Neural-Brane, and the values that follow from a graph where a setting is left open."""
 
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.linalg.weights import tell_apart
@@ -17,15 +17,11 @@ from neural_brane.sampling.tables import can_rank
 # The default's vector has two parts, a spectral and a learned one. Its values were chosen on ten graphs with seeds that
 # no result is reported of (benchmarks/defaults.py).
 
-_COMMON: dict[str, Any] = {"table_std": 0.01, "learning_rate": 0.5, "l2": 5e-5, "loss": "mean"}
+_COMMON: dict[str, Any] = {"table_std": 0.01, "learning_rate": 0.5, "l2": 5e-5, "loss": "mean", "zero_floor": False}
+_PROGRAM: dict[str, Any] = {"weight_std": 0.1, "bias": False, "regularise": "hidden", "negative_power": 0.75}
 _LEARNED_ALONE: dict[str, Any] = {
-    "batch_size": 100,
-    "batches_per_epoch": 1000,
-    "epochs": 30,
-    "tolerance": None,
-    "centre": False,
-    "length": 0.0,
-}
+    "batch_size": 100, "batches_per_epoch": 1000, "epochs": 30, "tolerance": None, "centre": False, "length": 0.0,
+}  # fmt: skip
 
 # The spectral part of dim, and the attributes' part of what is left.
 SPECTRAL_SHARE = {"released": 0.0, "paper": 0.0, "default": 3 / 4}
@@ -33,49 +29,21 @@ ATTRIBUTE_SHARE = {"released": 1 / 2, "paper": 1 / 2, "default": 3 / 4}
 
 RECIPES: dict[str, dict[str, Any]] = {
     # The authors' program, which differs from the paper's text; it reproduces the paper's figures.
-    "released": _COMMON
-    | _LEARNED_ALONE
-    | {
-        "weight_std": 0.1,
-        "bias": False,
-        "regularise": "hidden",
-        "negative_power": 0.75,
-        "allow_self_negative": True,
-        "zero_floor": True,
-        "output": "released",
+    "released": {
+        **_COMMON, **_PROGRAM, **_LEARNED_ALONE, "allow_self_negative": True, "zero_floor": True, "output": "released",
     },
     # The paper's text, but for one thing: it sums the loss over a batch, which diverges at its learning
     # rate, so the loss is a mean here. loss="sum" asks for the text to the letter.
-    "paper": _COMMON
-    | _LEARNED_ALONE
-    | {
-        "weight_std": 0.01,
-        "bias": True,
-        "regularise": "parameters",
-        "negative_power": 1.0,
-        "allow_self_negative": False,
-        "zero_floor": False,
-        "output": "pooled",
-        "tolerance": 0.01,
+    "paper": {
+        **_COMMON, **_LEARNED_ALONE, "weight_std": 0.01, "bias": True, "regularise": "parameters",
+        "negative_power": 1.0, "allow_self_negative": False, "output": "pooled", "tolerance": 0.01,
     },
-    # Batches and epochs follow the size of the graph (schedule.py).
-    "default": _COMMON
-    | {
-        "weight_std": 0.1,
-        "bias": False,
-        "regularise": "hidden",
-        "negative_power": 0.75,
-        "allow_self_negative": False,
-        "zero_floor": False,
-        "output": "pooled",
-        "tolerance": 0.02,
-        "centre": True,
+    # Batches and epochs follow the size of the graph.
+    "default": {
+        **_COMMON, **_PROGRAM, "allow_self_negative": False, "output": "pooled", "tolerance": 0.02, "centre": True,
         "length": 5.0,
     },
-}
-
-
-# How long to train, and in which batches, by the size of the graph.
+}  # fmt: skip
 
 LEAST_TRIPLETS, TRIPLETS_PER_NODE = 2_000_000, 300
 EPOCHS = 20  # the most; training ends earlier once the loss is flat
@@ -104,27 +72,8 @@ def schedule(nodes: int, given: dict[str, Any]) -> dict[str, int]:
     return found | {name: value for name, value in given.items() if name in found}
 
 
-# Parameters left open follow from a few facts about a graph, each found when it is asked for.
-
-
-class Facts(Protocol):
+class Facts:
     """The facts of a graph that parameters follow from."""
-
-    @property
-    def nodes(self) -> int:
-        """Count its nodes."""
-
-    @property
-    def tell_apart(self) -> bool:
-        """Tell whether some attribute tells nodes apart."""
-
-    @property
-    def can_rank(self) -> bool:
-        """Tell whether a node has both a neighbour and a linked node that is not its neighbour."""
-
-
-class GraphFacts:
-    """The facts of a graph in memory."""
 
     def __init__(self, graph: AttributedGraph):
         self._graph, self.nodes = graph, len(graph)
@@ -138,9 +87,6 @@ class GraphFacts:
     def can_rank(self) -> bool:
         """Tell whether a node has both a neighbour and a linked node that is not its neighbour."""
         return can_rank(self._graph.adjacency)
-
-
-# Parameters of Neural-Brane that do not go together.
 
 
 def check_parameters(values: dict[str, Any], learned: int) -> None:
