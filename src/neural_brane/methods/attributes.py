@@ -11,12 +11,6 @@ class Attributes(Spectral):
 
     Where the data has fewer than dim directions, the last columns are zero, with a warning; a graph whose attributes
     tell no nodes apart is refused. The mean squared length of the vectors is dim.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> Attributes(dim=16, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "attributes"
@@ -34,12 +28,6 @@ class SmoothedAttributes(Spectral):
     tf-idf rows of length one are averaged over a node and its neighbours, `hops` times, and reduced by truncated SVD.
     Good where neighbours are alike; where they are not, averaging washes the attributes out. Where no attribute tells
     nodes apart, each node is its own. The mean squared length of the vectors is dim.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> SmoothedAttributes(dim=16, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "smoothed-attributes"
@@ -59,12 +47,6 @@ class PropagatedAttributes(Spectral):
     One truncated SVD of [w₀X, w₁ÂX, w₂Â²X]: a node's own tf-idf attributes beside their averages over one hop and
     over two. A node that is unlike its neighbours keeps what is its own. Where no attribute tells nodes apart, each
     node is its own, and w₀ does not count. The mean squared length of the vectors is dim.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> PropagatedAttributes(dim=16, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "propagated-attributes"

@@ -150,12 +150,6 @@ class SDNE(backend.Network, InductiveEmbedder):
     A new node is embedded by its links to known nodes or, where it is linked to other new nodes alone, as the mean of
     these. PyTorch works on one CPU thread, for the sake of the bits; the
     last bits of a GPU are not promised.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> SDNE(dim=16, hidden=32, epochs=2, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "sdne"
@@ -315,12 +309,6 @@ class DNGR(backend.Network):
 
     New nodes are not embedded: the chances of a surfer that begins there, and those of all others, are not known.
     PyTorch works on one CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> DNGR(dim=16, hidden=32, epochs=2, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "dngr"

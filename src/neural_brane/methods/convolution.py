@@ -268,12 +268,6 @@ class DGI(Convolutional):
     300 epochs in place of 10,000; with the paper's dim of 512, training on cora and citeseer ends before. In a graph
     without any attribute each node is its own attribute, and only its own nodes can be embedded. PyTorch works on one
     CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> DGI(dim=16, epochs=2, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "dgi"
@@ -356,12 +350,6 @@ class CCASSG(Convolutional):
     `nodes_per_step` nodes is learned from in parts, with the correlations of each part. In a graph without any
     attribute each node is its own attribute, and only its own nodes can be embedded. PyTorch works on one CPU thread,
     for the sake of the bits; the last bits of a GPU are not promised.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> CCASSG(dim=16, epochs=2, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "cca-ssg"

@@ -33,12 +33,6 @@ class DeepWalk(SkipGramEmbedder):
     Random walks are read as sentences, nodes as words, by skip-gram with negative sampling (the paper's hierarchical
     softmax is what word2vec used before). A step follows the edges' weights. A node without neighbours keeps
     the small random vector it starts with.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> DeepWalk(dim=16, walks_per_node=1, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "deepwalk"
@@ -94,12 +88,6 @@ class Node2Vec(DeepWalk):
     A walk that came from t to v goes on to a neighbour x of v in proportion to the edge's weight times 1/p if x is t,
     1 if x is a neighbour of t, and 1/q otherwise. The transitions are exact, drawn by rejection; no table of
     them is ever made. Everything else but the number and length of walks is DeepWalk's, which is the case p = q = 1.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> Node2Vec(dim=16, walks_per_node=1, p=0.5, q=2.0, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "node2vec"

@@ -45,12 +45,6 @@ class EP(InductiveEmbedder):
     Adam takes a step for every 64 nodes, with margin 20 for 200 epochs. Its running means change for the rows of a
     batch alone, so that a step costs what the batch does: rows of nodes then move less than by an Adam that moves every
     row in each step. Nothing is held out to choose a margin or to stop by.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> EP(dim=16, epochs=2, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "ep"

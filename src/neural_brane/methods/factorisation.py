@@ -66,12 +66,6 @@ class TADW(Factorisation):
     steps and T the text: tf-idf attributes reduced by SVD. W and H are solved for in turn, each exactly. M is only
     ever multiplied with. A vector is the node's column of W beside that of HT, each of length one as in the authors'
     program; an odd dim leaves out the last number of HT.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> TADW(dim=16, epochs=3, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "tadw"
@@ -174,12 +168,6 @@ class AANE(Factorisation):
     Minimises ‖S − HHᵀ‖² + λ Σ w_uv ‖h_u − h_v‖ over the edges, each in both directions; S holds the cosines between
     nodes' attributes. H and a copy Z of it are solved for in turn and drawn together (ADMM), starting from the SVD.
     All nodes of a turn share the matrix ZᵀZ, so one eigendecomposition solves them all.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> AANE(dim=16, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "aane"

@@ -55,12 +55,6 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
     The vector is μ, `dim` numbers wide (beside as many variances, which are learned but not part of it). In a graph
     without any attribute each node is its own attribute, and only its own nodes can be embedded. PyTorch works on one
     CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> Graph2Gauss(dim=16, epochs=2, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "graph2gauss"

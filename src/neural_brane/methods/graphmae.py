@@ -185,12 +185,6 @@ class GraphMAE(Convolutional):
     Heads share out the columns, so that a dim below their number has fewer. In a graph without any attribute each node
     is its own attribute, and only its own nodes can be embedded. PyTorch works on one CPU thread, for the sake of the
     bits; the last bits of a GPU are not promised.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> GraphMAE(dim=16, epochs=2, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "graphmae"

@@ -55,12 +55,6 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
     from nodes drawn at random, and sees a sample of each neighbourhood; the vectors that come out are made of whole
     neighbourhoods. A node without attributes and neighbours has the vector zero. In a graph without any attribute
     each node is its own attribute, and only its own nodes can be embedded.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> GraphSAGE(dim=16, walks_per_node=1, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "graphsage"

@@ -55,12 +55,6 @@ class HNE(InductiveEmbedder):
     value fits small and large graphs. The defaults were chosen by the classes of citeseer, cora, wiki, caltech36 and
     acm. A node without attributes has the vector zero. In a graph without any attribute each node is its own attribute,
     and only its own nodes can be embedded.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> HNE(dim=16, epochs=2, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "hne"

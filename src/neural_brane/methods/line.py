@@ -19,12 +19,6 @@ class Line(EdgeSkipGram):
     others second-order (the other end has a vector of its own as context). Edges are drawn in proportion to their
     weight; self-loops say nothing of the first order. As in the authors' program, each half of a vector is scaled to
     length one. A node without neighbours keeps a random direction.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> Line(dim=16, samples=10_000, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "line"
@@ -71,12 +65,6 @@ class PTE(EdgeSkipGram):
     The node-node and the node-attribute network are trained jointly, without labels: a node's vector must tell its
     neighbours from other nodes, and its attributes from others. Entries are drawn in proportion to their value, as
     many from the one network as from the other. A node with neither keeps the small random vector it starts with.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> PTE(dim=16, samples=10_000, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "pte"

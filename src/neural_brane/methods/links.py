@@ -62,12 +62,6 @@ class ProNE(Embedder):
     exponential is its Chebyshev series of `steps` terms, and the result is turned to its own singular vectors, as in
     the authors' program. Nothing but sparse matrices is multiplied with tables (nodes, dim). Links of the graph count
     with their weights; self-loops do not count.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> ProNE(dim=16, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "prone"
@@ -171,12 +165,6 @@ class GraRep(Embedder):
     exact where rows have at most `row_entries` numbers: with the default that is so on every graph of up to 5,000
     nodes. This differs from the paper, and bounds memory and time: a longer row of Pᵏ goes on to the next step with its
     largest chances, and a longer row of Xᵏ keeps its largest numbers.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> GraRep(dim=16, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "grarep"
@@ -292,12 +280,6 @@ class FastRP(Embedder):
 
     The authors search the fourth weight from 1 to 64 after (0, 0, 1), and β from −1 to 0. The defaults are in that
     range, and were chosen by the classes of citeseer, cora, reed98 and wiki.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> FastRP(dim=16, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "fastrp"

@@ -36,12 +36,6 @@ class NNMF(Factorisation):
     [A, X] ≈ WH: a node's row of links and its tf-idf attributes, each of length one, are sums of `dim` parts of both
     kinds. The parts have length one, so a vector, the node's row of W, says how much of each part the node holds.
     The steps are those of scikit-learn's NMF(solver="mu"), on many threads.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> NNMF(dim=16, epochs=20, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "nnmf"
@@ -144,13 +138,6 @@ class DeepWalkNNMF(DeepWalk):
     """DeepWalk (Perozzi, Al-Rfou, Skiena; 2014) beside NNMF (Lee, Seung; 2001), concatenated as they are.
 
     Each has half the width; an odd dim gives NNMF one number more.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> method = DeepWalkNNMF(dim=16, walks_per_node=1, nnmf_epochs=20, seed=0)
-    >>> method.fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "deepwalk+nnmf"

@@ -67,12 +67,6 @@ class PANE(Factorisation):
     the same steps. The authors' program descends on B alone, and scales the columns of attributes whose
     rows it has scaled before; here F counts as well, and columns are of the attributes as they are, as in the paper. In
     a graph without any attribute each node is its own.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> PANE(dim=16, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "pane"

@@ -218,6 +218,16 @@ class Parameter:
         return ",".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default).lower()
 
 
+# The example in a method's docstring, unless it has one of its own: a training that takes a moment.
+EXAMPLE = """
+
+    Examples
+    --------
+    >>> from neural_brane import {name}, load
+    >>> method = {name}(dim=16, {values}seed=0)
+    >>> method.fit_transform(load("stdlib")).vectors.shape
+    (554, 16)"""
+
 DIM = 150  # the width of a vector, unless another is asked for
 
 # A parameter that several methods have means the same in all of them.
@@ -296,6 +306,9 @@ class Parametrised:
             lines += [f"{name} : {parameter.expects()}, default {parameter.default!r}", f"    {parameter.about}"]
         section = "\n".join(f"    {line}" for line in lines)  # as numpydoc writes it, before the examples
         text, found, examples = (cls.__doc__ or "").rstrip().partition("\n\n    Examples\n")
+        if not found and "title" in vars(cls) and cls.__module__.startswith(__package__):
+            values = "".join(f"{name}={value!r}, " for name, value in getattr(cls, "small", {}).items())
+            examples = EXAMPLE.format(name=cls.__name__, values=values)
         cls.__doc__ = f"{text}\n\n{section}{found}{examples}\n    "
         if "random_state" in cls.__dict__:  # the default that dataclass has put there
             cls.random_state = property(lambda self: self.seed)  # type: ignore[attr-defined]

@@ -50,12 +50,6 @@ class UPPSNE(InductiveEmbedder):
     divided by the root of the number of angles: a regression with a penalty tells classes better by them on wiki and
     caltech36. A node without attributes has no angles, and so the vector that all such nodes share. In a graph without
     any attribute each node is its own, and only its own nodes can be embedded.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> UPPSNE(dim=16, walks_per_node=2, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "upp-sne"
