@@ -21,8 +21,8 @@ from neural_brane.distributed.step import CPUStep
 from neural_brane.errors import ParameterError
 from neural_brane.kernels.model import Model, Settings
 from neural_brane.linalg.eigenvectors import REPORTS
+from neural_brane.methods.neural_brane.model import Facts
 from neural_brane.methods.neural_brane.parts import kernel_settings
-from neural_brane.methods.neural_brane.recipes import Facts
 from neural_brane.methods.neural_brane.training import Epochs, start_numbers
 from neural_brane.methods.spectral import Decomposition
 from neural_brane.methods.training import require_finite

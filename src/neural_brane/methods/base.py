@@ -122,6 +122,9 @@ class Fitted:
         self.method, self.graph, self.learned = method, graph, learned
         self.version = __version__  # the one that learned
         self.updated, self.labels_known = updated, known
+        self.settings, self.seed = method.get_params(deep=False), method.seed  # as they were in force
+        self.n_features_in = int(graph.attributes.shape[1])
+        self.layer: Layer | None = getattr(learned, "layer", None)  # what scores pairs, where it was learned
 
     @cached_property
     def embedding(self) -> Embedding:
@@ -145,32 +148,12 @@ class Fitted:
         return summarise(self.graph)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The parameters that were in force."""
-        return self.method.get_params(deep=False)
-
-    @property
-    def n_features_in(self) -> int:
-        """The number of attributes learned from."""
-        return int(self.graph.attributes.shape[1])
-
-    @property
     def feature_names_in(self) -> np.ndarray:
         """The names of the attributes learned from, where these have names and are not numbered."""
         names = self.graph.attribute_names
         if names.dtype.kind != "U" or len(names) == 0:
             raise AttributeError(f"the attributes of graph '{self.graph.name}' have no names")
         return names.astype(object)
-
-    @property
-    def seed(self) -> int | None:
-        """The seed that was given or drawn."""
-        return self.method.seed
-
-    @property
-    def layer(self) -> Layer | None:
-        """What scores pairs of the vectors, where the method has learned such a thing."""
-        return getattr(self.learned, "layer", None)
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The vectors, some rows at a time; columns and vectors of zeros are told at the end."""

@@ -16,7 +16,6 @@ from neural_brane.methods.skipgram import (
     Part,
     SkipGram,
     SkipGramEmbedder,
-    Walks,
     count_visits,
     edges_of,
     pairs_of_walks,
@@ -55,7 +54,12 @@ class DeepWalk(SkipGramEmbedder):
     epochs: int = shared("epochs", default=1, about="Passes over the walks.")
 
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
-        return self.learn(self._walks(graph, seed).draw, len(graph) * self.walks_per_node, len(graph), seed)
+        walks, total = self._walks(graph, seed).draw, len(graph) * self.walks_per_node
+        visits = self._stages.once("visits", lambda: count_visits(walks, total, len(graph)))
+        corpus = pairs_of_walks(walks, total, length=self.walk_length, window=self.window, seed=seed)
+        model = SkipGram(visits, visits, dim=self.dim, negatives=self.negatives, seed=seed)
+        self._train([(corpus, model)], "walks", self.epochs)
+        return model.vectors
 
     def _walks(self, graph: AttributedGraph, seed: int) -> WalkSampler:
         """Make the walks, in which alone DeepWalk and node2vec differ."""
@@ -72,14 +76,6 @@ class DeepWalk(SkipGramEmbedder):
         """Numbers of the vectors of all pairs and their negatives."""
         pairs = sizes.nodes * self.walks_per_node * self.walk_length * (self.window + 1)
         return float(self.epochs * pairs * (1 + self.negatives) * padded(self.dim))
-
-    def learn(self, walks: Walks, total: int, nodes: int, seed: int) -> np.ndarray:
-        """Learn vectors (nodes, dim) from walks(first, count), of which there are `total`."""
-        visits = self._stages.once("visits", lambda: count_visits(walks, total, nodes))
-        corpus = pairs_of_walks(walks, total, length=self.walk_length, window=self.window, seed=seed)
-        model = SkipGram(visits, visits, dim=self.dim, negatives=self.negatives, seed=seed)
-        self._train([(corpus, model)], "walks", self.epochs)
-        return model.vectors
 
 
 class Node2Vec(DeepWalk):

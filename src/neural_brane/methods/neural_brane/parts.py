@@ -20,7 +20,7 @@ from neural_brane.methods.neural_brane.training import (
     require_room,
     start_numbers,
 )
-from neural_brane.methods.spectral import Decomposition, decompose, hops_of, spectral_reasons
+from neural_brane.methods.spectral import Decomposition, decompose, hops_of
 from neural_brane.methods.training import Loop
 from neural_brane.progress import Meter
 from neural_brane.sampling.tables import can_rank
@@ -174,20 +174,6 @@ class JointReasons(NamedTuple):
         if self.learned is not None:
             parts.append(self.learned.of(row, scaled[:, self.width :]))
         return Contributions.sum(parts, len(targets))
-
-
-def joint_reasons(learned: "Learned", graph: AttributedGraph, settings: dict[str, Any]) -> JointReasons:
-    """Prepare the explanation of a model's vectors."""
-    width, length, joint = settings["spectral_dim"], settings["length"], learned.joint
-    lengths = joint.lengths / length if length else np.ones_like(joint.lengths)
-    spectral, pooled = None, None
-    if width:
-        spectral = spectral_reasons(learned.spectral(settings), hops_in(graph, settings), threads=settings["threads"])
-    if (part := learned.part) is not None:
-        pooled = PooledReasons(
-            part.model, part.bags, part.kernel_settings, settings["output"], joint.centre, float(joint.scale)
-        )
-    return JointReasons(spectral, pooled, width, lengths)
 
 
 BATCH = 1_024
