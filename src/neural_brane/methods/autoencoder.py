@@ -16,7 +16,7 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import map_threads, one_blas_thread
 from neural_brane.linalg.weights import transition
 from neural_brane.methods import descent as backend
-from neural_brane.methods.base import Fitted, InductiveEmbedder, require, stack
+from neural_brane.methods.base import Fitted, InductiveEmbedder, stack
 from neural_brane.methods.features import proper_links, row_blocks
 from neural_brane.methods.links import above, largest_of_rows
 from neural_brane.methods.parameters import cores, number, shared, whole
@@ -325,13 +325,13 @@ class DNGR(backend.Network):
 
     steps: int = whole("Steps of the surfer.", default=3)
     restart: float = number(
-        "The chance to return in place of a step, below 1: the paper's 1 − alpha.", default=0.02, least=0
+        "The chance to return in place of a step: the paper's 1 − alpha.", default=0.02, least=0, below=1
     )
     row_entries: int | None = whole(
         "Numbers kept of each row; when None 12 million among all nodes, and 100 at least.", default=None
     )
     hidden: int = whole("Width of the first layer.", default=256)
-    noise: float = number("Share of the entries that a layer does not see, below 1.", default=0.2, least=0)
+    noise: float = number("Share of the entries that a layer does not see.", default=0.2, least=0, below=1)
     learning_rate: float = shared("learning_rate", default=3e-3, about="Of Adam.")
     batch_size: int | None = whole(
         "Nodes in a batch; when None 200, and a twentieth of all nodes at least.", default=None
@@ -340,8 +340,6 @@ class DNGR(backend.Network):
 
     def _learn(self, graph: AttributedGraph, seed: int) -> LearnedLayers:
         backend.import_torch()
-        for name in ("restart", "noise"):
-            require(getattr(self, name) < 1, name, getattr(self, name), "a number from 0 and below 1")
         size = len(graph)
         rows = max(1, BLOCK_NUMBERS // size)
         blocks = [slice(at, at + rows) for at in range(0, size, rows)]
@@ -349,7 +347,14 @@ class DNGR(backend.Network):
         meter = Meter(self.progress, len(blocks) + 2 * self.epochs * per_epoch, "steps", epochs=self.epochs)
 
         def make() -> tuple[np.ndarray, ...]:
-            matrix = self._matrix(graph, blocks, meter.advance)
+            surfer = Surfer(graph, self.steps, self.restart, self._row_entries(size))
+            found, arrived = [], np.zeros(size)
+            for chances, sums in map_threads(surfer.rows, blocks, self.threads):
+                found.append(chances)
+                arrived += sums
+                meter.advance()
+            matrix = above(sparse.vstack(found, format="csr"), arrived / arrived.sum())
+            matrix.data /= matrix.data.max()
             return matrix.data, matrix.indices, matrix.indptr
 
         parts = self._stages.all_once("matrix", make)
@@ -380,18 +385,6 @@ class DNGR(backend.Network):
         surfing = self.steps * n * (n + sizes.links)
         layers = n * self.hidden * (self.dim + per_epoch * self.hidden) + 5 * kept * self.hidden
         return float(surfing + self.epochs * layers)
-
-    def _matrix(self, graph: AttributedGraph, blocks: list[slice], report: Callable[[], object]) -> sparse.csr_array:
-        """The positive pointwise mutual information of the surfer's chances, divided by its largest number."""
-        surfer = Surfer(graph, self.steps, self.restart, self._row_entries(len(graph)))
-        parts, arrived = [], np.zeros(len(graph))
-        for chances, sums in map_threads(surfer.rows, blocks, self.threads):
-            parts.append(chances)
-            arrived += sums
-            report()
-        matrix = above(sparse.vstack(parts, format="csr"), arrived / arrived.sum())
-        matrix.data /= matrix.data.max()
-        return matrix
 
     def _train(self, matrix: sparse.csr_array, per_epoch: int, meter: Meter, seed: int) -> LearnedLayers:
         """Train one layer after the other."""

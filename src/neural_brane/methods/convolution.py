@@ -14,7 +14,7 @@ from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods import descent as backend
-from neural_brane.methods.base import Fitted, InductiveEmbedder, require, stack
+from neural_brane.methods.base import Fitted, InductiveEmbedder, stack
 from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import choice, number, shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
@@ -365,16 +365,10 @@ class CCASSG(Convolutional):
     holds = Convolutional.holds | {"cca-ssg weights": Correlation}
 
     layers: int = choice("Convolutions: its authors take one on citeseer.", default=2, options=(1, 2))
-    edge_dropout: float = number("The share of edges that a view lacks, below 1.", default=0.4, least=0)
-    attribute_dropout: float = number("The share of attributes that a view lacks, below 1.", default=0.1, least=0)
+    edge_dropout: float = number("The share of edges that a view lacks.", default=0.4, least=0, below=1)
+    attribute_dropout: float = number("The share of attributes that a view lacks.", default=0.1, least=0, below=1)
     decorrelation: float = number("The weight λ of columns that differ.", default=1e-3, least=0)
     epochs: int = shared("epochs", default=50, about="Passes, each a step on the whole graph, or on its parts.")
-
-    def parameters_in_force(self) -> dict[str, Any]:
-        values = super().parameters_in_force()
-        for name in ("edge_dropout", "attribute_dropout"):
-            require(values[name] < 1, name, values[name], "a number from 0 and below 1")
-        return values
 
     def _first_weights(self, rng: np.random.Generator, attributes: int) -> Correlation:
         table = backend.glorot(rng, (attributes, self.dim), self.device)

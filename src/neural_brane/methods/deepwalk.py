@@ -9,7 +9,6 @@ from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.model import padded
-from neural_brane.methods.base import require
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.skipgram import (
     MIXED_PAIRS,
@@ -144,6 +143,7 @@ class TriDNR(SkipGramEmbedder):
         "Share of pairs that are drawn from documents, the paper's alpha; the others come from walks.",
         default=0.5,
         least=0,
+        below=1,
     )
     walks_per_node: int | None = whole(
         "Walks that start at each node. None: 10, and more in a small graph, so that there are 30,000 in all.",
@@ -156,11 +156,6 @@ class TriDNR(SkipGramEmbedder):
     )
     negatives: int = whole("Drawn against each pair, in proportion to frequency ** 0.75.", default=5)
     epochs: int = shared("epochs", default=1, about="Passes over the walks.")
-
-    def parameters_in_force(self) -> dict[str, Any]:
-        values = super().parameters_in_force()
-        require(values["text_weight"] < 1, "text_weight", values["text_weight"], "a number below 1: walks need a share")
-        return values
 
     def memory(self, sizes: Sizes) -> Moments:
         n, entries = sizes.nodes, sizes.attribute_entries

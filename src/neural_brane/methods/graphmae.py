@@ -1,7 +1,7 @@
 """GraphMAE: hide the attributes of some nodes, and learn by attention over links to predict them."""
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
-from neural_brane.methods.base import require
 from neural_brane.methods.convolution import Convolutional, Piece, with_loops
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, Moments
@@ -200,11 +199,11 @@ class GraphMAE(Convolutional):
     prolongs = ()  # the learning rate of every step depends on their number
 
     heads: int = whole("Heads of attention, which share out the columns.", default=4)
-    hidden_share: float = number("The share of nodes whose attributes are hidden, below 1.", default=0.5, above=0)
-    replaced_share: float = number("Of these, the share that shows another node's, below 1.", default=0.05, least=0)
+    hidden_share: float = number("The share of nodes whose attributes are hidden.", default=0.5, above=0, below=1)
+    replaced_share: float = number("Of these, the share that shows another node's.", default=0.05, least=0, below=1)
     gamma: float = number("Exponent of the error; higher values weigh well-predicted nodes less.", default=3.0, least=1)
-    dropout: float = number("The share of a layer's inputs that is left out, below 1.", default=0.2, least=0)
-    attention_dropout: float = number("The share of attention that is left out, below 1.", default=0.1, least=0)
+    dropout: float = number("The share of a layer's inputs that is left out.", default=0.2, least=0, below=1)
+    attention_dropout: float = number("The share of attention that is left out.", default=0.1, least=0, below=1)
     weight_decay: float = number("What Adam adds to gradients, times the weights.", default=2e-5, least=0)
     epochs: int | None = shared(
         "epochs",
@@ -212,12 +211,6 @@ class GraphMAE(Convolutional):
         about="Passes, each a step on the whole graph or on its parts; when None those that see 1.5 million nodes, 150 "
         "at least and 600 at most.",
     )
-
-    def parameters_in_force(self) -> dict[str, Any]:
-        values = super().parameters_in_force()
-        for name in ("hidden_share", "replaced_share", "dropout", "attention_dropout"):
-            require(values[name] < 1, name, values[name], f"{self.parameters()[name].expects()} and below 1")
-        return values
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
         """The parameters in force for one graph: its size decides the epochs where they are not given."""
@@ -268,13 +261,8 @@ class GraphMAE(Convolutional):
     def _loss(self, weights: Weights, piece: Piece, rng: np.random.Generator) -> Any:
         masks = draw_masks(piece, self.hidden_share, self.replaced_share, rng)
         edges = piece.kept("edges", lambda: edges_of(piece.links, piece.device))
-
-        def dropped(table: Any) -> Any:
-            return _without(table, self.dropout, rng)
-
-        def shown_less(shares: Any) -> Any:
-            return _without(shares, self.attention_dropout, rng)
-
+        dropped = partial(_without, share=self.dropout, rng=rng)
+        shown_less = partial(_without, share=self.attention_dropout, rng=rng)
         entries = piece.entries.copy()
         entries.data *= _kept(entries.nnz, self.dropout, rng)
         attributes = backend.BothWays(entries, piece.device)

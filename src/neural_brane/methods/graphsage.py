@@ -92,8 +92,20 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
         shapes = ((width, self.dim - half), (width, half), (self.dim, self.dim - half), (self.dim, half))
         weights = Weights(*(backend.glorot(rng, shape, self.device) for shape in shapes))
         with cpu.threads(self.threads), backend.one_thread():
-            walks = WalkSampler(links, length=self.walk_length, seed=seed)
-            losses = self._train(Batches(self, graph, walks, rng), weights)
+            batches = Batches(self, graph, WalkSampler(links, length=self.walk_length, seed=seed), rng)
+            pairs = self.epochs * self.walks_per_node * batches.pairs_per_turn
+            loop = Loop(
+                self._stages.stage("weights"), Meter(self.progress, pairs, "pairs", epochs=self.epochs),
+                self.epochs * batches.per_epoch, per_epoch=batches.per_epoch, units=batches.units,
+                learning_rate=self.learning_rate,
+            )  # fmt: skip
+            batches.numbers = loop.numbers
+
+            def loss_of(step: int) -> Any:
+                batch = batches.draw(step)
+                return None if batch is None else _loss(weights, batch, self.device)
+
+            losses = backend.Descent(weights, self.learning_rate).train(loop, loss_of)
         return backend.Learned(Weights(*backend.to_numpy(weights)), losses)
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -102,10 +114,9 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
         walks = 8 * n * (self.walk_length + 5 * (self.walk_length - 1))
         reached = min(n, 2 * self.batch_size * self.second_samples * self.first_samples)
         links = {"matrices": 8 * sizes.links}
+        batches = {"sampling": neighbour_bytes(sizes) + walks, "batches": 16 * SINGLE * reached * self.dim}
         return {
-            "training": tables
-            | links
-            | {"sampling": neighbour_bytes(sizes) + walks, "batches": 16 * SINGLE * reached * self.dim},
+            "training": tables | links | batches,
             "vectors": links | {"tables": SINGLE * width * self.dim, "vectors": 4 * SINGLE * n * self.dim},
         }
 
@@ -113,22 +124,6 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
         """Sampled neighbours of all pairs, times the width."""
         pairs = self.epochs * self.walks_per_node * sizes.nodes * (self.walk_length - 1)
         return float(pairs * self.second_samples * self.first_samples * self.dim)
-
-    def _train(self, batches: "Batches", weights: Weights) -> list[float]:
-        """Train the weights in place; returns the mean loss of every epoch."""
-        pairs = self.epochs * self.walks_per_node * batches.pairs_per_turn
-        loop = Loop(
-            self._stages.stage("weights"), Meter(self.progress, pairs, "pairs", epochs=self.epochs),
-            self.epochs * batches.per_epoch, per_epoch=batches.per_epoch, units=batches.units,
-            learning_rate=self.learning_rate,
-        )  # fmt: skip
-        batches.numbers = loop.numbers
-
-        def loss_of(step: int) -> Any:
-            batch = batches.draw(step)
-            return None if batch is None else _loss(weights, batch, self.device)
-
-        return backend.Descent(weights, self.learning_rate).train(loop, loss_of)
 
     def _blocks(self, graph: AttributedGraph, learned: backend.Learned) -> Iterator[np.ndarray]:
         return _vectors(graph, own_attributes(graph), learned.weights)

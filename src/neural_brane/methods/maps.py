@@ -24,7 +24,7 @@ from neural_brane.methods.skipgram import count_visits, two_seeds
 from neural_brane.methods.spectral import weighed
 from neural_brane.methods.training import ALIAS, DOUBLE, SINGLE, WEIGHED, Loop, Moments, neighbour_bytes
 from neural_brane.progress import Meter
-from neural_brane.sampling.tables import AliasTable, alias_table
+from neural_brane.sampling.tables import alias_table
 from neural_brane.sampling.walks import WalkSampler, window_targets
 
 
@@ -269,26 +269,18 @@ class HNE(InductiveEmbedder):
         attributes = weighed(own, own)
         table = uniform(np.random.default_rng(seed), (attributes.shape[1], self.dim))
         weights = {"U": table, "t": np.zeros(1, np.float32)}
-        losses = self._train(attributes, Links(graph.adjacency), weights, seed)
-        return LearnedMap(weights["U"], weights["t"], losses)
-
-    def _train(
-        self, attributes: sparse.csr_array, links: "Links", weights: dict[str, np.ndarray], seed: int
-    ) -> list[float]:
-        """Train U and t in place; returns the loss of every step."""
-        adam, tables, l2 = (
-            Adam(weights, self.learning_rate),
-            tables_on("cpu", self.threads),
-            self.l2 / max(links.count, 1),
-        )
+        links = Links(graph.adjacency)
+        adam, tables = Adam(weights, self.learning_rate), tables_on("cpu", self.threads)
 
         def step(epoch: int) -> float:
             pairs = links.draw(self._batch(links.count), np.random.default_rng([seed, epoch]))
+            l2 = self.l2 / max(links.count, 1)
             loss, *gradients = slopes(attributes, weights["U"], weights["t"], pairs, l2=l2, tables=tables)
             adam.step(gradients, epoch + 1)
             return loss
 
-        return Loop.of(self, "map").run(adam.arrays, step)
+        losses = Loop.of(self, "map").run(adam.arrays, step)
+        return LearnedMap(weights["U"], weights["t"], losses)
 
     def _batch(self, links: int) -> int:
         return min(self.batch_size or max(LEAST_LINKS, links // BATCHES), links)
@@ -356,13 +348,7 @@ class Adam:
 
 
 def slopes(
-    attributes: sparse.csr_array,
-    table: np.ndarray,
-    threshold: np.ndarray,
-    pairs: Pairs,
-    *,
-    l2: float,
-    tables: Tables,
+    attributes: sparse.csr_array, table: np.ndarray, threshold: np.ndarray, pairs: Pairs, *, l2: float, tables: Tables
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """The mean of ln(1 + exp(∓(xᵀUUᵀy − t))) over pairs, and l2 ‖U‖²; and its gradients by U and t.
 
@@ -479,34 +465,29 @@ class UPPSNE(InductiveEmbedder):
         with cpu.threads(self.threads):
             sampler = WalkSampler(links, length=self.walk_length, seed=seed)
             visits = self._stages.once("visits", lambda: count_visits(sampler.draw, len(graph), len(graph)))
-            losses = self._train(tables, attributes, sampler, alias_table(visits**NEGATIVE_POWER), own_seeds[1])
+            frequent, own = alias_table(visits**NEGATIVE_POWER), rows_of(attributes)
+            total, chunk = self._walks(len(graph)), STEPS_AT_ONCE * self.batch_size
+            numbers: dict[str, Any] = {"losses": []}
+
+            def step(at: int) -> float:
+                first = at * chunk
+                walks = sampler.draw(first, min(chunk, total - first))
+                places = places_of(walks, own_seeds[1], at)
+                targets = window_targets(
+                    walks, places, window=self.window, negatives=self.negatives, frequent=frequent, seed=own_seeds[1],
+                    first=first,
+                )  # fmt: skip
+                steps = bags.Steps(self.learning_rate, at * STEPS_AT_ONCE, self.batch_size)
+                losses = bags.train(tables, own, walks[np.arange(len(walks)), places], targets, self.dim, steps)
+                numbers["losses"].append(float(losses.mean(dtype=np.float64)))
+                return float(numbers["losses"][-1])
+
+            loop = Loop(
+                self._stages.stage("tables"), Meter(self.progress, total, "walks"), -(-total // chunk),
+                units=lambda at: min(at * chunk, total), learning_rate=self.learning_rate,
+            )  # fmt: skip
+            losses = loop.run(tables._asdict(), step, numbers=numbers)
         return LearnedAngles(np.ascontiguousarray(maps), losses)
-
-    def _train(
-        self, tables: bags.Tables, attributes: sparse.csr_array, sampler: WalkSampler, frequent: AliasTable, seed: int
-    ) -> list[float]:
-        """Train the tables in place; returns the mean loss of every step of the stage."""
-        total, chunk = self._walks(attributes.shape[0]), STEPS_AT_ONCE * self.batch_size
-        own = rows_of(attributes)
-        numbers: dict[str, Any] = {"losses": []}
-
-        def step(at: int) -> float:
-            first = at * chunk
-            walks = sampler.draw(first, min(chunk, total - first))
-            places = places_of(walks, seed, at)
-            targets = window_targets(
-                walks, places, window=self.window, negatives=self.negatives, frequent=frequent, seed=seed, first=first
-            )
-            steps = bags.Steps(self.learning_rate, at * STEPS_AT_ONCE, self.batch_size)
-            losses = bags.train(tables, own, walks[np.arange(len(walks)), places], targets, self.dim, steps)
-            numbers["losses"].append(float(losses.mean(dtype=np.float64)))
-            return numbers["losses"][-1]
-
-        loop = Loop(
-            self._stages.stage("tables"), Meter(self.progress, total, "walks"), -(-total // chunk),
-            units=lambda at: min(at * chunk, total), learning_rate=self.learning_rate,
-        )  # fmt: skip
-        return loop.run(tables._asdict(), step, numbers=numbers)
 
     def _blocks(self, graph: AttributedGraph, learned: LearnedAngles) -> Iterator[np.ndarray]:
         return embed(own_attributes(graph), learned.maps, self.dim)

@@ -13,7 +13,6 @@ from neural_brane.kernels.threads import SLAB_COLUMNS, map_threads
 from neural_brane.linalg.eigenvectors import REPORTS, leading_eigenvectors
 from neural_brane.linalg.tables import BLOCK_ROWS, Rows, Tables, tables_on
 from neural_brane.linalg.weights import spread, transition, unit_rows, weighted_steps
-from neural_brane.methods.base import require
 from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectral_width
@@ -76,22 +75,17 @@ class PANE(Factorisation):
     grid = {"restart": [0.1, 0.3, 0.5, 0.7, 0.9]}  # the range that its paper compares
     holds = {"pane factors": Factors}
 
-    restart: float = number("Chance that a walk ends after a step, the paper's alpha.", default=0.5, above=0)
+    restart: float = number("Chance that a walk ends after a step, the paper's alpha.", default=0.5, above=0, below=1)
     error: float = number(
         "Share of the walks that are longer than those counted, the paper's ε: with the defaults 5 steps are.",
         default=0.015,
         above=0,
+        below=1,
     )
     epochs: int = shared("epochs", default=5, about="Rounds of coordinate descent over all factors.")
     row_entries: int | None = whole(
         "Numbers kept of each row of F and B; when None 25 million among all nodes, and 50 at least.", default=None
     )
-
-    def parameters_in_force(self) -> dict[str, Any]:
-        values = super().parameters_in_force()
-        for name in ("restart", "error"):
-            require(values[name] < 1, name, values[name], "a number between 0 and 1")
-        return values
 
     def memory(self, sizes: Sizes) -> Moments:
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
@@ -128,7 +122,22 @@ class PANE(Factorisation):
 
         half = (self.dim + 1) // 2
         axes = self._stages.once("axes", find_axes)
-        nodes, others, attributes = self._descend(forward, backward, axes, tables, meter)
+        attributes = axes.copy()
+        nodes, others = forward.by_nodes @ axes, backward.by_nodes @ axes
+        factors = {"X_f": nodes, "X_b": others, "Y": attributes}
+        loop = Loop(self._stages.stage("factors"), meter, self.epochs, advice="give a smaller dim")
+
+        def step(epoch: int) -> None:
+            squares = tables.gram(attributes)
+            for table, affinity in ((nodes, forward), (others, backward)):
+                descend(table, affinity.by_nodes @ attributes, squares, self.threads)
+            targets = forward.by_attributes @ nodes
+            targets += backward.by_attributes @ others
+            descend(attributes, targets, tables.gram(nodes) + tables.gram(others), self.threads)
+            loop.require_finite(epoch, **factors)
+
+        meter.resume(2 * self._steps() + REPORTS)  # also where the axes were kept
+        loop.run(factors, step)
         scale = unit_rows if half > 1 else np.asarray  # a single number would always become 1
         vectors = np.empty((len(graph), self.dim), np.float32)
         vectors[:, :half] = scale(nodes)
@@ -157,28 +166,6 @@ class PANE(Factorisation):
         for matrix in (forward, backward):
             np.log1p(matrix.data, out=matrix.data)
         return forward, backward
-
-    def _descend(
-        self, forward: Affinity, backward: Affinity, axes: np.ndarray, tables: Tables, meter: Meter
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """X_f, X_b and Y by rounds of coordinate descent, from the SVD of F on."""
-        attributes = axes.copy()
-        nodes, others = forward.by_nodes @ axes, backward.by_nodes @ axes
-        factors = {"X_f": nodes, "X_b": others, "Y": attributes}
-        loop = Loop(self._stages.stage("factors"), meter, self.epochs, advice="give a smaller dim")
-
-        def step(epoch: int) -> None:
-            squares = tables.gram(attributes)
-            for table, affinity in ((nodes, forward), (others, backward)):
-                descend(table, affinity.by_nodes @ attributes, squares, self.threads)
-            targets = forward.by_attributes @ nodes
-            targets += backward.by_attributes @ others
-            descend(attributes, targets, tables.gram(nodes) + tables.gram(others), self.threads)
-            loop.require_finite(epoch, **factors)
-
-        meter.resume(2 * self._steps() + REPORTS)  # also where the axes were kept
-        loop.run(factors, step)
-        return nodes, others, attributes
 
     def _steps(self) -> int:
         """So many that all but about a share `error` of the walks have ended, as in the authors' program."""

@@ -69,15 +69,16 @@ class Seed(Whole):
 
 @dataclass(frozen=True, slots=True)
 class Number(Kind):
-    """A finite number from `least` on, or above `above`."""
+    """A finite number from `least` on, or above `above`, and below `below`."""
 
     least: float = -math.inf
     above: float = -math.inf
+    below: float = math.inf
 
     def plain(self, value: Any) -> float:
         if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
             raise ValueError
-        if value < self.least or value <= self.above:
+        if value < self.least or not self.above < float(value) < self.below:
             raise ValueError
         return float(value)
 
@@ -85,7 +86,8 @@ class Number(Kind):
         return self.plain(float(text))
 
     def __str__(self) -> str:
-        return f"a number above {self.above:g}" if math.isfinite(self.above) else f"a number from {self.least:g}"
+        from_ = f"above {self.above:g}" if math.isfinite(self.above) else f"from {self.least:g}"
+        return f"a number {from_}" + (f" and below {self.below:g}" if math.isfinite(self.below) else "")
 
 
 class Numbers(Kind):
@@ -267,7 +269,7 @@ def whole(about: str, *, default: int | None, least: int = 1) -> Any:
 
 
 def number(about: str, *, default: float | None, **bounds: float) -> Any:
-    """Declare a number; bounds are `least=` or `above=`."""
+    """Declare a number; bounds are `least=` or `above=`, and `below=`."""
     return _declare(Parameter(Number(**bounds), about), default)
 
 

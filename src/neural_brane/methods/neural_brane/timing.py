@@ -94,14 +94,11 @@ class Probes:
         triplets = self.random.integers(self.nodes, size=(steps, batch, 3), dtype=np.int32)
         trainer = cpu.Trainer(model, words, neighbours, kernel_settings(s), batch)
         step = repeat(lambda: trainer(triplets)) / (steps * batch)
-        return s["epochs"] * s["batches_per_epoch"] * batch * (step + self.draw(neighbours))
-
-    def draw(self, neighbours: Bags) -> float:
-        """Seconds to draw a triplet."""
         data = np.ones(len(neighbours.indices), np.float32)
         adjacency = sparse.csr_array((data, neighbours.indices, neighbours.indptr), shape=(self.nodes, self.nodes))
-        sampler = TripletSampler(adjacency, negative_power=self.settings["negative_power"])
-        return repeat(lambda: sampler.draw(0, 50_000)) / 50_000
+        sampler = TripletSampler(adjacency, negative_power=s["negative_power"])
+        draw = repeat(lambda: sampler.draw(0, 50_000)) / 50_000
+        return s["epochs"] * s["batches_per_epoch"] * batch * (step + draw)
 
     def score_step(self) -> float:
         """Seconds for a step of the layer that scores pairs."""
