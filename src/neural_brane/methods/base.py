@@ -256,7 +256,7 @@ class Embedder(Output, Parametrised, ABC):
     `settings_` (the parameters in force) and what the method itself learns, as in `loss_history_`.
     """
 
-    uses: ClassVar[tuple[str, ...]]
+    uses: ClassVar[tuple[str, ...]] = ("links", "attributes")
     growth: ClassVar[str]
     paper: ClassVar[str]
     inductive: ClassVar[bool] = False
@@ -575,21 +575,13 @@ def find_start(method: Embedder, init: Any, graph: AttributedGraph) -> tuple[dic
     before: Fitted | None = init.__dict__.get("_fitted")
     if before is None:
         raise NotFittedError(f"this {type(init).__name__} has not learned yet, so nothing can go on from it; fit it")
-    values = _parameters(method, before.settings)
-    updated = {"times": 1, "first": before.data, "before": before.data}
-    if before.updated is not None:
-        updated |= {"times": before.updated["times"] + 1, "first": before.updated["first"]}
-    return values, Start(before.learned, find_changes(before.graph, graph), updated)
-
-
-def _parameters(method: Embedder, before: dict[str, Any]) -> dict[str, Any]:
-    """Merge the earlier parameters with those given of the run; refuse where another parameter differs."""
+    earlier = before.settings
     given = {name: one.check(getattr(method, name)) for name, one in method.parameters().items()}
     for name, value in given.items():
-        if name not in RUN and value is not None and value != before[name]:
+        if name not in RUN and value is not None and value != earlier[name]:
             raise ParameterError(
                 f"{name}={value!r} makes no sense where training goes on from a model that learned with "
-                f"{name}={before[name]!r}; give that value, or learn anew with fit(graph)"
+                f"{name}={earlier[name]!r}; give that value, or learn anew with fit(graph)"
             )
     if given.get("checkpoint") is not None:
         raise ParameterError(
@@ -598,5 +590,9 @@ def _parameters(method: Embedder, before: dict[str, Any]) -> dict[str, Any]:
         )
     run = {name: given[name] for name in RUN if name in given}
     if run["seed"] is None:
-        run["seed"] = before["seed"]
-    return before | run
+        run["seed"] = earlier["seed"]
+    values = earlier | run
+    updated = {"times": 1, "first": before.data, "before": before.data}
+    if before.updated is not None:
+        updated |= {"times": before.updated["times"] + 1, "first": before.updated["first"]}
+    return values, Start(before.learned, find_changes(before.graph, graph), updated)

@@ -80,7 +80,6 @@ class Pieces:
 class Convolutional(backend.Network, InductiveEmbedder):
     """A method that learns a convolution of attributes over links, by steps on the graph or on parts of it."""
 
-    uses = ("links", "attributes")
     by_attributes = True
     holds = {"convolution": Learned}
 

@@ -1,6 +1,6 @@
 """DeepWalk, node2vec and TriDNR: nodes that meet on short random walks get vectors that are alike."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -34,7 +34,7 @@ class DeepWalk(SkipGramEmbedder):
     """
 
     title = "deepwalk"
-    uses: ClassVar[tuple[str, ...]] = ("links",)
+    uses = ("links",)
     growth = "time: nodes × walks × length × window × dim; memory: edges + nodes × dim"
     paper = "Perozzi, Al-Rfou, Skiena: DeepWalk, 2014"
     shortlisted = True
@@ -131,7 +131,6 @@ class TriDNR(SkipGramEmbedder):
     """
 
     title = "tridnr"
-    uses = ("links", "attributes")
     uses_labels = True
     growth = "time: nodes × walks × length × window × dim; memory: edges + entries + (nodes + attributes) × dim"
     paper = "Pan, Wu, Zhu, Zhang, Wang: Tri-party deep network representation, 2016"

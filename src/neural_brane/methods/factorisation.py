@@ -69,7 +69,6 @@ class TADW(Factorisation):
     """
 
     title = "tadw"
-    uses = ("links", "attributes")
     growth = "time: epochs × (edges × dim + nodes × dim × text_dim); memory: entries + nodes × (dim + text_dim)"
     paper = "Yang, Liu, Zhao, Sun, Chang: Network representation learning with rich text information, 2015"
     shortlisted = True
@@ -171,7 +170,6 @@ class AANE(Factorisation):
     """
 
     title = "aane"
-    uses = ("links", "attributes")
     growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
     paper = "Huang, Li, Hu: Accelerated attributed network embedding, 2017"
     shortlisted = True
@@ -327,7 +325,6 @@ class LANE(Factorisation):
     """
 
     title = "lane"
-    uses = ("links", "attributes")
     uses_labels = True
     growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
     paper = "Huang, Li, Hu: Label informed attributed network embedding, 2017"

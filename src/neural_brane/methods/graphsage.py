@@ -61,7 +61,6 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
     """
 
     title = "graphsage"
-    uses = ("links", "attributes")
     growth = "time: walks × samples² × dim; memory: edges + attribute entries + (nodes + attributes) × dim"
     paper = "Hamilton, Ying, Leskovec: Inductive representation learning on large graphs, 2017"
     grid = {"learning_rate": [0.01, 0.05, 0.1, 0.5, 1e-4, 1e-5, 1e-6]}  # "also smaller values", says the paper
@@ -271,7 +270,6 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
     """
 
     title = "graph2gauss"
-    uses = ("links", "attributes")
     growth = "time: epochs × (attribute entries + nodes × dim) × hidden; memory: edges + (nodes + attributes) × hidden"
     paper = "Bojchevski, Günnemann: Deep Gaussian embedding of graphs, 2018"
     grid = {"epochs": [50, 100, 200]}  # in place of the early stopping on held-out links of its authors' program

@@ -55,7 +55,6 @@ class EP(InductiveEmbedder):
     """
 
     title = "ep"
-    uses = ("links", "attributes")
     growth = "time: epochs × edges × attributes of a node × dim; memory: edges + entries + (nodes + attributes) × dim"
     paper = "García-Durán, Niepert: Learning graph representations with embedding propagation, 2017"
     grid = {"learning_rate": [], "margin": [1.0, 5.0, 10.0, 20.0], "epochs": [50, 200]}
@@ -220,7 +219,6 @@ class HNE(InductiveEmbedder):
     """
 
     title = "hne"
-    uses = ("links", "attributes")
     growth = "time: epochs × (batch_size × entries of a node + attributes) × dim; memory: edges + attributes × dim"
     paper = "Chang, Han, Tang, Qi, Aggarwal, Huang: Heterogeneous network embedding via deep architectures, 2015"
     grid = {"learning_rate": [0.003, 0.01, 0.03], "l2": [0.05, 0.5, 5.0]}  # its paper does not say what was searched
@@ -405,7 +403,6 @@ class UPPSNE(InductiveEmbedder):
     """
 
     title = "upp-sne"
-    uses = ("links", "attributes")
     growth = "time: nodes × walks × window × dim; memory: edges + entries + (nodes + attributes) × dim"
     paper = "Zhang, Yin, Zhu, Zhang: User profile preserving social network embedding, 2017"
     grid = {"learning_rate": [0.003, 0.01, 0.03], "walks_per_node": [10, 40]}

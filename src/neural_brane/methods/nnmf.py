@@ -39,7 +39,6 @@ class NNMF(Factorisation):
     """
 
     title = "nnmf"
-    uses = ("links", "attributes")
     growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
     paper = "Lee, Seung: Algorithms for non-negative matrix factorization, 2001"
     trial = {"epochs": 3}

@@ -69,7 +69,6 @@ class PANE(Factorisation):
     """
 
     title = "pane"
-    uses = ("links", "attributes")
     growth = "time: row_entries × (steps × edges + epochs × nodes × dim); memory: nodes × (row_entries + dim)"
     paper = "Yang, Shi, Xiao, Yang, Liu, Bhowmick: Scaling attributed network embedding to massive graphs, 2020"
     grid = {"restart": [0.1, 0.3, 0.5, 0.7, 0.9]}  # the range that its paper compares

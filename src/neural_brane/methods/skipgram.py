@@ -271,7 +271,6 @@ class PTE(EdgeSkipGram):
     """
 
     title = "pte"
-    uses = ("links", "attributes")
     growth = "time: (edges + attribute entries) × dim; memory: edges + attribute entries + (nodes + attributes) × dim"
     paper = "Tang, Qu, Mei: PTE, 2015"
 

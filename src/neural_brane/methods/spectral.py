@@ -193,19 +193,12 @@ def weighed(matrix: sparse.csr_array, known: sparse.csr_array) -> sparse.csr_arr
 
 
 def place_newcomers(
-    found: Decomposition,
-    new: Newcomers,
-    weights: Sequence[float],
-    *,
-    link_weight: float = 0.0,
-    threads: int | None = 1,
-    device: str = "cpu",
+    found: Decomposition, new: Newcomers, weights: Sequence[float], tables: Tables, link_weight: float = 0.0
 ) -> np.ndarray:
     """Project the rows that new nodes would have in M on the directions that were found: (new nodes, dim) float32.
 
     The directions are V = MᵀU (UᵀU)⁻¹. The vectors and the graph give them, so they need not be kept.
     """
-    tables = tables_on(device, threads)
     hops = hops_of(new.known, weights, link_weight=link_weight)
     known, rows = HopProduct(hops, tables), NewRows(hops, new, tables, link_weight=link_weight)
     placed = tables.by_slabs(lambda table: known.beside(rows, table), found.shares(tables))
@@ -261,10 +254,9 @@ class Spectral(InductiveEmbedder):
     def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Decomposition:
         before, values = start.learned
         unscaled = before / self._scale(values, len(before))
-        vectors, values = follow(
-            Decomposition(unscaled, values), hops_of(graph, self._weights()), start.changes.nodes,
-            threads=self.threads, device=self.device,
-        )  # fmt: skip
+        tables, hops = tables_on(self.device, self.threads), hops_of(graph, self._weights())
+        earlier = Decomposition(unscaled, values)
+        vectors, values = follow(earlier, hops, start.changes.nodes, tables, self.threads)
         vectors *= self._scale(values, len(graph))
         return Decomposition(vectors, values)
 
@@ -273,23 +265,20 @@ class Spectral(InductiveEmbedder):
         return np.float32(np.sqrt(self.dim * nodes / values.sum()))
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
-        return place_newcomers(fitted.learned, new, self._weights(), threads=self.threads, device=self.device)
+        return place_newcomers(fitted.learned, new, self._weights(), tables_on(self.device, self.threads))
 
     @abstractmethod
     def _weights(self) -> Sequence[float]:
         """The weights of the attributes 0, 1, 2, … hops away."""
 
 
-def follow(
-    found: Decomposition, hops: Hops, places: np.ndarray, *, threads: int | None = 1, device: str = "cpu"
-) -> Decomposition:
+def follow(found: Decomposition, hops: Hops, places: np.ndarray, tables: Tables, threads: int | None) -> Decomposition:
     """The directions that were found, in a graph that has changed since: its nodes were at these `places`, or nowhere.
 
     One step of subspace iteration, from the vectors U of the nodes that stay: the rows that M has now are projected on
     an orthonormal basis of the columns of MᵀU, and then turned as a whole to where they were (orthogonal Procrustes).
     So nothing moves where nothing changed, however often this is done, and new nodes join the others.
     """
-    tables = tables_on(device, threads)
     shares = carry(found.vectors, places)
     squares = np.einsum("ij,ij->j", shares, shares, dtype=np.float64)
     shares *= _inverse(squares).astype(np.float32)  # about of one length each in MᵀU
@@ -343,7 +332,6 @@ class SmoothedAttributes(Spectral):
     """
 
     title = "smoothed-attributes"
-    uses = ("links", "attributes")
     growth = "time: (hops × edges + attribute entries) × dim + nodes × dim²; memory: entries + nodes × dim"
     paper = "Wu, Zhang, de Souza, Fifty, Yu, Weinberger: Simplifying graph convolutional networks, 2019"
 
@@ -362,7 +350,6 @@ class PropagatedAttributes(Spectral):
     """
 
     title = "propagated-attributes"
-    uses = ("links", "attributes")
     growth = "time: hops × (edges + attribute entries) × dim + nodes × dim²; memory: entries + nodes × dim"
     paper = "Frasca, Rossi, Eynard, Chamberlain, Bronstein, Monti: SIGN, 2020"
 

@@ -16,6 +16,7 @@ from neural_brane.graph.changes import Changes, Newcomers, carry
 from neural_brane.graph.memory import Sizes
 from neural_brane.insight.contributions import PooledReasons
 from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of, padded, zeros
+from neural_brane.linalg.tables import tables_on
 from neural_brane.linalg.weights import tell_apart
 from neural_brane.methods.base import Fitted, InductiveEmbedder, Start, require
 from neural_brane.methods.neural_brane.parts import (
@@ -244,7 +245,6 @@ class NeuralBrane(InductiveEmbedder):
     """
 
     title = "neural-brane"
-    uses = ("links", "attributes")
     growth = "time: triplets × (dim² + mean bag × dim); memory: nodes + edges + attribute entries"
     paper = "Dave, Zhang, Chen, Al Hasan: Neural-Brane, 2018"
     leads = True
@@ -435,10 +435,8 @@ class NeuralBrane(InductiveEmbedder):
         settings, before, changes = self.get_params(), start.learned, start.changes
         spectral = Decomposition.empty(len(graph))
         if settings["spectral_dim"]:
-            spectral = follow(
-                before.spectral(settings), hops_in(graph, settings), changes.nodes,
-                threads=settings["threads"], device=settings["device"],
-            )  # fmt: skip
+            tables, hops = tables_on(settings["device"], settings["threads"]), hops_in(graph, settings)
+            spectral = follow(before.spectral(settings), hops, changes.nodes, tables, settings["threads"])
         part = learn_on(before.part, changes, settings, seed) if before.part else None
         joint = join(spectral.vectors, learned_vectors(part, len(graph), settings) if part else iter(()), settings)
         found: Learned = before._replace(vectors=joint.vectors, part=part, joint=joint, values=spectral.values)
@@ -451,8 +449,9 @@ class NeuralBrane(InductiveEmbedder):
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         learned, settings, parts = fitted.learned, fitted.settings, []
         if settings["spectral_dim"]:
-            options = {name: settings[name] for name in ("link_weight", "threads", "device")}
-            parts.append(place_newcomers(learned.spectral(settings), new, settings["hop_weights"], **options))
+            tables, weights = tables_on(settings["device"], settings["threads"]), settings["hop_weights"]
+            found = learned.spectral(settings)
+            parts.append(place_newcomers(found, new, weights, tables, settings["link_weight"]))
         if (part := learned.part) is not None:
             theirs = part._replace(bags=(bags_of(new.attributes), bags_of(new.links)))
             own = np.vstack(list(learned_vectors(theirs, len(new), settings))) - learned.joint.centre

@@ -144,17 +144,13 @@ def kernel_settings(s: dict[str, Any]) -> Settings:
     W and b, which every triplet touches, take one step by the mean.
     """
     batches = s["batch_size"] / STEP_BATCH if s["loss"] == "mean" else 1.0
+    table_rate, whole = s["learning_rate"] * batches, s["regularise"] == "parameters"
     return Settings(
-        attribute_dim=s["attribute_dim"],
-        pooling=POOLING[s["pooling"]],
-        zero_floor=s["zero_floor"],
-        learning_rate=s["learning_rate"],
-        table_rate=s["learning_rate"] * batches,
+        attribute_dim=s["attribute_dim"], pooling=POOLING[s["pooling"]], zero_floor=s["zero_floor"],
+        learning_rate=s["learning_rate"], table_rate=table_rate, train_bias=s["bias"],
         triplet_scale=1 / s["batch_size"] if s["loss"] == "mean" else 1.0,
-        hidden_l2=s["l2"] / batches if s["regularise"] == "hidden" else 0.0,
-        parameter_l2=s["l2"] if s["regularise"] == "parameters" else 0.0,
-        train_bias=s["bias"],
-    )
+        hidden_l2=s["l2"] / batches if s["regularise"] == "hidden" else 0.0, parameter_l2=s["l2"] if whole else 0.0,
+    )  # fmt: skip
 
 
 class JointReasons(NamedTuple):
@@ -188,29 +184,22 @@ def make_layer(
     """Train the layer that scores pairs of vectors, where one can be learned; it continues any earlier one."""
     before, part = learned.layer, learned.part
     if settings["length"] and settings["score_steps"] and can_rank(graph.adjacency):
-        return train_layer(learned.vectors, graph, settings, seed, stage, before)
+        return train_layer(learned, graph, settings, seed, stage)
     if part and settings["output"] == "pooled" and not settings["length"]:
         model = part.model  # whose own layer fits vectors v = f − centre: W f + b = W v + W centre + b
         return Layer(model.weight, model.bias + model.weight @ learned.joint.centre)
     return before
 
 
-def train_layer(
-    vectors: np.ndarray,
-    graph: AttributedGraph,
-    settings: dict[str, Any],
-    seed: int,
-    stage: Stage,
-    before: Layer | None = None,
-) -> Layer:
+def train_layer(learned: "Learned", graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: Stage) -> Layer:
     """Train W of h(u) = ReLU(W v(u)) by Bayesian personalized ranking; the vectors v stay as they are.
 
     The kernels of the model do it: a node's bag of attributes is one row, its own vector, which takes steps of length
-    zero, and the table of neighbours has no columns. before: a layer to continue.
+    zero, and the table of neighbours has no columns. It continues any earlier layer.
     """
-    nodes, dim = vectors.shape
+    before, (nodes, dim) = learned.layer, learned.vectors.shape
     table = zeros(nodes, padded(dim))
-    table[:, :dim] = vectors
+    table[:, :dim] = learned.vectors
     steps = -(-settings["score_steps"] // (LEADING_ON if before else 1))
     drawn = np.random.default_rng((seed, SEED)).standard_normal((dim, dim), np.float32) * np.float32(WEIGHT_STD)
     weight = before.weight.copy() if before else drawn
@@ -240,13 +229,6 @@ def train_layer(
 def layer_settings(dim: int) -> Settings:
     """Settings of the kernels for the layer that scores pairs."""
     return Settings(
-        attribute_dim=dim,
-        pooling=POOLING["max"],
-        zero_floor=False,
-        learning_rate=RATE,
-        table_rate=0.0,
-        triplet_scale=1 / BATCH,
-        hidden_l2=L2 * 100 / BATCH,
-        parameter_l2=0.0,
-        train_bias=False,
-    )
+        attribute_dim=dim, pooling=POOLING["max"], zero_floor=False, learning_rate=RATE, table_rate=0.0,
+        triplet_scale=1 / BATCH, hidden_l2=L2 * 100 / BATCH, parameter_l2=0.0, train_bias=False,
+    )  # fmt: skip
