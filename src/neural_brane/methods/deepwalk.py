@@ -1,6 +1,6 @@
 """DeepWalk, node2vec and TriDNR: nodes that meet on short random walks get vectors that are alike."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -34,7 +34,7 @@ class DeepWalk(SkipGramEmbedder):
     """
 
     title = "deepwalk"
-    uses = ("links",)
+    uses: ClassVar[tuple[str, ...]] = ("links",)
     growth = "time: nodes × walks × length × window × dim; memory: edges + nodes × dim"
     paper = "Perozzi, Al-Rfou, Skiena: DeepWalk, 2014"
     shortlisted = True
@@ -53,8 +53,11 @@ class DeepWalk(SkipGramEmbedder):
     epochs: int = shared("epochs", default=1, about="Passes over the walks.")
 
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
-        walks, total = self._walks(graph, seed).draw, len(graph) * self.walks_per_node
-        visits = self._stages.once("visits", lambda: count_visits(walks, total, len(graph)))
+        return self.learn(self._walks(graph, seed).draw, len(graph) * self.walks_per_node, len(graph), seed)
+
+    def learn(self, walks: Walks, total: int, nodes: int, seed: int) -> np.ndarray:
+        """Learn vectors (nodes, dim) from walks(first, count), of which there are `total`."""
+        visits = self._stages.once("visits", lambda: count_visits(walks, total, nodes))
         corpus = pairs_of_walks(walks, total, length=self.walk_length, window=self.window, seed=seed)
         model = SkipGram(visits, visits, dim=self.dim, negatives=self.negatives, seed=seed)
         self._train([(corpus, model)], "walks", self.epochs)

@@ -1,6 +1,6 @@
 """ProNE, GraRep and FastRP: links alone, by the spectrum and the powers of a random walk."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -200,7 +200,7 @@ class GraRep(Embedder):
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
         tables = tables_on("cpu", self.threads)
-        walk, size, most = transition(graph.adjacency), len(graph), self._row_entries(len(graph))
+        walk, size = transition(graph.adjacency), len(graph)
         rows = max(1, BLOCK_NUMBERS // size)
         blocks = [slice(at, at + rows) for at in range(0, size, rows)]
         widths = [len(part) for part in np.array_split(np.arange(self.dim), self.steps)]
@@ -210,25 +210,31 @@ class GraRep(Embedder):
             arrived = walk.T @ arrived
             if width == 0:
                 break
-            least = arrived * (self.shift / size)  # chances at and below this become 0
-
-            def compute(block: slice, step: int = step, least: np.ndarray = least) -> sparse.csr_array:
-                rows = walk[block]
-                for _ in range(step - 1):
-                    rows = largest_of_rows(rows, most) @ walk
-                return largest_of_rows(above(rows, least), most)
-
-            parts = []
-            for part in map_threads(compute, blocks, self.threads):
-                parts.append(part)
-                meter.advance()
-            operator = SparseProduct(sparse.vstack(parts, format="csr"), tables)
-            parts.clear()
+            operator = SparseProduct(self._matrix(walk, step, arrived, blocks, meter.advance), tables)
             values, found = leading_eigenvectors(operator, width, tables=tables, seed=seed, report=meter.advance)
             at = sum(widths[: step - 1])
             vectors[:, at : at + width] = rooted_unit_rows(found, values)
             del operator  # before the next is there
         return Vectors(vectors)
+
+    def _matrix(
+        self, walk: sparse.csr_array, step: int, arrived: np.ndarray, blocks: list[slice], report: Callable[[], object]
+    ) -> sparse.csr_array:
+        """Xᵏ for k = step; arrived holds the sums of the columns of Pᵏ."""
+        most = self._row_entries(len(arrived))
+        least = arrived * (self.shift / len(arrived))  # chances at and below this become 0
+
+        def compute(block: slice) -> sparse.csr_array:
+            rows = walk[block]
+            for _ in range(step - 1):
+                rows = largest_of_rows(rows, most) @ walk
+            return largest_of_rows(above(rows, least), most)
+
+        parts = []
+        for part in map_threads(compute, blocks, self.threads):
+            parts.append(part)
+            report()
+        return sparse.vstack(parts, format="csr")
 
     def _row_entries(self, nodes: int) -> int:
         return self.row_entries or max(KEPT_IN_A_ROW, KEPT_NUMBERS // nodes)
