@@ -15,6 +15,7 @@ from neural_brane.methods.skipgram import (
     Part,
     SkipGram,
     SkipGramEmbedder,
+    Walks,
     count_visits,
     edges_of,
     pairs_of_walks,

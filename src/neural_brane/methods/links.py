@@ -147,10 +147,7 @@ def link_matrix(links: sparse.csr_array) -> sparse.csr_array:
 
 
 BLOCK_NUMBERS = 2_000_000  # numbers of Pᵏ held at a time, if none of them were 0: 24 MB
-KEPT_NUMBERS, KEPT_IN_A_ROW = (
-    25_000_000,
-    200,
-)  # numbers of Xᵏ that are kept, 8 bytes each and as much again for its transpose
+KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 200  # numbers of Xᵏ that are kept, 16 bytes each with the transpose
 
 
 class GraRep(Embedder):

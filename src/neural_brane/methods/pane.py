@@ -18,10 +18,7 @@ from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectral_width
 from neural_brane.progress import Meter
 
-KEPT_NUMBERS, KEPT_IN_A_ROW = (
-    25_000_000,
-    50,
-)  # numbers of F and of B that are kept, 8 bytes each and as much again for its transpose
+KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 50  # numbers of F and of B that are kept, 16 bytes each with the transpose
 
 
 class Factors(NamedTuple):
