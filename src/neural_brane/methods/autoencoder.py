@@ -347,14 +347,7 @@ class DNGR(backend.Network):
         meter = Meter(self.progress, len(blocks) + 2 * self.epochs * per_epoch, "steps", epochs=self.epochs)
 
         def make() -> tuple[np.ndarray, ...]:
-            surfer = Surfer(graph, self.steps, self.restart, self._row_entries(size))
-            found, arrived = [], np.zeros(size)
-            for chances, sums in map_threads(surfer.rows, blocks, self.threads):
-                found.append(chances)
-                arrived += sums
-                meter.advance()
-            matrix = above(sparse.vstack(found, format="csr"), arrived / arrived.sum())
-            matrix.data /= matrix.data.max()
+            matrix = self._matrix(graph, blocks, meter.advance)
             return matrix.data, matrix.indices, matrix.indptr
 
         parts = self._stages.all_once("matrix", make)
@@ -385,6 +378,18 @@ class DNGR(backend.Network):
         surfing = self.steps * n * (n + sizes.links)
         layers = n * self.hidden * (self.dim + per_epoch * self.hidden) + 5 * kept * self.hidden
         return float(surfing + self.epochs * layers)
+
+    def _matrix(self, graph: AttributedGraph, blocks: list[slice], report: Callable[[], object]) -> sparse.csr_array:
+        """The positive pointwise mutual information of the surfer's chances, divided by its largest number."""
+        surfer = Surfer(graph, self.steps, self.restart, self._row_entries(len(graph)))
+        parts, arrived = [], np.zeros(len(graph))
+        for chances, sums in map_threads(surfer.rows, blocks, self.threads):
+            parts.append(chances)
+            arrived += sums
+            report()
+        matrix = above(sparse.vstack(parts, format="csr"), arrived / arrived.sum())
+        matrix.data /= matrix.data.max()
+        return matrix
 
     def _train(self, matrix: sparse.csr_array, per_epoch: int, meter: Meter, seed: int) -> LearnedLayers:
         """Train one layer after the other."""
