@@ -41,6 +41,7 @@ from neural_brane.kernels.model import Model, Settings, bags_of
 from neural_brane.linalg.eigenvectors import REPORTS
 from neural_brane.methods.identity import identify_code
 from neural_brane.methods.neural_brane import NeuralBrane
+from neural_brane.methods.neural_brane.model import Facts
 from neural_brane.methods.neural_brane.parts import LearnedPart, kernel_settings
 from neural_brane.methods.neural_brane.training import Epochs, start_numbers
 from neural_brane.methods.spectral import Decomposition
@@ -285,7 +286,7 @@ BLOCK_NODES = 1 << 20  # nodes whose numbers of neighbours are looked up togethe
 VECTOR_NODES = 8_192  # nodes of a rank that are embedded at a time
 
 
-class ShardFacts:
+class ShardFacts(Facts):
     """The facts of a graph in parts that the parameters follow from; all ranks ask for them at once."""
 
     def __init__(self, shards: AnyShards, exchange: Exchange):

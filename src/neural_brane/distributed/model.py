@@ -136,7 +136,7 @@ class ShardedModel:
                 fill_rows(rows[:, :width], own_seed, table.own.start + first, settings["table_std"])
                 local[first : first + FILLED_ROWS] = torch.from_numpy(rows)
         hidden, dim = self.weight.shape
-        self.weight.copy_(torch.from_numpy(random_weight(seeds.layer, hidden, dim, settings["weight_std"])))
+        self.weight.copy_(torch.from_numpy(random_weight(seeds[2], hidden, dim, settings["weight_std"])))
         self.bias.zero_()
         self.scale = 1.0
 

@@ -17,10 +17,17 @@ import numpy as np
 
 from neural_brane import __version__
 from neural_brane.embedding import Embedding, Layer
-from neural_brane.errors import GraphError, IgnoredAmountsWarning, ParameterError, ZeroVectorWarning, not_fitted
+from neural_brane.errors import (
+    GraphError,
+    IgnoredAmountsWarning,
+    NotFittedError,
+    ParameterError,
+    ZeroVectorWarning,
+    not_fitted,
+)
 from neural_brane.files.checkpoints import Checkpoint, Stages, identify, kept_seed
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.changes import Newcomers, find_newcomers
+from neural_brane.graph.changes import Changes, Newcomers, find_changes, find_newcomers
 from neural_brane.graph.labels import node_labels
 from neural_brane.graph.memory import Sizes
 from neural_brane.insight.contributions import Reasons
@@ -29,9 +36,8 @@ from neural_brane.insight.links import LinkScorer, LinkWeights, Shared, Suggesti
 from neural_brane.linalg.weights import inverse_frequency
 from neural_brane.methods.features import Output, as_given, as_matrix, graph_for, newcomers_for
 from neural_brane.methods.identity import identify_code
-from neural_brane.methods.parameters import DIM, Parametrised, shared
+from neural_brane.methods.parameters import DIM, RUN, Parametrised, shared
 from neural_brane.methods.training import Moments, check_room, resolve
-from neural_brane.methods.updates import Start, find_start, own_seed
 from neural_brane.progress import Reporter
 
 MARK = "†"  # stands beside a method that learns from labels, wherever methods are listed
@@ -98,9 +104,6 @@ def known_labels(method: Embedder, labels: Any, graph: AttributedGraph) -> np.nd
     return None if found is None or not (found != "").any() else found
 
 
-# What a method has learned, and the vectors that come of it.
-
-
 class Vectors(NamedTuple):
     """What a method has learned that keeps nothing but the vectors."""
 
@@ -119,6 +122,9 @@ class Fitted:
         self.method, self.graph, self.learned = method, graph, learned
         self.version = __version__  # the one that learned
         self.updated, self.labels_known = updated, known
+        self.settings, self.seed = method.get_params(deep=False), method.seed  # as they were in force
+        self.n_features_in = int(graph.attributes.shape[1])
+        self.layer: Layer | None = getattr(learned, "layer", None)  # what scores pairs, where it was learned
 
     @cached_property
     def embedding(self) -> Embedding:
@@ -142,32 +148,12 @@ class Fitted:
         return summarise(self.graph)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The parameters that were in force."""
-        return self.method.get_params(deep=False)
-
-    @property
-    def n_features_in(self) -> int:
-        """The number of attributes learned from."""
-        return int(self.graph.attributes.shape[1])
-
-    @property
     def feature_names_in(self) -> np.ndarray:
         """The names of the attributes learned from, where these have names and are not numbered."""
         names = self.graph.attribute_names
         if names.dtype.kind != "U" or len(names) == 0:
             raise AttributeError(f"the attributes of graph '{self.graph.name}' have no names")
         return names.astype(object)
-
-    @property
-    def seed(self) -> int | None:
-        """The seed that was given or drawn."""
-        return self.method.seed
-
-    @property
-    def layer(self) -> Layer | None:
-        """What scores pairs of the vectors, where the method has learned such a thing."""
-        return getattr(self.learned, "layer", None)
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The vectors, some rows at a time; columns and vectors of zeros are told at the end."""
@@ -270,7 +256,7 @@ class Embedder(Output, Parametrised, ABC):
     `settings_` (the parameters in force) and what the method itself learns, as in `loss_history_`.
     """
 
-    uses: ClassVar[tuple[str, ...]]
+    uses: ClassVar[tuple[str, ...]] = ("links", "attributes")
     growth: ClassVar[str]
     paper: ClassVar[str]
     inductive: ClassVar[bool] = False
@@ -333,8 +319,9 @@ class Embedder(Output, Parametrised, ABC):
             if start is None:
                 learned, updated = method._learn(checked, seed), None
             else:
-                updated = start.updated
-                learned = method._update(start, checked, own_seed(seed, updated["times"]))
+                updated = start.updated  # an update draws other numbers than the training and the updates before
+                own_seed = np.random.SeedSequence((seed, updated["times"])).generate_state(1, np.uint64)[0]
+                learned = method._update(start, checked, int(own_seed >> np.uint64(1)))
         del method._stages, method._known  # the states and the labels they hold
         self._fitted = Fitted(method, checked, learned, updated, count)
         return self
@@ -516,9 +503,6 @@ def require(holds: bool, name: str, value: object, expected: str) -> None:
         raise ParameterError(f"{name}={value!r} makes no sense; give {expected}")
 
 
-# Methods that embed nodes they never saw.
-
-
 class InductiveEmbedder(Embedder):
     """A method that learns how to make a vector, and so makes them for nodes it never saw.
 
@@ -526,6 +510,7 @@ class InductiveEmbedder(Embedder):
     """
 
     inductive = True
+    by_attributes: ClassVar[bool] = False  # whether it tells new nodes from each other by their attributes
 
     def transform(self, graph: Source) -> Embedding:
         """The vectors of the nodes of another graph or table, by what was learned; nothing is learned from it.
@@ -553,16 +538,61 @@ class InductiveEmbedder(Embedder):
 
     def _check_transforms(self, fitted: Fitted) -> None:
         """Refuse where what was learned says nothing of other nodes."""
+        if self.by_attributes and fitted.graph.attributes.shape[1] == 0:
+            raise ParameterError(
+                f"this {type(self).__name__} learned from a graph without attributes, which other nodes could share; "
+                "fit it on one that has some, or embed all nodes with fit_transform(graph)"
+            )
 
     @abstractmethod
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         """The vectors of new nodes, (new nodes, dim) float32."""
 
 
-def require_attributes(fitted: Fitted) -> None:
-    """Refuse new nodes where the nodes learned from had no attributes that others could share."""
-    if fitted.graph.attributes.shape[1] == 0:
+class Start(NamedTuple):
+    """The start of an update: what was learned before, and how the graph has changed since."""
+
+    learned: Any
+    changes: Changes
+    updated: dict[str, Any]  # the provenance's entry
+
+
+def find_start(method: Embedder, init: Any, graph: AttributedGraph) -> tuple[dict[str, Any], Start]:
+    """Find the parameters and the start of an update, or refuse it.
+
+    method: has its parameters as given. Those left as None keep the values of the earlier training, also where they
+    followed from the size of its graph.
+    """
+    if not method.updates:
         raise ParameterError(
-            f"this {type(fitted.method).__name__} learned from a graph without attributes, which other nodes could "
-            "share; fit it on one that has some, or embed all nodes with fit_transform(graph)"
+            f"{method.title} cannot go on from what it has learned: {method.why_not}; learn anew with fit(graph), or "
+            "choose a method that 'brane methods' lists with updates"
         )
+    if type(init) is not type(method):
+        raise ParameterError(
+            f"init={init!r} makes no sense; give a fitted {type(method).__name__}, whose tables this one can go on from"
+        )
+    before: Fitted | None = init.__dict__.get("_fitted")
+    if before is None:
+        raise NotFittedError(f"this {type(init).__name__} has not learned yet, so nothing can go on from it; fit it")
+    earlier = before.settings
+    given = {name: one.check(getattr(method, name)) for name, one in method.parameters().items()}
+    for name, value in given.items():
+        if name not in RUN and value is not None and value != earlier[name]:
+            raise ParameterError(
+                f"{name}={value!r} makes no sense where training goes on from a model that learned with "
+                f"{name}={earlier[name]!r}; give that value, or learn anew with fit(graph)"
+            )
+    if given.get("checkpoint") is not None:
+        raise ParameterError(
+            f"checkpoint={str(given['checkpoint'])!r} makes no sense for an update, which is short and keeps no state; "
+            "set_params(checkpoint=None) first"
+        )
+    run = {name: given[name] for name in RUN if name in given}
+    if run["seed"] is None:
+        run["seed"] = earlier["seed"]
+    values = earlier | run
+    updated = {"times": 1, "first": before.data, "before": before.data}
+    if before.updated is not None:
+        updated |= {"times": before.updated["times"] + 1, "first": before.updated["first"]}
+    return values, Start(before.learned, find_changes(before.graph, graph), updated)

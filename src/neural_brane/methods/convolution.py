@@ -1,23 +1,22 @@
-"""Share what methods that learn a graph convolution need."""
+"""Learn a graph convolution: what DGI, CCA-SSG and GraphMAE share, and the first two."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.changes import Newcomers
 from neural_brane.graph.memory import Sizes
+from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.linalg.weights import without_self_loops
 from neural_brane.methods import descent as backend
-from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attributes, stack
+from neural_brane.methods.base import Fitted, InductiveEmbedder, stack
 from neural_brane.methods.features import own_attributes, row_blocks
-from neural_brane.methods.parameters import shared, whole
+from neural_brane.methods.parameters import choice, number, shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.sampling.tables import sample_neighbours
 
@@ -78,16 +77,11 @@ class Pieces:
         return Piece(self.links[nodes][:, nodes], self.attributes[nodes], self.device)
 
 
-class Convolutional(InductiveEmbedder):
+class Convolutional(backend.Network, InductiveEmbedder):
     """A method that learns a convolution of attributes over links, by steps on the graph or on parts of it."""
 
-    uses = ("links", "attributes")
-    extra = "torch"
-    why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
-    small = {"epochs": 2}
+    by_attributes = True
     holds = {"convolution": Learned}
-    trial = {"epochs": 3}
-    prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
 
     nodes_per_step: int = whole(
         "Nodes that a step works on at most. A larger graph is learned from in parts, each the nodes of random walks.",
@@ -95,8 +89,6 @@ class Convolutional(InductiveEmbedder):
         least=WALK_NODES,
     )
     learning_rate: float = shared("learning_rate", default=1e-3, about="Of Adam.")
-    device: str = shared("device", default="auto")
-    checkpoint: str | Path | None = shared("checkpoint", default=None)
     epochs: int | None = shared("epochs", default=100)
 
     @abstractmethod
@@ -125,20 +117,35 @@ class Convolutional(InductiveEmbedder):
 
     def _train(self, pieces: Pieces, weights: Any, seed: int) -> list[float]:
         """Train the weights in place; returns the mean loss of every epoch."""
-        descent, best, per_epoch = self._descent(weights), Best(weights, self._patience()), pieces.per_epoch
+        descent, per_epoch, patience = self._descent(weights), pieces.per_epoch, self._patience()
         loop = Loop.of(self, "weights", per_epoch=per_epoch)
-        best.restore(loop.stage)
+        named = {} if patience is None else {f"{name}, best": one for name, one in weights._asdict().items()}
+        best = {name: weight.detach().clone() for name, weight in named.items()}  # where the loss was lowest
+        if (before := loop.stage.kept) is not None:
+            for name, weight in best.items():
+                weight.copy_(backend.import_torch().from_numpy(before.arrays[name]))
 
         def loss_of(step: int) -> Any:
             rng = np.random.default_rng([seed, step])
             loss = self._loss(weights, pieces.draw(rng), rng)
             if (step + 1) % per_epoch == 0:
-                best.offer(loop.numbers["losses"], float(np.mean([*loop.numbers["epoch"], loss.item()])))
+                mean = float(np.mean([*loop.numbers["epoch"], loss.item()]))
+                if mean < min(loop.numbers["losses"], default=np.inf):
+                    for name, kept in best.items():
+                        kept.copy_(named[name].detach())
             self._set_rate(descent, step / loop.steps)
             return loss
 
-        losses = descent.train(loop, loss_of, beside=best.arrays, until=lambda: best.is_past(loop.numbers["losses"]))
-        best.put_in_place()
+        def is_past() -> bool:
+            losses = loop.numbers["losses"]
+            return patience is not None and len(losses) - 1 - int(np.argmin(losses or [0])) >= patience
+
+        def arrays() -> dict[str, np.ndarray]:
+            return {name: weight.cpu().numpy() for name, weight in best.items()}
+
+        losses = descent.train(loop, loss_of, beside=arrays, until=is_past)
+        for name, kept in best.items():
+            named[name].detach().copy_(kept)
         return losses
 
     def _descent(self, weights: Any) -> backend.Descent:
@@ -157,20 +164,16 @@ class Convolutional(InductiveEmbedder):
         """Change the learning rate where it depends on how much of the training is done."""
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
         entries, taken = sizes.attribute_entries or n, min(n, self.nodes_per_step)
         held = {"matrices": 8 * entries + 12 * sizes.links}  # shares of attributes, and links without self-loops
         part = taken / max(n, 1)
         copies = 4 if self._patience() is None else 5  # a gradient, Adam's two means and the best weights
+        tables = SINGLE * self._inputs() * width * self.dim
+        batches = int(part * (36 * entries + 24 * sizes.links)) + STEP_TABLES * SINGLE * taken * self.dim
         return {
-            "training": held
-            | {
-                "tables": copies * SINGLE * self._inputs() * width * self.dim,
-                "batches": int(part * (36 * entries + 24 * sizes.links)) + STEP_TABLES * SINGLE * taken * self.dim,
-            },
-            "vectors": held
-            | {"tables": SINGLE * self._inputs() * width * self.dim, "vectors": 3 * SINGLE * n * self.dim},
+            "training": held | {"tables": copies * tables, "batches": batches},
+            "vectors": held | {"tables": tables, "vectors": 3 * SINGLE * n * self.dim},
         }
 
     def _inputs(self) -> int:
@@ -187,45 +190,9 @@ class Convolutional(InductiveEmbedder):
         for block in self._encode(learned.weights, links, attributes):
             yield block * np.float32(learned.scale)
 
-    def _check_transforms(self, fitted: Fitted) -> None:
-        require_attributes(fitted)
-
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         graph = new.together()
         return stack(self._blocks(graph, fitted.learned), len(graph), self.dim)[len(new.known) :]
-
-
-class Best:
-    """The weights of the epoch with the lowest loss; training ends `patience` epochs after it, unless that is None."""
-
-    def __init__(self, weights: Any, patience: int | None):
-        self.weights, self.patience = weights._asdict(), patience
-        self.kept = {name: weight.detach().clone() for name, weight in self.weights.items() if patience is not None}
-
-    def offer(self, history: list[float], loss: float) -> None:
-        """Keep the weights that gave an epoch's loss where none was lower."""
-        if loss < min(history, default=np.inf):
-            for name, kept in self.kept.items():
-                kept.copy_(self.weights[name].detach())
-
-    def is_past(self, history: list[float]) -> bool:
-        """Tell whether so many epochs have not lowered the loss."""
-        return self.patience is not None and len(history) - 1 - int(np.argmin(history or [0])) >= self.patience
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Give the weights that are kept."""
-        return {f"{name}, best": weight.cpu().numpy() for name, weight in self.kept.items()}
-
-    def restore(self, stage: Stage) -> None:
-        """Copy the weights of a checkpoint to where they were."""
-        if stage.kept is not None:
-            for name, weight in self.kept.items():
-                weight.copy_(backend.import_torch().from_numpy(stage.kept.arrays[f"{name}, best"]))
-
-    def put_in_place(self) -> None:
-        """Make the best weights those that were learned."""
-        for name, kept in self.kept.items():
-            self.weights[name].detach().copy_(kept)
 
 
 def normalised(links: sparse.csr_array) -> sparse.csr_array:
@@ -271,3 +238,191 @@ def convolved(averages: sparse.csr_array, table: np.ndarray, bias: np.ndarray) -
     """The averages of a table's rows over neighbours, and a bias, some nodes at a time."""
     for rows in row_blocks(averages.shape[0]):
         yield averages[rows] @ table + bias
+
+
+FIRST_SLOPE = 0.25  # the PReLU's first slope, as in PyTorch
+
+
+class Infomax(NamedTuple):
+    """The learned weights: the convolution, and the score of a node's vector beside the summary of all."""
+
+    table: Any  # (attributes, dim)
+    bias: Any  # (1, dim)
+    slope: Any  # (1, 1), of the PReLU below zero
+    score: Any  # (dim, dim)
+
+
+class DGI(Convolutional):
+    """Deep graph infomax (Veličković, Fedus, Hamilton, Liò, Bengio, Hjelm; 2019): unsupervised, inductive.
+
+    A graph convolution with a PReLU makes a vector of the attributes of a node and its neighbours. The sigmoid of the
+    mean vector is the summary of the graph. Training wants a bilinear score of vector and summary to be high for the
+    nodes as they are, and low for nodes that the attributes of others were shuffled to. It ends `patience` epochs after
+    the lowest loss, with the weights of that epoch.
+
+    Attributes are divided by their sum in each node, as in the authors' program. Five things differ from it. The score
+    has no bias. All vectors are multiplied by one number, so that the mean square of their entries is one. An edge's
+    weight counts, and a node counts itself by the mean weight of an edge. A graph of more than `nodes_per_step` nodes
+    is learned from in parts, each with a summary of its own, where the paper samples neighbourhoods. There are at most
+    300 epochs in place of 10,000; with the paper's dim of 512, training on cora and citeseer ends before. In a graph
+    without any attribute each node is its own attribute, and only its own nodes can be embedded. PyTorch works on one
+    CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
+    """
+
+    title = "dgi"
+    growth = (
+        "time: epochs × (edges + attribute entries + nodes × dim) × dim; memory: edges + (nodes + attributes) × dim"
+    )
+    paper = "Veličković, Fedus, Hamilton, Liò, Bengio, Hjelm: Deep graph infomax, 2019"
+    grid = {"learning_rate": [1e-4, 5e-4, 1e-3], "patience": [20, 50]}  # its authors' program has 1e-3, others less
+    holds = Convolutional.holds | {"dgi weights": Infomax}
+
+    patience: int = whole("Epochs without a lower loss after which training ends.", default=20)
+    epochs: int = shared(
+        "epochs", default=300, about="Passes at most: each a step on the whole graph, or on its parts."
+    )
+
+    def _first_weights(self, rng: np.random.Generator, attributes: int) -> Infomax:
+        table = backend.glorot(rng, (attributes, self.dim), self.device)
+        score = backend.glorot(rng, (self.dim, self.dim), self.device)
+        slope = backend.import_torch().full((1, 1), FIRST_SLOPE, device=self.device, requires_grad=True)
+        return Infomax(table, backend.zeros(self.dim, self.device), slope, score)
+
+    def _patience(self) -> int:
+        return self.patience
+
+    def _loss(self, weights: Infomax, piece: Piece, rng: np.random.Generator) -> Any:
+        return infomax_loss(weights, piece, rng.permutation(len(piece)))
+
+    def _encode(self, weights: Infomax, links: sparse.csr_array, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
+        for block in convolved(normalised(links), attributes @ weights.table, weights.bias):
+            yield np.where(block > 0, block, weights.slope * block)
+
+
+def infomax_loss(weights: Infomax, piece: Piece, shuffled: np.ndarray) -> Any:
+    """The mean cross-entropy of telling nodes as they are from those that have the attributes of `shuffled` ones."""
+    torch = backend.import_torch()
+    own = piece.attributes @ weights.table
+    other = own.index_select(0, torch.from_numpy(shuffled).to(own.device))  # shuffled attributes, convolved alike
+    true, false = (_activated(weights, piece.averages @ rows) for rows in (own, other))
+    direction = weights.score @ true.mean(0).sigmoid()
+    softplus = torch.nn.functional.softplus
+    return (softplus(-(true @ direction)).mean() + softplus(false @ direction).mean()) / 2
+
+
+def _activated(weights: Infomax, averaged: Any) -> Any:
+    return backend.import_torch().nn.functional.prelu(averaged + weights.bias, weights.slope.reshape(1))
+
+
+SMALLEST_VARIANCE = 1e-12  # added to the variance of a column, so that a constant one does not divide by zero
+
+
+class Correlation(NamedTuple):
+    """The learned weights: one or two convolutions; the second is empty where there is one."""
+
+    table: Any  # (attributes, dim)
+    bias: Any  # (1, dim)
+    second: Any  # (dim, dim) or (0, dim)
+    second_bias: Any  # (1, dim)
+
+
+class View(NamedTuple):
+    """A graph some edges and attributes were taken out of."""
+
+    averages: backend.BothWays
+    kept: Any  # (attributes, 1): 1 for those that are there, 0 for the others
+
+
+class CCASSG(Convolutional):
+    """From canonical correlation analysis to self-supervised graph neural networks (Zhang, Wu, Yan, Wipf, Yu; 2021).
+
+    In every step two views of the graph are drawn, each without some edges and some attributes. Two graph convolutions,
+    with a ReLU between them, make vectors of both. Their columns are standardised; training wants the same column to
+    agree in both views, and different columns of one view not to: −tr(C₁₂) + λ (‖C₁₁ − I‖² + ‖C₂₂ − I‖²), with C the
+    correlations of columns. The vectors that come out are made of the whole graph. No pairs of nodes are drawn, and
+    nothing has a row and a column for each node.
+
+    Attributes are divided by their sum in each node, and the loss is that of the authors' program, as are the defaults,
+    those for cora; dim is theirs with 512. Four things differ. All vectors are multiplied by one number, so that the
+    mean square of their entries is one. An edge is taken out in both directions at once, where they drop each on its
+    own. An edge's weight counts, and a node counts itself by the mean weight of an edge. A graph of more than
+    `nodes_per_step` nodes is learned from in parts, with the correlations of each part. In a graph without any
+    attribute each node is its own attribute, and only its own nodes can be embedded. PyTorch works on one CPU thread,
+    for the sake of the bits; the last bits of a GPU are not promised.
+    """
+
+    title = "cca-ssg"
+    growth = (
+        "time: epochs × (edges + attribute entries + nodes × dim) × dim; memory: edges + (nodes + attributes) × dim"
+    )
+    paper = (
+        "Zhang, Wu, Yan, Wipf, Yu: From canonical correlation analysis to self-supervised graph neural networks, 2021"
+    )
+    grid = {  # its authors search both shares, and the weight, by the graph; 12 settings of those they arrive at
+        "learning_rate": [], "layers": [1, 2], "attribute_dropout": [0.0, 0.1, 0.3], "decorrelation": [5e-4, 1e-3],
+    }  # fmt: skip
+    holds = Convolutional.holds | {"cca-ssg weights": Correlation}
+
+    layers: int = choice("Convolutions: its authors take one on citeseer.", default=2, options=(1, 2))
+    edge_dropout: float = number("The share of edges that a view lacks.", default=0.4, least=0, below=1)
+    attribute_dropout: float = number("The share of attributes that a view lacks.", default=0.1, least=0, below=1)
+    decorrelation: float = number("The weight λ of columns that differ.", default=1e-3, least=0)
+    epochs: int = shared("epochs", default=50, about="Passes, each a step on the whole graph, or on its parts.")
+
+    def _first_weights(self, rng: np.random.Generator, attributes: int) -> Correlation:
+        table = backend.glorot(rng, (attributes, self.dim), self.device)
+        second = backend.glorot(rng, (self.dim if self.layers == 2 else 0, self.dim), self.device)
+        biases = (backend.zeros(self.dim, self.device) for _ in range(2))
+        return Correlation(table, next(biases), second, next(biases))
+
+    def _loss(self, weights: Correlation, piece: Piece, rng: np.random.Generator) -> Any:
+        shares = (self.edge_dropout, self.attribute_dropout)
+        first, second = (forward(weights, piece, draw_view(piece, *shares, rng)) for _ in range(2))
+        return correlation_loss(first, second, self.decorrelation)
+
+    def _encode(
+        self, weights: Correlation, links: sparse.csr_array, attributes: sparse.csr_array
+    ) -> Iterator[np.ndarray]:
+        averages = normalised(links)
+        first = convolved(averages, attributes @ weights.table, weights.bias)
+        if len(weights.second) == 0:
+            return first
+        hidden = stack(first, links.shape[0], self.dim)
+        np.maximum(hidden, 0, out=hidden)
+        with one_blas_thread():
+            return convolved(averages, hidden @ weights.second, weights.second_bias)
+
+
+def draw_view(piece: Piece, edges: float, attributes: float, rng: np.random.Generator) -> View:
+    """A view that lacks these shares of edges and attributes, drawn one by one."""
+    upper = sparse.triu(piece.links, format="coo")
+    there = rng.random(upper.nnz) >= edges
+    kept = (upper.data[there], (upper.row[there], upper.col[there]))
+    half = sparse.csr_array(kept, shape=upper.shape)
+    averages = backend.BothWays(normalised((half + half.T).tocsr()), piece.device, symmetric=True)
+    mask = (rng.random((piece.entries.shape[1], 1), np.float32) >= attributes).astype(np.float32)
+    return View(averages, backend.import_torch().from_numpy(mask).to(piece.device))
+
+
+def forward(weights: Correlation, piece: Piece, view: View) -> Any:
+    """The vectors of one view, (nodes, dim)."""
+    table = weights.table * view.kept  # without a row for an attribute, its column says nothing
+    hidden = view.averages @ (piece.attributes @ table) + weights.bias
+    if len(weights.second) == 0:
+        return hidden
+    return view.averages @ (hidden.relu() @ weights.second) + weights.second_bias
+
+
+def correlation_loss(first: Any, second: Any, decorrelation: float) -> Any:
+    """Add how much a column differs between two views and how much columns of one view share."""
+    first, second = standardised(first), standardised(second)
+    nodes, one = len(first), backend.import_torch().eye(first.shape[1], device=first.device)
+    shared_by = [((view.T @ view) / nodes - one).square().sum() for view in (first, second)]
+    return -(first * second).sum() / nodes + decorrelation * (shared_by[0] + shared_by[1])
+
+
+def standardised(table: Any) -> Any:
+    """A table with columns of mean zero and variance one."""
+    centred = table - table.mean(0)
+    variance = centred.square().sum(0) / max(len(table) - 1, 1)
+    return centred * (variance + SMALLEST_VARIANCE).rsqrt()

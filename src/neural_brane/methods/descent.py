@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import DependencyError
+from neural_brane.methods.base import Embedder
+from neural_brane.methods.parameters import shared
 from neural_brane.methods.training import Loop
 
 if TYPE_CHECKING:
@@ -68,6 +71,26 @@ def zeros(columns: int, device: str) -> torch.Tensor:
 def to_numpy(weights: Iterable[torch.Tensor]) -> Iterator[np.ndarray]:
     """Learned weights as NumPy arrays."""
     return (weight.detach().cpu().numpy() for weight in weights)
+
+
+class Network(Embedder):
+    """A method that learns with PyTorch, on the CPU or on a GPU."""
+
+    extra = "torch"
+    prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
+    why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
+    small = {"epochs": 2}
+    trial = {"epochs": 3}
+
+    device: str = shared("device", default="auto")
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
+
+
+class Learned(NamedTuple):
+    """A network, and how its training went."""
+
+    weights: Any  # the method's own named tuple
+    loss_history: list[float]  # the mean loss, epoch by epoch
 
 
 class Descent:

@@ -3,7 +3,6 @@
 import sys
 import warnings
 from collections.abc import Iterator
-from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,8 +18,6 @@ from neural_brane.linalg.weights import without_self_loops
 if TYPE_CHECKING:
     from neural_brane.methods.base import Fitted
 
-
-# The matrices of a graph, and their rows some at a time.
 
 BLOCK_NODES = 8192  # embedded at a time
 
@@ -47,8 +44,6 @@ def row_blocks(rows: int) -> Iterator[slice]:
     """Give the places of all rows, some at a time."""
     return (slice(start, start + BLOCK_NODES) for start in range(0, rows, BLOCK_NODES))
 
-
-# The form of a method's output for features, as scikit-learn's `set_output` chooses it: a matrix or a DataFrame.
 
 FORMS = ("default", "pandas", "polars")
 
@@ -80,51 +75,16 @@ class Output:
         """
         fitted: Fitted = self._require_fitted()  # type: ignore[attr-defined]
         if input_features is not None:
-            _check_names(fitted, np.asarray(input_features, dtype=object))
+            names, learned = np.asarray(input_features, dtype=object), getattr(fitted, "feature_names_in", None)
+            if learned is not None and not np.array_equal(learned, names):
+                raise ParameterError("input_features is not equal to feature_names_in_; give those, or None")
+            if len(names) != fitted.n_features_in:
+                raise ParameterError(
+                    f"input_features should have length equal to number of features ({fitted.n_features_in}), "
+                    f"got {len(names)}"
+                )
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}{number}" for number in range(fitted.method.dim)], dtype=object)
-
-
-def in_form(method: Output, source: Any, vectors: np.ndarray) -> Any:
-    """Give vectors of features in the form chosen for the method or, by `sklearn.set_config`, for all estimators."""
-    chosen = vars(method).get("_sklearn_output_config", {}).get("transform")
-    if chosen == "default" or (chosen is None and "sklearn" not in sys.modules):
-        return vectors
-    return _former()(method.get_feature_names_out(), vectors).set_output(transform=chosen).transform(source)
-
-
-@cache
-def _former() -> Any:
-    """A transformer of scikit-learn that gives vectors it has: what puts them into a DataFrame is scikit-learn's own.
-
-    Its class is made when it is first needed, because to import scikit-learn takes long.
-    """
-    from sklearn.base import TransformerMixin
-
-    class Former(TransformerMixin):  # type: ignore[misc, unused-ignore]
-        def __init__(self, names: np.ndarray, vectors: np.ndarray):
-            self.names, self.vectors = names, vectors
-
-        def transform(self, source: Any) -> np.ndarray:
-            return self.vectors
-
-        def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-            return self.names
-
-    return Former
-
-
-def _check_names(fitted: "Fitted", names: np.ndarray) -> None:
-    learned = getattr(fitted, "feature_names_in", None)
-    if learned is not None and not np.array_equal(learned, names):
-        raise ParameterError("input_features is not equal to feature_names_in_; give those, or None")
-    if len(names) != fitted.n_features_in:
-        raise ParameterError(
-            f"input_features should have length equal to number of features ({fitted.n_features_in}), got {len(names)}"
-        )
-
-
-# A matrix of features in place of a graph: its rows are nodes without links, its columns their attributes.
 
 
 def as_matrix(method: Any, source: Any) -> Any:
@@ -157,7 +117,7 @@ def graph_for(method: Any, source: Any) -> AttributedGraph:
         return as_graph(source)
     if source.shape[0] == 1:
         raise GraphError("X has 1 sample, and from one node alone nothing can be learned; give at least two rows")
-    return _without_links(source, _names(source))
+    return _without_links(source, list(source.columns) if _is_table(source) else None)
 
 
 def newcomers_for(method: Any, source: Any, known: AttributedGraph) -> AttributedGraph:
@@ -171,7 +131,7 @@ def newcomers_for(method: Any, source: Any, known: AttributedGraph) -> Attribute
             f"X has {source.shape[1]} features, but {type(method).__name__} is expecting {expected} features as input; "
             "give the columns that were learned from"
         )
-    names = _names_like(method, _names(source), known.attribute_names)
+    names = _names_like(method, list(source.columns) if _is_table(source) else None, known.attribute_names)
     return _without_links(source, names, ids=[f"row {row}" for row in range(source.shape[0])])
 
 
@@ -180,7 +140,22 @@ def as_given(method: Any, source: Any, embedding: Embedding, known: AttributedGr
     what `set_output` has chosen.
     """
     source = as_matrix(method, source)
-    return in_form(method, source, embedding.vectors) if is_features(method, source, known) else embedding
+    if not is_features(method, source, known):
+        return embedding
+    chosen = vars(method).get("_sklearn_output_config", {}).get("transform")
+    if chosen == "default" or (chosen is None and "sklearn" not in sys.modules):
+        return embedding.vectors
+    from sklearn.base import TransformerMixin  # late, because it takes long
+
+    class Former(TransformerMixin):  # type: ignore[misc, unused-ignore]
+        def transform(self, source: Any) -> np.ndarray:
+            return embedding.vectors
+
+        def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+            names: np.ndarray = method.get_feature_names_out()
+            return names
+
+    return Former().set_output(transform=chosen).transform(source)  # scikit-learn makes the DataFrame
 
 
 def is_features(method: Any, source: Any, known: AttributedGraph | None = None) -> bool:
@@ -211,16 +186,8 @@ def _is_table(source: Any) -> bool:
     )
 
 
-def _names(source: Any) -> list[Any] | None:
-    """The names of the columns; None where they have none."""
-    return list(source.columns) if _is_table(source) else None
-
-
 def _names_like(method: Any, names: list[Any] | None, learned: np.ndarray) -> Any:
-    """The names under which columns are looked up among those learned from; columns without go by their order.
-
-    The words are those of scikit-learn.
-    """
+    """The names under which columns are looked up among those learned from; columns without go by their order."""
     title, named = type(method).__name__, learned.dtype.kind == "U"
     if names is None and named:
         warnings.warn(

@@ -1,7 +1,7 @@
 """GraphMAE: hide the attributes of some nodes, and learn by attention over links to predict them."""
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.methods import descent as backend
-from neural_brane.methods.base import require
 from neural_brane.methods.convolution import Convolutional, Piece, with_loops
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, Moments
@@ -58,14 +57,9 @@ def attend(edges: Edges, scores: Any) -> Any:
     return raised / sums.index_select(0, edges.starts)
 
 
-def gather(edges: Edges, shares: Any, table: Any) -> Any:
-    """The sums of neighbours' rows by the shares of one head (edges,)."""
-    return _gathering().apply(shares, table, edges)
-
-
 @cache
 def _gathering() -> Any:
-    """`gather` as a function that PyTorch can differentiate without a row for every edge."""
+    """The sums of neighbours' rows by the shares of one head (edges,), differentiable without a row for every edge."""
     torch = backend.import_torch()
 
     def multiply(edges: Edges, shares: Any, table: Any) -> Any:
@@ -113,7 +107,7 @@ def layer(edges: Edges, table: Any, looking: Any, looked_at: Any, heads: int, dr
     pairs = by_head(looking).index_select(0, edges.starts) + by_head(looked_at).index_select(0, edges.ends)
     shares = attend(edges, torch.nn.functional.leaky_relu(pairs, LEAK))
     shares = shares if dropped is None else dropped(shares)
-    return torch.cat([gather(edges, shares[:, at], table[:, part]) for at, part in enumerate(columns)], 1)
+    return torch.cat([_gathering().apply(shares[:, at], table[:, part], edges) for at, part in enumerate(columns)], 1)
 
 
 def layer_in_numpy(
@@ -134,8 +128,6 @@ def layer_in_numpy(
         out[:, part] = matrix @ columns
     return out
 
-
-# GraphMAE: attributes of some nodes are hidden, and attention over links learns to tell them from what is around.
 
 FIRST_SLOPE = 0.25  # a PReLU's first slope, as in PyTorch
 SMALLEST = 1e-12  # squared length that is divided by
@@ -192,12 +184,6 @@ class GraphMAE(Convolutional):
     Heads share out the columns, so that a dim below their number has fewer. In a graph without any attribute each node
     is its own attribute, and only its own nodes can be embedded. PyTorch works on one CPU thread, for the sake of the
     bits; the last bits of a GPU are not promised.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> GraphMAE(dim=16, epochs=2, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "graphmae"
@@ -213,11 +199,11 @@ class GraphMAE(Convolutional):
     prolongs = ()  # the learning rate of every step depends on their number
 
     heads: int = whole("Heads of attention, which share out the columns.", default=4)
-    hidden_share: float = number("The share of nodes whose attributes are hidden, below 1.", default=0.5, above=0)
-    replaced_share: float = number("Of these, the share that shows another node's, below 1.", default=0.05, least=0)
+    hidden_share: float = number("The share of nodes whose attributes are hidden.", default=0.5, above=0, below=1)
+    replaced_share: float = number("Of these, the share that shows another node's.", default=0.05, least=0, below=1)
     gamma: float = number("Exponent of the error; higher values weigh well-predicted nodes less.", default=3.0, least=1)
-    dropout: float = number("The share of a layer's inputs that is left out, below 1.", default=0.2, least=0)
-    attention_dropout: float = number("The share of attention that is left out, below 1.", default=0.1, least=0)
+    dropout: float = number("The share of a layer's inputs that is left out.", default=0.2, least=0, below=1)
+    attention_dropout: float = number("The share of attention that is left out.", default=0.1, least=0, below=1)
     weight_decay: float = number("What Adam adds to gradients, times the weights.", default=2e-5, least=0)
     epochs: int | None = shared(
         "epochs",
@@ -225,13 +211,6 @@ class GraphMAE(Convolutional):
         about="Passes, each a step on the whole graph or on its parts; when None those that see 1.5 million nodes, 150 "
         "at least and 600 at most.",
     )
-
-    def parameters_in_force(self) -> dict[str, Any]:
-        """Every parameter's value as training uses it, checked, and in Python's own types."""
-        values = super().parameters_in_force()
-        for name in ("hidden_share", "replaced_share", "dropout", "attention_dropout"):
-            require(values[name] < 1, name, values[name], f"{self.parameters()[name].expects()} and below 1")
-        return values
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
         """The parameters in force for one graph: its size decides the epochs where they are not given."""
@@ -272,7 +251,6 @@ class GraphMAE(Convolutional):
         return 2  # one that encodes and one that tells
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         moments, part = super().memory(sizes), min(1, self.nodes_per_step / max(sizes.nodes, 1))
         edges = sizes.links + sizes.nodes
         width = sizes.attributes or sizes.nodes
@@ -283,13 +261,8 @@ class GraphMAE(Convolutional):
     def _loss(self, weights: Weights, piece: Piece, rng: np.random.Generator) -> Any:
         masks = draw_masks(piece, self.hidden_share, self.replaced_share, rng)
         edges = piece.kept("edges", lambda: edges_of(piece.links, piece.device))
-
-        def dropped(table: Any) -> Any:
-            return _without(table, self.dropout, rng)
-
-        def shown_less(shares: Any) -> Any:
-            return _without(shares, self.attention_dropout, rng)
-
+        dropped = partial(_without, share=self.dropout, rng=rng)
+        shown_less = partial(_without, share=self.attention_dropout, rng=rng)
         entries = piece.entries.copy()
         entries.data *= _kept(entries.nnz, self.dropout, rng)
         attributes = backend.BothWays(entries, piece.device)
@@ -381,9 +354,6 @@ def _without(table: Any, share: float, rng: np.random.Generator) -> Any:
 
 
 def _first_normal(rng: np.random.Generator, shape: tuple[int, int], fans: int, device: str) -> Any:
-    """Draw the first weights of attention: Glorot and Bengio's normal numbers, for a layer before a ReLU.
-
-    fans: how many numbers go into a layer and come out of it, together.
-    """
+    """Draw the first weights of attention: Glorot and Bengio's normal numbers, for a layer before a ReLU."""
     values = rng.standard_normal(shape, np.float32) * np.float32(2 / np.sqrt(fans))
     return backend.import_torch().from_numpy(values).to(device).requires_grad_()

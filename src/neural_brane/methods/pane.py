@@ -1,8 +1,7 @@
 """PANE: how near nodes and attributes are by walks with restart, both ways, factorised together."""
 
 import math
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -10,19 +9,16 @@ from scipy.linalg import solve_triangular
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
-from neural_brane.kernels.threads import SLAB_COLUMNS, map_threads, one_blas_thread
+from neural_brane.kernels.threads import SLAB_COLUMNS, map_threads
 from neural_brane.linalg.eigenvectors import REPORTS, leading_eigenvectors
 from neural_brane.linalg.tables import BLOCK_ROWS, Rows, Tables, tables_on
 from neural_brane.linalg.weights import spread, transition, unit_rows, weighted_steps
-from neural_brane.methods.base import Embedder, require
+from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectral_width
 from neural_brane.progress import Meter
 
-KEPT_NUMBERS, KEPT_IN_A_ROW = (
-    25_000_000,
-    50,
-)  # numbers of F and of B that are kept, 8 bytes each and as much again for its transpose
+KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 50  # numbers of F and of B that are kept, 16 bytes each with the transpose
 
 
 class Factors(NamedTuple):
@@ -51,7 +47,7 @@ class Affinity:
         return self.by_nodes.gram(table)
 
 
-class PANE(Embedder):
+class PANE(Factorisation):
     """Scaling attributed network embedding to massive graphs (Yang, Shi, Xiao, Yang, Liu, Bhowmick; 2020).
 
     A random walk from a node that ends with chance `restart` after each step, and then draws one of the attributes
@@ -67,45 +63,27 @@ class PANE(Embedder):
     the same steps. The authors' program descends on B alone, and scales the columns of attributes whose
     rows it has scaled before; here F counts as well, and columns are of the attributes as they are, as in the paper. In
     a graph without any attribute each node is its own.
-
-    Examples
-    --------
-    >>> from neural_brane import load
-    >>> PANE(dim=16, seed=0).fit_transform(load("stdlib")).vectors.shape
-    (554, 16)
     """
 
     title = "pane"
-    uses = ("links", "attributes")
     growth = "time: row_entries × (steps × edges + epochs × nodes × dim); memory: nodes × (row_entries + dim)"
     paper = "Yang, Shi, Xiao, Yang, Liu, Bhowmick: Scaling attributed network embedding to massive graphs, 2020"
     grid = {"restart": [0.1, 0.3, 0.5, 0.7, 0.9]}  # the range that its paper compares
-    small = {"epochs": 2}
     holds = {"pane factors": Factors}
-    why_not = "its factors are solved for all nodes at once"
-    prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
 
-    restart: float = number("Chance that a walk ends after a step, the paper's alpha.", default=0.5, above=0)
+    restart: float = number("Chance that a walk ends after a step, the paper's alpha.", default=0.5, above=0, below=1)
     error: float = number(
         "Share of the walks that are longer than those counted, the paper's ε: with the defaults 5 steps are.",
         default=0.015,
         above=0,
+        below=1,
     )
     epochs: int = shared("epochs", default=5, about="Rounds of coordinate descent over all factors.")
     row_entries: int | None = whole(
         "Numbers kept of each row of F and B; when None 25 million among all nodes, and 50 at least.", default=None
     )
-    checkpoint: str | Path | None = shared("checkpoint", default=None)
-
-    def parameters_in_force(self) -> dict[str, Any]:
-        """Every parameter's value, checked."""
-        values = super().parameters_in_force()
-        for name in ("restart", "error"):
-            require(values[name] < 1, name, values[name], "a number between 0 and 1")
-        return values
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
         entries, half = sizes.attribute_entries or n, (self.dim + 1) // 2
         kept = 8 * n * min(width, self._row_entries(n))
@@ -128,56 +106,18 @@ class PANE(Embedder):
         descent = 2 * self.epochs * half**2 * (2 * sizes.nodes + width)
         return float(in_a_row * (10 * self._steps() * sizes.links + sizes.nodes * products) + descent)
 
-    def _learn(self, graph: AttributedGraph, seed: int) -> Factors:
-        with one_blas_thread():
-            nodes, others, attributes = self._factorise(graph, seed)
-        half = nodes.shape[1]
-        scale = unit_rows if half > 1 else np.asarray  # a single number would always become 1
-        vectors = np.empty((len(graph), self.dim), np.float32)
-        vectors[:, :half] = scale(nodes)
-        vectors[:, half:] = scale(others)[:, : self.dim - half]
-        return Factors(vectors, nodes, others, attributes)
-
-    def _factorise(self, graph: AttributedGraph, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """X_f, X_b and Y."""
+    def _factorise(self, graph: AttributedGraph, seed: int) -> Factors:
         tables = tables_on("cpu", self.threads)
         meter = Meter(self.progress, 2 * self._steps() + REPORTS + self.epochs, "steps", epochs=self.epochs)
         forward, backward = (Affinity(one, tables) for one in self._affinities(graph, meter))
-        axes = self._stages.once("axes", lambda: self._axes(forward, tables, seed, meter))
-        return self._descend(forward, backward, axes, tables, meter)
 
-    def _affinities(self, graph: AttributedGraph, meter: Meter) -> tuple[sparse.csr_array, sparse.csr_array]:
-        """F and B, sparse, float32."""
-        walk = transition(graph.adjacency)
-        degrees = graph.adjacency @ np.ones(len(graph))
-        options: dict[str, Any] = {"restart": self.restart, "steps": self._steps()}
-        kept: dict[str, Any] = {"most": self._row_entries(len(graph)), "threads": self.threads, "report": meter.advance}
-        own = attributes_of(graph)
-        # The scale of a column commutes with the steps: what is kept of a row is then the largest of F.
-        start = scaled(own, rows=own.sum(axis=1))
-        sums = weighted_steps(walk.T, np.ones(len(graph)), **options) @ start
-        forward = spread(walk, scaled(start, columns=sums / len(graph)), **options, **kept)
-        # Pᵀ = DPD⁻¹, and D scales the rows, which are scaled to a mean of 1 anyway: so P itself takes the steps.
-        start = scaled(own, rows=np.where(degrees > 0, degrees, 1), columns=own.sum(axis=0))
-        sums = weighted_steps(walk, start.sum(axis=1), **options)
-        backward = spread(walk, start, **options, **kept)
-        means = np.where(sums > 0, sums, 1).astype(np.float32) / own.shape[1]
-        backward.data /= np.repeat(means, np.diff(backward.indptr))
-        for matrix in (forward, backward):
-            np.log1p(matrix.data, out=matrix.data)
-        return forward, backward
+        def find_axes() -> np.ndarray:  # the leading right singular vectors of F (attributes, half)
+            values, vectors = leading_eigenvectors(forward, half, tables=tables, seed=seed, report=meter.advance)
+            scales = np.divide(1, np.sqrt(values), out=np.zeros(half), where=values > 0)
+            return vectors * scales.astype(np.float32)
 
-    def _axes(self, forward: Affinity, tables: Tables, seed: int, meter: Meter) -> np.ndarray:
-        """The leading right singular vectors of F (attributes, half)."""
         half = (self.dim + 1) // 2
-        values, vectors = leading_eigenvectors(forward, half, tables=tables, seed=seed, report=meter.advance)
-        scales = np.divide(1, np.sqrt(values), out=np.zeros(half), where=values > 0)
-        return vectors * scales.astype(np.float32)
-
-    def _descend(
-        self, forward: Affinity, backward: Affinity, axes: np.ndarray, tables: Tables, meter: Meter
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """X_f, X_b and Y by rounds of coordinate descent, from the SVD of F on."""
+        axes = self._stages.once("axes", find_axes)
         attributes = axes.copy()
         nodes, others = forward.by_nodes @ axes, backward.by_nodes @ axes
         factors = {"X_f": nodes, "X_b": others, "Y": attributes}
@@ -194,7 +134,34 @@ class PANE(Embedder):
 
         meter.resume(2 * self._steps() + REPORTS)  # also where the axes were kept
         loop.run(factors, step)
-        return nodes, others, attributes
+        scale = unit_rows if half > 1 else np.asarray  # a single number would always become 1
+        vectors = np.empty((len(graph), self.dim), np.float32)
+        vectors[:, :half] = scale(nodes)
+        vectors[:, half:] = scale(others)[:, : self.dim - half]
+        return Factors(vectors, nodes, others, attributes)
+
+    def _affinities(self, graph: AttributedGraph, meter: Meter) -> tuple[sparse.csr_array, sparse.csr_array]:
+        """F and B, sparse, float32."""
+        walk = transition(graph.adjacency)
+        degrees = graph.adjacency @ np.ones(len(graph))
+        options: dict[str, Any] = {"restart": self.restart, "steps": self._steps()}
+        kept: dict[str, Any] = {"most": self._row_entries(len(graph)), "threads": self.threads, "report": meter.advance}
+        own = (
+            graph.attributes.astype(np.float64) if graph.attributes.nnz else sparse.eye_array(len(graph), format="csr")
+        )
+        # The scale of a column commutes with the steps: what is kept of a row is then the largest of F.
+        start = scaled(own, rows=own.sum(axis=1))
+        sums = weighted_steps(walk.T, np.ones(len(graph)), **options) @ start
+        forward = spread(walk, scaled(start, columns=sums / len(graph)), **options, **kept)
+        # Pᵀ = DPD⁻¹, and D scales the rows, which are scaled to a mean of 1 anyway: so P itself takes the steps.
+        start = scaled(own, rows=np.where(degrees > 0, degrees, 1), columns=own.sum(axis=0))
+        sums = weighted_steps(walk, start.sum(axis=1), **options)
+        backward = spread(walk, start, **options, **kept)
+        means = np.where(sums > 0, sums, 1).astype(np.float32) / own.shape[1]
+        backward.data /= np.repeat(means, np.diff(backward.indptr))
+        for matrix in (forward, backward):
+            np.log1p(matrix.data, out=matrix.data)
+        return forward, backward
 
     def _steps(self) -> int:
         """So many that all but about a share `error` of the walks have ended, as in the authors' program."""
@@ -202,13 +169,6 @@ class PANE(Embedder):
 
     def _row_entries(self, nodes: int) -> int:
         return self.row_entries or max(KEPT_IN_A_ROW, KEPT_NUMBERS // nodes)
-
-
-def attributes_of(graph: AttributedGraph) -> sparse.csr_array:
-    """The nodes' attributes or, where no node has any, one attribute per node: its own; float64."""
-    if graph.attributes.nnz:
-        return graph.attributes.astype(np.float64)
-    return sparse.eye_array(len(graph), format="csr")
 
 
 def scaled(

@@ -23,7 +23,9 @@ TRUTH = dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "no
 
 
 class Kind(ABC):
-    """A kind of value."""
+    """A kind of value; `words` say what is accepted."""
+
+    words: str
 
     @abstractmethod
     def plain(self, value: Any) -> Any:
@@ -32,6 +34,9 @@ class Kind(ABC):
     def parse(self, text: str) -> Any:
         """The value that a text spells."""
         return self.plain(text)
+
+    def __str__(self) -> str:
+        return self.words
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +48,8 @@ class Whole(Kind):
     words: str = ""
 
     def plain(self, value: Any) -> int:
-        if not isinstance(value, Integral) or isinstance(value, bool):
-            raise ValueError
-        if not self.least <= int(value) <= self.most:
+        whole = isinstance(value, Integral) and not isinstance(value, bool)
+        if not whole or not self.least <= int(value) <= self.most:
             raise ValueError
         return int(value)
 
@@ -65,15 +69,16 @@ class Seed(Whole):
 
 @dataclass(frozen=True, slots=True)
 class Number(Kind):
-    """A finite number from `least` on, or above `above`."""
+    """A finite number from `least` on, or above `above`, and below `below`."""
 
     least: float = -math.inf
     above: float = -math.inf
+    below: float = math.inf
 
     def plain(self, value: Any) -> float:
         if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
             raise ValueError
-        if value < self.least or value <= self.above:
+        if value < self.least or not self.above < float(value) < self.below:
             raise ValueError
         return float(value)
 
@@ -81,11 +86,14 @@ class Number(Kind):
         return self.plain(float(text))
 
     def __str__(self) -> str:
-        return f"a number above {self.above:g}" if math.isfinite(self.above) else f"a number from {self.least:g}"
+        from_ = f"above {self.above:g}" if math.isfinite(self.above) else f"from {self.least:g}"
+        return f"a number {from_}" + (f" and below {self.below:g}" if math.isfinite(self.below) else "")
 
 
 class Numbers(Kind):
     """Some numbers from 0, not all of them 0."""
+
+    words = "numbers from 0, separated by commas, not all 0"
 
     def plain(self, value: Any) -> tuple[float, ...]:
         if isinstance(value, str) or not isinstance(value, Iterable):
@@ -97,9 +105,6 @@ class Numbers(Kind):
 
     def parse(self, text: str) -> tuple[float, ...]:
         return self.plain([float(part) for part in text.strip("(), ").split(",")])
-
-    def __str__(self) -> str:
-        return "numbers from 0, separated by commas, not all 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +128,8 @@ class Choice(Kind):
 class Flag(Kind):
     """True or false."""
 
+    words = "true or false"
+
     def plain(self, value: Any) -> bool:
         if type(value).__name__ not in ("bool", "bool_"):  # the second is NumPy's
             raise ValueError
@@ -131,32 +138,27 @@ class Flag(Kind):
     def parse(self, text: str) -> bool:
         return self.plain(TRUTH.get(text.lower()))
 
-    def __str__(self) -> str:
-        return "true or false"
-
 
 class File(Kind):
     """The path of a file."""
+
+    words = "the path of a file"
 
     def plain(self, value: Any) -> str:
         if not isinstance(value, str | Path):
             raise ValueError
         return str(value)
 
-    def __str__(self) -> str:
-        return "the path of a file"
-
 
 class Function(Kind):
     """A function, which no text can spell."""
+
+    words = "a function"
 
     def plain(self, value: Any) -> Any:
         if not callable(value):
             raise ValueError
         return value
-
-    def __str__(self) -> str:
-        return "a function"
 
 
 def cores() -> int:
@@ -218,6 +220,16 @@ class Parameter:
         return ",".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default).lower()
 
 
+# The example in a method's docstring, unless it has one of its own: a training that takes a moment.
+EXAMPLE = """
+
+    Examples
+    --------
+    >>> from neural_brane import {name}, load
+    >>> method = {name}(dim=16, {values}seed=0)
+    >>> method.fit_transform(load("stdlib")).vectors.shape
+    (554, 16)"""
+
 DIM = 150  # the width of a vector, unless another is asked for
 
 # A parameter that several methods have means the same in all of them.
@@ -257,7 +269,7 @@ def whole(about: str, *, default: int | None, least: int = 1) -> Any:
 
 
 def number(about: str, *, default: float | None, **bounds: float) -> Any:
-    """Declare a number; bounds are `least=` or `above=`."""
+    """Declare a number; bounds are `least=` or `above=`, and `below=`."""
     return _declare(Parameter(Number(**bounds), about), default)
 
 
@@ -291,7 +303,15 @@ class Parametrised:
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
-        cls.__doc__ = _document(cls)
+        lines = ["Parameters", "----------"]
+        for name, parameter in cls.parameters().items():
+            lines += [f"{name} : {parameter.expects()}, default {parameter.default!r}", f"    {parameter.about}"]
+        section = "\n".join(f"    {line}" for line in lines)  # as numpydoc writes it, before the examples
+        text, found, examples = (cls.__doc__ or "").rstrip().partition("\n\n    Examples\n")
+        if not found and "title" in vars(cls) and cls.__module__.startswith(__package__):
+            values = "".join(f"{name}={value!r}, " for name, value in getattr(cls, "small", {}).items())
+            examples = EXAMPLE.format(name=cls.__name__, values=values)
+        cls.__doc__ = f"{text}\n\n{section}{found}{examples}\n    "
         if "random_state" in cls.__dict__:  # the default that dataclass has put there
             cls.random_state = property(lambda self: self.seed)  # type: ignore[attr-defined]
 
@@ -366,13 +386,3 @@ class Parametrised:
             tags.input_tags.sparse = True
         tags.non_deterministic = vars(self).get("seed") is None
         return tags
-
-
-def _document(method: type[Parametrised]) -> str:
-    """A class's docstring with its parameters, as numpydoc writes them, before the first section."""
-    lines = ["Parameters", "----------"]
-    for name, parameter in method.parameters().items():
-        lines += [f"{name} : {parameter.expects()}, default {parameter.default!r}", f"    {parameter.about}"]
-    section = "\n".join(f"    {line}" for line in lines)
-    text, found, examples = (method.__doc__ or "").rstrip().partition("\n\n    Examples\n")
-    return f"{text}\n\n{section}{found}{examples}\n    "

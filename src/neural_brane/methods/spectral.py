@@ -1,7 +1,9 @@
-"""Reduce attributes seen over some hops by one SVD: the core of three baselines and of Neural-Brane."""
+"""Reduce attributes seen over some hops by one SVD: three baselines, and the core of Neural-Brane's spectral part."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
+from operator import add
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,11 +17,12 @@ from neural_brane.kernels.threads import map_threads, one_blas_thread
 from neural_brane.linalg.eigenvectors import NEGLIGIBLE, REPORTS, Hops, arrange_hops, leading_eigenvectors, whiten
 from neural_brane.linalg.tables import BLOCK_ROWS, Table, Tables, tables_on
 from neural_brane.linalg.weights import average_scales, inverse_frequency, link_scales, tell_apart, weigh
-from neural_brane.methods.base import Fitted, InductiveEmbedder
-from neural_brane.methods.parameters import shared
+from neural_brane.methods.base import Fitted, InductiveEmbedder, Start
+from neural_brane.methods.parameters import numbers, shared, whole
 from neural_brane.methods.training import Moments, spectral_moments, spectral_width
-from neural_brane.methods.updates import Start
 from neural_brane.progress import Meter
+
+_sum = partial(reduce, add)
 
 
 class Decomposition(NamedTuple):
@@ -56,7 +59,7 @@ class WholeGraph:
 
     def bags(self) -> sparse.csr_array | None:
         """The attributes, weighed by their rarity; None where none of them tells nodes apart."""
-        return _weighed(self.attributes, self.attributes) if tell_apart(self.attributes) else None
+        return weighed(self.attributes, self.attributes) if tell_apart(self.attributes) else None
 
     def averages(self) -> tuple[np.ndarray, np.ndarray]:
         """The scale of A's rows, and the diagonal, that make A an average over neighbours."""
@@ -114,7 +117,9 @@ class HopProduct:
         for weight, part in self._averaged(table):
             total = None if total is None else self.averages @ total
             if weight:
-                part = weight**2 * _sum([matrix @ (transposed @ part) for matrix, transposed in self.columns] or [part])
+                part = weight**2 * reduce(
+                    add, [matrix @ (transposed @ part) for matrix, transposed in self.columns] or [part]
+                )
                 total = part if total is None else total + part
         return total
 
@@ -125,12 +130,14 @@ class HopProduct:
             total = new.average(total, known)
             known = None if known is None else self.averages @ known
             columns = [transposed @ part for _, transposed in self.columns]
-            of_known = _sum(
-                [matrix @ column for (matrix, _), column in zip(self.columns, columns, strict=True)] or [part]
+            of_known = reduce(
+                add, [matrix @ column for (matrix, _), column in zip(self.columns, columns, strict=True)] or [part]
             )
             known = weight**2 * of_known + (0 if known is None else known)
             if columns:  # new nodes have nothing of their own where X is the identity
-                total = total + weight**2 * _sum([m @ column for m, column in zip(new.columns, columns, strict=True)])
+                total = total + weight**2 * reduce(
+                    add, [m @ column for m, column in zip(new.columns, columns, strict=True)]
+                )
         return total
 
     def directions(self, table: Table) -> list[list[np.ndarray]]:
@@ -166,9 +173,9 @@ class NewRows:
         known = new.known
         self.size, self.columns = len(new), []
         if hops.attributes is not None:
-            self.columns.append(tables.matrix(_weighed(new.attributes, known.attributes)))
+            self.columns.append(tables.matrix(weighed(new.attributes, known.attributes)))
         if hops.links is not None:
-            self.columns.append(tables.matrix(link_weight * _weighed(new.links, known.adjacency)))
+            self.columns.append(tables.matrix(link_weight * weighed(new.links, known.adjacency)))
         if hops.averages is not None:
             weight = known.adjacency.data.mean(dtype=np.float64) if known.adjacency.nnz else 1.0
             scale = 1 / (new.links @ np.ones(len(known)) + new.among @ np.ones(len(new)) + weight)
@@ -180,31 +187,18 @@ class NewRows:
         return own if known is None else self.among @ own + self.links @ known
 
 
-def _weighed(matrix: sparse.csr_array, known: sparse.csr_array) -> sparse.csr_array:
+def weighed(matrix: sparse.csr_array, known: sparse.csr_array) -> sparse.csr_array:
+    """Attributes as tf-idf by their rarity among known nodes, float32."""
     return weigh(matrix, inverse_frequency(known)).astype(np.float32)
 
 
-def _sum(parts: list[Table]) -> Table:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
-
-
 def place_newcomers(
-    found: Decomposition,
-    new: Newcomers,
-    weights: Sequence[float],
-    *,
-    link_weight: float = 0.0,
-    threads: int | None = 1,
-    device: str = "cpu",
+    found: Decomposition, new: Newcomers, weights: Sequence[float], tables: Tables, link_weight: float = 0.0
 ) -> np.ndarray:
     """Project the rows that new nodes would have in M on the directions that were found: (new nodes, dim) float32.
 
     The directions are V = MᵀU (UᵀU)⁻¹. The vectors and the graph give them, so they need not be kept.
     """
-    tables = tables_on(device, threads)
     hops = hops_of(new.known, weights, link_weight=link_weight)
     known, rows = HopProduct(hops, tables), NewRows(hops, new, tables, link_weight=link_weight)
     placed = tables.by_slabs(lambda table: known.beside(rows, table), found.shares(tables))
@@ -238,7 +232,6 @@ class Spectral(InductiveEmbedder):
     device: str = shared("device", default="cpu")
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
         return spectral_moments(sizes, self.dim, hops=len(self._weights()))
 
     def work(self, sizes: Sizes) -> float:
@@ -259,13 +252,11 @@ class Spectral(InductiveEmbedder):
         return spectral_reasons(fitted.learned, hops_of(fitted.graph, self._weights()), threads=self.threads)
 
     def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Decomposition:
-
         before, values = start.learned
         unscaled = before / self._scale(values, len(before))
-        vectors, values = follow(
-            Decomposition(unscaled, values), hops_of(graph, self._weights()), start.changes.nodes,
-            threads=self.threads, device=self.device,
-        )  # fmt: skip
+        tables, hops = tables_on(self.device, self.threads), hops_of(graph, self._weights())
+        earlier = Decomposition(unscaled, values)
+        vectors, values = follow(earlier, hops, start.changes.nodes, tables, self.threads)
         vectors *= self._scale(values, len(graph))
         return Decomposition(vectors, values)
 
@@ -274,47 +265,37 @@ class Spectral(InductiveEmbedder):
         return np.float32(np.sqrt(self.dim * nodes / values.sum()))
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
-        return place_newcomers(fitted.learned, new, self._weights(), threads=self.threads, device=self.device)
+        return place_newcomers(fitted.learned, new, self._weights(), tables_on(self.device, self.threads))
 
     @abstractmethod
     def _weights(self) -> Sequence[float]:
         """The weights of the attributes 0, 1, 2, … hops away."""
 
 
-# Directions that were found in a graph, followed into what has become of it.
-
-
-def follow(
-    found: Decomposition,
-    hops: Hops,
-    places: np.ndarray,
-    *,
-    threads: int | None = 1,
-    device: str = "cpu",
-) -> Decomposition:
+def follow(found: Decomposition, hops: Hops, places: np.ndarray, tables: Tables, threads: int | None) -> Decomposition:
     """The directions that were found, in a graph that has changed since: its nodes were at these `places`, or nowhere.
 
     One step of subspace iteration, from the vectors U of the nodes that stay: the rows that M has now are projected on
     an orthonormal basis of the columns of MᵀU, and then turned as a whole to where they were (orthogonal Procrustes).
     So nothing moves where nothing changed, however often this is done, and new nodes join the others.
     """
-    tables = tables_on(device, threads)
     shares = carry(found.vectors, places)
     squares = np.einsum("ij,ij->j", shares, shares, dtype=np.float64)
     shares *= _inverse(squares).astype(np.float32)  # about of one length each in MᵀU
     with one_blas_thread():
         moved = tables.by_slabs(HopProduct(hops, tables).image, tables.table(shares))
-        among = _products(shares, tables.array(moved), threads)  # the inner products of MᵀU's columns
+        image, width = tables.array(moved), shares.shape[1]
+        blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, len(shares), BLOCK_ROWS)]
+        products = map_threads(
+            lambda rows: shares[rows].astype(np.float64).T @ image[rows].astype(np.float64), blocks, threads
+        )
+        among = sum(products, np.zeros((width, width)))  # the inner products of MᵀU's columns, block after block
         vectors = np.ascontiguousarray(tables.array(tables.rotate(moved, _turn(among, squares))))
     return Decomposition(vectors, np.einsum("ij,ij->j", vectors, vectors, dtype=np.float64))
 
 
 def _turn(among: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Find the matrix that makes columns with these inner products orthonormal and turns them to where U was.
-
-    Of M V R, where V is orthonormal, the rotation R that is nearest to U is the polar factor of (M V)ᵀU; and (M V)ᵀU is
-    made of the inner products alone.
-    """
+    """Find the matrix that makes columns with these inner products orthonormal and turns them to where U was."""
     values, axes = np.linalg.eigh((among + among.T) / 2)
     basis = axes * _inverse(np.sqrt(np.where(values > NEGLIGIBLE * values[-1], values, 0)))
     left, _, right = np.linalg.svd(basis.T @ among * squares)
@@ -322,15 +303,59 @@ def _turn(among: np.ndarray, squares: np.ndarray) -> np.ndarray:
     return turn
 
 
-def _products(first: np.ndarray, second: np.ndarray, threads: int | None) -> np.ndarray:
-    """The inner products of the columns of two tables, float64; blocks of rows are added up in their order."""
-    blocks = [slice(at, at + BLOCK_ROWS) for at in range(0, len(first), BLOCK_ROWS)]
-    shares = map_threads(
-        lambda rows: first[rows].astype(np.float64).T @ second[rows].astype(np.float64), blocks, threads
-    )
-    total: np.ndarray = sum(shares, np.zeros((first.shape[1], second.shape[1])))
-    return total
-
-
 def _inverse(values: np.ndarray) -> np.ndarray:
     return np.divide(1, values, out=np.zeros_like(values), where=values > 0)
+
+
+class Attributes(Spectral):
+    """Attributes alone (tf-idf, rows of length one, truncated SVD): the baseline to beat.
+
+    Where the data has fewer than dim directions, the last columns are zero, with a warning; a graph whose attributes
+    tell no nodes apart is refused. The mean squared length of the vectors is dim.
+    """
+
+    title = "attributes"
+    uses = ("attributes",)
+    growth = "time: attribute entries × dim + nodes × dim²; memory: attribute entries + nodes × dim"
+    paper = "Halko, Martinsson, Tropp: Finding structure with randomness, 2011"
+
+    def _weights(self) -> Sequence[float]:
+        return (1.0,)
+
+
+class SmoothedAttributes(Spectral):
+    """Simplifying graph convolutional networks (Wu, Zhang, de Souza, Fifty, Yu, Weinberger; 2019), without labels.
+
+    tf-idf rows of length one are averaged over a node and its neighbours, `hops` times, and reduced by truncated SVD.
+    Good where neighbours are alike; where they are not, averaging washes the attributes out. Where no attribute tells
+    nodes apart, each node is its own. The mean squared length of the vectors is dim.
+    """
+
+    title = "smoothed-attributes"
+    growth = "time: (hops × edges + attribute entries) × dim + nodes × dim²; memory: entries + nodes × dim"
+    paper = "Wu, Zhang, de Souza, Fifty, Yu, Weinberger: Simplifying graph convolutional networks, 2019"
+
+    hops: int = whole("How many times to average.", default=2, least=0)
+
+    def _weights(self) -> Sequence[float]:
+        return (0.0,) * self.hops + (1.0,)
+
+
+class PropagatedAttributes(Spectral):
+    """SIGN: scalable inception graph neural networks (Frasca et al., 2020), without labels or layers.
+
+    One truncated SVD of [w₀X, w₁ÂX, w₂Â²X]: a node's own tf-idf attributes beside their averages over one hop and
+    over two. A node that is unlike its neighbours keeps what is its own. Where no attribute tells nodes apart, each
+    node is its own, and w₀ does not count. The mean squared length of the vectors is dim.
+    """
+
+    title = "propagated-attributes"
+    growth = "time: hops × (edges + attribute entries) × dim + nodes × dim²; memory: entries + nodes × dim"
+    paper = "Frasca, Rossi, Eynard, Chamberlain, Bronstein, Monti: SIGN, 2020"
+
+    weights: Sequence[float] = numbers(
+        "Weights of the attributes 0, 1, 2, … hops away, one per hop.", default=(1.0, 1.0, 1.0)
+    )
+
+    def _weights(self) -> Sequence[float]:
+        return self.weights

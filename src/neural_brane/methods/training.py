@@ -21,8 +21,6 @@ from neural_brane.progress import Meter
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
 
-# The loop.
-
 
 class Loop:
     """The steps of a training: resumed from a checkpoint, reported, and stopped where numbers are lost.
@@ -117,9 +115,6 @@ class Loop:
         return mean
 
 
-# Divergence: training stops and names the settings to change.
-
-
 def require_finite(arrays: Mapping[str, np.ndarray], where: str, advice: str = "", **lower: Any) -> None:
     """Refuse arrays that hold NaN or infinite values.
 
@@ -135,8 +130,6 @@ def diverged(what: str, advice: str = "", **lower: Any) -> NoReturn:
     changes = [f"lower {name}={value:g}" for name, value in lower.items()] + ([advice] if advice else [])
     raise ParameterError(f"training diverged {what}; {' or '.join(changes)}")
 
-
-# The choice between the CPU and an NVIDIA GPU, the same for every method that has it.
 
 _INSTALL = "pip install 'neural-brane[torch]' on a machine with an NVIDIA GPU, or train with device='cpu'"
 _log = logging.getLogger("neural_brane")
@@ -213,18 +206,13 @@ def check_room(method: Embedder, sizes: Sizes, *, beside: int = 0, room: int | N
 
 def widest(method: Embedder, sizes: Sizes, room: int) -> int | None:
     """The largest of dim / 2, dim / 4, … that fits into so many bytes; None where none does."""
-    dim = method.dim
+    values, dim = method.get_params(deep=False), method.dim
+    given = {name: value for name, value in values.items() if name not in FOLLOWING}
     while dim > 2:
         dim //= 2
-        if needed(clone(method).set_params(dim=dim), sizes) <= room:
+        if needed(type(method)(**given | {"dim": dim}), sizes) <= room:
             return dim
     return None
-
-
-def clone(method: Embedder) -> Embedder:
-    """A method with the same parameters, whose widths follow from dim where that is how they came to be."""
-    values = method.get_params(deep=False)
-    return type(method)(**{name: value for name, value in values.items() if name not in FOLLOWING})
 
 
 def spectral_moments(sizes: Sizes, dim: int, *, hops: int, links: bool = False) -> Moments:

@@ -3,7 +3,7 @@ import pytest
 from neural_brane import load
 from neural_brane.errors import ParameterError
 from neural_brane.experiments.store import key
-from neural_brane.methods.neural_brane.recipes import RECIPES
+from neural_brane.methods.neural_brane.model import RECIPES
 
 
 def key_of(training, digest="aa", fingerprint="ff"):

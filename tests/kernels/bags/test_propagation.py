@@ -5,7 +5,7 @@ from scipy import sparse
 from neural_brane.kernels import cpu
 from neural_brane.kernels.bags import Steps, Trained, propagate, propagate_reference, ranked
 from neural_brane.kernels.model import padded, zeros
-from neural_brane.methods.ep import bags_of, random_table
+from neural_brane.methods.maps import bags_of, random_table
 
 
 def make_case(width=5, nodes=40, attributes=15):

@@ -10,8 +10,8 @@ from neural_brane import AttributedGraph, NeuralBrane, load
 from neural_brane.errors import GraphError, ParameterError, UntrainedWarning
 from neural_brane.kernels import reference
 from neural_brane.kernels.model import Model
+from neural_brane.methods.neural_brane.model import RECIPES
 from neural_brane.methods.neural_brane.parts import kernel_settings
-from neural_brane.methods.neural_brane.recipes import RECIPES
 from neural_brane.sampling.triplets import TripletSampler
 
 GOLDEN = [0.492222, 0.268334, 0.202243]

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from neural_brane import AttributedGraph, NeuralBrane, load, synthetic
 from neural_brane.graph.changes import find_changes
 from neural_brane.linalg.weights import unit_rows
-from neural_brane.methods.neural_brane.updating import carry_model
+from neural_brane.methods.neural_brane.model import carry_model
 
 SEEN = np.arange(600) < 560
 WAYS = {

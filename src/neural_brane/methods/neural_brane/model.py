@@ -1,79 +1,190 @@
 """Neural-Brane: attributes and neighbours, max-pooled, mixed by a ReLU layer, trained by BPR, beside a joint SVD."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from neural_brane.embedding import Layer, find_pairs, inner_products
 from neural_brane.errors import GraphError
+from neural_brane.files.checkpoints import Stages
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.changes import Newcomers
+from neural_brane.graph.changes import Changes, Newcomers, carry
 from neural_brane.graph.memory import Sizes
-from neural_brane.kernels.model import POOLING, Bags, Model, Settings, padded
-from neural_brane.methods.base import Fitted, InductiveEmbedder, require
-from neural_brane.methods.neural_brane.layer import BATCH, make_layer
+from neural_brane.insight.contributions import PooledReasons
+from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of, padded, zeros
+from neural_brane.linalg.tables import tables_on
+from neural_brane.linalg.weights import tell_apart
+from neural_brane.methods.base import Fitted, InductiveEmbedder, Start, require
 from neural_brane.methods.neural_brane.parts import (
+    BATCH,
     Joint,
     JointReasons,
     LearnedPart,
+    hops_in,
     join,
-    joint_reasons,
+    kernel_settings,
     learn,
     learned_vectors,
+    make_layer,
+    set_length,
     spectral_part,
 )
-from neural_brane.methods.neural_brane.recipes import (
-    ATTRIBUTE_SHARE,
-    RECIPES,
-    SPECTRAL_SHARE,
-    Facts,
-    GraphFacts,
-    check_parameters,
-    schedule,
-)
-from neural_brane.methods.neural_brane.updating import place, update
+from neural_brane.methods.neural_brane.training import Training, random_table, require_room, start_numbers
 from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
-from neural_brane.methods.spectral import Decomposition
+from neural_brane.methods.spectral import Decomposition, follow, place_newcomers, spectral_reasons
 from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes, spectral_moments
-from neural_brane.methods.updates import Start
+from neural_brane.sampling.tables import can_rank
 
-# The memory of a training of Neural-Brane, by moments.
+# Named settings of Neural-Brane: the paper's text, the authors' released program, and our default.
+#
+# The first two differ in every line below. Both draw i by edge weight, halve `dim` between attributes and neighbours,
+# start tables at N(0, 0.01²) and learn at rate 0.5 with λ = 5e-5 from batches of 100.
+#
+# The default's vector has two parts, a spectral and a learned one. Its values were chosen on ten graphs with seeds that
+# no result is reported of (benchmarks/defaults.py).
+
+_COMMON: dict[str, Any] = {"table_std": 0.01, "learning_rate": 0.5, "l2": 5e-5, "loss": "mean", "zero_floor": False}
+_PROGRAM: dict[str, Any] = {"weight_std": 0.1, "bias": False, "regularise": "hidden", "negative_power": 0.75}
+_LEARNED_ALONE: dict[str, Any] = {
+    "batch_size": 100, "batches_per_epoch": 1000, "epochs": 30, "tolerance": None, "centre": False, "length": 0.0,
+}  # fmt: skip
+
+# The spectral part of dim, and the attributes' part of what is left.
+SPECTRAL_SHARE = {"released": 0.0, "paper": 0.0, "default": 3 / 4}
+ATTRIBUTE_SHARE = {"released": 1 / 2, "paper": 1 / 2, "default": 3 / 4}
+
+RECIPES: dict[str, dict[str, Any]] = {
+    # The authors' program, which differs from the paper's text; it reproduces the paper's figures.
+    "released": {
+        **_COMMON, **_PROGRAM, **_LEARNED_ALONE, "allow_self_negative": True, "zero_floor": True, "output": "released",
+    },
+    # The paper's text, but for one thing: it sums the loss over a batch, which diverges at its learning
+    # rate, so the loss is a mean here. loss="sum" asks for the text to the letter.
+    "paper": {
+        **_COMMON, **_LEARNED_ALONE, "weight_std": 0.01, "bias": True, "regularise": "parameters",
+        "negative_power": 1.0, "allow_self_negative": False, "output": "pooled", "tolerance": 0.01,
+    },
+    # Batches and epochs follow the size of the graph.
+    "default": {
+        **_COMMON, **_PROGRAM, "allow_self_negative": False, "output": "pooled", "tolerance": 0.02, "centre": True,
+        "length": 5.0,
+    },
+}  # fmt: skip
+
+LEAST_TRIPLETS, TRIPLETS_PER_NODE = 2_000_000, 300
+EPOCHS = 20  # the most; training ends earlier once the loss is flat
+BATCHES = (4_000, 65_536)  # the smallest and the largest, but for tiny graphs
+NODES_PER_TRIPLET = 6  # nodes for each triplet of a batch, on large graphs: few triplets then share a node
+TRIPLETS_OF_A_NODE = 6  # on tiny graphs: the step of a row is the sum of its triplets', and must not grow too long
+SMALLEST_BATCH = 100
+
+
+def schedule(nodes: int, given: dict[str, Any]) -> dict[str, int]:
+    """The batch size, epochs and batches in an epoch that suit a graph, beside those that are `given`.
+
+    A batch given smaller makes epochs of more batches: the number of triplets stays.
+
+    >>> schedule(3_312, {})
+    {'batch_size': 4000, 'epochs': 20, 'batches_per_epoch': 25}
+    >>> schedule(1_000_000, {})
+    {'batch_size': 65536, 'epochs': 20, 'batches_per_epoch': 229}
+    """
+    fit = min(max(nodes // NODES_PER_TRIPLET, BATCHES[0]), BATCHES[1])
+    if given.get("pooling") == "sum":  # every row of a bag then takes the steps of all its nodes' triplets
+        fit = SMALLEST_BATCH
+    batch = given.get("batch_size") or max(min(fit, TRIPLETS_OF_A_NODE * nodes), SMALLEST_BATCH)
+    triplets = max(LEAST_TRIPLETS, TRIPLETS_PER_NODE * nodes)
+    found = {"batch_size": batch, "epochs": EPOCHS, "batches_per_epoch": -(-triplets // (EPOCHS * batch))}
+    return found | {name: value for name, value in given.items() if name in found}
+
+
+class Facts:
+    """The facts of a graph that parameters follow from."""
+
+    def __init__(self, graph: AttributedGraph):
+        self._graph, self.nodes = graph, len(graph)
+
+    @cached_property
+    def tell_apart(self) -> bool:
+        """Tell whether some attribute tells nodes apart."""
+        return tell_apart(self._graph.attributes)
+
+    @cached_property
+    def can_rank(self) -> bool:
+        """Tell whether a node has both a neighbour and a linked node that is not its neighbour."""
+        return can_rank(self._graph.adjacency)
+
+
+TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 100, 5  # for each new node, and for each that is new or has changed
+ROWS = 2  # the seed of new rows, beside that of the update
+
+
+def learn_on(part: LearnedPart, changes: Changes, settings: dict[str, Any], seed: int) -> LearnedPart:
+    """Train a model on, by triplets of nodes that are new or have changed; other nodes are what these are ranked by."""
+    graph = changes.after
+    own = settings | {"dim": settings["dim"] - settings["spectral_dim"]}
+    require_room(own, graph)
+    model = carry_model(part.model, changes, own, seed)
+    carried = part._replace(model=model, bags=(bags_of(graph.attributes), bags_of(graph.adjacency)))
+    anchors = changes.touched & (np.diff(graph.adjacency.indptr) > 0)
+    if not anchors.any() or not can_rank(graph.adjacency):
+        return carried
+    count = int(np.count_nonzero(anchors))  # one epoch of some triplets for each, in batches that suit their number
+    batch = min(own["batch_size"], schedule(count, {"pooling": own["pooling"]})["batch_size"])
+    triplets = TRIPLETS_PER_NEW * int(np.count_nonzero(changes.new)) + TRIPLETS_PER_CHANGED * count
+    own |= {"batch_size": batch, "epochs": 1, "batches_per_epoch": max(triplets // batch, 1), "tolerance": None}
+    with carried._replace(kernel_settings=kernel_settings(own)).engine(own) as engine:
+        training = Training(own, engine, start_numbers())
+        training.run(graph, seed, Stages().stage("learned part"), among=anchors)
+        return carried._replace(model=engine.model())
+
+
+def carry_model(model: Model, changes: Changes, settings: dict[str, Any], seed: int) -> Model:
+    """The model with a row for everything there is now.
+
+    A new attribute begins as the mean of those that its nodes have beside it, a new node as the mean of its
+    neighbours: rows of the tables are much alike where nodes are near. Those that are alone begin at random.
+    """
+    attributes, neighbours = np.random.SeedSequence((seed, ROWS)).spawn(2)
+    after, std = changes.after, settings["table_std"]
+    shared = after.attributes.T.tocsr()[changes.attributes < 0]
+    return Model(
+        _carry_table(model.attribute_table, changes.attributes, (shared, after.attributes), attributes, std),
+        _carry_table(model.neighbour_table, changes.nodes, (after.adjacency[changes.new],), neighbours, std),
+        model.weight.copy(),
+        model.bias.copy(),
+    )
+
+
+def _carry_table(
+    table: np.ndarray,
+    places: np.ndarray,
+    towards: tuple[sparse.csr_array, ...],
+    seed: np.random.SeedSequence,
+    std: float,
+) -> np.ndarray:
+    """A table's rows where there were some, the mean of known rows for others, which products of `towards` lead to."""
+    rows = zeros(len(places), table.shape[1])
+    rows[:] = carry(table, places)
+    new = np.flatnonzero(places < 0)
+    if len(new) == 0 or table.shape[1] == 0:
+        return rows
+    known = np.hstack([rows, (places >= 0).astype(np.float32)[:, None]])  # the last column counts
+    for matrix in reversed(towards):
+        ones = np.ones(matrix.nnz, np.float32)
+        known = sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape) @ known
+    counts = known[:, -1:]
+    means = np.divide(known[:, :-1], counts, out=random_table(seed, len(new), table.shape[1], std), where=counts > 0)
+    rows[new] = means
+    return rows
+
 
 DRAWN = 12 * 50_000  # bytes of the triplets that are drawn at a time
 BAGS = 8  # bytes a node of bags: their bounds; what they hold is the graph's own
-
-
-def moments(sizes: Sizes, settings: dict[str, Any]) -> Moments:
-    """Bytes by part for the parameters in force: the spectral part first, then the learned one beside its vectors."""
-    n, dim, width = sizes.nodes, settings["dim"], settings["spectral_dim"]
-    found: dict[str, Any] = {}
-    if width:
-        hops = len(settings["hop_weights"])
-        found |= spectral_moments(sizes, width, hops=hops, links=settings["link_weight"] > 0)
-    spectral = {"vectors": SINGLE * n * width}
-    learned = dim - width
-    if learned:
-        tables = {"tables": _tables(sizes, settings["attribute_dim"], learned), "sampling": _sampling(sizes)}
-        found["training"] = spectral | tables | {"batches": _batches(sizes, settings, learned)}
-        joined = {"vectors": SINGLE * n * (width + learned + dim)}
-        found["joining both parts"] = joined | {"tables": tables["tables"] + 2 * BAGS * n}
-    if settings["length"] and settings["score_steps"]:
-        kept = {"tables": _tables(sizes, settings["attribute_dim"], learned) + 2 * BAGS * n} if learned else {}
-        table = SINGLE * n * padded(dim) + 12 * n
-        vectors = {"vectors": SINGLE * n * dim}
-        own = {"attribute_dim": dim, "hidden": dim, "batch_size": BATCH}
-        layer = {"layer that scores pairs": table + BAGS * n + _batches(sizes, own, dim), "sampling": _sampling(sizes)}
-        found["scores of pairs"] = kept | vectors | layer
-    return found
-
-
-def _tables(sizes: Sizes, attribute_dim: int, learned: int) -> int:
-    """P, P' and W."""
-    rows = sizes.attributes * padded(attribute_dim) + sizes.nodes * padded(learned - attribute_dim)
-    return SINGLE * (rows + learned * learned)
 
 
 def _sampling(sizes: Sizes) -> int:
@@ -89,9 +200,6 @@ def _batches(sizes: Sizes, settings: dict[str, Any], learned: int) -> int:
     numbers = pooled + padded(hidden) + padded(own) + padded(learned - own) + 4
     shares = 64 * hidden * (pooled + 1)
     return SINGLE * (rows * numbers + shares + sizes.nodes + 7 * settings["batch_size"])
-
-
-# Neural-Brane: attributes and neighbours, max-pooled, mixed by a ReLU layer, trained by BPR, beside a joint SVD.
 
 
 class Learned(NamedTuple):
@@ -137,7 +245,6 @@ class NeuralBrane(InductiveEmbedder):
     """
 
     title = "neural-brane"
-    uses = ("links", "attributes")
     growth = "time: triplets × (dim² + mean bag × dim); memory: nodes + edges + attribute entries"
     paper = "Dave, Zhang, Chen, Al Hasan: Neural-Brane, 2018"
     leads = True
@@ -258,7 +365,7 @@ class NeuralBrane(InductiveEmbedder):
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
         """The same for one graph: its size decides what the recipe leaves open."""
-        return self.settings_by(GraphFacts(graph))
+        return self.settings_by(Facts(graph))
 
     def settings_by(self, facts: Facts | None) -> dict[str, Any]:
         """The same for a graph of which some facts are known."""
@@ -273,7 +380,25 @@ class NeuralBrane(InductiveEmbedder):
         values |= shape | RECIPES[given["recipe"]] | given | {"spectral_dim": spectral_dim}
         if facts is not None:
             values |= schedule(facts.nodes, {name: value for name, value in values.items() if value is not None})
-        check_parameters(values, learned)
+        hidden, attribute_dim = values["hidden"], values["attribute_dim"]
+        kept = "none with device='distributed': ranks keep a folder of checkpoints in 'brane distributed embed'"
+        require(
+            values["device"] != "distributed" or values["checkpoint"] is None, "checkpoint", values["checkpoint"], kept
+        )
+        if learned:
+            require(
+                attribute_dim <= learned, "attribute_dim", attribute_dim, f"0 to {learned}, the learned part of dim"
+            )
+            square = values["output"] != "hidden" or hidden == learned
+            wide = f"{learned}, the learned part of dim, when output='hidden', whose vectors are hidden numbers wide"
+            require(square, "hidden", hidden, wide)
+        scaled = values["length"] > 0 or not values["spectral_dim"]
+        require(scaled, "length", values["length"], "a number above 0 when there is a spectral part")
+        if values["batch_size"] is not None:
+            kernel = kernel_settings(values)
+            shrinks = 2 * kernel.table_rate * kernel.parameter_l2 < 1
+            too_large = f"a smaller number: a batch of {values['batch_size']} would shrink rows below nothing"
+            require(shrinks, "l2", values["l2"], too_large)
         return values
 
     def _spectral_dim(self, given: dict[str, Any], facts: Facts | None) -> int:
@@ -307,25 +432,74 @@ class NeuralBrane(InductiveEmbedder):
         return learned._replace(layer=make_layer(learned, graph, settings, seed, self._stages.stage("layer")))
 
     def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Learned:
-        found: Learned = update(start, self.get_params(), seed)
-        return found
+        settings, before, changes = self.get_params(), start.learned, start.changes
+        spectral = Decomposition.empty(len(graph))
+        if settings["spectral_dim"]:
+            tables, hops = tables_on(settings["device"], settings["threads"]), hops_in(graph, settings)
+            spectral = follow(before.spectral(settings), hops, changes.nodes, tables, settings["threads"])
+        part = learn_on(before.part, changes, settings, seed) if before.part else None
+        joint = join(spectral.vectors, learned_vectors(part, len(graph), settings) if part else iter(()), settings)
+        found: Learned = before._replace(vectors=joint.vectors, part=part, joint=joint, values=spectral.values)
+        return found._replace(layer=make_layer(found, graph, settings, seed, Stages().stage("layer")))
 
     def _check_transforms(self, fitted: Fitted) -> None:
         needed = "'pooled' or 'hidden' for new nodes: vectors of the released program hold a row learned for each node"
         require(fitted.settings["output"] != "released", "output", "released", needed)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
-        return place(fitted.learned, new, fitted.settings)
+        learned, settings, parts = fitted.learned, fitted.settings, []
+        if settings["spectral_dim"]:
+            tables, weights = tables_on(settings["device"], settings["threads"]), settings["hop_weights"]
+            found = learned.spectral(settings)
+            parts.append(place_newcomers(found, new, weights, tables, settings["link_weight"]))
+        if (part := learned.part) is not None:
+            theirs = part._replace(bags=(bags_of(new.attributes), bags_of(new.links)))
+            own = np.vstack(list(learned_vectors(theirs, len(new), settings))) - learned.joint.centre
+            if settings["centre"] and settings["output"] == "pooled":  # what nothing was pooled for becomes the mean
+                own[np.diff(new.attributes.indptr) == 0, : part.kernel_settings.attribute_dim] = 0
+                own[np.diff(new.links.indptr) == 0, part.kernel_settings.attribute_dim :] = 0
+            parts.append(own * learned.joint.scale)
+        vectors = np.hstack(parts)
+        set_length(vectors, settings["length"])
+        return vectors
 
     def _reasons(self, fitted: Fitted) -> JointReasons:
-        return joint_reasons(fitted.learned, fitted.graph, fitted.settings)
+        learned, settings, spectral, pooled = fitted.learned, fitted.settings, None, None
+        length, joint, width = settings["length"], learned.joint, settings["spectral_dim"]
+        lengths = joint.lengths / length if length else np.ones_like(joint.lengths)
+        if width:
+            found, hops = learned.spectral(settings), hops_in(fitted.graph, settings)
+            spectral = spectral_reasons(found, hops, threads=settings["threads"])
+        if (part := learned.part) is not None:
+            last = settings["output"], joint.centre, float(joint.scale)
+            pooled = PooledReasons(part.model, part.bags, part.kernel_settings, *last)
+        return JointReasons(spectral, pooled, width, lengths)
 
     def _ignores_amounts(self) -> bool:
         return self.spectral_dim == 0 and self.attribute_dim != 0  # it is the spectral part that weighs attributes
 
     def memory(self, sizes: Sizes) -> Moments:
-        """Bytes by part, at the moments when most are taken."""
-        return moments(sizes, self._settings_for(sizes))
+        settings = self._settings_for(sizes)
+        n, dim, width = sizes.nodes, settings["dim"], settings["spectral_dim"]
+        found: dict[str, Any] = {}
+        if width:
+            hops = len(settings["hop_weights"])
+            found |= spectral_moments(sizes, width, hops=hops, links=settings["link_weight"] > 0)
+        learned, tables = dim - width, 0
+        if learned:  # P, P' and W
+            own = settings["attribute_dim"]
+            tables = SINGLE * (sizes.attributes * padded(own) + n * padded(learned - own) + learned**2)
+            batches = {"sampling": _sampling(sizes), "batches": _batches(sizes, settings, learned)}
+            found["training"] = {"vectors": SINGLE * n * width, "tables": tables} | batches
+            tables += 2 * BAGS * n
+            found["joining both parts"] = {"vectors": SINGLE * n * 2 * dim, "tables": tables}
+        if settings["length"] and settings["score_steps"]:
+            kept = {"tables": tables} if learned else {}
+            layer = {"attribute_dim": dim, "hidden": dim, "batch_size": BATCH}
+            scores = SINGLE * n * padded(dim) + (12 + BAGS) * n + _batches(sizes, layer, dim)
+            vectors = {"vectors": SINGLE * n * dim, "layer that scores pairs": scores}
+            found["scores of pairs"] = kept | vectors | {"sampling": _sampling(sizes)}
+        return found
 
     def work(self, sizes: Sizes) -> float:
         """Triplets, if training goes to its last epoch."""
@@ -357,9 +531,7 @@ class NeuralBrane(InductiveEmbedder):
         h is a ReLU layer over the vectors or, where `length` or `score_steps` is 0, that of the learned part.
         """
         fitted = self._require_fitted()
-        return fitted.method._score(fitted, find_pairs(fitted.graph.ids, pairs))
-
-    def _score(self, fitted: Fitted, rows: np.ndarray) -> np.ndarray:
+        rows = find_pairs(fitted.graph.ids, pairs)
         vectors, layer, part = fitted.learned[:3]
         if layer is not None:
             return layer.score(vectors, rows)

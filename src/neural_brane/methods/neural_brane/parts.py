@@ -1,14 +1,15 @@
-"""Make the two parts of a vector, join them and explain them: [spectral ‖ learned]."""
+"""Make the two parts of a vector, join them, score pairs by them and explain them: [spectral ‖ learned]."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from neural_brane.embedding import Layer
 from neural_brane.files.checkpoints import Stage
 from neural_brane.graph import AttributedGraph
 from neural_brane.insight.contributions import Contributions, PooledReasons, SpectralReasons
-from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of
+from neural_brane.kernels.model import POOLING, Bags, Model, Settings, bags_of, padded, zeros
 from neural_brane.linalg.eigenvectors import REPORTS, Hops
 from neural_brane.methods.base import stack
 from neural_brane.methods.neural_brane.training import (
@@ -19,12 +20,13 @@ from neural_brane.methods.neural_brane.training import (
     require_room,
     start_numbers,
 )
-from neural_brane.methods.spectral import Decomposition, decompose, hops_of, spectral_reasons
+from neural_brane.methods.spectral import Decomposition, decompose, hops_of
+from neural_brane.methods.training import Loop
 from neural_brane.progress import Meter
+from neural_brane.sampling.tables import can_rank
 
 if TYPE_CHECKING:
     from neural_brane.methods.neural_brane.model import Learned
-
 
 BLOCK_NODES = 65_536  # embedded at a time
 STEP_BATCH = 100  # rows of the tables take the step that they would take at this batch
@@ -96,21 +98,17 @@ class Joint(NamedTuple):
     lengths: np.ndarray  # (nodes, 1) of the vectors before all got one length
 
 
-def over_rows(values: np.ndarray) -> np.ndarray:
-    """The mean over an array's first axis, float64."""
-    return values.mean(axis=0, dtype=np.float64)
-
-
 def join(
     spectral: np.ndarray,
     learned: Iterator[np.ndarray],
     settings: dict[str, Any],
-    mean: Callable[[np.ndarray], np.ndarray] = over_rows,
+    mean: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Joint:
     """Both parts side by side, the learned one centred and `learned_weight` as long; then every vector at `length`.
 
-    mean: over all nodes, where the rows are those of some of them.
+    mean: over all nodes, where the rows are those of some of them; in double precision.
     """
+    mean = mean or (lambda values: values.mean(axis=0, dtype=np.float64))
     nodes, width = spectral.shape
     own = stack(learned, nodes, settings["dim"] - width)
     centre, scale = np.zeros(own.shape[1], np.float32), np.float32(1)
@@ -146,20 +144,13 @@ def kernel_settings(s: dict[str, Any]) -> Settings:
     W and b, which every triplet touches, take one step by the mean.
     """
     batches = s["batch_size"] / STEP_BATCH if s["loss"] == "mean" else 1.0
+    table_rate, whole = s["learning_rate"] * batches, s["regularise"] == "parameters"
     return Settings(
-        attribute_dim=s["attribute_dim"],
-        pooling=POOLING[s["pooling"]],
-        zero_floor=s["zero_floor"],
-        learning_rate=s["learning_rate"],
-        table_rate=s["learning_rate"] * batches,
+        attribute_dim=s["attribute_dim"], pooling=POOLING[s["pooling"]], zero_floor=s["zero_floor"],
+        learning_rate=s["learning_rate"], table_rate=table_rate, train_bias=s["bias"],
         triplet_scale=1 / s["batch_size"] if s["loss"] == "mean" else 1.0,
-        hidden_l2=s["l2"] / batches if s["regularise"] == "hidden" else 0.0,
-        parameter_l2=s["l2"] if s["regularise"] == "parameters" else 0.0,
-        train_bias=s["bias"],
-    )
-
-
-# Explanations.
+        hidden_l2=s["l2"] / batches if s["regularise"] == "hidden" else 0.0, parameter_l2=s["l2"] if whole else 0.0,
+    )  # fmt: skip
 
 
 class JointReasons(NamedTuple):
@@ -181,15 +172,63 @@ class JointReasons(NamedTuple):
         return Contributions.sum(parts, len(targets))
 
 
-def joint_reasons(learned: "Learned", graph: AttributedGraph, settings: dict[str, Any]) -> JointReasons:
-    """Prepare the explanation of a model's vectors."""
-    width, length, joint = settings["spectral_dim"], settings["length"], learned.joint
-    lengths = joint.lengths / length if length else np.ones_like(joint.lengths)
-    spectral, pooled = None, None
-    if width:
-        spectral = spectral_reasons(learned.spectral(settings), hops_in(graph, settings), threads=settings["threads"])
-    if (part := learned.part) is not None:
-        pooled = PooledReasons(
-            part.model, part.bags, part.kernel_settings, settings["output"], joint.centre, float(joint.scale)
-        )
-    return JointReasons(spectral, pooled, width, lengths)
+BATCH = 1_024
+RATE, WEIGHT_STD, L2 = 0.5, 0.05, 5e-5  # at twice the rate, few classes in few dimensions end with all h = 0
+LEADING_ON = 10  # a layer that continues an earlier one takes one in so many of its steps
+SEED = 4  # beside the run's own seed: no other part of a model is drawn with it
+
+
+def make_layer(
+    learned: "Learned", graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: Stage
+) -> Layer | None:
+    """Train the layer that scores pairs of vectors, where one can be learned; it continues any earlier one."""
+    before, part = learned.layer, learned.part
+    if settings["length"] and settings["score_steps"] and can_rank(graph.adjacency):
+        return train_layer(learned, graph, settings, seed, stage)
+    if part and settings["output"] == "pooled" and not settings["length"]:
+        model = part.model  # whose own layer fits vectors v = f − centre: W f + b = W v + W centre + b
+        return Layer(model.weight, model.bias + model.weight @ learned.joint.centre)
+    return before
+
+
+def train_layer(learned: "Learned", graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: Stage) -> Layer:
+    """Train W of h(u) = ReLU(W v(u)) by Bayesian personalized ranking; the vectors v stay as they are.
+
+    The kernels of the model do it: a node's bag of attributes is one row, its own vector, which takes steps of length
+    zero, and the table of neighbours has no columns. It continues any earlier layer.
+    """
+    before, (nodes, dim) = learned.layer, learned.vectors.shape
+    table = zeros(nodes, padded(dim))
+    table[:, :dim] = learned.vectors
+    steps = -(-settings["score_steps"] // (LEADING_ON if before else 1))
+    drawn = np.random.default_rng((seed, SEED)).standard_normal((dim, dim), np.float32) * np.float32(WEIGHT_STD)
+    weight = before.weight.copy() if before else drawn
+    model = Model(table, zeros(nodes, 0), weight, np.zeros(dim, np.float32))
+    stage.restore({"weight": weight}, {})  # all that training changes
+    bags = Bags(np.arange(nodes + 1, dtype=np.int64), np.arange(nodes, dtype=np.int32)), bags_of(graph.adjacency)
+    with open_engine(settings, model, bags, layer_settings(dim)) as engine:
+        options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}
+        sampler = engine.sampler(graph.adjacency, seed=seed, **options)
+        chunk = max(1, engine.chunk_triplets // BATCH)
+
+        loop = Loop(
+            stage, Meter(settings["progress"], steps, "steps", part="scores of pairs"), -(-steps // chunk),
+            units=lambda at: min(at * chunk, steps), length=settings["length"],
+        )  # fmt: skip
+
+        def step(at: int) -> None:
+            first, count = at * chunk, min(chunk, steps - at * chunk)
+            losses = engine.train(sampler.draw(first * BATCH, count * BATCH).reshape(count, BATCH, 3))
+            loop.require_finite(at, **{"the losses of the score": losses})
+
+        loop.run(lambda: {"weight": engine.model().weight}, step)
+        trained = engine.model()
+    return Layer(trained.weight, trained.bias)
+
+
+def layer_settings(dim: int) -> Settings:
+    """Settings of the kernels for the layer that scores pairs."""
+    return Settings(
+        attribute_dim=dim, pooling=POOLING["max"], zero_floor=False, learning_rate=RATE, table_rate=0.0,
+        triplet_scale=1 / BATCH, hidden_l2=L2 * 100 / BATCH, parameter_l2=0.0, train_bias=False,
+    )  # fmt: skip

@@ -16,8 +16,7 @@ from neural_brane.kernels.model import Bags, Model, padded, zeros
 from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.linalg.eigenvectors import ITERATIONS
 from neural_brane.linalg.tables import OnCPU
-from neural_brane.methods.neural_brane import layer
-from neural_brane.methods.neural_brane.parts import kernel_settings
+from neural_brane.methods.neural_brane.parts import BATCH, kernel_settings, layer_settings
 from neural_brane.methods.training import spectral_width
 from neural_brane.sampling.triplets import TripletSampler
 
@@ -95,14 +94,11 @@ class Probes:
         triplets = self.random.integers(self.nodes, size=(steps, batch, 3), dtype=np.int32)
         trainer = cpu.Trainer(model, words, neighbours, kernel_settings(s), batch)
         step = repeat(lambda: trainer(triplets)) / (steps * batch)
-        return s["epochs"] * s["batches_per_epoch"] * batch * (step + self.draw(neighbours))
-
-    def draw(self, neighbours: Bags) -> float:
-        """Seconds to draw a triplet."""
         data = np.ones(len(neighbours.indices), np.float32)
         adjacency = sparse.csr_array((data, neighbours.indices, neighbours.indptr), shape=(self.nodes, self.nodes))
-        sampler = TripletSampler(adjacency, negative_power=self.settings["negative_power"])
-        return repeat(lambda: sampler.draw(0, 50_000)) / 50_000
+        sampler = TripletSampler(adjacency, negative_power=s["negative_power"])
+        draw = repeat(lambda: sampler.draw(0, 50_000)) / 50_000
+        return s["epochs"] * s["batches_per_epoch"] * batch * (step + draw)
 
     def score_step(self) -> float:
         """Seconds for a step of the layer that scores pairs."""
@@ -110,8 +106,8 @@ class Probes:
         own = Bags(np.arange(nodes + 1, dtype=np.int64), np.arange(nodes, dtype=np.int32))
         none = Bags(np.zeros(nodes + 1, np.int64), np.empty(0, np.int32))
         model = Model(ones(nodes, dim), zeros(nodes, 0), ones(dim, dim)[:, :dim], np.zeros(dim, np.float32))
-        trainer = cpu.Trainer(model, own, none, layer._settings(dim), layer.BATCH)
-        triplets = self.random.integers(nodes, size=(2, layer.BATCH, 3), dtype=np.int32)
+        trainer = cpu.Trainer(model, own, none, layer_settings(dim), BATCH)
+        triplets = self.random.integers(nodes, size=(2, BATCH, 3), dtype=np.int32)
         return repeat(lambda: trainer(triplets)) / 2
 
     def vectors(self) -> float:

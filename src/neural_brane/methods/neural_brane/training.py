@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -15,34 +15,24 @@ from neural_brane.kernels.model import Bags, Model, Settings, padded, zeros
 from neural_brane.methods.training import Loop, diverged
 from neural_brane.progress import Meter
 
-# The first values of a model.
-
 BLOCK_ROWS = 8_192  # drawn from one seed
 
 
 def initial_model(graph: AttributedGraph, settings: dict[str, Any], seed: int) -> Model:
     """A model of a graph before training, its parameters drawn at random."""
     d1, dim, hidden = settings["attribute_dim"], settings["dim"], settings["hidden"]
-    seeds = initial_seeds(seed)
+    attributes, neighbours, layer = initial_seeds(seed)
     return Model(
-        attribute_table=random_table(seeds.attributes, graph.attributes.shape[1], d1, settings["table_std"]),
-        neighbour_table=random_table(seeds.neighbours, len(graph), dim - d1, settings["table_std"]),
-        weight=random_weight(seeds.layer, hidden, dim, settings["weight_std"]),
+        attribute_table=random_table(attributes, graph.attributes.shape[1], d1, settings["table_std"]),
+        neighbour_table=random_table(neighbours, len(graph), dim - d1, settings["table_std"]),
+        weight=random_weight(layer, hidden, dim, settings["weight_std"]),
         bias=np.zeros(hidden, np.float32),
     )
 
 
-class Seeds(NamedTuple):
-    """The seeds of the first values of a model's arrays."""
-
-    attributes: np.random.SeedSequence
-    neighbours: np.random.SeedSequence
-    layer: np.random.SeedSequence
-
-
-def initial_seeds(seed: int) -> Seeds:
-    """The seeds of the parts of a model."""
-    return Seeds(*np.random.SeedSequence(seed).spawn(3))
+def initial_seeds(seed: int) -> list[np.random.SeedSequence]:
+    """The seeds of a model's attributes, neighbours and layer."""
+    return np.random.SeedSequence(seed).spawn(3)
 
 
 def random_weight(seed: np.random.SeedSequence, hidden: int, dim: int, std: float) -> np.ndarray:
@@ -164,13 +154,11 @@ class GPUEngine(Engine):
         del self._model, self._bags, self._trainer
 
     def sampler(self, adjacency: sparse.csr_array, **options: Any) -> Any:
-        """Make a TripletSampler whose triplets are drawn into the memory of the device."""
         from neural_brane.sampling.triplets_gpu import TripletSampler
 
         return TripletSampler(adjacency, placed=self._bags[1], device=self._gpu.DEVICE, **options)
 
     def train(self, triplets: Any) -> np.ndarray:
-        """Take one step per batch of triplets (steps, batch, 3); returns the loss of each."""
         if self._trainer is None:
             batch = triplets.shape[1]
             self._trainer = self._gpu.Trainer(
@@ -179,15 +167,12 @@ class GPUEngine(Engine):
         return self._trainer(triplets)
 
     def model(self) -> Model:
-        """Fetch the parameters as they are now into NumPy arrays."""
         return self._gpu.fetch(self._model, self._host)
 
     def embed(self, nodes: np.ndarray) -> np.ndarray:
-        """Compute f(u), (k, dim)."""
         return self._gpu.embed(self._model, *self._bags, nodes, self._settings).cpu().numpy()
 
     def hide(self, pooled: np.ndarray) -> np.ndarray:
-        """Compute h(u), (k, hidden)."""
         return self._gpu.hide(self._model, pooled)
 
 
@@ -200,8 +185,6 @@ def open_engine(settings: dict[str, Any], model: Model, bags: BothBags, kernel: 
         return GPUEngine(model, bags, kernel, settings["deterministic"])
     return Engine(model, bags, kernel, settings["threads"])
 
-
-# Train the learned part: epochs of batches, until the last one or until the loss is flat.
 
 FLAT_EPOCHS = 3
 USUAL_BATCH = 100  # the recipes' own: above, a row of the tables takes the sum of more steps at once
