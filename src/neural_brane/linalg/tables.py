@@ -246,7 +246,7 @@ def tables_on(device: str, threads: int | None = 1) -> Tables:
     """The tables of a device, "cpu" or "cuda"; `threads` is for the CPU, which also stands for "distributed"."""
     if device in ("cpu", "distributed"):
         return OnCPU(threads)
-    from neural_brane.kernels.gpu.device import DEVICE
+    from neural_brane.kernels.gpu.bundles import DEVICE
 
     return OnTorch(DEVICE)
 

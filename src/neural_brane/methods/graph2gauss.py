@@ -19,7 +19,7 @@ from neural_brane.methods.base import Fitted, InductiveEmbedder, require_attribu
 from neural_brane.methods.features import own_attributes, row_blocks
 from neural_brane.methods.parameters import choice, flag, shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
-from neural_brane.sampling.hops import BLOCKS, HopSampler
+from neural_brane.sampling.walks import BLOCKS, HopSampler
 
 SMALLEST_VARIANCE = 1e-6  # the paper's program adds 1e-14, which float32 turns into energies without end
 

@@ -15,8 +15,8 @@ from numba import prange
 
 from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.sgns import Tiles
-from neural_brane.sampling.random import Draws, advance, draw_alias, stream, uniform
 from neural_brane.sampling.tables import AliasTable, alias_table
+from neural_brane.sampling.walks import Draws, advance, draw_alias, stream, uniform
 
 MAX_BUCKETS = 16
 BUCKET_ROWS = 128  # least rows of a bucket: negatives from fewer targets would be too much alike

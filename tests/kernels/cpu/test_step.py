@@ -5,8 +5,8 @@ import pytest
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import cpu, reference
-from neural_brane.kernels.cpu import nodes, slots
-from neural_brane.kernels.cpu.updates import BLOCK_NODES, BUCKETS, MAX_BLOCKS, node_space, slot_space
+from neural_brane.kernels.cpu import steps
+from neural_brane.kernels.cpu.steps import BLOCK_NODES, BUCKETS, MAX_BLOCKS, node_space, slot_space
 from neural_brane.kernels.model import MAX, MEAN, SUM, Bags, Model
 
 
@@ -69,7 +69,7 @@ def test_repeated_hubs_follow_the_reference(make_case, settings, pooling, assert
     case, hub = make_case(steps=20), 1
     lists = np.split(case.neighbour_bags.indices, case.neighbour_bags.indptr[1:-1])
     lists[hub] = np.arange(len(lists), dtype=np.int32)
-    assert len(lists[hub]) >= slots.TWIN_ROWS
+    assert len(lists[hub]) >= steps.TWIN_ROWS
     bags = Bags(np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
     case.triplets[:, ::3, 1] = case.triplets[:, 1::5, 2] = hub
     assert_follows_the_reference(case._replace(neighbour_bags=bags), settings._replace(pooling=pooling))
@@ -132,7 +132,7 @@ def test_a_trainer_that_goes_on_gives_the_same_bits(make_case, settings, large_b
 
 
 @pytest.mark.parametrize("pooling", [MAX, SUM])
-@pytest.mark.parametrize(("kernel", "make_space"), [(nodes.train, node_space), (slots.train, slot_space)])
+@pytest.mark.parametrize(("kernel", "make_space"), [(steps.train_nodes, node_space), (steps.train_slots, slot_space)])
 def test_sharing_the_tasks_among_more_threads_does_not_change_a_bit(make_case, settings, pooling, kernel, make_space):
     """With more threads than lanes of columns, the rows of a lane are divided too."""
     settings = settings._replace(pooling=pooling)
@@ -155,7 +155,7 @@ def test_every_distinct_node_has_its_slots_in_order(make_case, settings):
     batch = np.random.default_rng(0).integers(0, 3 * BUCKETS, (4000, 3)).astype(np.int32)
     model = make_case().model._replace(neighbour_table=np.zeros((3 * BUCKETS, 16), np.float32))
     space = node_space(model, settings, len(batch))
-    count = nodes.sort_slots(batch, space)
+    count = steps.sort_slots(batch, space)
     found, flat = space.nodes[:count], batch.ravel()
     assert sorted(found) == sorted(set(flat))
     np.testing.assert_array_equal(found[space.slot_vectors], flat)

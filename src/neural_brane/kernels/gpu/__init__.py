@@ -8,10 +8,8 @@ from typing import Any
 
 import torch
 
-from neural_brane.kernels.gpu.bundles import Pooled, Spans, Tables
-from neural_brane.kernels.gpu.device import DEVICE, INTERPRETED, Allocate, Limits, Shape, empty
-from neural_brane.kernels.gpu.plan import locate
-from neural_brane.kernels.gpu.pool import POOL_WARPS, PoolWork
+from neural_brane.kernels.gpu.bundles import DEVICE, INTERPRETED, Allocate, Limits, Pooled, Shape, Spans, Tables, empty
+from neural_brane.kernels.gpu.pool import POOL_WARPS, PoolWork, locate
 from neural_brane.kernels.gpu.pool import pool as pool_kernel
 from neural_brane.kernels.gpu.trainer import Trainer, fetch, place, require_memory
 from neural_brane.kernels.model import Bags, Model, Settings

@@ -7,6 +7,9 @@ import triton
 import triton.language as tl
 
 from neural_brane.kernels.gpu.bundles import (
+    DEPTH,
+    HALF,
+    INTERPRETED,
     Change,
     Slope,
     Split,
@@ -16,10 +19,8 @@ from neural_brane.kernels.gpu.bundles import (
     slopes_of,
     store_split,
 )
-from neural_brane.kernels.gpu.device import DEPTH, HALF, INTERPRETED
-from neural_brane.kernels.gpu.layer import Context, Layer
-from neural_brane.kernels.gpu.plan import NodePlan
-from neural_brane.kernels.gpu.tables import Scatter
+from neural_brane.kernels.gpu.layer import Context, Layer, Scatter
+from neural_brane.kernels.gpu.pool import NodePlan
 from neural_brane.kernels.model import Array
 
 ROWS, COLUMNS, TAIL, WARPS, STAGES = 128, 128, 32, 4, 3  # of a product; STAGES of loads are ahead of it

@@ -7,13 +7,21 @@ import torch
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels.gpu import large, small
-from neural_brane.kernels.gpu.bundles import Change, Tables
-from neural_brane.kernels.gpu.device import DEFAULT, DEVICE, INTERPRETED, Allocate, Limits, Shape, empty
+from neural_brane.kernels.gpu.bundles import (
+    DEFAULT,
+    DEVICE,
+    INTERPRETED,
+    Allocate,
+    Change,
+    Limits,
+    Shape,
+    Tables,
+    empty,
+)
 from neural_brane.kernels.gpu.large import LargeLayer, NodeLayer
-from neural_brane.kernels.gpu.layer import Context, Layer, decay_of
-from neural_brane.kernels.gpu.plan import NodePlan, Plan, find_hubs
+from neural_brane.kernels.gpu.layer import Context, Gather, Layer, decay_of
+from neural_brane.kernels.gpu.pool import NodePlan, Plan, find_hubs
 from neural_brane.kernels.gpu.small import SmallLayer
-from neural_brane.kernels.gpu.tables import Gather
 from neural_brane.kernels.model import MAX, Bags, Model, Settings, padded
 
 # Arrays between the host's memory and the GPU's, and whether a training fits there.
