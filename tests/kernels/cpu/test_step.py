@@ -6,7 +6,7 @@ import pytest
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import cpu, reference
 from neural_brane.kernels.cpu import steps
-from neural_brane.kernels.cpu.steps import BLOCK_NODES, BUCKETS, MAX_BLOCKS, node_space, slot_space
+from neural_brane.kernels.cpu.steps import BLOCK_NODES, BUCKETS, MAX_BLOCKS, make_space
 from neural_brane.kernels.model import MAX, MEAN, SUM, Bags, Model
 
 
@@ -132,14 +132,14 @@ def test_a_trainer_that_goes_on_gives_the_same_bits(make_case, settings, large_b
 
 
 @pytest.mark.parametrize("pooling", [MAX, SUM])
-@pytest.mark.parametrize(("kernel", "make_space"), [(steps.train_nodes, node_space), (steps.train_slots, slot_space)])
-def test_sharing_the_tasks_among_more_threads_does_not_change_a_bit(make_case, settings, pooling, kernel, make_space):
+@pytest.mark.parametrize(("kernel", "by_node"), [(steps.train_nodes, True), (steps.train_slots, False)])
+def test_sharing_the_tasks_among_more_threads_does_not_change_a_bit(make_case, settings, pooling, kernel, by_node):
     """With more threads than lanes of columns, the rows of a lane are divided too."""
     settings = settings._replace(pooling=pooling)
     models = []
     for threads in (1, 7):
         case, losses = make_case(batch=300, steps=3), np.empty(3)
-        space = make_space(case.model, settings, 300)
+        space = make_space(case.model, settings, 300, by_node=by_node)
         sides = cpu.sides_of(*case[:3], settings, vectors=len(space.nodes))
         kernel(*sides, space, settings, (case.triplets, losses), threads)
         models.append(case.model)
@@ -154,7 +154,7 @@ def assert_same_bits(one, other) -> None:
 def test_every_distinct_node_has_its_slots_in_order(make_case, settings):
     batch = np.random.default_rng(0).integers(0, 3 * BUCKETS, (4000, 3)).astype(np.int32)
     model = make_case().model._replace(neighbour_table=np.zeros((3 * BUCKETS, 16), np.float32))
-    space = node_space(model, settings, len(batch))
+    space = make_space(model, settings, len(batch), by_node=True)
     count = steps.sort_slots(batch, space)
     found, flat = space.nodes[:count], batch.ravel()
     assert sorted(found) == sorted(set(flat))

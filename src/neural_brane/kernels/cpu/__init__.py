@@ -15,7 +15,7 @@ from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
 from neural_brane.kernels.compiling import check_threads
 from neural_brane.kernels.cpu.pooling import Side, pool_nodes
-from neural_brane.kernels.cpu.steps import node_space, pooled_width, slot_space, train_nodes, train_slots
+from neural_brane.kernels.cpu.steps import make_space, pooled_width, train_nodes, train_slots
 from neural_brane.kernels.model import Bags, Model, Settings
 from neural_brane.kernels.threads import one_blas_thread
 
@@ -63,7 +63,7 @@ class Trainer:
         is_large = batch >= large_batch
         self._settings = settings
         self._kernel: Callable[..., None] = train_nodes if is_large else train_slots
-        self._space = (node_space if is_large else slot_space)(model, settings, batch)
+        self._space = make_space(model, settings, batch, by_node=is_large)
         self._sides = sides_of(model, attribute_bags, neighbour_bags, settings, vectors=len(self._space.nodes))
         self._weight = model.weight
 

@@ -63,32 +63,12 @@ def pooled_width(model: Model, settings: Settings) -> int:
     return padded(max(model.attribute_table.shape[1], settings.attribute_dim + model.neighbour_table.shape[1]))
 
 
-def slot_space(model: Model, settings: Settings, batch: int) -> Space:
-    """The arrays for batches of `batch` triplets that are computed slot by slot, with a copy of W."""
-    blocks = min(MAX_BLOCKS, -(-batch // BLOCK_TRIPLETS))
-    return _space(model, settings, vectors=3 * batch, blocks=blocks, tasks=blocks)
-
-
-def node_space(model: Model, settings: Settings, batch: int) -> Space:
-    """The same for batches that are computed node by node."""
-    nodes, slots = len(model.neighbour_table), 3 * batch
-    vectors = min(nodes, slots)
-    blocks = min(MAX_BLOCKS, -(-vectors // BLOCK_NODES))
-    space = _space(model, settings, vectors=vectors, blocks=blocks, tasks=-(-batch // SCORE_TRIPLETS))
-    return space._replace(
-        slot_vectors=np.empty(slots, np.int32),
-        order=np.empty(slots, np.int32),
-        bounds=np.empty(vectors + 2, np.int32),
-        buckets=np.empty(BUCKETS + 1, np.int32),
-        places=np.full(nodes, -1, np.int32),
-        hidden_slope=np.empty((blocks, BLOCK_NODES, padded(len(model.weight))), np.float32),
-        pulls=np.empty(batch, np.float32),
-    )
-
-
-def _space(model: Model, settings: Settings, *, vectors: int, blocks: int, tasks: int) -> Space:
-    hidden, dim = model.weight.shape
-    width, none = pooled_width(model, settings), np.empty(0, np.int32)
+def make_space(model: Model, settings: Settings, batch: int, *, by_node: bool) -> Space:
+    """The arrays for batches of `batch` triplets, with a copy of W; by_node: computed node by node, else slot by slot."""
+    (hidden, dim), nodes, slots = model.weight.shape, len(model.neighbour_table), 3 * batch
+    vectors = min(nodes, slots) if by_node else slots
+    blocks = min(MAX_BLOCKS, -(-vectors // BLOCK_NODES) if by_node else -(-batch // BLOCK_TRIPLETS))
+    width = pooled_width(model, settings)
     weight, transposed = zeros(hidden, width), zeros(dim, padded(hidden))
     weight[:, :dim], transposed[:, :hidden] = model.weight, model.weight.T
     return Space(
@@ -97,17 +77,17 @@ def _space(model: Model, settings: Settings, *, vectors: int, blocks: int, tasks
         weight_transposed=transposed,
         weight_share=np.empty((blocks, hidden, width), np.float32),
         bias_share=np.empty((blocks, hidden), np.float32),
-        loss_share=np.empty(tasks),
+        loss_share=np.empty(-(-batch // SCORE_TRIPLETS) if by_node else blocks),
         nodes=np.empty(vectors, np.int32),
         pooled=zeros(vectors, width),
         hidden=zeros(vectors, padded(hidden)),
-        slot_vectors=none,
-        order=none,
-        bounds=none,
-        buckets=none,
-        places=none,
-        hidden_slope=np.empty((0, 0, 0), np.float32),
-        pulls=np.empty(0, np.float32),
+        slot_vectors=np.empty(by_node * slots, np.int32),
+        order=np.empty(by_node * slots, np.int32),
+        bounds=np.empty(by_node * (vectors + 2), np.int32),
+        buckets=np.empty(by_node * (BUCKETS + 1), np.int32),
+        places=np.full(by_node * nodes, -1, np.int32),
+        hidden_slope=np.empty((by_node * blocks, BLOCK_NODES, padded(hidden)), np.float32),
+        pulls=np.empty(by_node * batch, np.float32),
     )
 
 

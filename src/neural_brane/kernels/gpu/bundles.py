@@ -76,7 +76,8 @@ class Shape(NamedTuple):
         hidden, dim = model.weight.shape
         d1 = settings.attribute_dim
         first, second = padded(d1), padded(dim - d1)
-        return cls(d1, dim - d1, first, second, _round_up(first + second), _round_up(hidden))
+        width, hidden = (-(-size // DEPTH) * DEPTH for size in (first + second, hidden))
+        return cls(d1, dim - d1, first, second, width, hidden)
 
     def block(self) -> int:
         """A power of two that holds all columns of either table."""
@@ -85,10 +86,6 @@ class Shape(NamedTuple):
     def columns(self) -> torch.Tensor:
         """The columns of a row that hold the d1 + d2 numbers."""
         return torch.cat([torch.arange(self.d1), self.d1_padded + torch.arange(self.d2)]).to(DEVICE)
-
-
-def _round_up(width: int) -> int:
-    return -(-width // DEPTH) * DEPTH
 
 
 # The named tuples that several kernels take, so that a kernel's signature says what it reads and writes.

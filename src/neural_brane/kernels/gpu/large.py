@@ -1,6 +1,6 @@
 """Large batches: every launch runs over all vectors, and memory and the matrix units are the limits."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -20,7 +20,6 @@ from neural_brane.kernels.gpu.bundles import (
     store_split,
 )
 from neural_brane.kernels.gpu.layer import Context, Layer, Scatter
-from neural_brane.kernels.gpu.pool import NodePlan
 from neural_brane.kernels.model import Array
 
 ROWS, COLUMNS, TAIL, WARPS, STAGES = 128, 128, 32, 4, 3  # of a product; STAGES of loads are ahead of it
@@ -91,10 +90,15 @@ class LargeLayer(Layer):
 
     def step(self, step: int, rate: float) -> None:
         """Launch the hidden layer and its slopes, the gradients and update of W and b, then those of the tables."""
-        width = self.context.shape.width
+        shape, bias = self.context.shape, self.context.settings.train_bias
+        width = shape.width
         self._multiply(self.pooled, Factor(self.arrays.split, depth_stride=1, column_stride=width), self.hidden.product)
         self._differentiate(step)
-        self._add_gradients()
+        tiles = triton.cdiv(shape.hidden, WEIGHT_UNITS) * triton.cdiv(width, WEIGHT_COLUMNS)
+        add_gradients[tiles * SHARES,](
+            self.pooled, self.dz, self.arrays, self.vectors, TILES=WeightTiles(width, shape.hidden, bias, SHARES),
+            num_warps=WEIGHT_WARPS, num_stages=WEIGHT_STAGES,
+        )  # fmt: skip
         if self.context.settings.table_rate > 0:
             self._multiply(self.dz, Factor(self.arrays.split, depth_stride=width, column_stride=1), self.gradient)
         self.descend()
@@ -118,25 +122,15 @@ class LargeLayer(Layer):
             num_warps=WARPS, num_stages=STAGES,
         )  # fmt: skip
 
-    def _add_gradients(self) -> None:
-        """Launch the sums of W's and b's gradients."""
-        shape = self.context.shape
-        tiles = triton.cdiv(shape.hidden, WEIGHT_UNITS) * triton.cdiv(shape.width, WEIGHT_COLUMNS)
-        add_gradients[tiles * SHARES,](
-            self.pooled, self.dz, self.arrays, self.vectors,
-            TILES=WeightTiles(shape.width, shape.hidden, self.context.settings.train_bias, SHARES),
-            num_warps=WEIGHT_WARPS, num_stages=WEIGHT_STAGES,
-        )  # fmt: skip
-
 
 class NodeLayer(LargeLayer):
     """The launches at large batches with one vector per node: the slopes of a node's slots are added up."""
 
-    def __init__(self, context: Context, plan: NodePlan):
+    def __init__(self, context: Context):
         super().__init__(context)
-        self.plan = plan
+        self.plan: Any = context.plan  # a NodePlan
         self.pulls = context.allocate(self.batch)
-        self.sums = context.allocate(plan.most_pieces, context.shape.hidden)
+        self.sums = context.allocate(self.plan.most_pieces, context.shape.hidden)
 
     def _differentiate(self, step: int) -> None:
         """Launch the kernels from W f to dL/dz."""

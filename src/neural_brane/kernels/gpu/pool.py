@@ -408,14 +408,12 @@ class Pieces(NamedTuple):
 def find_hubs(bags: tuple[Bags, Bags], shape: Shape, steps: int, vectors: int, limits: Limits) -> "Hubs | None":
     """The hubs among a graph's bags of attributes and of neighbours, or None where there is none."""
     rows = limits.hub_rows if vectors < 3 * limits.large_batch else limits.hub_rows_at_large_batches
-    nodes = [_longest(bag.indptr.diff(), rows, limits.most_hubs) for bag in bags]
+    nodes = []
+    for bag in bags:
+        sizes = bag.indptr.diff()
+        long = torch.nonzero(sizes > rows)[:, 0]
+        nodes.append(long if len(long) <= limits.most_hubs else long[torch.topk(sizes[long], limits.most_hubs).indices])
     return Hubs(bags, nodes, shape, (steps, vectors), limits.hub_piece) if any(map(len, nodes)) else None
-
-
-def _longest(sizes: torch.Tensor, rows: int, most: int) -> torch.Tensor:
-    """The nodes whose bags have more than `rows` rows; only the longest `most` of them."""
-    nodes = torch.nonzero(sizes > rows)[:, 0]
-    return nodes if len(nodes) <= most else nodes[torch.topk(sizes[nodes], most).indices]
 
 
 class Hubs:
@@ -427,9 +425,16 @@ class Hubs:
         device, total = bags[0].indptr.device, sum(map(len, nodes))
         steps, vectors = group
         self.pieces = _cut(bags, nodes, piece)
-        self.work = _piece_work(shape)
-        self._numbers = [_number(bag, hubs) for bag, hubs in zip(bags, nodes, strict=True)]
-        self._numbers[1][nodes[1]] += len(nodes[0])
+        columns = shape.block()
+        sides = (  # pieces are read whole, one row at a time
+            PoolSide(number, 0, width, width, read=width, rows=1, columns=columns, strips=1, unroll=UNROLL)
+            for number, width in enumerate((shape.d1_padded, shape.d2_padded))
+        )
+        self.work = PoolWork(*sides, shape.width, types.MAX, zero_floor=False, ahead=False)
+        # Every node's position among the hubs, -1 where it is none.
+        self._numbers = [torch.full((len(bag.indptr) - 1,), -1, dtype=torch.int32, device=device) for bag in bags]
+        self._numbers[0][nodes[0]] = torch.arange(len(nodes[0]), dtype=torch.int32, device=device)
+        self._numbers[1][nodes[1]] = torch.arange(len(nodes[0]), total, dtype=torch.int32, device=device)
         self._of_vectors = torch.full((steps, 2, vectors), -1, dtype=torch.int32, device=device)
         self._met = torch.zeros((steps, total + 1), dtype=torch.uint8, device=device)  # column 0 stands for no hub
         self.keys = torch.zeros((total, shape.width), dtype=torch.int64, device=device)
@@ -443,7 +448,7 @@ class Hubs:
             self._met[: len(nodes)].scatter_(1, found.long() + 1, 1)
 
     def pool(self, step: int, tables: Tables, spans: Spans) -> Spans:
-        """Launch the pooling of the hubs that a step meets; returns its spans with what that will have found."""
+        """Launch the pooling of the hubs that a step meets; returns its spans with what that finds."""
         self.keys.fill_(NO_KEY.value)
         pool_pieces[min(PROGRAMS, self.pieces.total),](
             tables, self.pieces, self._met[step, 1:], self.keys, WORK=self.work, num_warps=1
@@ -462,23 +467,6 @@ def _cut(bags: tuple[Bags, Bags], nodes: list[torch.Tensor], piece: int) -> Piec
     starts = first[owners] + piece * number
     ends = torch.minimum(starts + piece, last[owners])
     return Pieces(owners, starts, ends, len(owners), int(counts[: len(nodes[0])].sum()))
-
-
-def _number(bags: Bags, hubs: torch.Tensor) -> torch.Tensor:
-    """Every node's position among hubs, -1 where it is none."""
-    numbers = torch.full((len(bags.indptr) - 1,), -1, dtype=torch.int32, device=hubs.device)
-    numbers[hubs] = torch.arange(len(hubs), dtype=torch.int32, device=hubs.device)
-    return numbers
-
-
-def _piece_work(shape: Shape) -> PoolWork:
-    """Pieces are read whole, one row at a time."""
-    columns = shape.block()
-    attributes, neighbours = (
-        PoolSide(number, 0, width, width, read=width, rows=1, columns=columns, strips=1, unroll=UNROLL)
-        for number, width in enumerate((shape.d1_padded, shape.d2_padded))
-    )
-    return PoolWork(attributes, neighbours, shape.width, types.MAX, zero_floor=False, ahead=False)
 
 
 @triton.jit

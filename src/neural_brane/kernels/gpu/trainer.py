@@ -90,12 +90,17 @@ class Trainer:
         bags, shape = (attribute_bags, neighbour_bags), Shape.of(model, settings)
         self.decay = decay_of(settings, settings.table_rate)  # of the tables
         self.group = _group_steps(3 * batch, self.decay, limits, steps)
-        self.plan = _plan(model, bags, self.group, 3 * batch, limits)
+        slots, nodes = 3 * batch, len(neighbour_bags.indptr) - 1
+        group = bags, (len(model.attribute_table), len(model.neighbour_table)), self.group, slots
+        is_large = batch >= limits.large_batch
+        # A large batch with more slots than nodes computes each node's vector once.
+        by_node = is_large and nodes <= limits.nodes_per_slot * slots
+        self.plan = NodePlan(*group, limits.node_piece) if by_node else Plan(*group)
         self.tables, self.columns = Tables.of(model, bags, shape), shape.columns()
         moves = settings.table_rate > 0
         scatter = moves and settings.pooling == MAX and not deterministic
         context = Context(model, self.tables, shape, settings, self.plan, scatter, limits, allocate)
-        self.layer = _layer(context)
+        self.layer: Layer = (NodeLayer if by_node else LargeLayer if is_large else SmallLayer)(context)
         self.gather = Gather(context) if moves and not scatter else None
         by_max = settings.pooling == MAX  # the pieces of a hub's bag are combined by max alone
         self.hubs = find_hubs(bags, shape, self.group, self.plan.vectors, limits) if by_max else None
@@ -116,7 +121,11 @@ class Trainer:
             if self.hubs:
                 self.hubs.fill(self.plan.nodes_of_vectors(part))
             if len(part) == self.group and self._compiled and not INTERPRETED:
-                self._graph = self._graph or self._capture()
+                if self._graph is None:
+                    self._graph = torch.cuda.CUDAGraph()
+                    # Other threads may watch their own streams.
+                    with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+                        self._steps(self.group)
                 self._graph.replay()
             else:
                 self._steps(len(part))
@@ -130,12 +139,6 @@ class Trainer:
         """Take W and b from the model again, after somebody else has changed them there."""
         self.layer.load()
 
-    def _capture(self) -> torch.cuda.CUDAGraph:
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # other threads may watch their own streams
-            self._steps(self.group)
-        return graph
-
     def _steps(self, count: int) -> None:
         """Launch the first steps of the plan.
 
@@ -143,36 +146,19 @@ class Trainer:
         touching the rows: the tables hold P / scale, and pooling commutes with a positive factor.
         """
         for step in range(count):
-            self._step(step, self.decay**step)
+            scale = self.decay**step
+            spans, rate = self.plan.spans(step)._replace(scale=scale), self.settings.table_rate / (scale * self.decay)
+            # All that reads the tables comes before what writes them.
+            if self.hubs:
+                spans = self.hubs.pool(step, self.tables, spans)
+            self.layer.pool(step, spans)
+            self.layer.step(step, rate)
+            if self.gather:
+                self.gather(step, Change(self.layer.gradient, self.layer.winner, rate), spans)
         if self.decay != 1:
             self.model.attribute_table.mul_(self.decay**count)
             self.model.neighbour_table.mul_(self.decay**count)
         self.layer.finish()
-
-    def _step(self, step: int, scale: float) -> None:
-        """Launch one step: all that reads the tables comes before what writes them."""
-        spans, rate = self.plan.spans(step)._replace(scale=scale), self.settings.table_rate / (scale * self.decay)
-        if self.hubs:
-            spans = self.hubs.pool(step, self.tables, spans)
-        self.layer.pool(step, spans)
-        self.layer.step(step, rate)
-        if self.gather:
-            self.gather(step, Change(self.layer.gradient, self.layer.winner, rate), spans)
-
-
-def _plan(model: Model, bags: tuple[Bags, Bags], steps: int, slots: int, limits: Limits) -> Plan:
-    """The plan that suits a graph and a batch: a vector per slot, or per node where slots outnumber nodes."""
-    table_rows, nodes = (len(model.attribute_table), len(model.neighbour_table)), len(bags[1].indptr) - 1
-    if slots >= 3 * limits.large_batch and nodes <= limits.nodes_per_slot * slots:
-        return NodePlan(bags, table_rows, steps, slots, limits.node_piece)
-    return Plan(bags, table_rows, steps, slots)
-
-
-def _layer(context: Context) -> Layer:
-    """The launches that suit a plan."""
-    if isinstance(context.plan, NodePlan):
-        return NodeLayer(context, context.plan)
-    return LargeLayer(context) if context.plan.slots >= 3 * context.limits.large_batch else SmallLayer(context)
 
 
 def _group_steps(slots: int, decay: float, limits: Limits, usual: int | None) -> int:
