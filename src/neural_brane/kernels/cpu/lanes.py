@@ -1,4 +1,8 @@
-"""Whole registers in Numba: a lane is LANE float32 numbers of a table's row as one value."""
+"""Whole registers in Numba: a lane is LANE float32 numbers of a table's row as one value.
+
+Numba does not vectorise loops that read and write rows of one table in turn: it cannot exclude that they overlap, and
+it keeps running results in memory. These functions work on whole registers instead.
+"""
 
 import numba
 from llvmlite import ir
@@ -8,19 +12,12 @@ from numba.extending import intrinsic, models, register_model
 from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.model import LANE
 
-# How kernels are compiled.
-#
 # Numba optimises a function again inside each of its callers, however deep, and makes code for every one of them. So
 # what has a single caller becomes part of it before it is compiled at all; what has several is compiled on its own.
 
 compiled = njit(error_model="numpy")
 inlined = numba.njit(error_model="numpy", inline="always")
 
-
-# Whole registers in Numba: a lane is LANE float32 numbers of a table's row as one value.
-#
-# Numba does not vectorise loops that read and write rows of one table in turn: it cannot exclude that they overlap, and
-# it keeps running results in memory. These functions work on whole registers instead. `prefetch` asks for a cache line.
 
 _FLOAT, _NUMBER = ir.FloatType(), ir.IntType(32)
 VECTOR = ir.VectorType(_FLOAT, LANE)
@@ -91,11 +88,7 @@ def store(typing_context, value, table, row, column):
 @intrinsic
 def fill(typing_context, number):
     """A lane that repeats one number."""
-
-    def generate(context, builder, signature, arguments):
-        return broadcast(builder, arguments[0])
-
-    return lane(types.float32), generate
+    return lane(types.float32), lambda context, builder, signature, arguments: broadcast(builder, *arguments)
 
 
 @intrinsic
@@ -112,11 +105,7 @@ def if_greater(typing_context, a, b, then, otherwise):
 @intrinsic
 def multiply_add(typing_context, a, b, c):
     """a × b + c, rounded once where the processor has such an instruction."""
-
-    def generate(context, builder, signature, arguments):
-        return fused(builder, *arguments)
-
-    return lane(lane, lane, lane), generate
+    return lane(lane, lane, lane), lambda context, builder, signature, arguments: fused(builder, *arguments)
 
 
 @intrinsic
@@ -143,23 +132,18 @@ def ask_for(builder, place):
     builder.call(instruction, [builder.bitcast(place, byte), *hints])
 
 
+def _generate_prefetch(context, builder, signature, arguments):
+    ask_for(builder, place_of(context, builder, signature.args[0], *arguments))
+    return context.get_dummy_value()
+
+
 @intrinsic
 def prefetch(typing_context, table, row, column):
     """Ask for the cache line of table[row, column]: a later read of it takes less time, nothing else changes."""
-
-    def generate(context, builder, signature, arguments):
-        ask_for(builder, place_of(context, builder, signature.args[0], *arguments))
-        return context.get_dummy_value()
-
-    return types.none(table, types.int64, types.int64), generate
+    return types.none(table, types.int64, types.int64), _generate_prefetch
 
 
 @intrinsic
 def prefetch_entry(typing_context, array, k):
     """The same for array[k]."""
-
-    def generate(context, builder, signature, arguments):
-        ask_for(builder, place_of(context, builder, signature.args[0], *arguments))
-        return context.get_dummy_value()
-
-    return types.none(array, types.int64), generate
+    return types.none(array, types.int64), _generate_prefetch

@@ -64,7 +64,7 @@ def pooled_width(model: Model, settings: Settings) -> int:
 
 
 def make_space(model: Model, settings: Settings, batch: int, *, by_node: bool) -> Space:
-    """The arrays for batches of `batch` triplets, with a copy of W; by_node: computed node by node, else slot by slot."""
+    """The arrays for batches of `batch` triplets, with a copy of W; by_node: else they are computed slot by slot."""
     (hidden, dim), nodes, slots = model.weight.shape, len(model.neighbour_table), 3 * batch
     vectors = min(nodes, slots) if by_node else slots
     blocks = min(MAX_BLOCKS, -(-vectors // BLOCK_NODES) if by_node else -(-batch // BLOCK_TRIPLETS))

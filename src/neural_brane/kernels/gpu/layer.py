@@ -12,6 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
+from neural_brane.kernels import model as types
 from neural_brane.kernels.gpu.bundles import (
     DEVICE,
     HALF,
@@ -173,31 +174,15 @@ class ScatterPart(NamedTuple):
     rows: int  # of the table, in each part
 
 
-class ScatterTiles(NamedTuple):
-    """How scatter is cut into programs, known when the kernel is compiled."""
+class TableTiles(NamedTuple):
+    """How an update of the tables is cut into programs, known when its kernel is compiled."""
 
     width: int  # of the gradient
-    rows: int  # vectors of a tile
+    rows: int  # vectors of a tile, or that a program reads at a time
     columns: int
-    frequent: int  # rows of a column whose gradients a tile adds up first
-
-
-class FrequentTiles(NamedTuple):
-    """How find_frequent looks for rows, known when the kernel is compiled."""
-
-    width: int
-    sample: int  # vectors looked at
-    wins: int  # the least wins of a frequent row among them
-    frequent: int
-
-
-class GatherTiles(NamedTuple):
-    """How gather is cut into programs, known when the kernel is compiled."""
-
-    width: int
-    pooling: int
-    rows: int  # vectors read at a time
-    columns: int  # a power of two that holds all columns of a table
+    frequent: int = 0  # rows of a column whose gradients a tile adds up first
+    wins: int = 0  # the least wins of a frequent row among the vectors looked at
+    pooling: int = types.MAX
 
 
 class Scatter:
@@ -212,7 +197,7 @@ class Scatter:
         """Launch the update of both tables."""
         shape, tables = self.context.shape, self.context.tables
         if any(self.crowded):
-            tiles = FrequentTiles(shape.width, SAMPLE, self.context.limits.frequent_wins, FREQUENT)
+            tiles = TableTiles(shape.width, SAMPLE, 1, FREQUENT, self.context.limits.frequent_wins)
             find_frequent[shape.width,](change.winner, self.frequent, self.vectors, TILES=tiles)
         spans = (0, shape.d1_padded), (shape.d1_padded, shape.width - shape.d1_padded)
         for table, (first, span), crowded in zip(tables, spans, self.crowded, strict=True):
@@ -221,7 +206,7 @@ class Scatter:
             scatter[triton.cdiv(self.vectors, slots), triton.cdiv(span, columns), parts](
                 change, table, self.frequent,
                 ScatterPart(self.vectors, first, span, triton.cdiv(len(table.rows), parts)),
-                TILES=ScatterTiles(shape.width, slots, columns, FREQUENT if crowded else 0), num_warps=warps,
+                TILES=TableTiles(shape.width, slots, columns, FREQUENT if crowded else 0), num_warps=warps,
             )  # fmt: skip
 
     def _strips_and_parts(self, table: Table, span: int, crowded: bool) -> tuple[int, int]:
@@ -247,8 +232,7 @@ class Gather:
         self.context = context
         hot = any(most_shared(bags, plan.vectors) > context.limits.hot_slots for bags in plan.bags)
         self.programs, rows, self.warps = HOT_GATHERERS if hot else GATHERERS
-        pooling = context.settings.pooling
-        self.tiles = GatherTiles(shape.width, pooling, rows, shape.block())
+        self.tiles = TableTiles(shape.width, rows, shape.block(), pooling=context.settings.pooling)
 
     def __call__(self, step: int, change: Change, spans: Spans) -> None:
         """Launch the update of both tables by what a step has found."""
@@ -305,7 +289,7 @@ def find_frequent(winner, frequent, vectors, TILES: tl.constexpr):
     """
     FREQUENT: tl.constexpr = TILES.frequent
     column = tl.program_id(0)
-    slot = tl.arange(0, TILES.sample).to(tl.int64) * tl.maximum(vectors // TILES.sample, 1)
+    slot = tl.arange(0, TILES.rows).to(tl.int64) * tl.maximum(vectors // TILES.rows, 1)
     row = tl.load(winner + slot * TILES.width + column, mask=slot < vectors, other=-1)
     count = tl.sum((row[:, None] == row[None, :]).to(tl.int32), 1)
     count = tl.where(row >= 0, count, 0)

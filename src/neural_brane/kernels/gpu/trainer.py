@@ -122,10 +122,11 @@ class Trainer:
                 self.hubs.fill(self.plan.nodes_of_vectors(part))
             if len(part) == self.group and self._compiled and not INTERPRETED:
                 if self._graph is None:
-                    self._graph = torch.cuda.CUDAGraph()
+                    graph = torch.cuda.CUDAGraph()
                     # Other threads may watch their own streams.
-                    with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+                    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                         self._steps(self.group)
+                    self._graph = graph
                 self._graph.replay()
             else:
                 self._steps(len(part))
