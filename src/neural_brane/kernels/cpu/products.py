@@ -35,14 +35,6 @@ DEPTH = 80  # of the inner dimension at a time: that much of b stays in the firs
 _INDEX = ir.IntType(64)
 
 
-class Product(NamedTuple):
-    """c = a × b, or c + a × b: arrays (m, k), (k, n) and (m, n), all float32."""
-
-    a: np.ndarray
-    b: np.ndarray
-    c: np.ndarray
-
-
 class Depths(NamedTuple):
     """The part first … last - 1 of the inner dimension, and whether c has the sum over those before it."""
 
@@ -57,7 +49,7 @@ def multiply(a, b, c, add):
 
     n is a multiple of LANE, and only a may be transposed.
     """
-    product = Product(a, b, c)
+    product = a, b, c
     whole = len(a) // ROWS * ROWS
     for first in range(0, a.shape[1], DEPTH):
         depths = Depths(first, min(first + DEPTH, a.shape[1]), add or first > 0)

@@ -280,17 +280,11 @@ def train_slots(attributes, neighbours, space, settings, batches, threads):
 
 
 @compiled
-def _run_slots(step, batch, stage, task):
-    """One task of a pass."""
+def _run_slots(step, batch, stage, block):
+    """One task of a pass: an update, or forward and backward for the triplets of one block."""
     if stage:
-        update(step, task)
-    else:
-        _block(step, batch, task)
-
-
-@inlined
-def _block(step, batch, block):
-    """Forward and backward for the triplets of one block; writes their rows of the vectors."""
+        update(step, block)
+        return
     space, settings, blocks = step.space, step.settings, len(step.space.loss_share)
     begin, end = block * len(batch) // blocks, (block + 1) * len(batch) // blocks
     triplets, first, last = batch[begin:end], 3 * begin, 3 * end
@@ -415,7 +409,19 @@ def sort_slots(batch, space):
     Writes space.nodes, slot_vectors, order and bounds.
     """
     nodes, order, bounds, places = space.nodes, space.order, space.bounds, space.places
-    _sort_by_bucket(batch, space)
+    # First by bucket of nodes: what neighbouring nodes pool is close together in memory.
+    buckets, shift = space.buckets, 0
+    while len(places) >> shift >= len(buckets) - 1:
+        shift += 1
+    buckets[:] = 0
+    for slot in range(len(order)):
+        buckets[(batch[slot // 3, slot % 3] >> shift) + 1] += 1
+    for bucket in range(len(buckets) - 1):
+        buckets[bucket + 1] += buckets[bucket]
+    for slot in range(len(order)):
+        bucket = batch[slot // 3, slot % 3] >> shift
+        order[buckets[bucket]] = slot
+        buckets[bucket] += 1
     count = 0
     for slot in order:
         node = batch[slot // 3, slot % 3]
@@ -435,23 +441,6 @@ def sort_slots(batch, space):
         order[bounds[following]] = slot
         bounds[following] += 1
     return count
-
-
-@inlined
-def _sort_by_bucket(batch, space):
-    """Sort the slots by bucket of nodes into space.order: what neighbouring nodes pool is close together in memory."""
-    buckets, order, shift = space.buckets, space.order, 0
-    while len(space.places) >> shift >= len(buckets) - 1:
-        shift += 1
-    buckets[:] = 0
-    for slot in range(len(order)):
-        buckets[(batch[slot // 3, slot % 3] >> shift) + 1] += 1
-    for bucket in range(len(buckets) - 1):
-        buckets[bucket + 1] += buckets[bucket]
-    for slot in range(len(order)):
-        bucket = batch[slot // 3, slot % 3] >> shift
-        order[buckets[bucket]] = slot
-        buckets[bucket] += 1
 
 
 @inlined

@@ -25,7 +25,6 @@ from neural_brane.kernels.gpu.bundles import (
     Shape,
     Spans,
     Split,
-    Table,
     Tables,
     store_split,
 )
@@ -195,33 +194,25 @@ class Scatter:
 
     def __call__(self, change: Change) -> None:
         """Launch the update of both tables."""
-        shape, tables = self.context.shape, self.context.tables
+        shape, tables, limits = self.context.shape, self.context.tables, self.context.limits
         if any(self.crowded):
-            tiles = TableTiles(shape.width, SAMPLE, 1, FREQUENT, self.context.limits.frequent_wins)
+            tiles = TableTiles(shape.width, SAMPLE, 1, FREQUENT, limits.frequent_wins)
             find_frequent[shape.width,](change.winner, self.frequent, self.vectors, TILES=tiles)
         spans = (0, shape.d1_padded), (shape.d1_padded, shape.width - shape.d1_padded)
         for table, (first, span), crowded in zip(tables, spans, self.crowded, strict=True):
-            columns, parts = self._strips_and_parts(table, span, crowded)
+            # Rows that are met again should still be in the cache: of a small table a strip of columns of all rows fits,
+            # of a large one a part of the rows.
+            rows = len(table.rows)
+            narrow = crowded or 4 * SCATTER_COLUMNS * rows <= limits.strip_cache
+            columns = SCATTER_COLUMNS if narrow else triton.next_power_of_2(max(span, 1))
+            wanted = triton.cdiv(4 * min(columns, table.stride) * rows, limits.part_cache)
+            parts = 1 if rows >= REUSED * self.vectors else max(1, min(wanted, MOST_PARTS))
             slots, warps = (CROWDED_ROWS, 4) if crowded else (SCATTER_ROWS, 1)
             scatter[triton.cdiv(self.vectors, slots), triton.cdiv(span, columns), parts](
                 change, table, self.frequent,
                 ScatterPart(self.vectors, first, span, triton.cdiv(len(table.rows), parts)),
                 TILES=TableTiles(shape.width, slots, columns, FREQUENT if crowded else 0), num_warps=warps,
             )  # fmt: skip
-
-    def _strips_and_parts(self, table: Table, span: int, crowded: bool) -> tuple[int, int]:
-        """How many columns are in a strip, and into how many parts the table's rows are divided.
-
-        Rows that are met again should still be in the cache. Of a small table a strip of columns of all rows fits; of a
-        large one a part of the rows.
-        """
-        limits, rows = self.context.limits, len(table.rows)
-        narrow = crowded or 4 * SCATTER_COLUMNS * rows <= limits.strip_cache
-        columns = SCATTER_COLUMNS if narrow else triton.next_power_of_2(max(span, 1))
-        if rows >= REUSED * self.vectors:
-            return columns, 1
-        wanted = triton.cdiv(4 * min(columns, table.stride) * rows, limits.part_cache)
-        return columns, max(1, min(wanted, MOST_PARTS))
 
 
 class Gather:
