@@ -288,10 +288,7 @@ def _bags_of(own, nodes):
         indptr[k + 1] = indptr[k] + own.indptr[nodes[k] + 1] - own.indptr[nodes[k]]
     rows, amounts = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
     for k in range(len(nodes)):
-        first = own.indptr[nodes[k]]
-        for at in range(indptr[k], indptr[k + 1]):
-            rows[at] = own.indices[first + at - indptr[k]]
-            amounts[at] = own.values[first + at - indptr[k]]
+        _copy_bag(own, nodes[k], 1.0, rows, amounts, indptr[k])
     return indptr, rows, amounts
 
 

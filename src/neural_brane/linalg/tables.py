@@ -29,7 +29,7 @@ class Rows:
     """
 
     def __init__(self, matrix: sparse.csr_array, threads: int | None):
-        from neural_brane.kernels.cpu import products as kernels
+        from neural_brane.kernels.cpu import lanes as kernels
 
         self.kernels, self.threads, self.size = kernels, threads, matrix.shape[0]
         self.matrix = kernels.Scaled(

@@ -134,7 +134,7 @@ def _step(
 
     matrices: walk, table and start.
     """
-    from neural_brane.kernels.cpu.products import Largest, step_rows
+    from neural_brane.kernels.cpu.lanes import Largest, step_rows
 
     walk, table, start = (rows_of(matrix) for matrix in matrices)
     nodes, width = matrices[2].shape

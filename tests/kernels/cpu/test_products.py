@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from neural_brane.kernels.cpu.products import COLUMNS, DEPTH, LANES, ROWS, Scaled, multiply, multiply_rows
+from neural_brane.kernels.cpu.lanes import COLUMNS, DEPTH, LANES, ROWS, Scaled, multiply, multiply_rows
 from neural_brane.kernels.model import LANE
 
 ROWS_OF_A = (1, ROWS - 1, ROWS, 3 * ROWS + 2)

@@ -14,7 +14,7 @@ import numpy as np
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
 from neural_brane.kernels.compiling import check_threads
-from neural_brane.kernels.cpu.pooling import Side, pool_nodes
+from neural_brane.kernels.cpu.lanes import Side, pool_nodes
 from neural_brane.kernels.cpu.steps import make_space, pooled_width, train_nodes, train_slots
 from neural_brane.kernels.model import Bags, Model, Settings
 from neural_brane.kernels.threads import one_blas_thread

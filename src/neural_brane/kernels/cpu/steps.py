@@ -9,9 +9,22 @@ import numpy as np
 from numba import prange
 
 from neural_brane.kernels.compiling import njit
-from neural_brane.kernels.cpu.lanes import compiled, fill, if_greater, inlined, load, multiply_add, store, total
-from neural_brane.kernels.cpu.pooling import Side, pool, prefetch_bag, prefetch_indices, prefetch_row
-from neural_brane.kernels.cpu.products import multiply
+from neural_brane.kernels.cpu.lanes import (
+    Side,
+    compiled,
+    fill,
+    if_greater,
+    inlined,
+    load,
+    multiply,
+    multiply_add,
+    pool,
+    prefetch_bag,
+    prefetch_indices,
+    prefetch_row,
+    store,
+    total,
+)
 from neural_brane.kernels.model import LANE, MAX, MEAN, Model, Settings, padded, zeros
 
 # The scratch memory of the CPU's steps, allocated once per call of `train`. Rows are padded to whole lanes.

@@ -1,6 +1,6 @@
 """Large batches: every launch runs over all vectors, and memory and the matrix units are the limits."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 import triton
@@ -20,6 +20,7 @@ from neural_brane.kernels.gpu.bundles import (
     store_split,
 )
 from neural_brane.kernels.gpu.layer import Context, Layer, Scatter
+from neural_brane.kernels.gpu.pool import NodePlan
 from neural_brane.kernels.model import Array
 
 ROWS, COLUMNS, TAIL, WARPS, STAGES = 128, 128, 32, 4, 3  # of a product; STAGES of loads are ahead of it
@@ -128,7 +129,7 @@ class NodeLayer(LargeLayer):
 
     def __init__(self, context: Context):
         super().__init__(context)
-        self.plan: Any = context.plan  # a NodePlan
+        self.plan = cast(NodePlan, context.plan)
         self.pulls = context.allocate(self.batch)
         self.sums = context.allocate(self.plan.most_pieces, context.shape.hidden)
 

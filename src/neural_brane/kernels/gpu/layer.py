@@ -200,7 +200,7 @@ class Scatter:
             find_frequent[shape.width,](change.winner, self.frequent, self.vectors, TILES=tiles)
         spans = (0, shape.d1_padded), (shape.d1_padded, shape.width - shape.d1_padded)
         for table, (first, span), crowded in zip(tables, spans, self.crowded, strict=True):
-            # Rows that are met again should still be in the cache: of a small table a strip of columns of all rows fits,
+            # Rows that are met again should still be in the cache: of a small table a strip of columns of all rows,
             # of a large one a part of the rows.
             rows = len(table.rows)
             narrow = crowded or 4 * SCATTER_COLUMNS * rows <= limits.strip_cache

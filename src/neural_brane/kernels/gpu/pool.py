@@ -426,11 +426,11 @@ class Hubs:
         steps, vectors = group
         self.pieces = _cut(bags, nodes, piece)
         columns = shape.block()
-        sides = (  # pieces are read whole, one row at a time
+        attributes, neighbours = (  # pieces are read whole, one row at a time
             PoolSide(number, 0, width, width, read=width, rows=1, columns=columns, strips=1, unroll=UNROLL)
             for number, width in enumerate((shape.d1_padded, shape.d2_padded))
         )
-        self.work = PoolWork(*sides, shape.width, types.MAX, zero_floor=False, ahead=False)
+        self.work = PoolWork(attributes, neighbours, shape.width, types.MAX, zero_floor=False, ahead=False)
         # Every node's position among the hubs, -1 where it is none.
         self._numbers = [torch.full((len(bag.indptr) - 1,), -1, dtype=torch.int32, device=device) for bag in bags]
         self._numbers[0][nodes[0]] = torch.arange(len(nodes[0]), dtype=torch.int32, device=device)
