@@ -154,10 +154,7 @@ def _tell_once() -> None:
 
 
 def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """`numba.njit`, with or without options. Compiled code is kept for the next process.
-
-    A function with parallel=True may be called from Python alone, in any thread.
-    """
+    """Compile with `numba.njit`; code is kept for the next process, and parallel functions run on safe threads."""
     if function is None:
         return partial(njit, **options)
     kernel = numba.njit(**options)(function)

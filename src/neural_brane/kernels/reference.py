@@ -78,10 +78,7 @@ def gradients(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets
 
 
 def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
-    """Take one SGD step per batch of triplets (steps, batch, 3), changing the model in place.
-
-    Returns (steps,) float64: each batch's mean of −ln σ before its step.
-    """
+    """Take one SGD step per batch of triplets, in place; returns (steps,) means of −ln σ, each before its step."""
     losses = np.empty(len(triplets))
     for step, batch in enumerate(triplets):
         gradient, losses[step] = gradients(model, attribute_bags, neighbour_bags, batch, settings)

@@ -86,10 +86,7 @@ def by_slabs(
     threads: int | None = 1,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """product(table), SLAB_COLUMNS columns at a time, for a product that treats each column on its own.
-
-    Slabs run on several threads. out: where the result goes; it may be the table itself.
-    """
+    """product(table), SLAB_COLUMNS columns at a time on several threads; out: where it goes, or the table itself."""
     starts = range(0, table.shape[1], SLAB_COLUMNS)
     slabs = map_threads(lambda at: product(np.ascontiguousarray(table[:, at : at + SLAB_COLUMNS])), starts, threads)
     result = out

@@ -130,10 +130,7 @@ def spread(
 def _step(
     matrices: tuple[sparse.csr_array, ...], share: float, room: int, rows: int, threads: int | None
 ) -> sparse.csr_array:
-    """start + share · walk @ table, so many rows at a time, each cut to its largest `room`.
-
-    matrices: walk, table and start.
-    """
+    """start + share · walk @ table of `matrices` (walk, table, start), cut to the largest `room` of each row."""
     from neural_brane.kernels.cpu.lanes import Largest, step_rows
 
     walk, table, start = (rows_of(matrix) for matrix in matrices)

@@ -24,10 +24,7 @@ SORT_BLOCKS = 8  # blocks of pairs, sorted in parallel
 
 
 class Deal(NamedTuple):
-    """Rows dealt into buckets like cards, the most frequent first, so that every bucket gets about the same work.
-
-    A bucket's rows are adjacent in the table, so that a tile's work stays in a few pages of memory.
-    """
+    """Rows dealt into buckets like cards, the most frequent first: buckets get equal work, in adjacent memory."""
 
     place: np.ndarray  # (rows,) int32: where a row is in the table
     bucket: np.ndarray  # (rows,) int32

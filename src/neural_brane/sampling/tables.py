@@ -82,10 +82,7 @@ def sample_neighbours(adjacency: sparse.csr_array, nodes: np.ndarray, most: int,
 
 
 def renumber(groups: list[np.ndarray], nodes: int):
-    """The distinct nodes of several arrays, in increasing order, and each array with positions among them.
-
-    nodes: how many nodes the graph has.
-    """
+    """The distinct of a graph's `nodes` in several arrays, in increasing order; the arrays as positions in them."""
     place = np.zeros(nodes, np.int64)
     for group in groups:
         place[group] = 1
@@ -107,10 +104,7 @@ class TripletTables(NamedTuple):
 def triplet_tables(
     adjacency: sparse.csr_array, *, negative_power: float, allow_self_negative: bool, among: np.ndarray | None = None
 ) -> tuple[TripletTables, AliasTable]:
-    """The tables of a graph, and the alias table that j is drawn from.
-
-    among: whether each node may be u; where none of these can be, or it is not given, all may.
-    """
+    """The tables of a graph, and the alias table of j. among: whether each node may be u; all may where none could."""
     degree = np.diff(adjacency.indptr)
     weights = degree.astype(np.float64) ** negative_power
     anchors = _rankable(adjacency, degree, weights, allow_self_negative)

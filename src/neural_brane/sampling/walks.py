@@ -59,10 +59,7 @@ def draw_alias(table, uniform):
 
 @njit
 def draw_neighbour(table, u, chance):
-    """A neighbour of u in proportion to its edge's weight, given a uniform number in [0, 1); u must have one.
-
-    table: any tuple with the three arrays of `Neighbours`.
-    """
+    """A neighbour of u in proportion to its edge's weight, by a number in [0, 1); table: as `Neighbours`."""
     start, stop = table.indptr[u], table.indptr[u + 1]
     if len(table.cumulative) == 0:
         return table.indices[start + np.int64(chance * (stop - start))]
@@ -139,10 +136,7 @@ def _draw_walks(tables, starts, bias, draws, walks):
 
 @njit
 def _second_order(tables, before, node, bias, state):
-    """Draw by weight and accept in proportion to the bias, until one is accepted. Returns the state and the node.
-
-    bias: of the node before, and of nodes farther away; that of a neighbour of the node before is 1.
-    """
+    """Draw by weight, accept by `bias` (of the node before, of farther ones); returns the state and the node."""
     back, away = bias
     highest, lowest = max(1.0, back, away), min(1.0, back, away)
     while True:

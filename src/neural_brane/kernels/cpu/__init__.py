@@ -45,10 +45,7 @@ def threads(count: int | None) -> Iterator[None]:
 
 
 class Trainer:
-    """Trains a model in place, always by batches of `batch` triplets; the memory that takes is allocated once.
-
-    Batches of `large_batch` triplets or more are computed node by node.
-    """
+    """Trains a model in place by batches of `batch` triplets; from `large_batch` triplets on, node by node."""
 
     def __init__(
         self,
@@ -68,10 +65,7 @@ class Trainer:
         self._weight = model.weight
 
     def __call__(self, triplets: np.ndarray) -> np.ndarray:
-        """Take one SGD step per batch of triplets (steps, batch, 3) int32.
-
-        Returns (steps,) float64: each batch's mean of −ln σ before its step.
-        """
+        """Take one SGD step per batch of triplets (steps, batch, 3) int32; returns each mean of −ln σ before its step."""
         losses = np.empty(len(triplets))
         self._kernel(*self._sides, self._space, self._settings, (triplets, losses), numba.get_num_threads())
         self._weight[:] = self._space.weight[:, : self._weight.shape[1]]

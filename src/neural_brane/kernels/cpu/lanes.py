@@ -173,10 +173,7 @@ class Depths(NamedTuple):
 
 @compiled
 def multiply(a, b, c, add):
-    """c (m, n) = a (m, k) × b (k, n), all float32; with add, the product is added to c.
-
-    n is a multiple of LANE, and only a may be transposed.
-    """
+    """c (m, n) = a × b, plus c with add; float32. n is a multiple of LANE, and only a may be transposed."""
     product = a, b, c
     whole = len(a) // ROWS * ROWS
     for first in range(0, a.shape[1], DEPTH):
@@ -386,10 +383,7 @@ class Side(NamedTuple):
 
 @inlined
 def pool(side, settings, scale, node, pooled, row):
-    """Reduce one node's rows of a table to one and write it, times scale, to pooled[row] from column `first` on.
-
-    pooled (vectors, ≥ first + width of the table) float32; for max, side.winner[row] is written too.
-    """
+    """Reduce a node's rows to one, times scale, in pooled[row] from `first` on; for max, write side.winner too."""
     table, start, stop = side.table, side.indptr[node], side.indptr[node + 1]
     if settings.pooling != MAX:
         _add_rows(side, settings, scale, node, pooled, row)

@@ -197,10 +197,7 @@ def update(step, task):
 
 @compiled
 def _update_table(side, space, settings, scale, count, cut):
-    """Subtract the gradients of the first `count` vectors, in order, from LANE columns of one part of a table's rows.
-
-    The table's gradients are in its columns of space.pooled.
-    """
+    """Subtract the gradients of the first `count` vectors, in order, from LANE columns of one part of a table."""
     table, pooled = side.table, space.pooled
     # Unsigned, because Numba tests signed indices for negative values; and -1, no row, is then beyond every part.
     columns = np.uint64(min(LANE, side.last - side.first - cut.column))
@@ -343,10 +340,7 @@ def _copy(rows, source, target, first, last):
 
 @inlined
 def _twin(indptr, triplets, role, t):
-    """An earlier slot of the same node, or -1. A short bag has none: pooling it again is faster than looking.
-
-    Hubs occur many times in every batch, and their bags are most of what a batch reads.
-    """
+    """An earlier slot of the same node, or -1; a short bag has none: pooling it again is faster than looking."""
     node = triplets[t, role]
     if indptr[node + 1] - indptr[node] < TWIN_ROWS:
         return -1
@@ -392,10 +386,7 @@ AHEAD = 4  # triplets, or slots, whose hidden vectors are prefetched
 
 @njit(error_model="numpy", parallel=True, nogil=True)
 def train_nodes(attributes, neighbours, space, settings, batches, threads):
-    """Take one step per batch of triplets; batches: (steps, batch, 3) int32, and the losses (steps,) to write.
-
-    The tables hold P / scale, as in `train_slots`.
-    """
+    """Take one step per batch of triplets, as `train_slots` does."""
     triplets, losses = batches
     decay = np.float32(1 - 2 * settings.table_rate * settings.parameter_l2)
     scale = np.float32(1)
@@ -417,10 +408,7 @@ def train_nodes(attributes, neighbours, space, settings, batches, threads):
 
 @compiled
 def sort_slots(batch, space):
-    """Find the distinct nodes of a batch (k, 3) and the slots of each; returns how many nodes there are.
-
-    Writes space.nodes, slot_vectors, order and bounds.
-    """
+    """Write the distinct nodes of a batch (k, 3) and the slots of each to space; returns how many nodes there are."""
     nodes, order, bounds, places = space.nodes, space.order, space.bounds, space.places
     # First by bucket of nodes: what neighbouring nodes pool is close together in memory.
     buckets, shift = space.buckets, 0
@@ -458,10 +446,7 @@ def sort_slots(batch, space):
 
 @inlined
 def _tasks(attributes, neighbours, space, count, stage, threads):
-    """How many tasks a pass has.
-
-    Not part of `train`, where Numba takes a number that is assigned in several branches for the first of them.
-    """
+    """How many tasks a pass has; inside a kernel Numba takes a number assigned in several branches for the first."""
     if stage == POOL:
         return -(-count // BLOCK_NODES)
     if stage == SCORE:

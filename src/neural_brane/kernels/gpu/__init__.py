@@ -172,10 +172,7 @@ class Trainer:
 
 
 def _group_steps(slots: int, decay: float, limits: Limits, usual: int | None) -> int:
-    """How many steps to plan and capture together: few enough that the tables' common factor stays in range.
-
-    Where calls usually have so many steps, they are cut into equal groups.
-    """
+    """How many steps to plan and capture together; the tables' common factor stays in range, and groups are equal."""
     steps = max(1, min(limits.group_steps, limits.group_slots // slots))
     while steps > 1 and not decay**steps > SMALLEST_SCALE:
         steps //= 2

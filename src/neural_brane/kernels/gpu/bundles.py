@@ -58,10 +58,7 @@ DEPTH = 32  # numbers of the inner dimension that a matrix product takes at a ti
 
 
 class Shape(NamedTuple):
-    """Widths of a model's vectors and of its hidden layer, without and with their spare columns of zeros.
-
-    A vector's row has the attributes' part, padded, then the neighbours' part, padded.
-    """
+    """Widths of a vector's two parts and of the hidden layer, without and with their spare columns of zeros."""
 
     d1: int
     d2: int

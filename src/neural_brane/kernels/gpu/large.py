@@ -149,10 +149,7 @@ class NodeLayer(LargeLayer):
 
 @triton.jit
 def multiply(left, right, result, rows, TILES: tl.constexpr):
-    """result (rows, width) = left (Split; rows, depths) × right (Factor): program (strip, tile).
-
-    A strip has TILES.columns columns and TILES.tail more: where both make up the width, left is read once.
-    """
+    """result (rows, width) = left (Split) × right (Factor); with TILES.tail more columns, left may be read once."""
     ROWS: tl.constexpr = TILES.rows
     COLUMNS: tl.constexpr = TILES.columns
     TAIL: tl.constexpr = TILES.tail
@@ -194,10 +191,7 @@ def load_hidden(hidden, row, unit, bias, inside, HIDDEN: tl.constexpr):
 
 @triton.jit
 def differentiate(hidden, dz, losses, batch, slope, TILES: tl.constexpr):
-    """From hidden (Hidden) of slots to dz (Split; slots, hidden) = dL/dz: a program has TILES.rows triplets.
-
-    Writes the program's sum of −ln σ to losses.
-    """
+    """Write dL/dz (Split) of TILES.rows triplets' slots from hidden (Hidden), and their sum of −ln σ to losses."""
     HIDDEN: tl.constexpr = TILES.hidden
     triplet = tl.program_id(0) * TILES.rows + tl.arange(0, TILES.rows)
     unit = tl.arange(0, TILES.units)[None, :]
@@ -224,11 +218,7 @@ def score_triplets(u, i, j, live, triplet_scale, losses):
 
 @triton.jit
 def add_gradients(pooled, dz, layer, vectors, TILES: tl.constexpr):
-    """Add up tiles of dL/dW = dL/dzᵀ f, and dL/db: each program over one of TILES.shares parts of the vectors.
-
-    Reads pooled (Split; vectors, width) and dz (Split; vectors, hidden); writes layer.weight_shares and
-    layer.bias_shares.
-    """
+    """Write sums of dL/dW = dL/dzᵀ f and of dL/db over one of TILES.shares parts of the vectors to layer's shares."""
     UNITS: tl.constexpr = TILES.units
     COLUMNS: tl.constexpr = TILES.columns
     ACROSS: tl.constexpr = (TILES.width + COLUMNS - 1) // COLUMNS
@@ -262,10 +252,7 @@ def add_gradients(pooled, dz, layer, vectors, TILES: tl.constexpr):
 
 @triton.jit
 def score(hidden, slots, pulls, losses, slope, TILES: tl.constexpr):
-    """Write each triplet's slope of the loss by its margin to pulls (batch,), and sums of −ln σ to losses.
-
-    hidden (Hidden) is that of nodes; a program has TILES.rows triplets.
-    """
+    """Write each triplet's slope of the loss by its margin to pulls (batch,), and sums of −ln σ to losses."""
     HIDDEN: tl.constexpr = TILES.hidden
     triplet = tl.program_id(0) * TILES.rows + tl.arange(0, TILES.rows)
     unit = tl.arange(0, TILES.units)[None, :]

@@ -124,10 +124,7 @@ def descend(layer, DESCENT: tl.constexpr):
 
 @triton.jit
 def descend_block(layer, block, DESCENT: tl.constexpr):
-    """Update one block of W's numbers and the same block of b's, in place; writes W's two planes too.
-
-    The shares are always added up in the same order.
-    """
+    """Update one block of W's numbers, with its two planes, and of b's; shares are always added up in one order."""
     at = block * DESCENT.block + tl.arange(0, DESCENT.block)
     inside = at < DESCENT.size
     result = layer.decay * tl.load(layer.weight + at, mask=inside, other=0.0)
@@ -274,10 +271,7 @@ def scatter(change, table, frequent, part, TILES: tl.constexpr):
 
 @triton.jit
 def find_frequent(winner, frequent, vectors, TILES: tl.constexpr):
-    """Write the rows that win most often to frequent (frequent, width) int32, -1 for none: one program per column.
-
-    A row is frequent if it wins at least TILES.wins times in a sample of the vectors.
-    """
+    """Write the rows that win TILES.wins times or more in a sample to frequent (frequent, width) int32, or -1."""
     FREQUENT: tl.constexpr = TILES.frequent
     column = tl.program_id(0)
     slot = tl.arange(0, TILES.rows).to(tl.int64) * tl.maximum(vectors // TILES.rows, 1)

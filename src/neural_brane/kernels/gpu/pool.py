@@ -69,10 +69,7 @@ class PoolWork(NamedTuple):
 
 @triton.jit
 def follow(AHEAD: tl.constexpr):
-    """Wait for the launch before this one, if this one may have started AHEAD of its end; then let the next one start.
-
-    Nothing that the launch before writes may be read earlier.
-    """
+    """Wait for the launch before this one, where it may have started AHEAD of its end; then let the next one start."""
     if AHEAD:
         tl.extra.cuda.gdc_wait()
         tl.extra.cuda.gdc_launch_dependents()
@@ -80,10 +77,7 @@ def follow(AHEAD: tl.constexpr):
 
 @triton.jit
 def pool(tables, spans, pooled, WORK: tl.constexpr):
-    """Pool one strip of columns of one vector's bags: program (vector, strip), the attributes' strips first.
-
-    Reads tables (Tables) and spans (Spans); writes pooled (Pooled).
-    """
+    """Pool one strip of one vector's bags: reads tables (Tables) and spans (Spans), writes pooled (Pooled)."""
     strip = tl.program_id(1)
     ATTRIBUTES: tl.constexpr = WORK.attributes
     NEIGHBOURS: tl.constexpr = WORK.neighbours
@@ -297,10 +291,7 @@ class NodeSlots(NamedTuple):
 
 
 class NodePlan(Plan):
-    """A plan with one vector per node of the graph; a node that a step does not meet has empty bags there.
-
-    nodes, order, pieces and bounds are those of `NodeSlots`, a row for each step.
-    """
+    """A plan with one vector per node; its arrays are those of `NodeSlots` by step. Nodes not met have empty bags."""
 
     def __init__(
         self, bags: tuple[Bags, Bags], table_rows: tuple[int, int], steps: int, slots: int, piece: int
@@ -471,10 +462,7 @@ def _cut(bags: tuple[Bags, Bags], nodes: list[torch.Tensor], piece: int) -> Piec
 
 @triton.jit
 def pool_pieces(tables, pieces, met, keys, WORK: tl.constexpr):
-    """Max-pool pieces (Pieces) of the hubs' bags into keys (hubs, width) int64, which start as NO_KEY.
-
-    Hubs that are not met (hubs,) are left out. Programs take turns at the pieces.
-    """
+    """Max-pool pieces (Pieces) of the hubs that are met into keys (hubs, width) int64, which start as NO_KEY."""
     ATTRIBUTES: tl.constexpr = WORK.attributes
     NEIGHBOURS: tl.constexpr = WORK.neighbours
     columns = tl.arange(0, ATTRIBUTES.columns)
