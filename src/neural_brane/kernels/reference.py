@@ -92,15 +92,9 @@ def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np
 
 def _pool_both(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
     """Pool both tables: (pooled, winner) of attributes, and of neighbours."""
-    d1 = settings.attribute_dim
-    attribute_table, neighbour_table = (
-        model.attribute_table[:, :d1],
-        model.neighbour_table[:, : model.weight.shape[1] - d1],
-    )
-    return [
-        pool(bags, table, nodes, settings.pooling, settings.zero_floor)
-        for bags, table in ((attribute_bags, attribute_table), (neighbour_bags, neighbour_table))
-    ]
+    d1, d2 = settings.attribute_dim, model.weight.shape[1] - settings.attribute_dim
+    tables = (attribute_bags, model.attribute_table[:, :d1]), (neighbour_bags, model.neighbour_table[:, :d2])
+    return [pool(*table, nodes, settings.pooling, settings.zero_floor) for table in tables]
 
 
 def _scatter(gradient, bags: Bags, nodes: np.ndarray, winner: np.ndarray, df: np.ndarray, pooling: int):

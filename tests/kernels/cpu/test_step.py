@@ -13,7 +13,12 @@ from neural_brane.kernels.model import MAX, MEAN, SUM, Bags, Model
 @pytest.fixture(params=[1, 1_000_000], ids=["nodes", "slots"])
 def train(request):
     """The kernel that computes node by node, then the one that computes slot by slot."""
-    return partial(cpu.train, large_batch=request.param)
+    return partial(train_case, large_batch=request.param)
+
+
+def train_case(model, *bags_and_triplets_and_settings, large_batch):
+    *bags, triplets, settings = bags_and_triplets_and_settings
+    return cpu.Trainer(model, *bags, settings, triplets.shape[1], large_batch=large_batch)(triplets)
 
 
 @pytest.fixture
@@ -124,7 +129,7 @@ def test_threads_do_not_change_a_bit(make_case, settings, train):
 def test_a_trainer_that_goes_on_gives_the_same_bits(make_case, settings, large_batch):
     settings = settings._replace(train_bias=True)
     whole, pieces = make_case(steps=4), make_case(steps=4)
-    cpu.train(*whole, settings, large_batch=large_batch)
+    train_case(*whole, settings, large_batch=large_batch)
     trainer = cpu.Trainer(*pieces[:3], settings, 60, large_batch=large_batch)
     for piece in np.split(pieces.triplets, 2):
         trainer(piece)

@@ -19,7 +19,7 @@ from neural_brane.kernels.cpu.steps import make_space, pooled_width, train_nodes
 from neural_brane.kernels.model import Bags, Model, Settings
 from neural_brane.kernels.threads import one_blas_thread
 
-__all__ = ["Trainer", "embed", "hide", "threads", "train"]
+__all__ = ["Trainer", "embed", "hide", "threads"]
 
 # Threads wait for each other several times a step. By default OpenMP's threads spin for milliseconds there, which takes
 # time from other processes and from each other. OpenMP reads this variable when Numba first starts its threads.
@@ -65,7 +65,7 @@ class Trainer:
         self._weight = model.weight
 
     def __call__(self, triplets: np.ndarray) -> np.ndarray:
-        """Take one SGD step per batch of triplets (steps, batch, 3) int32; returns each mean of −ln σ before its step."""
+        """Take one SGD step per batch of triplets (steps, batch, 3) int32; returns the mean of −ln σ before each."""
         losses = np.empty(len(triplets))
         self._kernel(*self._sides, self._space, self._settings, (triplets, losses), numba.get_num_threads())
         self._weight[:] = self._space.weight[:, : self._weight.shape[1]]
@@ -94,20 +94,6 @@ def sides_of(
         Side(*bags, table, np.empty((vectors, table.shape[1]), np.int32), first, last)
         for bags, table, first, last in tables
     ]
-
-
-def train(
-    model: Model,
-    attribute_bags: Bags,
-    neighbour_bags: Bags,
-    triplets: np.ndarray,
-    settings: Settings,
-    *,
-    large_batch: int = LARGE_BATCH,
-) -> np.ndarray:
-    """What a new `Trainer` does with triplets (steps, batch, 3): `reference.train`, but faster."""
-    batch = triplets.shape[1]
-    return Trainer(model, attribute_bags, neighbour_bags, settings, batch, large_batch=large_batch)(triplets)
 
 
 def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):

@@ -324,9 +324,17 @@ class NodePlan(Plan):
         self.nodes[:steps], self.order[:steps] = nodes, order
         every = torch.arange(self.vectors + 1, dtype=torch.int32, device=key.device).repeat(steps, 1)
         firsts = torch.searchsorted(key, every, out_int32=True)
-        self._cut(key, firsts)
         for side, bag in enumerate(self.bags):
             self.sizes[:steps, side] = torch.where(firsts.diff() > 0, bag.indptr.diff(), 0)
+        # Cut the sorted nodes into pieces; the piece that each place is in takes one scan over all steps.
+        place = torch.arange(self.slots, dtype=torch.int32, device=key.device)
+        opens = (place - firsts.gather(1, key.long())) % self.piece == 0
+        number = opens.flatten().cumsum(0, dtype=torch.int32).view_as(opens)
+        number -= number[:, :1].clone()
+        self.pieces[:steps] = self.slots
+        spare = self.most_pieces + 1  # an entry that no piece uses: places that open none are written there
+        self.pieces[:steps].scatter_(1, torch.where(opens, number, spare).long(), place.expand(steps, -1))
+        self.bounds[:steps] = torch.nn.functional.pad(number + 1, (1, 0)).gather(1, firsts.long())
 
     def _find_segments(self, steps: int) -> bool:
         """Find the segments of all nodes, once: a node that a step does not meet has no gradient there."""
@@ -336,19 +344,6 @@ class NodePlan(Plan):
         for found, bag in zip(self.segments, self.bags, strict=True):
             found.fill(bag.indptr[None, :-1], bag.indptr.diff()[None])
         return True
-
-    def _cut(self, key: torch.Tensor, firsts: torch.Tensor) -> None:
-        """Cut the sorted nodes (steps, slots) into pieces; firsts (steps, nodes + 1) is where each node begins."""
-        steps = len(key)
-        place = torch.arange(self.slots, dtype=torch.int32, device=key.device)
-        opens = (place - firsts.gather(1, key.long())) % self.piece == 0
-        # The piece that each place is in; one scan over all steps is faster than one per step.
-        number = opens.flatten().cumsum(0, dtype=torch.int32).view_as(opens)
-        number -= number[:, :1].clone()
-        self.pieces[:steps] = self.slots
-        spare = self.most_pieces + 1  # an entry that no piece uses: places that open none are written there
-        self.pieces[:steps].scatter_(1, torch.where(opens, number, spare).long(), place.expand(steps, -1))
-        self.bounds[:steps] = torch.nn.functional.pad(number + 1, (1, 0)).gather(1, firsts.long())
 
 
 def most_shared(bags: Bags, vectors: int) -> float:
@@ -415,7 +410,15 @@ class Hubs:
     ):
         device, total = bags[0].indptr.device, sum(map(len, nodes))
         steps, vectors = group
-        self.pieces = _cut(bags, nodes, piece)
+        first, last = (
+            torch.cat([bag.indptr[hubs + end] for bag, hubs in zip(bags, nodes, strict=True)]) for end in (0, 1)
+        )
+        counts = (last - first + piece - 1) // piece
+        owners = torch.repeat_interleave(counts)
+        number = torch.arange(len(owners), device=device) - (counts.cumsum(0) - counts)[owners]
+        starts = first[owners] + piece * number
+        ends = torch.minimum(starts + piece, last[owners])
+        self.pieces = Pieces(owners, starts, ends, len(owners), int(counts[: len(nodes[0])].sum()))
         columns = shape.block()
         attributes, neighbours = (  # pieces are read whole, one row at a time
             PoolSide(number, 0, width, width, read=width, rows=1, columns=columns, strips=1, unroll=UNROLL)
@@ -445,19 +448,6 @@ class Hubs:
             tables, self.pieces, self._met[step, 1:], self.keys, WORK=self.work, num_warps=1
         )
         return spans._replace(hubs=self._of_vectors[step], maxima=self.keys)
-
-
-def _cut(bags: tuple[Bags, Bags], nodes: list[torch.Tensor], piece: int) -> Pieces:
-    """Cut the bags of hubs, given for both tables as nodes, into pieces of at most `piece` rows."""
-    both = list(zip(bags, nodes, strict=True))
-    first = torch.cat([bag.indptr[hubs] for bag, hubs in both])
-    last = torch.cat([bag.indptr[hubs + 1] for bag, hubs in both])
-    counts = (last - first + piece - 1) // piece
-    owners = torch.repeat_interleave(counts)
-    number = torch.arange(len(owners), device=owners.device) - (counts.cumsum(0) - counts)[owners]
-    starts = first[owners] + piece * number
-    ends = torch.minimum(starts + piece, last[owners])
-    return Pieces(owners, starts, ends, len(owners), int(counts[: len(nodes[0])].sum()))
 
 
 @triton.jit
