@@ -1,6 +1,6 @@
 """Neural-Brane on an NVIDIA GPU, in Triton: the functions of `reference`.
 
-They take NumPy arrays, which are copied to the GPU and back, or the arrays that `place` returns, which stay there.
+Models and bags are those that `place` returns, in the GPU's memory.
 With TRITON_INTERPRET=1 the same kernels run on the CPU, slowly: so they are tested where there is no GPU.
 """
 
@@ -31,7 +31,7 @@ from neural_brane.kernels.gpu.pool import pool as pool_kernel
 from neural_brane.kernels.gpu.small import SmallLayer
 from neural_brane.kernels.model import MAX, Bags, Model, Settings, padded
 
-__all__ = ["DEVICE", "INTERPRETED", "Limits", "Trainer", "embed", "fetch", "hide", "place", "require_memory", "train"]
+__all__ = ["DEVICE", "INTERPRETED", "Limits", "Trainer", "embed", "fetch", "hide", "place", "require_memory"]
 
 # Arrays between the host's memory and the GPU's, and whether a training fits there.
 
@@ -179,28 +179,11 @@ def _group_steps(slots: int, decay: float, limits: Limits, usual: int | None) ->
     return -(-usual // -(-usual // steps)) if usual else steps
 
 
-def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: Any, settings: Settings, **options: Any):
-    """Take one SGD step per batch of triplets (steps, batch, 3) int32, changing the model in place.
-
-    Options are those of `Trainer`. Returns (steps,) float64: each batch's mean of −ln σ before its step.
-    """
-    if isinstance(model.weight, torch.Tensor):
-        return Trainer(model, attribute_bags, neighbour_bags, settings, triplets.shape[1], **options)(triplets)
-    placed = place(model)
-    triplets = torch.from_numpy(triplets).to(DEVICE)
-    losses = train(placed, place(attribute_bags), place(neighbour_bags), triplets, settings, **options)
-    fetch(placed, model)
-    return losses
-
-
 def embed(
     model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: Any, settings: Settings, *,
     allocate: Allocate = empty,
 ):  # fmt: skip
     """f(u), the embedding: pooled attributes beside pooled neighbours. Returns (k, d1 + d2)."""
-    if not isinstance(model.weight, torch.Tensor):
-        placed = place(model), place(attribute_bags), place(neighbour_bags)
-        return embed(*placed, nodes, settings, allocate=allocate).cpu().numpy()
     nodes = torch.as_tensor(nodes, dtype=torch.int32, device=DEVICE)
     shape, bags, count = Shape.of(model, settings), (attribute_bags, neighbour_bags), len(nodes)
     starts, sizes = allocate(2, count, dtype=torch.int64), allocate(2, count, dtype=torch.int32)
