@@ -39,12 +39,12 @@ def propagate_reference(trained: Trained, matrices, nodes, others, margin: float
     (around, own), losses, step = matrices, np.empty(len(nodes)), steps.step
     for start in range(0, len(nodes), steps.batch):
         some = slice(start, start + steps.batch)
-        bags = np.stack([around[nodes[some]], own[nodes[some]], own[others[some]]])
-        around_some, own_some, others_some = bags @ trained.table
+        shares = np.stack([around[nodes[some]], own[nodes[some]], own[others[some]]])
+        around_some, own_some, others_some = shares @ trained.table
         losses[some], slopes = ranked(around_some, own_some, others_some, margin)
-        gradient = sum(bag.T @ slope for bag, slope in zip(bags, slopes, strict=True))
+        gradient = sum(bag.T @ slope for bag, slope in zip(shares, slopes, strict=True))
         step += 1
-        descend_reference(trained, gradient, (bags != 0).any(axis=(0, 1)), bags.corrected(steps.rate, step))
+        descend_reference(trained, gradient, (shares != 0).any(axis=(0, 1)), bags.corrected(steps.rate, step))
     return losses
 
 
