@@ -86,7 +86,7 @@ def test_the_step_of_a_gpu_is_that_of_one_process(embedded, embed_cases, engine_
         initial_model(graph, settings, engine_cases.SEED),
         (bags_of(graph.attributes), bags_of(graph.adjacency)),
     )
-    losses = cpu.train(model, *bags, triplets.reshape(steps, batch, 3), kernel_settings(settings))
+    losses = cpu.Trainer(model, *bags, kernel_settings(settings), batch)(triplets.reshape(steps, batch, 3))
     found = np.load(embedded / "triton.npz")
     for field, expected in (model._asdict() | {"losses": losses}).items():
         np.testing.assert_allclose(found[f"{name}/{field}"], expected, rtol=0, atol=1e-5, err_msg=field)

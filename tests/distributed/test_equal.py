@@ -26,7 +26,7 @@ def train_alone(cases, name):
     options = {option: settings[option] for option in ("negative_power", "allow_self_negative")}
     triplets = TripletSampler(graph.adjacency, seed=cases.SEED, **options).draw(0, cases.STEPS * batch)
     bags = bags_of(graph.attributes), bags_of(graph.adjacency)
-    losses = cpu.train(model, *bags, triplets.reshape(-1, batch, 3), kernel_settings(settings))
+    losses = cpu.Trainer(model, *bags, kernel_settings(settings), batch)(triplets.reshape(-1, batch, 3))
     return model._asdict() | {"losses": losses}
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from neural_brane.linalg.tables import OnCPU, OnTorch
+from neural_brane.linalg.tables import OnTorch, Tables
 
 
 @pytest.fixture
@@ -18,4 +18,4 @@ def tables(request):
     if request.param == "torch":
         pytest.importorskip("torch", reason="tables on a GPU need torch: pip install 'neural-brane[torch]'")
         return OnTorch("cpu")
-    return OnCPU()
+    return Tables()

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from neural_brane.linalg.eigenvectors import REPORTS, leading_eigenvectors
-from neural_brane.linalg.tables import OnCPU
+from neural_brane.linalg.tables import Tables
 
 
 class Plain:
@@ -72,6 +72,6 @@ def test_small_eigenvalues_are_found_as_far_as_single_precision_goes(smallest, t
 
 def test_threads_change_no_bit_and_every_iteration_reports(matrix):
     counts = []
-    one, two = (leading(matrix, 60, OnCPU(threads), report=lambda: counts.append(1))[1] for threads in (1, 2))
+    one, two = (leading(matrix, 60, Tables(threads), report=lambda: counts.append(1))[1] for threads in (1, 2))
     np.testing.assert_array_equal(one, two)
     assert len(counts) == 2 * REPORTS

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from neural_brane import synthetic
-from neural_brane.kernels.cpu.products import Largest, step_rows
+from neural_brane.kernels.cpu.lanes import Largest, step_rows
 from neural_brane.kernels.model import rows_of
 from neural_brane.linalg.weights import spread, transition, weighted_steps
 

@@ -5,7 +5,7 @@ from scipy import sparse
 from neural_brane import Graph2Gauss, load
 from neural_brane.errors import GraphError
 from neural_brane.methods import graphsage
-from neural_brane.sampling.hops import HopSampler
+from neural_brane.sampling.walks import HopSampler
 
 torch = pytest.importorskip("torch", reason="graph2gauss needs torch: pip install 'neural-brane[torch]'")
 

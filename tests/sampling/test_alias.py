@@ -1,8 +1,8 @@
 import numpy as np
 from scipy import stats
 
-from neural_brane.sampling.random import draw_alias
 from neural_brane.sampling.tables import alias_table
+from neural_brane.sampling.walks import draw_alias
 
 
 def test_draws_follow_the_weights():

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from neural_brane.kernels import cpu
-from neural_brane.sampling.hops import LIMIT, HopSampler
+from neural_brane.sampling.walks import LIMIT, HopSampler
 
 
 def steps_between(adjacency, hops):

@@ -16,9 +16,9 @@ from neural_brane.errors import GraphError
 from neural_brane.files.graphs.parts import MemoryShards, Part, Rows, Shards
 from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.model import Bags
-from neural_brane.sampling.random import advance, draw_alias, is_neighbour, stream, uniform
 from neural_brane.sampling.tables import AliasTable, alias_table
 from neural_brane.sampling.triplets import PATIENCE
+from neural_brane.sampling.walks import advance, draw_alias, is_neighbour, stream, uniform
 
 # Kernels over the rows of a rank's graph. None of them holds Python's lock, so that they run beside a step.
 

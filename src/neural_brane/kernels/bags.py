@@ -1,7 +1,7 @@
-"""Tables whose rows are pooled in bags and trained by Adam: definitions in NumPy, fast versions in Numba.
+"""Tables whose rows are pooled in bags and trained by Adam, on the CPU in Numba, with the same bits on any threads.
 
 Embedding propagation (`propagate`) and skip-gram from attributes (`train`) share how they pool rows, add up gradients
-and descend.
+and descend. The tests define both in NumPy.
 """
 
 from typing import NamedTuple
@@ -12,8 +12,6 @@ from numba import prange
 from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.cpu.lanes import fill, load, multiply_add, store, total
 from neural_brane.kernels.model import LANE, Rows, padded, zeros
-
-# Trainings of pooled rows in plain NumPy: the definitions that fast kernels are tested against.
 
 MEAN_DECAY, SQUARE_DECAY, SMALLEST = 0.9, 0.999, 1e-8  # Adam's, as its paper has them
 
@@ -40,73 +38,10 @@ class Steps(NamedTuple):
     batch: int  # nodes in a step
 
 
-def descend_reference(trained: Trained, gradient, touched, rate: float):
-    """Take a step of Adam for the rows that were touched; the others stay, with their running means, as they are."""
-    table, mean, square = trained
-    mean[touched] = MEAN_DECAY * mean[touched] + (1 - MEAN_DECAY) * gradient[touched]
-    square[touched] = SQUARE_DECAY * square[touched] + (1 - SQUARE_DECAY) * gradient[touched] ** 2
-    table[touched] -= rate * mean[touched] / (np.sqrt(square[touched]) + SMALLEST)
-
-
-def ranked(around, own, others, margin: float):
-    """The loss max(0, margin + |around − own| − |around − other|) of every row, and its three gradients."""
-    near, far = around - own, around - others
-    lengths = [np.linalg.norm(part, axis=1, keepdims=True) for part in (near, far)]
-    losses = np.maximum(margin + lengths[0] - lengths[1], 0)
-    near, far = (
-        np.where(losses > 0, part / np.where(length > 0, length, 1), 0)
-        for part, length in zip((near, far), lengths, strict=True)
-    )
-    return losses[:, 0], (near - far, -near, far)
-
-
-def propagate_reference(trained: Trained, matrices, nodes, others, margin: float, steps: Steps):
-    """Train a table by embedding propagation, in place: a step for every batch of the nodes; returns their losses.
-
-    matrices: two dense ones (nodes, rows of the table), by which the rows make a node's reconstruction and its own
-    vector. others: a node for each of the nodes.
-    """
-    (around, own), losses, step = matrices, np.empty(len(nodes)), steps.step
-    for start in range(0, len(nodes), steps.batch):
-        some = slice(start, start + steps.batch)
-        bags = np.stack([around[nodes[some]], own[nodes[some]], own[others[some]]])
-        around_some, own_some, others_some = bags @ trained.table
-        losses[some], slopes = ranked(around_some, own_some, others_some, margin)
-        gradient = sum(bag.T @ slope for bag, slope in zip(bags, slopes, strict=True))
-        step += 1
-        descend_reference(trained, gradient, (bags != 0).any(axis=(0, 1)), corrected(steps.rate, step))
-    return losses
-
-
-def fourier(attributes, maps, dim: int):
-    """The vectors of nodes with these attributes, (nodes, dim): cosines of what the maps make of them, then sines.
-
-    maps: (attributes, dim - dim // 2). Of an odd number the last sine is left out.
-    """
-    angles = attributes @ maps
-    return np.hstack([np.cos(angles), np.sin(angles)])[:, :dim] / np.sqrt(maps.shape[1])
-
-
-def profile_loss(attributes, maps, contexts, source: int, targets, negatives):
-    """The loss of one source, whose vector predicts the targets and not the negatives, and its two gradients."""
-    dim, half = contexts.shape[1], maps.shape[1]
-    vector = fourier(attributes[[source]], maps, dim)[0]
-    hits, signs = np.array([*targets, *negatives]), np.repeat([1, -1], [len(targets), len(negatives)])
-    scores = contexts[hits] @ vector
-    slopes = -signs / (1 + np.exp(signs * scores))
-    by_vector = slopes @ contexts[hits]
-    angles = attributes[source] @ maps
-    by_angle = -np.sin(angles) * by_vector[:half] / np.sqrt(half)
-    by_angle[: dim - half] += np.cos(angles[: dim - half]) * by_vector[half:] / np.sqrt(half)
-    by_contexts = np.zeros_like(contexts)
-    np.add.at(by_contexts, hits, np.outer(slopes, vector))
-    return np.logaddexp(0, -signs * scores).sum(), np.outer(attributes[source], by_angle), by_contexts
-
-
-# What trainings of pooled rows share on the CPU, in Numba: bags are pooled, and gradients go back to their rows.
+# What both trainings share: bags are pooled, and gradients go back to their rows.
 #
 # The gradients of a batch are sorted by row, so that every row has one writer and one order of its sum: the number of
-# threads changes no bit. Kernels that run in parallel call these functions.
+# threads changes no bit.
 
 
 @njit(error_model="numpy")
@@ -174,7 +109,7 @@ def descend(trained, row, gradient, k, rate):
         own[c] -= rate * own_mean[c] / (np.sqrt(own_square[c]) + np.float32(SMALLEST))
 
 
-# Embedding propagation on the CPU, in Numba: follows `propagate_reference`, with the same bits on any threads.
+# Embedding propagation.
 
 
 class Bags(NamedTuple):
@@ -277,9 +212,7 @@ def _rank(pooled, around, own, other, margin):
     return max(loss, 0.0)
 
 
-# Skip-gram whose sources are cosines and sines of attributes, on the CPU in Numba; the same bits on any threads.
-#
-# It follows `profile_loss`: the gradients of a batch of sources are added up, and Adam steps down them.
+# Skip-gram whose sources are cosines and sines of attributes: Adam steps down the sum of a batch's gradients.
 
 
 class Tables(NamedTuple):
@@ -355,10 +288,7 @@ def _bags_of(own, nodes):
         indptr[k + 1] = indptr[k] + own.indptr[nodes[k] + 1] - own.indptr[nodes[k]]
     rows, amounts = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
     for k in range(len(nodes)):
-        first = own.indptr[nodes[k]]
-        for at in range(indptr[k], indptr[k + 1]):
-            rows[at] = own.indices[first + at - indptr[k]]
-            amounts[at] = own.values[first + at - indptr[k]]
+        _copy_bag(own, nodes[k], 1.0, rows, amounts, indptr[k])
     return indptr, rows, amounts
 
 

@@ -6,13 +6,13 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cache, partial, wraps
 from importlib.metadata import PackageNotFoundError, files
 from io import BytesIO
 from pathlib import Path
 from threading import RLock
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -33,12 +33,6 @@ _turns = RLock()
 _forked = False  # whether this process is the child of one whose threads had been started
 
 
-def in_turn() -> AbstractContextManager[object]:
-    """What to hold while a parallel kernel runs; refuses to run one where it would hang or end the process."""
-    check_threads()
-    return _turns if started() in (None, "workqueue") else nullcontext()
-
-
 def check_threads() -> None:
     """Prepare Numba's threads before their first use, and refuse those that a fork has made unusable."""
     _open_tbb()
@@ -52,8 +46,7 @@ def check_threads() -> None:
 
 def started() -> str | None:
     """The kind of threads that kernels run on, "tbb", "omp" or "workqueue"; None before they are started."""
-    layer: str | None = parallel._threading_layer
-    return layer
+    return cast(str | None, parallel._threading_layer)
 
 
 @cache
@@ -99,16 +92,6 @@ DIGEST_BYTES = 16
 _log = logging.getLogger("neural_brane")
 
 
-def keep(kernel: Any) -> None:
-    """Let a kernel look for its code in files before it is compiled, and write it there after."""
-    if not hasattr(kernel, "_cache"):  # NUMBA_DISABLE_JIT=1: the function is run as it is
-        return
-    try:
-        kernel._cache = KeptCode(kernel.py_func)
-    except RuntimeError:  # Numba has found no folder
-        _tell_once()
-
-
 class CheckedFiles(IndexDataCacheFile):
     """Numba's two files of a function, each followed by a digest; one whose digest is wrong counts as absent."""
 
@@ -121,8 +104,7 @@ class CheckedFiles(IndexDataCacheFile):
             file.write(data + _digest(data))
 
     def _load_index(self) -> dict[Any, str]:
-        found: dict[Any, str] = super()._load_index() if _is_whole(self._index_path) else {}
-        return found
+        return cast(dict[Any, str], super()._load_index() if _is_whole(self._index_path) else {})
 
     def _load_data(self, name: str) -> Any:
         path = self._data_path(name)
@@ -172,21 +154,22 @@ def _tell_once() -> None:
 
 
 def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """`numba.njit`, with or without options. Compiled code is kept for the next process.
-
-    A function with parallel=True may be called from Python alone, in any thread.
-    """
+    """Compile with `numba.njit`; code is kept for the next process, and parallel functions run on safe threads."""
     if function is None:
         return partial(njit, **options)
     kernel = numba.njit(**options)(function)
-    keep(kernel)
-    return _parallel(kernel) if options.get("parallel") else kernel
+    if hasattr(kernel, "_cache"):  # with NUMBA_DISABLE_JIT=1 the function is run as it is
+        try:
+            kernel._cache = KeptCode(kernel.py_func)
+        except RuntimeError:  # Numba has found no folder
+            _tell_once()
+    if not options.get("parallel"):
+        return kernel
 
-
-def _parallel(kernel: Any) -> Callable[..., Any]:
     @wraps(kernel)
     def call(*arguments: Any) -> Any:
-        with in_turn():
+        check_threads()
+        with _turns if started() in (None, "workqueue") else nullcontext():
             return kernel(*arguments)
 
     return call

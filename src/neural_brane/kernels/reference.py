@@ -78,10 +78,7 @@ def gradients(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets
 
 
 def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
-    """Take one SGD step per batch of triplets (steps, batch, 3), changing the model in place.
-
-    Returns (steps,) float64: each batch's mean of −ln σ before its step.
-    """
+    """Take one SGD step per batch of triplets, in place; returns (steps,) means of −ln σ, each before its step."""
     losses = np.empty(len(triplets))
     for step, batch in enumerate(triplets):
         gradient, losses[step] = gradients(model, attribute_bags, neighbour_bags, batch, settings)
@@ -95,15 +92,9 @@ def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np
 
 def _pool_both(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
     """Pool both tables: (pooled, winner) of attributes, and of neighbours."""
-    d1 = settings.attribute_dim
-    attribute_table, neighbour_table = (
-        model.attribute_table[:, :d1],
-        model.neighbour_table[:, : model.weight.shape[1] - d1],
-    )
-    return [
-        pool(bags, table, nodes, settings.pooling, settings.zero_floor)
-        for bags, table in ((attribute_bags, attribute_table), (neighbour_bags, neighbour_table))
-    ]
+    d1, d2 = settings.attribute_dim, model.weight.shape[1] - settings.attribute_dim
+    tables = (attribute_bags, model.attribute_table[:, :d1]), (neighbour_bags, model.neighbour_table[:, :d2])
+    return [pool(*table, nodes, settings.pooling, settings.zero_floor) for table in tables]
 
 
 def _scatter(gradient, bags: Bags, nodes: np.ndarray, winner: np.ndarray, df: np.ndarray, pooling: int):

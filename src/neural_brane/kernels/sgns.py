@@ -40,21 +40,11 @@ def train_reference(source, target, tiles: Tiles, first_rate: float, last_rate: 
 
 def step(source, target, row, rows, sign, rate: float):
     """One gradient step on the loss of a source row with target rows, all scored before any changes."""
-    slopes = gradient(target[rows] @ source[row], sign)
+    slopes = -sign / (1 + np.exp(sign * (target[rows] @ source[row])))  # of −Σ ln σ(sign × score)
     own = source[row].copy()
     for hit, slope in zip(rows, slopes, strict=True):
         source[row] -= rate * slope * target[hit]
         target[hit] -= rate * slope * own
-
-
-def loss(scores, sign):
-    """−Σ ln σ(sign × s), with sign 1 for a pair and −1 for its negatives."""
-    return np.logaddexp(0, -sign * scores).sum()
-
-
-def gradient(scores, sign):
-    """The derivative of `loss` by each score."""
-    return -sign / (1 + np.exp(sign * scores))
 
 
 # The kernels for the CPU, in Numba: the same bits on any number of threads.

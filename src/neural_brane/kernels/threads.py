@@ -16,6 +16,9 @@ import numpy as np
 # the whole process: were every caller to set it and put back what it found, two callers in two threads could each find,
 # and leave behind, the other's limit. So callers are counted: the first one sets the limit, the last one takes it away.
 
+_lock, _callers = Lock(), 0
+_limit: Any = None  # while there are callers
+
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
@@ -25,41 +28,21 @@ def one_blas_thread() -> Iterator[None]:
         return
     from threadpoolctl import threadpool_limits
 
-    _callers.enter()
+    global _callers, _limit
+    with _lock:
+        if _callers == 0:
+            _limit = threadpool_limits(1, "blas")
+        _callers += 1
     try:
         with threadpool_limits(1, "openmp"):  # every thread has its own
             yield
     finally:
-        _callers.leave()
-
-
-class _Callers:
-    """The number of those who need BLAS on one thread, and the limit while there are any."""
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.count = 0
-        self.limit: Any = None
-
-    def enter(self) -> None:
-        from threadpoolctl import threadpool_limits
-
-        with self.lock:
-            if self.count == 0:
-                self.limit = threadpool_limits(1, "blas")
-            self.count += 1
-
-    def leave(self) -> None:
-        with self.lock:
-            self.count -= 1
-            if self.count == 0:
+        with _lock:
+            _callers -= 1
+            if _callers == 0:
                 _release_control()
-                self.limit.restore_original_limits()
+                _limit.restore_original_limits()
                 _release_control()
-
-    def forget_lock(self) -> None:
-        """In a forked process: another thread of the parent may have held it."""
-        self.lock = Lock()
 
 
 def _release_control() -> None:
@@ -71,9 +54,13 @@ def _release_control() -> None:
         controller.clear_controlling_thread(force=True)
 
 
-_callers = _Callers()
+def _forget_lock() -> None:
+    global _lock
+    _lock = Lock()  # another thread of the parent may have held it
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_callers.forget_lock)
+    os.register_at_fork(after_in_child=_forget_lock)
 
 
 # Work on several threads whose number changes no bit.
@@ -99,10 +86,7 @@ def by_slabs(
     threads: int | None = 1,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """product(table), SLAB_COLUMNS columns at a time, for a product that treats each column on its own.
-
-    Slabs run on several threads. out: where the result goes; it may be the table itself.
-    """
+    """product(table), SLAB_COLUMNS columns at a time on several threads; out: where it goes, or the table itself."""
     starts = range(0, table.shape[1], SLAB_COLUMNS)
     slabs = map_threads(lambda at: product(np.ascontiguousarray(table[:, at : at + SLAB_COLUMNS])), starts, threads)
     result = out

@@ -26,35 +26,13 @@ class Hops(NamedTuple):
     averages: tuple[np.ndarray, np.ndarray] | None = None  # scale of A's rows, and what stands on Â's diagonal
 
 
-class HopSource(Protocol):
-    """A graph, or the rows of it that are at hand, as what the matrix M is made of."""
-
-    name: str
-
-    @property
-    def adjacency(self) -> Any:
-        """A as the tables take it."""
-
-    @property
-    def linked(self) -> bool:
-        """Whether any edge joins two nodes."""
-
-    def bags(self) -> Any:
-        """The attributes, weighed by their rarity; None where none of them tells nodes apart."""
-
-    def averages(self) -> tuple[np.ndarray, np.ndarray]:
-        """The scale of A's rows, and the diagonal, that make A an average over neighbours."""
-
-    def links(self) -> tuple[np.ndarray, np.ndarray]:
-        """The scales of A's rows and columns that make links what `bags` makes of attributes."""
-
-
-def arrange_hops(source: HopSource, weights: Sequence[float], *, link_weight: float = 0.0) -> Hops:
+def arrange_hops(source: Any, weights: Sequence[float], *, link_weight: float = 0.0) -> Hops:
     """The matrix of a graph; an attribute's weight is its rarity.
 
-    With a `link_weight` the node's links are attributes as well: X has a column for every node, with that weight.
-    Where neither these nor a known attribute tells nodes apart, links take their place: X is the identity, and w₀
-    counts no longer.
+    source: a graph or some of its rows, with `name`, `adjacency`, `linked` (whether there is an edge), and what makes
+    `Hops`: `bags()`, `averages()` and `links()`. With a `link_weight` the node's links are attributes as well: X has a
+    column for every node, with that weight. Where neither these nor a known attribute tells nodes apart, links take
+    their place: X is the identity, and w₀ counts no longer.
     """
     weights = np.trim_zeros(weights, "b")
     bags = source.bags()
@@ -112,7 +90,9 @@ def leading_eigenvectors(
             basis = tables.by_slabs(operator.image, basis, reuse=True)
             basis = tables.rotate(basis, whiten(tables.gram(basis)))
             report()
-        values, rotation = _along_axes(basis, operator, tables)
+        whitened = whiten(tables.gram(basis))  # the basis is orthonormal only as far as single precision goes
+        values, axes = np.linalg.eigh(whitened.T @ operator.gram(basis) @ whitened)
+        values, rotation = values[::-1], (whitened @ axes)[:, ::-1]
         kept = min(int(np.count_nonzero(values > NEGLIGIBLE * values[0])), rank)
         scaled = np.zeros((width, rank))
         scaled[:, :kept] = rotation[:, :kept] * np.sqrt(values[:kept])
@@ -121,13 +101,6 @@ def leading_eigenvectors(
     least, most = tables.extremes(vectors)
     vectors *= np.where(-least > most, np.float32(-1), np.float32(1))  # one of two signs
     return np.append(values[:kept], np.zeros(rank - kept)), vectors
-
-
-def _along_axes(basis: Table, operator: Operator, tables: Tables) -> tuple[np.ndarray, np.ndarray]:
-    """The eigenvalues of MMᵀ within a basis, the largest first, and what turns the basis to their axes."""
-    whitened = whiten(tables.gram(basis))  # the basis is orthonormal only as far as single precision goes
-    values, axes = np.linalg.eigh(whitened.T @ operator.gram(basis) @ whitened)
-    return values[::-1], (whitened @ axes)[:, ::-1]
 
 
 def whiten(gram: np.ndarray) -> np.ndarray:

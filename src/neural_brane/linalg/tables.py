@@ -1,12 +1,10 @@
 """Dense float32 tables, and what is done with them on the CPU and, by PyTorch, on a GPU.
 
-Both are `Tables`, so that whoever uses them is written once. A table has a row per node or attribute. Sums over its
-rows are float64.
+A table has a row per node or attribute. Sums over its rows are float64.
 """
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
 from itertools import pairwise
 from typing import Any
@@ -31,7 +29,7 @@ class Rows:
     """
 
     def __init__(self, matrix: sparse.csr_array, threads: int | None):
-        from neural_brane.kernels.cpu import products as kernels
+        from neural_brane.kernels.cpu import lanes as kernels
 
         self.kernels, self.threads, self.size = kernels, threads, matrix.shape[0]
         self.matrix = kernels.Scaled(
@@ -53,7 +51,11 @@ class Rows:
     def __matmul__(self, table: np.ndarray) -> np.ndarray:
         wide = self._wide(table)
         product = np.empty((self.size, wide.shape[1]), np.float32)
-        list(map_threads(lambda block: self._multiply(block, wide, product[block]), self.blocks, self.threads))
+
+        def multiply(block: slice) -> None:
+            self.kernels.multiply_rows(self.matrix, wide, block.start, product[block])
+
+        list(map_threads(multiply, self.blocks, self.threads))
         return product[:, : table.shape[1]]
 
     def gram(self, table: np.ndarray) -> np.ndarray:
@@ -62,13 +64,10 @@ class Rows:
 
         def share(block: slice) -> np.ndarray:
             product = np.empty((block.stop - block.start, wide.shape[1]), np.float32)
-            self._multiply(block, wide, product)
+            self.kernels.multiply_rows(self.matrix, wide, block.start, product)
             return _squares(product[:, :width].astype(np.float64))
 
-        return _sum(map_threads(share, self.blocks, self.threads), width)
-
-    def _multiply(self, block: slice, table: np.ndarray, product: np.ndarray) -> None:
-        self.kernels.multiply_rows(self.matrix, table, block.start, product)
+        return sum(map_threads(share, self.blocks, self.threads), np.zeros((width, width)))
 
     def _wide(self, table: np.ndarray) -> np.ndarray:
         """The table with columns of zeros up to a width that the kernel takes."""
@@ -103,86 +102,50 @@ class TorchRows:
         return self.tables.gram(self @ table)
 
 
-class Tables(ABC):
-    """Dense float32 tables of one kind, and sparse matrices to multiply them with."""
+class Tables:
+    """Dense float32 tables and sparse matrices to multiply them with; here NumPy arrays, elsewhere tensors or shares.
 
-    @abstractmethod
+    On the CPU bits are the same on any number of threads, on all cores when None.
+    """
+
+    def __init__(self, threads: int | None = 1):
+        self.threads = threads
+
     def matrix(self, matrix: sparse.csr_array) -> Any:
         """A sparse matrix that `@` multiplies with tables."""
+        return Rows(matrix, self.threads)
 
     def both_ways(self, matrix: sparse.csr_array) -> tuple[Any, Any]:
         """A sparse matrix and its transpose, so that every product goes through a matrix's rows."""
         return self.matrix(matrix), self.matrix(matrix.T.tocsr())
 
-    @abstractmethod
     def table(self, values: np.ndarray) -> Table:
         """A NumPy array as a table."""
+        return np.ascontiguousarray(values, np.float32)
 
     def normal(self, rows: int, columns: int, seed: int) -> Table:
         """A table of independent numbers from the standard normal distribution."""
         return self.table(np.random.default_rng(seed).standard_normal((rows, columns), np.float32))
 
-    @abstractmethod
     def zeros(self, rows: int, columns: int) -> Table:
-        """A table of zeros."""
-
-    @abstractmethod
-    def array(self, table: Table) -> np.ndarray:
-        """A table as a NumPy array."""
-
-    @abstractmethod
-    def by_slabs(self, product: Callable[[Table], Table], table: Table, *, reuse: bool = False) -> Table:
-        """product(table), for a product that treats each column on its own; reuse: it may be written over the table."""
-
-    @abstractmethod
-    def gram(self, table: Table) -> np.ndarray:
-        """The inner products of a table's columns, a float64 NumPy array."""
-
-    @abstractmethod
-    def rotate(self, table: Table, rotation: np.ndarray) -> Table:
-        """A table times a small dense matrix; one that keeps the width may be written over the table."""
-
-    def extremes(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest and the largest number of each column of a table that is a NumPy array by now."""
-        return values.min(axis=0), values.max(axis=0)
-
-
-class OnCPU(Tables):
-    """Tables that are NumPy arrays: the same bits on any number of threads, on all cores when None."""
-
-    def __init__(self, threads: int | None = 1):
-        self.threads = threads
-
-    def matrix(self, matrix: sparse.csr_array) -> Rows:
-        """A sparse matrix that `@` multiplies with tables."""
-        return Rows(matrix, self.threads)
-
-    def table(self, values: np.ndarray) -> np.ndarray:
-        """A NumPy array as a table."""
-        return np.ascontiguousarray(values, np.float32)
-
-    def zeros(self, rows: int, columns: int) -> np.ndarray:
         """A table of zeros."""
         return np.zeros((rows, columns), np.float32)
 
-    def array(self, table: np.ndarray) -> np.ndarray:
+    def array(self, table: Table) -> np.ndarray:
         """A table as a NumPy array."""
         return table
 
-    def by_slabs(self, product: Callable[[Table], Table], table: np.ndarray, *, reuse: bool = False) -> np.ndarray:
-        """product(table), for a product that treats each column on its own; the product itself uses the threads.
-
-        reuse: write the result over the table.
-        """
+    def by_slabs(self, product: Callable[[Table], Table], table: Table, *, reuse: bool = False) -> Table:
+        """product(table), for a product that treats each column on its own; reuse: it may be written over the table."""
         return by_slabs(product, table, out=table if reuse else None)
 
-    def gram(self, table: np.ndarray) -> np.ndarray:
-        """The inner products of a table's columns, float64."""
+    def gram(self, table: Table) -> np.ndarray:
+        """The inner products of a table's columns, a float64 NumPy array."""
         squares = map_threads(lambda block: _squares(table[block].astype(np.float64)), _blocks(table), self.threads)
-        return _sum(squares, table.shape[1])
+        return sum(squares, np.zeros((table.shape[1],) * 2))
 
-    def rotate(self, table: np.ndarray, rotation: np.ndarray) -> np.ndarray:
-        """A table times a small dense matrix; one that keeps the width is written over the table."""
+    def rotate(self, table: Table, rotation: np.ndarray) -> Table:
+        """A table times a small dense matrix; one that keeps the width may be written over the table."""
         small = rotation.astype(np.float32)
         square = rotation.shape[1] == table.shape[1]
         rotated = table if square else np.empty((len(table), rotation.shape[1]), np.float32)
@@ -192,6 +155,10 @@ class OnCPU(Tables):
 
         list(map_threads(multiply, _blocks(table), self.threads))
         return rotated
+
+    def extremes(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest and the largest number of each column of a table that is a NumPy array by now."""
+        return values.min(axis=0), values.max(axis=0)
 
 
 class OnTorch(Tables):
@@ -203,7 +170,6 @@ class OnTorch(Tables):
         self.torch, self.device = torch, device
 
     def matrix(self, matrix: sparse.csr_array) -> TorchRows:
-        """A sparse matrix that `@` multiplies with tables."""
         parts = (matrix.indptr, matrix.indices, matrix.data.astype(np.float32, copy=False))
         indptr, indices, values = (self.torch.from_numpy(part).to(self.device) for part in parts)
         return TorchRows(self, self.csr(indptr, indices, values, matrix.shape))
@@ -215,38 +181,32 @@ class OnTorch(Tables):
             return self.torch.sparse_csr_tensor(indptr, indices, values, shape, check_invariants=False)
 
     def table(self, values: np.ndarray) -> Table:
-        """A NumPy array as a table."""
         return self.torch.from_numpy(values.astype(np.float32, copy=False)).to(self.device)
 
     def zeros(self, rows: int, columns: int) -> Table:
-        """A table of zeros."""
         return self.torch.zeros((rows, columns), device=self.device)
 
     def array(self, table: Table) -> np.ndarray:
-        """A table as a NumPy array."""
         return table.cpu().numpy()
 
     def by_slabs(self, product: Callable[[Table], Table], table: Table, *, reuse: bool = False) -> Table:
-        """product(table): a GPU is fastest with all columns at once, and has no room to save."""
-        return product(table)
+        return product(table)  # a GPU is fastest with all columns at once, and has no room to save
 
     def gram(self, table: Table) -> np.ndarray:
-        """The inner products of a table's columns, a float64 NumPy array."""
         total = self.torch.zeros((table.shape[1],) * 2, dtype=self.torch.float64, device=self.device)
         for block in _blocks(table):
             total += _squares(table[block].double())
         return total.cpu().numpy()
 
     def rotate(self, table: Table, rotation: np.ndarray) -> Table:
-        """A table times a small dense matrix."""
         return table @ self.table(rotation)
 
 
 def tables_on(device: str, threads: int | None = 1) -> Tables:
     """The tables of a device, "cpu" or "cuda"; `threads` is for the CPU, which also stands for "distributed"."""
     if device in ("cpu", "distributed"):
-        return OnCPU(threads)
-    from neural_brane.kernels.gpu.device import DEVICE
+        return Tables(threads)
+    from neural_brane.kernels.gpu.bundles import DEVICE
 
     return OnTorch(DEVICE)
 
@@ -257,10 +217,3 @@ def _blocks(table: Table) -> list[slice]:
 
 def _squares(block: Table) -> Table:
     return block.T @ block
-
-
-def _sum(shares: Iterable[np.ndarray], width: int) -> np.ndarray:
-    total = np.zeros((width, width))
-    for share in shares:
-        total += share
-    return total

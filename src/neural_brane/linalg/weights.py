@@ -1,6 +1,6 @@
 """Attributes and links as weighted sparse matrices, and random walks with restart over them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -121,25 +121,17 @@ def spread(
     total = start = (restart * start).astype(np.float32)
     room = max(1, min(most, start.shape[1]))
     for _ in range(steps):
-        blocks = _step_blocks((walk, total, start), 1 - restart, room, max(1, block // room), threads)
-        total = _stack(blocks, start.shape, room)
+        total = _step((walk, total, start), 1 - restart, room, max(1, block // room), threads)
         if report is not None:
             report()
     return total
 
 
-def _step_blocks(
-    matrices: tuple[sparse.csr_array, sparse.csr_array, sparse.csr_array],
-    share: float,
-    room: int,
-    rows: int,
-    threads: int | None,
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Columns, values and row lengths of start + share · walk @ table, cut to the largest `room`, so many rows a time.
-
-    matrices: walk, table and start.
-    """
-    from neural_brane.kernels.cpu.products import Largest, step_rows
+def _step(
+    matrices: tuple[sparse.csr_array, ...], share: float, room: int, rows: int, threads: int | None
+) -> sparse.csr_array:
+    """start + share · walk @ table of `matrices` (walk, table, start), cut to the largest `room` of each row."""
+    from neural_brane.kernels.cpu.lanes import Largest, step_rows
 
     walk, table, start = (rows_of(matrix) for matrix in matrices)
     nodes, width = matrices[2].shape
@@ -151,20 +143,13 @@ def _step_blocks(
         full = np.arange(room) < largest.counts[:, None]
         return largest.columns[full], largest.values[full], largest.counts
 
-    return map_threads(compute, range(0, nodes, rows), threads)
-
-
-def _stack(
-    blocks: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], shape: tuple[int, int], room: int
-) -> sparse.csr_array:
-    """A sparse matrix of blocks of rows that have at most `room` entries each."""
-    most = shape[0] * room  # what no row fills is never touched, and so takes no memory
-    columns, values, ends = np.empty(most, np.int32), np.empty(most, np.float32), np.zeros(shape[0] + 1, np.int64)
+    most = nodes * room  # what no row fills is never touched, and so takes no memory
+    columns, values, ends = np.empty(most, np.int32), np.empty(most, np.float32), np.zeros(nodes + 1, np.int64)
     row = done = 0
-    for some_columns, some_values, counts in blocks:
+    for some_columns, some_values, counts in map_threads(compute, range(0, nodes, rows), threads):
         size = len(some_columns)
         columns[done : done + size], values[done : done + size] = some_columns, some_values
         ends[row + 1 : row + 1 + len(counts)] = done + np.cumsum(counts)
         row, done = row + len(counts), done + size
     ends = ends.astype(np.int32) if done <= np.iinfo(np.int32).max else ends  # SciPy keeps both in the wider type
-    return sparse.csr_array((values[:done], columns[:done], ends), shape=shape)
+    return sparse.csr_array((values[:done], columns[:done], ends), shape=(nodes, width))

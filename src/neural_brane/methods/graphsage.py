@@ -19,9 +19,8 @@ from neural_brane.methods.features import own_attributes, proper_links, row_bloc
 from neural_brane.methods.parameters import choice, flag, shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments, neighbour_bytes
 from neural_brane.progress import Meter
-from neural_brane.sampling.hops import BLOCKS, HopSampler
 from neural_brane.sampling.tables import renumber, sample_neighbours
-from neural_brane.sampling.walks import WalkSampler
+from neural_brane.sampling.walks import BLOCKS, HopSampler, WalkSampler
 
 NEGATIVE_POWER = 0.75
 

@@ -15,8 +15,8 @@ from numba import prange
 
 from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.sgns import Tiles
-from neural_brane.sampling.random import Draws, advance, draw_alias, stream, uniform
 from neural_brane.sampling.tables import AliasTable, alias_table
+from neural_brane.sampling.walks import Draws, advance, draw_alias, stream, uniform
 
 MAX_BUCKETS = 16
 BUCKET_ROWS = 128  # least rows of a bucket: negatives from fewer targets would be too much alike
@@ -24,10 +24,7 @@ SORT_BLOCKS = 8  # blocks of pairs, sorted in parallel
 
 
 class Deal(NamedTuple):
-    """Rows dealt into buckets like cards, the most frequent first, so that every bucket gets about the same work.
-
-    A bucket's rows are adjacent in the table, so that a tile's work stays in a few pages of memory.
-    """
+    """Rows dealt into buckets like cards, the most frequent first: buckets get equal work, in adjacent memory."""
 
     place: np.ndarray  # (rows,) int32: where a row is in the table
     bucket: np.ndarray  # (rows,) int32
@@ -60,7 +57,11 @@ class TileSorter:
         self.targets = _deal(frequency, self.buckets)
         self.sources = self.targets if one_table else _deal(sources, self.buckets)
         self._bucket_noise, self._noise = _noise(frequency**power, self.targets)
-        self._schedule = _tournament(self.buckets) if one_table else _rotation(self.buckets)
+        own = np.arange(self.buckets)
+        # With two tables a round has the tiles (a, a + r): every source bucket and every target bucket once.
+        self._schedule = (
+            _tournament(self.buckets) if one_table else own * self.buckets + (own + own[:, None]) % self.buckets
+        )
 
     def sort(self, pairs: np.ndarray, first: int) -> Tiles:
         """Sort pairs (k, 2), in order within a tile; `first` is the first pair's number: it fixes the draws."""
@@ -103,12 +104,6 @@ def _noise(weights: np.ndarray, targets: Deal) -> tuple[AliasTable, AliasTable]:
     tables = [alias_table(placed[start:stop]) for start, stop in pairwise(targets.starts)]
     within = AliasTable(*(np.concatenate(parts) for parts in zip(*tables, strict=True)))
     return alias_table(np.add.reduceat(placed, targets.starts[:-1])), within
-
-
-def _rotation(buckets: int) -> np.ndarray:
-    """Rounds of tiles (a, a + r): each round has every source bucket once and every target bucket once."""
-    own = np.arange(buckets)
-    return np.stack([own * buckets + (own + turn) % buckets for turn in range(buckets)])
 
 
 def _tournament(buckets: int) -> np.ndarray:

@@ -1,4 +1,7 @@
-"""The tables that draws read: alias tables, neighbours, and what triplets are drawn from."""
+"""The tables that draws read: alias tables, neighbours, and what triplets are drawn from.
+
+They need NumPy alone, because samplers on the GPU build them where Numba is not installed.
+"""
 
 from typing import NamedTuple
 
@@ -7,13 +10,9 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 
-# Alias tables: a fixed distribution, ready to be drawn from with one random number and two look-ups.
-#
-# They need NumPy alone, because samplers on the GPU build them where Numba is not installed. `sampling.random` draws.
-
 
 class AliasTable(NamedTuple):
-    """A distribution over 0 … n-1."""
+    """A distribution over 0 … n-1, ready to be drawn from with one random number and two look-ups."""
 
     keep: np.ndarray  # (n,) float32: the chance to stay at a slot once it is hit
     other: np.ndarray  # (n,) int32: where to go instead
@@ -47,11 +46,6 @@ def alias_table(weights: np.ndarray) -> AliasTable:
     return table
 
 
-# The neighbours of nodes: tables to draw them from, and samples of bounded size.
-#
-# They need NumPy alone, because samplers on the GPU build them where Numba is not installed. `sampling.random` draws.
-
-
 class Neighbours(NamedTuple):
     """The rows of a sparse matrix, ready to be drawn from."""
 
@@ -62,9 +56,12 @@ class Neighbours(NamedTuple):
 
 def neighbour_table(adjacency: sparse.csr_array) -> Neighbours:
     """The neighbours of every node of a sorted CSR matrix."""
-    return Neighbours(
-        adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32, copy=False), _cumulative(adjacency)
-    )
+    weights, total = adjacency.data, np.empty(0)
+    if len(weights) and weights.min() != weights.max():  # else a uniform draw does
+        total = np.cumsum(weights, dtype=np.float64)
+        before = np.concatenate([[0.0], total])[adjacency.indptr[:-1]]
+        total -= np.repeat(before, np.diff(adjacency.indptr))
+    return Neighbours(adjacency.indptr.astype(np.int64), adjacency.indices.astype(np.int32, copy=False), total)
 
 
 def sample_neighbours(adjacency: sparse.csr_array, nodes: np.ndarray, most: int, rng: np.random.Generator):
@@ -85,32 +82,13 @@ def sample_neighbours(adjacency: sparse.csr_array, nodes: np.ndarray, most: int,
 
 
 def renumber(groups: list[np.ndarray], nodes: int):
-    """The distinct nodes of several arrays, in increasing order, and each array with positions among them.
-
-    nodes: how many nodes the graph has.
-    """
+    """The distinct of a graph's `nodes` in several arrays, in increasing order; the arrays as positions in them."""
     place = np.zeros(nodes, np.int64)
     for group in groups:
         place[group] = 1
     distinct = np.flatnonzero(place)
     place[distinct] = np.arange(len(distinct))
     return distinct, [place[group] for group in groups]
-
-
-def _cumulative(adjacency: sparse.csr_array) -> np.ndarray:
-    """Running sums of the weights within each row; empty where all are equal and a uniform draw does."""
-    weights = adjacency.data
-    if len(weights) == 0 or weights.min() == weights.max():
-        return np.empty(0)
-    total = np.cumsum(weights, dtype=np.float64)
-    before = np.concatenate([[0.0], total])[adjacency.indptr[:-1]]
-    total -= np.repeat(before, np.diff(adjacency.indptr))
-    return total
-
-
-# The tables from which triplets are drawn, for the samplers of the CPU and of the GPU.
-#
-# NumPy alone: Numba need not be installed where training runs on a GPU.
 
 
 class TripletTables(NamedTuple):
@@ -126,10 +104,7 @@ class TripletTables(NamedTuple):
 def triplet_tables(
     adjacency: sparse.csr_array, *, negative_power: float, allow_self_negative: bool, among: np.ndarray | None = None
 ) -> tuple[TripletTables, AliasTable]:
-    """The tables of a graph, and the alias table that j is drawn from.
-
-    among: whether each node may be u; where none of these can be, or it is not given, all may.
-    """
+    """The tables of a graph, and the alias table of j. among: whether each node may be u; all may where none could."""
     degree = np.diff(adjacency.indptr)
     weights = degree.astype(np.float64) ** negative_power
     anchors = _rankable(adjacency, degree, weights, allow_self_negative)

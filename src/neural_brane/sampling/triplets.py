@@ -6,8 +6,8 @@ from numba import prange
 from scipy import sparse
 
 from neural_brane.kernels.compiling import njit
-from neural_brane.sampling.random import Draws, advance, draw_alias, draw_neighbour, is_neighbour, stream, uniform
 from neural_brane.sampling.tables import triplet_tables
+from neural_brane.sampling.walks import Draws, advance, draw_alias, draw_neighbour, is_neighbour, stream, uniform
 
 BLOCK = 128  # triplets that are drawn together
 PATIENCE = 64  # rejected draws before the exact draw, which passes over all nodes

@@ -44,10 +44,7 @@ class Options(NamedTuple):
 
 
 class TripletSampler:
-    """Draws triplets number 0, 1, 2, … of a seed, as `triplets.TripletSampler` does, into the GPU's memory.
-
-    placed: the graph's bags of neighbours, if they are in the GPU's memory already; the sampler then shares them.
-    """
+    """Draws as `triplets.TripletSampler` does, into the GPU's memory; placed: bags of neighbours already there."""
 
     def __init__(
         self,

@@ -1,12 +1,91 @@
-"""Random walks, and the pairs that skip-gram trains on."""
+"""Draws on the CPU, each from a seed and its number alone: walks, pairs for skip-gram, nodes at some hops."""
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import prange
 from scipy import sparse
 
 from neural_brane.kernels.compiling import njit
-from neural_brane.sampling.random import Draws, advance, draw_alias, draw_neighbour, is_neighbour, stream, uniform
 from neural_brane.sampling.tables import AliasTable, alias_table, neighbour_table
+
+# Counter-based random numbers: each depends on a seed and a counter alone, not on earlier draws or on threads.
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Draws(NamedTuple):
+    """Draws number `first`, first + 1, … of a seed."""
+
+    seed: np.uint64
+    first: int
+
+
+@njit
+def stream(seed, index):
+    """The starting state of stream `index` of a seed: streams of neighbouring indices are unrelated."""
+    return _mix(np.uint64(seed) ^ _mix(np.uint64(index) + _STEP))
+
+
+@njit
+def advance(state):
+    """The next state of a stream (SplitMix64)."""
+    return state + _STEP
+
+
+@njit
+def uniform(state):
+    """A float64 in [0, 1) from a state."""
+    return (_mix(state) >> np.uint64(11)) * 2.0**-53
+
+
+@njit
+def _mix(x):
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+# Single draws from alias tables and neighbour tables, in Numba, given a uniform random number.
+
+
+@njit
+def draw_alias(table, uniform):
+    """A draw from an AliasTable, given a uniform number in [0, 1)."""
+    position = uniform * len(table.keep)
+    k = np.int64(position)
+    return np.int64(k) if position - k < table.keep[k] else np.int64(table.other[k])
+
+
+@njit
+def draw_neighbour(table, u, chance):
+    """A neighbour of u in proportion to its edge's weight, by a number in [0, 1); table: as `Neighbours`."""
+    start, stop = table.indptr[u], table.indptr[u + 1]
+    if len(table.cumulative) == 0:
+        return table.indices[start + np.int64(chance * (stop - start))]
+    target = chance * table.cumulative[stop - 1]
+    low, high = start, stop - 1
+    while low < high:
+        middle = (low + high) // 2
+        if table.cumulative[middle] > target:
+            high = middle
+        else:
+            low = middle + 1
+    return table.indices[low]
+
+
+@njit
+def is_neighbour(table, u, node):
+    """Whether node is a neighbour of u: a binary search in its row."""
+    low, high = table.indptr[u], table.indptr[u + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if table.indices[middle] < node:
+            low = middle + 1
+        else:
+            high = middle
+    return low < table.indptr[u + 1] and table.indices[low] == node
+
 
 # Random walks of first order, or of node2vec's second order. Walk k of a seed is the same on any number of threads.
 
@@ -32,12 +111,12 @@ class WalkSampler:
         """Walks first … first + count - 1, as (count, length) int32, padded with -1 where a walk ends early."""
         walks = np.empty((count, self.length), np.int32)
         draws, bias = Draws(np.uint64(self.seed), first), (1 / self.p, 1 / self.q)
-        _draw(self._neighbours, self._starts, bias, draws, walks)
+        _draw_walks(self._neighbours, self._starts, bias, draws, walks)
         return walks
 
 
 @njit(parallel=True)
-def _draw(tables, starts, bias, draws, walks):
+def _draw_walks(tables, starts, bias, draws, walks):
     biased = bias[0] != 1 or bias[1] != 1
     for w in prange(len(walks)):
         state = stream(draws.seed, draws.first + w)
@@ -57,10 +136,7 @@ def _draw(tables, starts, bias, draws, walks):
 
 @njit
 def _second_order(tables, before, node, bias, state):
-    """Draw by weight and accept in proportion to the bias, until one is accepted. Returns the state and the node.
-
-    bias: of the node before, and of nodes farther away; that of a neighbour of the node before is 1.
-    """
+    """Draw by weight, accept by `bias` (of the node before, of farther ones); returns the state and the node."""
     back, away = bias
     highest, lowest = max(1.0, back, away), min(1.0, back, away)
     while True:
@@ -183,3 +259,121 @@ def _fill_pairs(walks, window, draws, starts, pairs):
                     pairs[at, 0] = walks[w, place]
                     pairs[at, 1] = walks[w, other]
                     at += 1
+
+
+# One node at each number of hops from a node, and one that is farther away.
+
+LIMIT = 256  # nodes kept of each hop beyond the first, and links followed from a node: bounds the cost of hubs
+PATIENCE = 64  # draws of a node that is farther away before giving up
+BLOCKS = 16  # of nodes, explored in parallel; fixed, so that threads change nothing
+
+
+class HopSampler:
+    """Draws, for every node, one node uniformly at each hop 1 … hops and one beyond; the same for a seed and a round.
+
+    The first hop is exact. Of each later one at most LIMIT nodes are kept, chosen at random where there are more, so
+    that memory grows with nodes + edges. A node counts at the smallest hop by which it can be reached; a self-loop is
+    no hop.
+
+    sizes: (nodes, hops + 1) float64, how many nodes there are at each hop and beyond; where a hop was cut, how many
+    were found.
+    """
+
+    def __init__(self, adjacency: sparse.csr_array, *, hops: int, seed: int):
+        self.hops = hops
+        self.seed = seed
+        nodes = adjacency.shape[0]
+        self.sizes = np.zeros((nodes, hops + 1))
+        links = (adjacency.indptr.astype(np.int64), adjacency.indices)
+        kept = np.zeros((nodes, hops), np.int64)
+        _explore(links, np.uint64(seed), kept, self.sizes, np.empty(0, np.int64), np.empty(0, np.int32))
+        self._indptr = np.concatenate([[0], np.cumsum(kept)])
+        self._indices = np.empty(self._indptr[-1], np.int32)
+        _explore(links, np.uint64(seed), kept, self.sizes, self._indptr, self._indices)
+        self.sizes[:, hops] = nodes - 1 - self.sizes[:, :hops].sum(axis=1)
+
+    def draw(self, turn: int) -> np.ndarray:
+        """(nodes, hops + 1) int32: a node at each hop and one beyond; -1 where there is none."""
+        drawn = np.empty((len(self.sizes), self.hops + 1), np.int32)
+        _draw_hops(self._indptr, self._indices, self.sizes, np.uint64(self.seed), turn, drawn)
+        return drawn
+
+
+@njit(parallel=True)
+def _explore(links, seed, kept, sizes, indptr, out):
+    """Search around every node, breadth first. Writes kept and sizes and, unless indptr is empty, the sets to out."""
+    nodes, hops = kept.shape
+    widest = max(LIMIT, np.diff(links[0]).max())
+    for block in prange(BLOCKS):
+        seen = np.zeros(nodes, np.int64)  # 1 + the node whose search met this one last
+        found = np.empty((hops + 1, widest), np.int64)
+        for i in range(block, nodes, BLOCKS):
+            state = stream(seed, i)
+            seen[i] = i + 1
+            found[0, 0] = i
+            held = 1
+            for h in range(hops):
+                limit = widest if h == 0 else LIMIT
+                state, count = _expand(links, found[h, :held], found[h + 1, :limit], seen, i + 1, state)
+                held = min(count, limit)
+                kept[i, h], sizes[i, h] = held, count
+                if len(indptr):
+                    start = indptr[i * hops + h]
+                    out[start : start + held] = np.sort(found[h + 1, :held])
+
+
+@njit
+def _expand(links, frontier, reached, seen, stamp, state):
+    """Write a uniform sample of a frontier's unseen neighbours to reached. Returns the state and how many there are."""
+    indptr, indices = links
+    count = 0
+    for node in frontier:
+        degree = indptr[node + 1] - indptr[node]
+        crowded = degree > len(reached)
+        for k in range(min(degree, len(reached))):
+            if crowded:
+                state = advance(state)
+                k = np.int64(uniform(state) * degree)
+            j = indices[indptr[node] + k]
+            if seen[j] == stamp:
+                continue
+            seen[j] = stamp
+            place = count
+            count += 1
+            if place >= len(reached):
+                state = advance(state)
+                place = np.int64(uniform(state) * count)
+            if place < len(reached):
+                reached[place] = j
+    return state, count
+
+
+@njit(parallel=True)
+def _draw_hops(indptr, indices, sizes, seed, turn, drawn):
+    nodes, columns = drawn.shape
+    hops = columns - 1
+    for i in prange(nodes):
+        state = stream(seed, turn * nodes + i)
+        for h in range(hops):
+            start, stop = indptr[i * hops + h], indptr[i * hops + h + 1]
+            state = advance(state)
+            drawn[i, h] = indices[start + np.int64(uniform(state) * (stop - start))] if stop > start else -1
+        drawn[i, hops] = -1
+        if sizes[i, hops] > 0:
+            for _ in range(PATIENCE):
+                state = advance(state)
+                j = np.int64(uniform(state) * nodes)
+                if j != i and not _within(indptr, indices, i, hops, j):
+                    drawn[i, hops] = j
+                    break
+
+
+@njit
+def _within(indptr, indices, i, hops, j):
+    """Whether j is in one of the sets kept for i: a binary search in each."""
+    for row in range(i * hops, (i + 1) * hops):
+        members = indices[indptr[row] : indptr[row + 1]]
+        at = np.searchsorted(members, j)
+        if at < len(members) and members[at] == j:
+            return True
+    return False

@@ -1,9 +1,10 @@
-"""Products of small matrices against NumPy's."""
+"""Products of small matrices against NumPy's, of sparse ones against SciPy's."""
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from neural_brane.kernels.cpu.products import DEPTH, LANES, ROWS, multiply
+from neural_brane.kernels.cpu.lanes import COLUMNS, DEPTH, LANES, ROWS, Scaled, multiply, multiply_rows
 from neural_brane.kernels.model import LANE
 
 ROWS_OF_A = (1, ROWS - 1, ROWS, 3 * ROWS + 2)
@@ -39,3 +40,20 @@ def test_a_product_is_added_to_what_is_there():
     c = np.ones((7, LANE), np.float32)
     multiply(a, b, c, True)
     np.testing.assert_allclose(c, 1 + a @ b, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("density", [0, 0.02, 0.5])
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_rows_are_those_of_scipys_product(density, diagonal):
+    rng = np.random.default_rng(0)
+    matrix = sparse.random_array((50, 50), density=density, rng=rng, format="csr", dtype=np.float32)
+    rows, columns, own = rng.uniform(0.5, 2, (3, 50)).astype(np.float32)
+    parts = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data)
+    scaled = Scaled(*parts, rows, columns, own if diagonal else own[:0])
+    table = rng.standard_normal((50, 2 * COLUMNS), np.float32)
+    product = np.full((50, 2 * COLUMNS), np.nan, np.float32)
+    for first, last in ((10, 50), (3, 10)):
+        multiply_rows(scaled, table, first, product[first:last])
+    expected = (rows[:, None] * matrix.toarray() * columns + diagonal * np.diag(own)) @ table
+    np.testing.assert_allclose(product[3:], expected[3:], atol=1e-5)
+    assert np.isnan(product[:3]).all()  # rows that were not asked for

@@ -5,15 +5,20 @@ import pytest
 
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import cpu, reference
-from neural_brane.kernels.cpu import nodes, slots
-from neural_brane.kernels.cpu.updates import BLOCK_NODES, BUCKETS, MAX_BLOCKS, node_space, slot_space
+from neural_brane.kernels.cpu import steps
+from neural_brane.kernels.cpu.steps import BLOCK_NODES, BUCKETS, MAX_BLOCKS, make_space
 from neural_brane.kernels.model import MAX, MEAN, SUM, Bags, Model
 
 
 @pytest.fixture(params=[1, 1_000_000], ids=["nodes", "slots"])
 def train(request):
     """The kernel that computes node by node, then the one that computes slot by slot."""
-    return partial(cpu.train, large_batch=request.param)
+    return partial(train_case, large_batch=request.param)
+
+
+def train_case(model, *bags_and_triplets_and_settings, large_batch):
+    *bags, triplets, settings = bags_and_triplets_and_settings
+    return cpu.Trainer(model, *bags, settings, triplets.shape[1], large_batch=large_batch)(triplets)
 
 
 @pytest.fixture
@@ -69,7 +74,7 @@ def test_repeated_hubs_follow_the_reference(make_case, settings, pooling, assert
     case, hub = make_case(steps=20), 1
     lists = np.split(case.neighbour_bags.indices, case.neighbour_bags.indptr[1:-1])
     lists[hub] = np.arange(len(lists), dtype=np.int32)
-    assert len(lists[hub]) >= slots.TWIN_ROWS
+    assert len(lists[hub]) >= steps.TWIN_ROWS
     bags = Bags(np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
     case.triplets[:, ::3, 1] = case.triplets[:, 1::5, 2] = hub
     assert_follows_the_reference(case._replace(neighbour_bags=bags), settings._replace(pooling=pooling))
@@ -124,7 +129,7 @@ def test_threads_do_not_change_a_bit(make_case, settings, train):
 def test_a_trainer_that_goes_on_gives_the_same_bits(make_case, settings, large_batch):
     settings = settings._replace(train_bias=True)
     whole, pieces = make_case(steps=4), make_case(steps=4)
-    cpu.train(*whole, settings, large_batch=large_batch)
+    train_case(*whole, settings, large_batch=large_batch)
     trainer = cpu.Trainer(*pieces[:3], settings, 60, large_batch=large_batch)
     for piece in np.split(pieces.triplets, 2):
         trainer(piece)
@@ -132,14 +137,14 @@ def test_a_trainer_that_goes_on_gives_the_same_bits(make_case, settings, large_b
 
 
 @pytest.mark.parametrize("pooling", [MAX, SUM])
-@pytest.mark.parametrize(("kernel", "make_space"), [(nodes.train, node_space), (slots.train, slot_space)])
-def test_sharing_the_tasks_among_more_threads_does_not_change_a_bit(make_case, settings, pooling, kernel, make_space):
+@pytest.mark.parametrize(("kernel", "by_node"), [(steps.train_nodes, True), (steps.train_slots, False)])
+def test_sharing_the_tasks_among_more_threads_does_not_change_a_bit(make_case, settings, pooling, kernel, by_node):
     """With more threads than lanes of columns, the rows of a lane are divided too."""
     settings = settings._replace(pooling=pooling)
     models = []
     for threads in (1, 7):
         case, losses = make_case(batch=300, steps=3), np.empty(3)
-        space = make_space(case.model, settings, 300)
+        space = make_space(case.model, settings, 300, by_node=by_node)
         sides = cpu.sides_of(*case[:3], settings, vectors=len(space.nodes))
         kernel(*sides, space, settings, (case.triplets, losses), threads)
         models.append(case.model)
@@ -154,8 +159,8 @@ def assert_same_bits(one, other) -> None:
 def test_every_distinct_node_has_its_slots_in_order(make_case, settings):
     batch = np.random.default_rng(0).integers(0, 3 * BUCKETS, (4000, 3)).astype(np.int32)
     model = make_case().model._replace(neighbour_table=np.zeros((3 * BUCKETS, 16), np.float32))
-    space = node_space(model, settings, len(batch))
-    count = nodes.sort_slots(batch, space)
+    space = make_space(model, settings, len(batch), by_node=True)
+    count = steps.sort_slots(batch, space)
     found, flat = space.nodes[:count], batch.ravel()
     assert sorted(found) == sorted(set(flat))
     np.testing.assert_array_equal(found[space.slot_vectors], flat)

@@ -70,13 +70,31 @@ def assert_alike(model, expected_model, losses, expected_losses, seed) -> None:
 
 
 @pytest.fixture
-def assert_follows(seed, poisoned):
+def train_on_gpu():
+    """A function that trains a model of NumPy arrays in place, with the options of the `Trainer`."""
+    import torch
+
+    from neural_brane.kernels import gpu
+
+    def train(model, attribute_bags, neighbour_bags, triplets, settings, **options):
+        placed = gpu.place(model)
+        bags = gpu.place(attribute_bags), gpu.place(neighbour_bags)
+        losses = gpu.Trainer(placed, *bags, settings, triplets.shape[1], **options)(
+            torch.from_numpy(triplets).to(gpu.DEVICE)
+        )
+        gpu.fetch(placed, model)
+        return losses
+
+    return train
+
+
+@pytest.fixture
+def assert_follows(seed, poisoned, train_on_gpu):
     """A function that trains a case by the GPU's kernels and by the reference, in double precision, and compares.
 
     Where a decision is close they may part, and rightly so: a gradient goes to another row. Before such a step both get
     the same model again, with a little noise added.
     """
-    from neural_brane.kernels import gpu
 
     def follows(case, settings, **options) -> None:
         model, *bags, triplets = case
@@ -85,7 +103,7 @@ def assert_follows(seed, poisoned):
         begun, expected = 0, []
 
         def compare(end: int) -> None:
-            losses = gpu.train(model, *bags, triplets[begun:end], settings, allocate=poisoned, **options)
+            losses = train_on_gpu(model, *bags, triplets[begun:end], settings, allocate=poisoned, **options)
             assert_alike(model, slow, losses, expected, seed)
 
         for step, batch in enumerate(triplets):

@@ -15,7 +15,7 @@ def test_embed_and_hide_follow_the_reference(make_case, settings, poisoned, seed
     case = make_case(d1=d1, d2=d2, seed=seed)
     settings = settings._replace(pooling=pooling, zero_floor=zero_floor, attribute_dim=d1)
     nodes = np.arange(40)
-    pooled = gpu.embed(*case[:3], nodes, settings, allocate=poisoned)
+    pooled = gpu.embed(*map(gpu.place, case[:3]), nodes, settings, allocate=poisoned).cpu().numpy()
     np.testing.assert_allclose(pooled, reference.embed(*case[:3], nodes, settings), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(gpu.hide(case.model, pooled), reference.hide(case.model, pooled), rtol=1e-5, atol=1e-6)
 

@@ -8,7 +8,7 @@ gpu = pytest.importorskip("neural_brane.kernels.gpu")
 
 
 def test_a_plan_by_nodes_has_every_slot_in_a_piece_of_its_node(make_case, seed):
-    from neural_brane.kernels.gpu.plan import NodePlan
+    from neural_brane.kernels.gpu.pool import NodePlan
 
     case = make_case(steps=2, batch=40, seed=seed)
     bags = gpu.place(case.attribute_bags), gpu.place(case.neighbour_bags)

@@ -42,9 +42,9 @@ def test_captured_steps_follow_the_reference(make_case, settings, assert_follows
     assert_follows(case, settings._replace(triplet_scale=1 / 20, learning_rate=0.02, table_rate=0.03))
 
 
-def test_deterministic_runs_give_the_same_bits(make_case, settings, on_gpu, batch, seed):
+def test_deterministic_runs_give_the_same_bits(make_case, settings, on_gpu, train_on_gpu, batch, seed):
     runs = [make_case(steps=150 if on_gpu else 2, batch=batch, seed=seed) for _ in range(2)]
-    losses = [gpu.train(*case, settings, deterministic=True) for case in runs]
+    losses = [train_on_gpu(*case, settings, deterministic=True) for case in runs]
     np.testing.assert_array_equal(*losses)
     for first, second in zip(runs[0].model, runs[1].model, strict=True):
         np.testing.assert_array_equal(first, second)

@@ -1,6 +1,6 @@
 """Neural-Brane on the CPU, in Numba: the functions of `reference`, with the same bits on any number of threads.
 
-A small batch is computed slot by slot (`slots`); a large one, where nodes repeat, node by node (`nodes`).
+A small batch is computed slot by slot; a large one, where nodes repeat, node by node (`steps`).
 """
 
 import os
@@ -14,13 +14,12 @@ import numpy as np
 from neural_brane.errors import ParameterError
 from neural_brane.kernels import reference
 from neural_brane.kernels.compiling import check_threads
-from neural_brane.kernels.cpu import nodes, slots
-from neural_brane.kernels.cpu.pooling import Side, pool_nodes
-from neural_brane.kernels.cpu.updates import node_space, pooled_width, slot_space
+from neural_brane.kernels.cpu.lanes import Side, pool_nodes
+from neural_brane.kernels.cpu.steps import make_space, pooled_width, train_nodes, train_slots
 from neural_brane.kernels.model import Bags, Model, Settings
 from neural_brane.kernels.threads import one_blas_thread
 
-__all__ = ["Trainer", "embed", "hide", "threads", "train"]
+__all__ = ["Trainer", "embed", "hide", "threads"]
 
 # Threads wait for each other several times a step. By default OpenMP's threads spin for milliseconds there, which takes
 # time from other processes and from each other. OpenMP reads this variable when Numba first starts its threads.
@@ -46,10 +45,7 @@ def threads(count: int | None) -> Iterator[None]:
 
 
 class Trainer:
-    """Trains a model in place, always by batches of `batch` triplets; the memory that takes is allocated once.
-
-    Batches of `large_batch` triplets or more are computed node by node.
-    """
+    """Trains a model in place by batches of `batch` triplets; from `large_batch` triplets on, node by node."""
 
     def __init__(
         self,
@@ -63,16 +59,13 @@ class Trainer:
     ):
         is_large = batch >= large_batch
         self._settings = settings
-        self._kernel: Callable[..., None] = nodes.train if is_large else slots.train
-        self._space = (node_space if is_large else slot_space)(model, settings, batch)
+        self._kernel: Callable[..., None] = train_nodes if is_large else train_slots
+        self._space = make_space(model, settings, batch, by_node=is_large)
         self._sides = sides_of(model, attribute_bags, neighbour_bags, settings, vectors=len(self._space.nodes))
         self._weight = model.weight
 
     def __call__(self, triplets: np.ndarray) -> np.ndarray:
-        """Take one SGD step per batch of triplets (steps, batch, 3) int32.
-
-        Returns (steps,) float64: each batch's mean of −ln σ before its step.
-        """
+        """Take one SGD step per batch of triplets (steps, batch, 3) int32; returns the mean of −ln σ before each."""
         losses = np.empty(len(triplets))
         self._kernel(*self._sides, self._space, self._settings, (triplets, losses), numba.get_num_threads())
         self._weight[:] = self._space.weight[:, : self._weight.shape[1]]
@@ -101,20 +94,6 @@ def sides_of(
         Side(*bags, table, np.empty((vectors, table.shape[1]), np.int32), first, last)
         for bags, table, first, last in tables
     ]
-
-
-def train(
-    model: Model,
-    attribute_bags: Bags,
-    neighbour_bags: Bags,
-    triplets: np.ndarray,
-    settings: Settings,
-    *,
-    large_batch: int = LARGE_BATCH,
-) -> np.ndarray:
-    """What a new `Trainer` does with triplets (steps, batch, 3): `reference.train`, but faster."""
-    batch = triplets.shape[1]
-    return Trainer(model, attribute_bags, neighbour_bags, settings, batch, large_batch=large_batch)(triplets)
 
 
 def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):

@@ -1,29 +1,30 @@
-"""Whole registers in Numba: a lane is LANE float32 numbers of a table's row as one value."""
+"""Whole registers in Numba: a lane is LANE float32 numbers of a table's row as one value.
 
+Numba does not vectorise loops that read and write rows of one table in turn: it cannot exclude that they overlap, and
+it keeps running results in memory. These functions work on whole registers instead: small products, sparse products,
+and the pooling of bags.
+"""
+
+from typing import NamedTuple
+
+import llvmlite.binding as llvm
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, models, register_model
 
 from neural_brane.kernels.compiling import njit
-from neural_brane.kernels.model import LANE
+from neural_brane.kernels.model import LANE, MAX, MEAN
 
-# How kernels are compiled.
-#
 # Numba optimises a function again inside each of its callers, however deep, and makes code for every one of them. So
 # what has a single caller becomes part of it before it is compiled at all; what has several is compiled on its own.
 
 compiled = njit(error_model="numpy")
 inlined = numba.njit(error_model="numpy", inline="always")
 
-
-# Whole registers in Numba: a lane is LANE float32 numbers of a table's row as one value.
-#
-# Numba does not vectorise loops that read and write rows of one table in turn: it cannot exclude that they overlap, and
-# it keeps running results in memory. These functions work on whole registers instead. `prefetch` asks for a cache line.
-
-_FLOAT, _NUMBER = ir.FloatType(), ir.IntType(32)
-VECTOR = ir.VectorType(_FLOAT, LANE)
+_NUMBER, _INDEX = ir.IntType(32), ir.IntType(64)
+VECTOR = ir.VectorType(ir.FloatType(), LANE)
 _READ, _KEEP, _DATA = 0, 3, 1  # prefetch for reading; keep in every cache; data, not instructions
 
 
@@ -91,11 +92,7 @@ def store(typing_context, value, table, row, column):
 @intrinsic
 def fill(typing_context, number):
     """A lane that repeats one number."""
-
-    def generate(context, builder, signature, arguments):
-        return broadcast(builder, arguments[0])
-
-    return lane(types.float32), generate
+    return lane(types.float32), lambda context, builder, signature, arguments: broadcast(builder, *arguments)
 
 
 @intrinsic
@@ -112,11 +109,7 @@ def if_greater(typing_context, a, b, then, otherwise):
 @intrinsic
 def multiply_add(typing_context, a, b, c):
     """a × b + c, rounded once where the processor has such an instruction."""
-
-    def generate(context, builder, signature, arguments):
-        return fused(builder, *arguments)
-
-    return lane(lane, lane, lane), generate
+    return lane(lane, lane, lane), lambda context, builder, signature, arguments: fused(builder, *arguments)
 
 
 @intrinsic
@@ -143,23 +136,397 @@ def ask_for(builder, place):
     builder.call(instruction, [builder.bitcast(place, byte), *hints])
 
 
+def _generate_prefetch(context, builder, signature, arguments):
+    ask_for(builder, place_of(context, builder, signature.args[0], *arguments))
+    return context.get_dummy_value()
+
+
 @intrinsic
 def prefetch(typing_context, table, row, column):
     """Ask for the cache line of table[row, column]: a later read of it takes less time, nothing else changes."""
-
-    def generate(context, builder, signature, arguments):
-        ask_for(builder, place_of(context, builder, signature.args[0], *arguments))
-        return context.get_dummy_value()
-
-    return types.none(table, types.int64, types.int64), generate
+    return types.none(table, types.int64, types.int64), _generate_prefetch
 
 
 @intrinsic
 def prefetch_entry(typing_context, array, k):
     """The same for array[k]."""
+    return types.none(array, types.int64), _generate_prefetch
 
-    def generate(context, builder, signature, arguments):
-        ask_for(builder, place_of(context, builder, signature.args[0], *arguments))
-        return context.get_dummy_value()
 
-    return types.none(array, types.int64), generate
+# Products of small dense matrices on one core, where the packing and the calls of BLAS would double the time.
+#
+# A tile of the result stays in registers over the whole inner dimension, and every number of it is one sum in one
+# order: the tiles' shape changes no bit.
+
+ROWS = 5
+LANES = 5 if llvm.get_host_cpu_features().get("avx512f") else 1  # AVX-512 has 32 registers, of which a tile takes 25
+DEPTH = 80  # of the inner dimension at a time: that much of b stays in the first cache for all rows of a
+
+
+class Depths(NamedTuple):
+    """The part first … last - 1 of the inner dimension, and whether c has the sum over those before it."""
+
+    first: int
+    last: int
+    add: bool
+
+
+@compiled
+def multiply(a, b, c, add):
+    """c (m, n) = a × b, plus c with add; float32. n is a multiple of LANE, and only a may be transposed."""
+    product = a, b, c
+    whole = len(a) // ROWS * ROWS
+    for first in range(0, a.shape[1], DEPTH):
+        depths = Depths(first, min(first + DEPTH, a.shape[1]), add or first > 0)
+        column = 0
+        while column < c.shape[1]:
+            wide = column + LANES * LANE <= c.shape[1]
+            for row in range(0, whole, ROWS):
+                if wide:
+                    _tile(product, row, column, depths)
+                else:
+                    _narrow_tile(product, row, column, depths)
+            for row in range(whole, len(a)):
+                if wide:
+                    _row(product, row, column, depths)
+                else:
+                    _narrow_row(product, row, column, depths)
+            column += LANES * LANE if wide else LANE
+
+
+def _tile_of(rows: int, lanes: int):
+    """A function that computes a tile of rows × lanes vectors; shorter registers hold a vector in two or four."""
+
+    @intrinsic
+    def tile(typing_context, product, row, column, depths):
+        def generate(context, builder, signature, arguments):
+            product, row, column, depths = arguments
+            arrays, kinds = cgutils.unpack_tuple(builder, product), signature.args[0].types
+            addresses = (place_of, lane_of, lane_of)  # of a single number of a, of lanes of b and c
+            places = [
+                (lambda i, j, at=at, kind=kind, array=array: at(context, builder, kind, array, i, j))
+                for at, kind, array in zip(addresses, kinds, arrays, strict=True)
+            ]
+            down = [builder.add(row, _INDEX(step)) for step in range(rows)]
+            across = [builder.add(column, _INDEX(LANE * lane)) for lane in range(lanes)]
+            _walk_depth(builder, places, down, across, Depths(*cgutils.unpack_tuple(builder, depths)))
+            return context.get_dummy_value()
+
+        return types.none(product, types.int64, types.int64, depths), generate
+
+    return tile
+
+
+def _walk_depth(builder, places, down, across, depths):
+    """c[down, across] = (itself with add, else 0) + Σ a[down, k] b[k, across] over the depths."""
+    a, b, c = places
+    results = [c(i, j) for i in down for j in across]
+    zero = ir.Constant(VECTOR, [0.0] * LANE)
+    before = [builder.select(depths.add, builder.load(result, align=4), zero) for result in results]
+    entry, loop, end = builder.block, builder.append_basic_block("depth"), builder.append_basic_block("done")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    k, sums = builder.phi(_INDEX), [builder.phi(VECTOR) for _ in results]
+    columns = [builder.load(b(k, j), align=4) for j in across]
+    numbers = [broadcast(builder, builder.load(a(i, k))) for i in down]
+    pairs = [(number, lane) for number in numbers for lane in columns]
+    after = [fused(builder, *pair, total) for pair, total in zip(pairs, sums, strict=True)]
+    k_next = builder.add(k, _INDEX(1))
+    for phi, start, following in zip([k, *sums], [depths.first, *before], [k_next, *after], strict=True):
+        phi.add_incoming(start, entry)
+        phi.add_incoming(following, loop)
+    builder.cbranch(builder.icmp_signed("<", k_next, depths.last), loop, end)
+    builder.position_at_end(end)
+    for total, result in zip(after, results, strict=True):
+        builder.store(total, result, align=4)
+
+
+_tile, _row, _narrow_tile, _narrow_row = _tile_of(ROWS, LANES), _tile_of(1, LANES), _tile_of(ROWS, 1), _tile_of(1, 1)
+
+
+# Products of sparse matrices with tables, as SciPy's `matrix @ table` defines them, in registers.
+
+COLUMNS = 2 * LANE  # of a table that are summed at once: two lanes
+ENTRIES_AHEAD = 8  # entries ahead of the one being added
+
+
+class Scaled(NamedTuple):
+    """A sparse matrix between two scalings, and a diagonal: diag(rows) · matrix · diag(columns) + diag(diagonal)."""
+
+    indptr: np.ndarray  # int64
+    indices: np.ndarray  # int32
+    values: np.ndarray  # float32, as all that follow
+    rows: np.ndarray  # a number per row
+    columns: np.ndarray  # a number per column
+    diagonal: np.ndarray  # a number per row, or none at all
+
+
+@njit(nogil=True, error_model="numpy")
+def multiply_rows(matrix, table, first, product):
+    """Write rows of a matrix times a table to product, as many as it holds, beginning with the matrix's row `first`.
+
+    matrix: `Scaled`. table and product are float32, and their width is a multiple of COLUMNS. Each number is one sum in
+    the order of the row's entries.
+    """
+    indptr, indices, values, rows, columns, diagonal = matrix
+    zero = fill(np.float32(0))
+    end = indptr[first + len(product)] - 1
+    for at in range(len(product)):
+        row = first + at
+        for column in range(0, table.shape[1], COLUMNS):
+            low, high = zero, zero
+            for k in range(indptr[row], indptr[row + 1]):
+                ahead, other = indices[min(k + ENTRIES_AHEAD, end)], indices[k]
+                value = fill(values[k] * columns[other])
+                prefetch(table, ahead, column)
+                prefetch(table, ahead, column + LANE)
+                low = multiply_add(value, load(table, other, column), low)
+                high = multiply_add(value, load(table, other, column + LANE), high)
+            scale = fill(rows[row])
+            low, high = multiply_add(scale, low, zero), multiply_add(scale, high, zero)
+            if len(diagonal):
+                own = fill(diagonal[row])
+                low = multiply_add(own, load(table, row, column), low)
+                high = multiply_add(own, load(table, row, column + LANE), high)
+            store(low, product, at, column)
+            store(high, product, at, column + LANE)
+
+
+# One step of random walks with restart over sparse rows, of which the largest numbers are kept.
+
+
+class Largest(NamedTuple):
+    """The largest numbers of some rows, for `step_rows` to write: as many of each row as there is room for."""
+
+    columns: np.ndarray  # (rows, room) int32
+    values: np.ndarray  # (rows, room) float32
+    counts: np.ndarray  # (rows,) int64: how many were kept
+    width: int  # columns of the whole matrix
+
+
+@njit(nogil=True, error_model="numpy")
+def step_rows(walk, table, start, share, first, largest):
+    """Write rows of start + share · walk @ table to largest (`Largest`), beginning with the row `first`.
+
+    walk, table, start: `Rows` of numbers from 0. A row keeps its largest numbers in the order of their columns; among
+    equal ones those met first, which follows from the row alone. Sums are float64, in the order of the entries.
+    """
+    columns, values, counts, width = largest
+    total, touched, scratch = np.zeros(width), np.empty(width, np.int32), np.empty(width)
+    most = columns.shape[1]
+    for at in range(len(counts)):
+        row, met = first + at, 0
+        for k in range(start.indptr[row], start.indptr[row + 1]):
+            met = _add(total, touched, met, start.indices[k], np.float64(start.values[k]))
+        for k in range(walk.indptr[row], walk.indptr[row + 1]):
+            other, chance = walk.indices[k], share * np.float64(walk.values[k])
+            for j in range(table.indptr[other], table.indptr[other + 1]):
+                met = _add(total, touched, met, table.indices[j], chance * table.values[j])
+        kept = _keep_largest(total, touched, met, most, scratch, columns[at])
+        for k in range(kept):
+            values[at, k] = total[columns[at, k]]
+        counts[at] = kept
+        for k in range(met):
+            total[touched[k]] = 0.0
+
+
+@njit(nogil=True, error_model="numpy", inline="always")
+def _add(total, touched, met, column, value):
+    """Add a number to a column's total; returns how many columns have been met."""
+    if value > 0.0:
+        if total[column] == 0.0:
+            touched[met] = column
+            met += 1
+        total[column] += value
+    return met
+
+
+@njit(nogil=True, error_model="numpy")
+def _keep_largest(total, touched, met, most, scratch, columns):
+    """Write the columns of the largest totals, in order; returns how many there are."""
+    if met <= most:
+        columns[:met] = np.sort(touched[:met])
+        return met
+    for k in range(met):
+        scratch[k] = total[touched[k]]
+    least = np.partition(scratch[:met], met - most)[met - most]
+    equal = most  # places for totals that equal the least one kept: those that larger ones leave
+    for k in range(met):
+        equal -= scratch[k] > least
+    kept = 0
+    for k in range(met):
+        if scratch[k] > least or (scratch[k] == least and equal > 0):
+            equal -= scratch[k] == least
+            columns[kept] = touched[k]
+            kept += 1
+    columns[:kept] = np.sort(columns[:kept])
+    return kept
+
+
+# Pool the rows of one node's bag, some lanes of columns at a time.
+
+PREFETCH = 16  # cache lines asked for ahead of the row being pooled: many reads at once hide how long each takes
+FEWEST_AHEAD = 4  # rows
+_LABELS = ir.VectorType(_NUMBER, LANE)
+
+
+class Side(NamedTuple):
+    """One of a model's two tables, which of its rows each node pools, and where they are pooled to."""
+
+    indptr: np.ndarray  # (nodes + 1,) int64
+    indices: np.ndarray  # (entries,) int32: node v pools the rows indices[indptr[v]:indptr[v + 1]]
+    table: np.ndarray  # (rows, a multiple of LANE) float32
+    winner: np.ndarray  # (vectors, as wide as the table) int32: for max, the row that each number came from, else -1
+    first: int  # the columns of a pooled vector that belong to this table: first … last - 1
+    last: int
+
+
+@inlined
+def pool(side, settings, scale, node, pooled, row):
+    """Reduce a node's rows to one, times scale, in pooled[row] from `first` on; for max, write side.winner too."""
+    table, start, stop = side.table, side.indptr[node], side.indptr[node + 1]
+    if settings.pooling != MAX:
+        _add_rows(side, settings, scale, node, pooled, row)
+        return
+    floor = np.float32(0) if settings.zero_floor or start == stop else np.float32(-np.inf)
+    bag = Bag(start, stop, _rows_ahead(table), floor, scale)
+    for column in range(0, table.shape[1], 4 * LANE):
+        lanes = (table.shape[1] - column) // LANE
+        if lanes >= 4:
+            _four_lanes(side, bag, column, pooled, row)
+        elif lanes == 3:
+            _three_lanes(side, bag, column, pooled, row)
+        elif lanes == 2:
+            _two_lanes(side, bag, column, pooled, row)
+        else:
+            _one_lane(side, bag, column, pooled, row)
+
+
+@njit(error_model="numpy", nogil=True)
+def pool_nodes(side, nodes, settings, pooled):
+    """Pool one table for every node of nodes (k,) into pooled (k, any); writes row 0 of side.winner only."""
+    for row in range(len(nodes)):
+        pool(side, settings, np.float32(1), nodes[row], pooled[row : row + 1], np.int64(0))
+
+
+@inlined
+def prefetch_bag(side, node):
+    """Prefetch the first rows of the next node; `pool` prefetches the rest."""
+    start, stop = side.indptr[node], side.indptr[node + 1]
+    for k in range(start, min(start + _rows_ahead(side.table), stop)):
+        prefetch_row(side.table, side.indices[k])
+
+
+@inlined
+def prefetch_indices(side, nodes, position, last):
+    """Prefetch which rows the node two positions on pools, and where those of the node after it are."""
+    prefetch_entry(side.indices, side.indptr[nodes[min(position + 2, last)]])
+    prefetch_entry(side.indptr, nodes[min(position + 3, last)])
+
+
+@inlined
+def _rows_ahead(table):
+    """How many rows ahead of the one being pooled a row is prefetched."""
+    return max(PREFETCH * LANE // max(table.shape[1], 1), FEWEST_AHEAD)
+
+
+@inlined
+def prefetch_row(table, row):
+    """Prefetch one row of a table."""
+    for column in range(0, table.shape[1], LANE):
+        prefetch(table, row, column)
+
+
+@inlined
+def _add_rows(side, settings, scale, node, pooled, row):
+    """The sum, or the mean, of each column over a node's rows."""
+    start, stop = side.indptr[node], side.indptr[node + 1]
+    zero, one = fill(np.float32(0)), fill(np.float32(1))
+    share = np.float32(1 / (stop - start)) if settings.pooling == MEAN and stop > start else np.float32(1)
+    for column in range(0, side.table.shape[1], LANE):
+        total = zero
+        for k in range(start, stop):
+            total = multiply_add(one, load(side.table, side.indices[k], column), total)
+        total = multiply_add(fill(share), total, zero)
+        store(multiply_add(fill(scale), total, zero), pooled, row, side.first + column)
+
+
+class Bag(NamedTuple):
+    """One node's rows in side.indices, and how they are reduced to the largest."""
+
+    start: int
+    stop: int
+    ahead: int  # how many rows ahead of the one being read a row is prefetched
+    floor: float  # float32: only larger numbers win
+    scale: float  # float32
+
+
+def _largest_of(lanes: int):
+    """A function that finds, for so many lanes of columns, the largest numbers among the rows: the first of equals."""
+
+    @intrinsic
+    def largest(typing_context, side, bag, column, pooled, row):
+        def generate(context, builder, signature, arguments):
+            side, bag, column, pooled, row = arguments
+            _, indices, table, winner, first, _ = cgutils.unpack_tuple(builder, side)
+            _, index_kind, table_kind, winner_kind, *_ = signature.args[0].types
+            across = [builder.add(column, _INDEX(LANE * lane)) for lane in range(lanes)]
+
+            def row_at(k):
+                return builder.load(place_of(context, builder, index_kind, indices, k))
+
+            def lane_at(number, c):
+                return lane_of(context, builder, table_kind, table, builder.sext(number, _INDEX), c)
+
+            bag = Bag(*cgutils.unpack_tuple(builder, bag))
+            best, which = _walk_bag(builder, row_at, lane_at, across, bag)
+            factor = broadcast(builder, bag.scale)
+            for c, numbers, labels in zip(across, best, which, strict=True):
+                place = lane_of(context, builder, signature.args[3], pooled, row, builder.add(first, c))
+                builder.store(builder.fmul(factor, numbers), place, align=4)
+                place = place_of(context, builder, winner_kind, winner, row, c)
+                builder.store(labels, builder.bitcast(place, _LABELS.as_pointer()), align=4)
+            return context.get_dummy_value()
+
+        return types.none(side, bag, types.int64, pooled, types.int64), generate
+
+    return largest
+
+
+def _walk_bag(builder, row_at, lane_at, across, bag):
+    """The largest numbers above the floor in the lanes `across` of a bag's rows, and their rows, else -1."""
+    start, stop = bag.start, bag.stop
+    nothing = [broadcast(builder, bag.floor)] * len(across) + [ir.Constant(_LABELS, [-1] * LANE)] * len(across)
+    entry, loop, end = builder.block, builder.append_basic_block("rows"), builder.append_basic_block("pooled")
+    builder.cbranch(builder.icmp_signed("<", start, stop), loop, end)
+    builder.position_at_end(loop)
+    k = builder.phi(_INDEX)
+    before = [builder.phi(value.type) for value in nothing]
+    final = builder.sub(stop, _INDEX(1))
+    later = builder.add(k, bag.ahead)
+    later = row_at(builder.select(builder.icmp_signed("<", later, final), later, final))
+    number = row_at(k)
+    label = broadcast(builder, number)
+    after = [None] * len(before)
+    for lane, c in enumerate(across):
+        ask_for(builder, lane_at(later, c))
+        best, which = before[lane], before[lane + len(across)]
+        value = builder.load(lane_at(number, c), align=4)
+        greater = builder.fcmp_ordered(">", value, best)
+        after[lane] = builder.select(greater, value, best)
+        after[lane + len(across)] = builder.select(greater, label, which)
+    following = builder.add(k, _INDEX(1))
+    for phi, first, then in zip([k, *before], [start, *nothing], [following, *after], strict=True):
+        phi.add_incoming(first, entry)
+        phi.add_incoming(then, loop)
+    builder.cbranch(builder.icmp_signed("<", following, stop), loop, end)
+    builder.position_at_end(end)
+    found = [builder.phi(value.type) for value in nothing]
+    for phi, first, then in zip(found, nothing, after, strict=True):
+        phi.add_incoming(first, entry)
+        phi.add_incoming(then, loop)
+    return found[: len(across)], found[len(across) :]
+
+
+# Of several lanes, the comparisons of one fill the time in which another waits for its own.
+_one_lane, _two_lanes, _three_lanes, _four_lanes = (_largest_of(lanes) for lanes in (1, 2, 3, 4))

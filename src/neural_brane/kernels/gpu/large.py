@@ -1,12 +1,15 @@
 """Large batches: every launch runs over all vectors, and memory and the matrix units are the limits."""
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 import triton
 import triton.language as tl
 
 from neural_brane.kernels.gpu.bundles import (
+    DEPTH,
+    HALF,
+    INTERPRETED,
     Change,
     Slope,
     Split,
@@ -16,10 +19,8 @@ from neural_brane.kernels.gpu.bundles import (
     slopes_of,
     store_split,
 )
-from neural_brane.kernels.gpu.device import DEPTH, HALF, INTERPRETED
-from neural_brane.kernels.gpu.layer import Context, Layer
-from neural_brane.kernels.gpu.plan import NodePlan
-from neural_brane.kernels.gpu.tables import Scatter
+from neural_brane.kernels.gpu.layer import Context, Layer, Scatter
+from neural_brane.kernels.gpu.pool import NodePlan
 from neural_brane.kernels.model import Array
 
 ROWS, COLUMNS, TAIL, WARPS, STAGES = 128, 128, 32, 4, 3  # of a product; STAGES of loads are ahead of it
@@ -90,10 +91,15 @@ class LargeLayer(Layer):
 
     def step(self, step: int, rate: float) -> None:
         """Launch the hidden layer and its slopes, the gradients and update of W and b, then those of the tables."""
-        width = self.context.shape.width
+        shape, bias = self.context.shape, self.context.settings.train_bias
+        width = shape.width
         self._multiply(self.pooled, Factor(self.arrays.split, depth_stride=1, column_stride=width), self.hidden.product)
         self._differentiate(step)
-        self._add_gradients()
+        tiles = triton.cdiv(shape.hidden, WEIGHT_UNITS) * triton.cdiv(width, WEIGHT_COLUMNS)
+        add_gradients[tiles * SHARES,](
+            self.pooled, self.dz, self.arrays, self.vectors, TILES=WeightTiles(width, shape.hidden, bias, SHARES),
+            num_warps=WEIGHT_WARPS, num_stages=WEIGHT_STAGES,
+        )  # fmt: skip
         if self.context.settings.table_rate > 0:
             self._multiply(self.dz, Factor(self.arrays.split, depth_stride=width, column_stride=1), self.gradient)
         self.descend()
@@ -117,25 +123,15 @@ class LargeLayer(Layer):
             num_warps=WARPS, num_stages=STAGES,
         )  # fmt: skip
 
-    def _add_gradients(self) -> None:
-        """Launch the sums of W's and b's gradients."""
-        shape = self.context.shape
-        tiles = triton.cdiv(shape.hidden, WEIGHT_UNITS) * triton.cdiv(shape.width, WEIGHT_COLUMNS)
-        add_gradients[tiles * SHARES,](
-            self.pooled, self.dz, self.arrays, self.vectors,
-            TILES=WeightTiles(shape.width, shape.hidden, self.context.settings.train_bias, SHARES),
-            num_warps=WEIGHT_WARPS, num_stages=WEIGHT_STAGES,
-        )  # fmt: skip
-
 
 class NodeLayer(LargeLayer):
     """The launches at large batches with one vector per node: the slopes of a node's slots are added up."""
 
-    def __init__(self, context: Context, plan: NodePlan):
+    def __init__(self, context: Context):
         super().__init__(context)
-        self.plan = plan
+        self.plan = cast(NodePlan, context.plan)
         self.pulls = context.allocate(self.batch)
-        self.sums = context.allocate(plan.most_pieces, context.shape.hidden)
+        self.sums = context.allocate(self.plan.most_pieces, context.shape.hidden)
 
     def _differentiate(self, step: int) -> None:
         """Launch the kernels from W f to dL/dz."""
@@ -153,10 +149,7 @@ class NodeLayer(LargeLayer):
 
 @triton.jit
 def multiply(left, right, result, rows, TILES: tl.constexpr):
-    """result (rows, width) = left (Split; rows, depths) × right (Factor): program (strip, tile).
-
-    A strip has TILES.columns columns and TILES.tail more: where both make up the width, left is read once.
-    """
+    """result (rows, width) = left (Split) × right (Factor); with TILES.tail more columns, left may be read once."""
     ROWS: tl.constexpr = TILES.rows
     COLUMNS: tl.constexpr = TILES.columns
     TAIL: tl.constexpr = TILES.tail
@@ -198,10 +191,7 @@ def load_hidden(hidden, row, unit, bias, inside, HIDDEN: tl.constexpr):
 
 @triton.jit
 def differentiate(hidden, dz, losses, batch, slope, TILES: tl.constexpr):
-    """From hidden (Hidden) of slots to dz (Split; slots, hidden) = dL/dz: a program has TILES.rows triplets.
-
-    Writes the program's sum of −ln σ to losses.
-    """
+    """Write dL/dz (Split) of TILES.rows triplets' slots from hidden (Hidden), and their sum of −ln σ to losses."""
     HIDDEN: tl.constexpr = TILES.hidden
     triplet = tl.program_id(0) * TILES.rows + tl.arange(0, TILES.rows)
     unit = tl.arange(0, TILES.units)[None, :]
@@ -228,11 +218,7 @@ def score_triplets(u, i, j, live, triplet_scale, losses):
 
 @triton.jit
 def add_gradients(pooled, dz, layer, vectors, TILES: tl.constexpr):
-    """Add up tiles of dL/dW = dL/dzᵀ f, and dL/db: each program over one of TILES.shares parts of the vectors.
-
-    Reads pooled (Split; vectors, width) and dz (Split; vectors, hidden); writes layer.weight_shares and
-    layer.bias_shares.
-    """
+    """Write sums of dL/dW = dL/dzᵀ f and of dL/db over one of TILES.shares parts of the vectors to layer's shares."""
     UNITS: tl.constexpr = TILES.units
     COLUMNS: tl.constexpr = TILES.columns
     ACROSS: tl.constexpr = (TILES.width + COLUMNS - 1) // COLUMNS
@@ -266,10 +252,7 @@ def add_gradients(pooled, dz, layer, vectors, TILES: tl.constexpr):
 
 @triton.jit
 def score(hidden, slots, pulls, losses, slope, TILES: tl.constexpr):
-    """Write each triplet's slope of the loss by its margin to pulls (batch,), and sums of −ln σ to losses.
-
-    hidden (Hidden) is that of nodes; a program has TILES.rows triplets.
-    """
+    """Write each triplet's slope of the loss by its margin to pulls (batch,), and sums of −ln σ to losses."""
     HIDDEN: tl.constexpr = TILES.hidden
     triplet = tl.program_id(0) * TILES.rows + tl.arange(0, TILES.rows)
     unit = tl.arange(0, TILES.units)[None, :]

@@ -1,6 +1,8 @@
-"""The hidden layer in training: the scratch memory of a step, W and b, and the kernel that updates them.
+"""The hidden layer in training, its W and b, and the update of the tables.
 
-`SmallLayer`, `LargeLayer` and `NodeLayer` derive from it: each launches a step in its own way.
+`SmallLayer`, `LargeLayer` and `NodeLayer` derive from `Layer`: each launches a step in its own way. Of the two updates,
+`scatter` starts from the vectors and adds atomically, in any order. `gather` starts from the tables' rows and adds up
+each row's gradients in the vectors' order, so that every run gives the same bits.
 """
 
 from abc import ABC, abstractmethod
@@ -10,10 +12,23 @@ import torch
 import triton
 import triton.language as tl
 
-from neural_brane.kernels.gpu.bundles import LayerArrays, Pooled, Spans, Split, Tables, store_split
-from neural_brane.kernels.gpu.device import DEVICE, HALF, Allocate, Limits, Shape
-from neural_brane.kernels.gpu.plan import Plan
-from neural_brane.kernels.gpu.pool import POOL_WARPS, PoolWork, pool
+from neural_brane.kernels import model as types
+from neural_brane.kernels.gpu.bundles import (
+    DEVICE,
+    HALF,
+    INTERPRETED,
+    Allocate,
+    Change,
+    LayerArrays,
+    Limits,
+    Pooled,
+    Shape,
+    Spans,
+    Split,
+    Tables,
+    store_split,
+)
+from neural_brane.kernels.gpu.pool import MAX, MEAN, POOL_WARPS, Plan, PoolWork, most_shared, pool
 from neural_brane.kernels.model import Model, Settings
 
 BLOCK, TOGETHER = 256, 4  # numbers of W that a program updates, shares that it reads at a time
@@ -109,10 +124,7 @@ def descend(layer, DESCENT: tl.constexpr):
 
 @triton.jit
 def descend_block(layer, block, DESCENT: tl.constexpr):
-    """Update one block of W's numbers and the same block of b's, in place; writes W's two planes too.
-
-    The shares are always added up in the same order.
-    """
+    """Update one block of W's numbers, with its two planes, and of b's; shares are always added up in one order."""
     at = block * DESCENT.block + tl.arange(0, DESCENT.block)
     inside = at < DESCENT.size
     result = layer.decay * tl.load(layer.weight + at, mask=inside, other=0.0)
@@ -137,3 +149,179 @@ def _add_up(shares, at, inside, SIZE: tl.constexpr, DESCENT: tl.constexpr):
             shares + share * SIZE + at[None, :], mask=(share < DESCENT.shares) & inside[None, :], other=0.0
         )
     return tl.sum(total, 0)
+
+
+SCATTER_ROWS, SCATTER_COLUMNS = 4, 32  # vectors and columns of a tile
+CROWDED_ROWS = 64  # vectors of a tile that adds up first
+FREQUENT, SAMPLE = 4, 256  # rows of a column that a tile adds up first, vectors among which they are found
+MOST_PARTS = 6  # of a table's rows: the programs of each part read all winners
+REUSED = 32  # table rows per vector: in a larger table few rows are met again, so parts gain nothing
+# Programs that share a table's rows, vectors that one reads at a time, its warps: usually, and where some row is hot.
+GATHERERS = 2048, 8, 1
+HOT_GATHERERS = 1024, 32, 4
+
+
+class ScatterPart(NamedTuple):
+    """The part of a gradient's columns that belongs to one table, and how the table's rows are divided."""
+
+    vectors: int
+    first: int  # column of the gradient where the table's begin
+    span: int  # columns
+    rows: int  # of the table, in each part
+
+
+class TableTiles(NamedTuple):
+    """How an update of the tables is cut into programs, known when its kernel is compiled."""
+
+    width: int  # of the gradient
+    rows: int  # vectors of a tile, or that a program reads at a time
+    columns: int
+    frequent: int = 0  # rows of a column whose gradients a tile adds up first
+    wins: int = 0  # the least wins of a frequent row among the vectors looked at
+    pooling: int = types.MAX
+
+
+class Scatter:
+    """The launches that subtract a layer's gradients from the tables' winning rows."""
+
+    def __init__(self, context: Context):
+        self.context, self.vectors = context, context.plan.vectors
+        self.crowded = [most_shared(bags, self.vectors) > context.limits.crowded_slots for bags in context.plan.bags]
+        self.frequent = context.allocate(FREQUENT, context.shape.width, dtype=torch.int32)  # rows that win most often
+
+    def __call__(self, change: Change) -> None:
+        """Launch the update of both tables."""
+        shape, tables, limits = self.context.shape, self.context.tables, self.context.limits
+        if any(self.crowded):
+            tiles = TableTiles(shape.width, SAMPLE, 1, FREQUENT, limits.frequent_wins)
+            find_frequent[shape.width,](change.winner, self.frequent, self.vectors, TILES=tiles)
+        spans = (0, shape.d1_padded), (shape.d1_padded, shape.width - shape.d1_padded)
+        for table, (first, span), crowded in zip(tables, spans, self.crowded, strict=True):
+            # Rows that are met again should still be in the cache: of a small table a strip of columns of all rows,
+            # of a large one a part of the rows.
+            rows = len(table.rows)
+            narrow = crowded or 4 * SCATTER_COLUMNS * rows <= limits.strip_cache
+            columns = SCATTER_COLUMNS if narrow else triton.next_power_of_2(max(span, 1))
+            wanted = triton.cdiv(4 * min(columns, table.stride) * rows, limits.part_cache)
+            parts = 1 if rows >= REUSED * self.vectors else max(1, min(wanted, MOST_PARTS))
+            slots, warps = (CROWDED_ROWS, 4) if crowded else (SCATTER_ROWS, 1)
+            scatter[triton.cdiv(self.vectors, slots), triton.cdiv(span, columns), parts](
+                change, table, self.frequent,
+                ScatterPart(self.vectors, first, span, triton.cdiv(len(table.rows), parts)),
+                TILES=TableTiles(shape.width, slots, columns, FREQUENT if crowded else 0), num_warps=warps,
+            )  # fmt: skip
+
+
+class Gather:
+    """The launch that updates both tables row by row."""
+
+    def __init__(self, context: Context):
+        plan, shape = context.plan, context.shape
+        self.context = context
+        hot = any(most_shared(bags, plan.vectors) > context.limits.hot_slots for bags in plan.bags)
+        self.programs, rows, self.warps = HOT_GATHERERS if hot else GATHERERS
+        self.tiles = TableTiles(shape.width, rows, shape.block(), pooling=context.settings.pooling)
+
+    def __call__(self, step: int, change: Change, spans: Spans) -> None:
+        """Launch the update of both tables by what a step has found."""
+        gather[1 if INTERPRETED else self.programs, 2](
+            self.context.tables, self.context.plan.segments_of(step), change, spans,
+            TILES=self.tiles, num_warps=self.warps,
+        )  # fmt: skip
+
+
+@triton.jit
+def subtract(tables, row, column, change):
+    """Subtract each number from the winning row of its column's table; row -1 has none."""
+    second = tables.attributes.columns
+    own = column < second
+    base = tl.where(own, tables.attributes.rows, tables.neighbours.rows)
+    stride = tl.where(own, tables.attributes.stride, tables.neighbours.stride).to(tl.int64)
+    place = row * stride + tl.where(own, column, column - second)
+    tl.atomic_add(base + place, -change, mask=row >= 0, sem="relaxed")
+
+
+@triton.jit
+def scatter(change, table, frequent, part, TILES: tl.constexpr):
+    """Subtract one table's columns of a change (Change) from the table's winning rows.
+
+    Program (tile, strip, part) has some vectors, columns and rows of the table. Programs of one strip and part run
+    close together in time, so the cache has to hold only that much of the table. Where a winner is one of its column's
+    frequent (frequent, width) rows, the tile's gradients are added up first: thousands of atomic additions to one
+    number would wait for each other.
+    """
+    FREQUENT: tl.constexpr = TILES.frequent
+    slot = (tl.program_id(0) * TILES.rows + tl.arange(0, TILES.rows)).to(tl.int64)[:, None]
+    column = (tl.program_id(1) * TILES.columns + tl.arange(0, TILES.columns))[None, :]
+    at = slot * TILES.width + part.first + column
+    inside = (slot < part.vectors) & (column < part.span)
+    row = tl.load(change.winner + at, mask=inside, other=-1, eviction_policy="evict_first")
+    lowest = tl.program_id(2) * part.rows
+    own = (row >= lowest) & (row < lowest + part.rows)
+    lost = change.rate * tl.load(change.gradient + at, mask=own, other=0.0, eviction_policy="evict_first")
+    for kind in tl.static_range(FREQUENT):
+        common = tl.load(frequent + kind * TILES.width + part.first + column, mask=column < part.span, other=-1)
+        alike = own & (row == common)
+        total = tl.sum(tl.where(alike, lost, 0.0), 0)[None, :]
+        some = tl.max(alike.to(tl.int32), 0)[None, :] > 0
+        tl.atomic_add(table.rows + common.to(tl.int64) * table.stride + column, -total, mask=some, sem="relaxed")
+        own &= row != common
+    tl.atomic_add(table.rows + row.to(tl.int64) * table.stride + column, -lost, mask=own, sem="relaxed")
+
+
+@triton.jit
+def find_frequent(winner, frequent, vectors, TILES: tl.constexpr):
+    """Write the rows that win TILES.wins times or more in a sample to frequent (frequent, width) int32, or -1."""
+    FREQUENT: tl.constexpr = TILES.frequent
+    column = tl.program_id(0)
+    slot = tl.arange(0, TILES.rows).to(tl.int64) * tl.maximum(vectors // TILES.rows, 1)
+    row = tl.load(winner + slot * TILES.width + column, mask=slot < vectors, other=-1)
+    count = tl.sum((row[:, None] == row[None, :]).to(tl.int32), 1)
+    count = tl.where(row >= 0, count, 0)
+    for kind in tl.static_range(FREQUENT):
+        most = tl.max(count, 0)
+        found = tl.max(tl.where(count == most, row, -1), 0)
+        tl.store(frequent + kind * TILES.width + column, tl.where(most >= TILES.wins, found, -1))
+        count = tl.where(row == found, 0, count)
+
+
+@triton.jit
+def gather(tables, segments, change, spans, TILES: tl.constexpr):
+    """Update both tables row by row, each with the change of the vectors that pooled it, in the vectors' order.
+
+    segments (BothSegments) lists each row's vectors. Program (any, side) takes turns at the segments with the others of
+    its side.
+    """
+    if tl.program_id(1) == 0:
+        _gather_table(tables.attributes, segments.attributes, change, 0, spans.sizes, TILES)
+    else:
+        first, sizes = tables.attributes.columns, spans.sizes + spans.vectors
+        _gather_table(tables.neighbours, segments.neighbours, change, first, sizes, TILES)
+
+
+@triton.jit
+def _gather_table(table, segments, change, first_column, sizes, TILES: tl.constexpr):
+    """Update one table: its columns of the change begin at first_column, its bags' sizes at sizes."""
+    ROWS: tl.constexpr = TILES.rows
+    COLUMNS: tl.constexpr = TILES.columns
+    column = tl.arange(0, COLUMNS)
+    present = column < table.columns
+    gradient, winner = change.gradient + first_column, change.winner + first_column
+    first_segment, last_segment = tl.load(segments.bounds), tl.load(segments.bounds + 1)
+    for segment in range(first_segment + tl.program_id(0), last_segment, tl.num_programs(0)):
+        row = tl.load(segments.rows + segment)
+        last = tl.load(segments.ends + segment + 1)
+        total = tl.zeros([ROWS, COLUMNS], tl.float32)
+        for first in range(tl.load(segments.ends + segment), last, ROWS):
+            entry = first + tl.arange(0, ROWS)
+            slot = tl.load(segments.entries + entry, mask=entry < last, other=0).to(tl.int64)
+            at = slot[:, None] * TILES.width + column[None, :]
+            live = (entry < last)[:, None] & present[None, :]
+            share = tl.load(gradient + at, mask=live, other=0.0)
+            if TILES.pooling == MAX:
+                share = tl.where(tl.load(winner + at, mask=live, other=-1) == row, share, 0.0)
+            if TILES.pooling == MEAN:
+                share /= tl.maximum(tl.load(sizes + slot), 1)[:, None]
+            total += share
+        place = table.rows + row.to(tl.int64) * table.stride + column
+        tl.store(place, tl.load(place, mask=present) - change.rate * tl.sum(total, 0), mask=present)

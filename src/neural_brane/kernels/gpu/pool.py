@@ -1,4 +1,4 @@
-"""Pooling: the kernel that reduces each bag's rows of both tables to one vector.
+"""Pooling: the kernel that reduces each bag's rows of both tables to one vector, and the plan of what steps pool.
 
 A slot is one node of a batch: slot 3t + role of triplet t, with roles u, i, j. A step computes one vector per slot or,
 at some large batches, one per node. A vector's row has `width` columns: the attributes' part, then the neighbours'.
@@ -6,13 +6,13 @@ at some large batches, one per node. A vector's row has `width` columns: the att
 
 from typing import NamedTuple
 
+import torch
 import triton
 import triton.language as tl
 
 from neural_brane.kernels import model as types
-from neural_brane.kernels.gpu.bundles import store_split
-from neural_brane.kernels.gpu.device import Shape
-from neural_brane.kernels.model import Settings
+from neural_brane.kernels.gpu.bundles import INTERPRETED, Limits, Shape, Spans, Tables, store_split
+from neural_brane.kernels.model import Array, Bags, Settings
 
 MAX, MEAN = tl.constexpr(types.MAX), tl.constexpr(types.MEAN)
 NO_ROW = tl.constexpr(2**31 - 1)
@@ -69,10 +69,7 @@ class PoolWork(NamedTuple):
 
 @triton.jit
 def follow(AHEAD: tl.constexpr):
-    """Wait for the launch before this one, if this one may have started AHEAD of its end; then let the next one start.
-
-    Nothing that the launch before writes may be read earlier.
-    """
+    """Wait for the launch before this one, where it may have started AHEAD of its end; then let the next one start."""
     if AHEAD:
         tl.extra.cuda.gdc_wait()
         tl.extra.cuda.gdc_launch_dependents()
@@ -80,10 +77,7 @@ def follow(AHEAD: tl.constexpr):
 
 @triton.jit
 def pool(tables, spans, pooled, WORK: tl.constexpr):
-    """Pool one strip of columns of one vector's bags: program (vector, strip), the attributes' strips first.
-
-    Reads tables (Tables) and spans (Spans); writes pooled (Pooled).
-    """
+    """Pool one strip of one vector's bags: reads tables (Tables) and spans (Spans), writes pooled (Pooled)."""
     strip = tl.program_id(1)
     ATTRIBUTES: tl.constexpr = WORK.attributes
     NEIGHBOURS: tl.constexpr = WORK.neighbours
@@ -179,3 +173,303 @@ def unpack(key):
     ordered = (key >> 32).to(tl.int32)
     bits = ordered ^ ((ordered >> 31) & NO_ROW)
     return bits.to(tl.float32, bitcast=True), (key & NO_ROW).to(tl.int32) ^ NO_ROW
+
+
+# The plan of a group of steps: all that kernels read that does not depend on the model, computed before the steps.
+
+BLOCK = 1024  # slots that a program locates
+
+
+class SegmentArrays(NamedTuple):
+    """Which vectors pool each row of a table, row by row: what `gather` reads of `Segments`."""
+
+    bounds: Array  # (≥ 2,) int64: a step's segments are bounds[0] to bounds[1]
+    rows: Array  # (segments,) int64: the table's row of each segment
+    ends: Array  # (segments + 1,) int64: segment s is entries[ends[s]:ends[s + 1]]
+    entries: Array  # (entries,) int32: vectors
+
+
+class BothSegments(NamedTuple):
+    """The segments of both tables."""
+
+    attributes: SegmentArrays
+    neighbours: SegmentArrays
+
+
+class Plan:
+    """The bags of a group's steps. Its memory stays in place, so that captured launches can read it.
+
+    A step computes `vectors` vectors, here one per slot. starts (steps, 2, vectors) int64 and sizes (steps, 2, vectors)
+    int32 locate the attributes' bags and the neighbours'.
+    """
+
+    def __init__(
+        self, bags: tuple[Bags, Bags], table_rows: tuple[int, int], steps: int, slots: int, vectors: int | None = None
+    ):
+        self.bags, self.steps, self.slots = bags, steps, slots
+        self.vectors = slots if vectors is None else vectors
+        shape, device = (steps, 2, self.vectors), bags[0].indptr.device
+        self.starts = torch.zeros(shape, dtype=torch.int64, device=device)
+        self.sizes = torch.zeros(shape, dtype=torch.int32, device=device)
+        self.segments = [Segments(bag, rows, steps, self.vectors) for bag, rows in zip(bags, table_rows, strict=True)]
+
+    def fill(self, triplets: torch.Tensor, *, segments: bool) -> bool:
+        """Plan the steps of triplets (≤ steps, batch, 3). Returns whether memory had to move."""
+        self._locate(triplets.reshape(len(triplets), self.slots))
+        return segments and self._find_segments(len(triplets))
+
+    def spans(self, step: int) -> Spans:
+        """Where a step's bags lie."""
+        return Spans(self.starts[step], self.sizes[step], self.vectors)
+
+    def segments_of(self, step: int) -> BothSegments:
+        """Which vectors of a step pool each row of both tables."""
+        arrays = [SegmentArrays(found.bounds[step:], found.rows, found.ends, found.entries) for found in self.segments]
+        return BothSegments(*arrays)
+
+    def nodes_of_vectors(self, triplets: torch.Tensor) -> torch.Tensor:
+        """The nodes whose vectors the steps of triplets compute: (steps, vectors)."""
+        return triplets.reshape(len(triplets), self.vectors)
+
+    def _locate(self, nodes: torch.Tensor) -> None:
+        """Write starts and sizes for the nodes (≤ steps, slots) of the slots."""
+        locate(self.bags, nodes, self.starts[: len(nodes)], self.sizes[: len(nodes)])
+
+    def _find_segments(self, steps: int) -> bool:
+        """Find the segments of the first steps. Returns whether memory had to move."""
+        starts, sizes = self.starts[:steps], self.sizes[:steps]
+        moved = [found.fill(starts[:, side], sizes[:, side]) for side, found in enumerate(self.segments)]
+        return any(moved)
+
+
+class Segments:
+    """A group's bags transposed: for each step and each row of a table, the vectors that pool it, in order.
+
+    Segment s is the table's row rows[s] and the vectors entries[ends[s]:ends[s + 1]]; step t has the segments bounds[t]
+    to bounds[t + 1].
+    """
+
+    def __init__(self, bags: Bags, table_rows: int, steps: int, vectors: int):
+        self.bags, self.table_rows, self.vectors = bags, max(table_rows, 1), vectors
+        self.bounds = torch.zeros(steps + 1, dtype=torch.int64, device=bags.indptr.device)
+        self._make_room(0)
+
+    def _make_room(self, entries: int) -> None:
+        room = entries * 5 // 4
+        self.rows = torch.zeros(room, dtype=torch.int64, device=self.bounds.device)
+        self.ends = torch.zeros(room + 1, dtype=torch.int64, device=self.bounds.device)
+        self.entries = torch.zeros(room, dtype=torch.int32, device=self.bounds.device)
+
+    def fill(self, starts: torch.Tensor, sizes: torch.Tensor) -> bool:
+        """Transpose the bags (steps, vectors) at starts, of these sizes. Returns whether memory had to move."""
+        counts = sizes.reshape(-1).long()
+        total = int(counts.sum())
+        moved = total > len(self.entries)
+        if moved:
+            self._make_room(total)
+        owner = torch.repeat_interleave(counts, output_size=total)
+        shift = starts.reshape(-1) - (counts.cumsum(0) - counts)
+        row = self.bags.indices[torch.arange(total, device=owner.device) + shift[owner]]
+        key, order = torch.sort(owner // self.vectors * self.table_rows + row, stable=True)
+        key, lengths = torch.unique_consecutive(key, return_counts=True)
+        self.entries[:total] = owner[order] % self.vectors
+        self.rows[: len(key)] = key % self.table_rows
+        torch.cumsum(lengths, 0, out=self.ends[1 : len(key) + 1])
+        steps = torch.arange(len(starts) + 1, device=key.device)
+        self.bounds[: len(steps)] = torch.searchsorted(key, steps * self.table_rows)
+        return moved
+
+
+class NodeSlots(NamedTuple):
+    """A step's slots sorted by node and cut into pieces of one node each: piece p is order[pieces[p]:pieces[p + 1]]."""
+
+    nodes: Array  # (slots,) int32: the node of each slot
+    order: Array  # (slots,) int32: slots
+    pieces: Array  # (pieces + 1,) int32
+    bounds: Array  # (nodes + 1,) int32: node v has the pieces bounds[v] to bounds[v + 1]
+    triplets: int
+
+
+class NodePlan(Plan):
+    """A plan with one vector per node; its arrays are those of `NodeSlots` by step. Nodes not met have empty bags."""
+
+    def __init__(
+        self, bags: tuple[Bags, Bags], table_rows: tuple[int, int], steps: int, slots: int, piece: int
+    ):  # fmt: skip
+        super().__init__(bags, table_rows, steps, slots, vectors=len(bags[1].indptr) - 1)
+        starts = torch.stack([bag.indptr[:-1] for bag in bags])
+        self.starts = starts.expand(steps, -1, -1)  # the same at every step
+        self.piece = piece  # most slots of a piece
+        self.most_pieces = self.vectors + slots // piece
+        self._has_segments = False
+        shapes = slots, slots, self.most_pieces + 2, self.vectors + 1
+        arrays = [torch.zeros((steps, width), dtype=torch.int32, device=starts.device) for width in shapes]
+        self.nodes, self.order, self.pieces, self.bounds = arrays
+
+    def slots_by_node(self, step: int) -> NodeSlots:
+        """A step's slots by node."""
+        return NodeSlots(self.nodes[step], self.order[step], self.pieces[step], self.bounds[step], self.slots // 3)
+
+    def nodes_of_vectors(self, triplets: torch.Tensor) -> torch.Tensor:
+        """The nodes whose vectors the steps of triplets compute: all."""
+        return torch.arange(self.vectors, device=triplets.device).expand(len(triplets), -1)
+
+    def segments_of(self, step: int) -> BothSegments:
+        """Which nodes pool each row of both tables: the same at every step."""
+        return super().segments_of(0)
+
+    def _locate(self, nodes: torch.Tensor) -> None:
+        steps = len(nodes)
+        key, order = torch.sort(nodes, dim=1, stable=True)
+        self.nodes[:steps], self.order[:steps] = nodes, order
+        every = torch.arange(self.vectors + 1, dtype=torch.int32, device=key.device).repeat(steps, 1)
+        firsts = torch.searchsorted(key, every, out_int32=True)
+        for side, bag in enumerate(self.bags):
+            self.sizes[:steps, side] = torch.where(firsts.diff() > 0, bag.indptr.diff(), 0)
+        # Cut the sorted nodes into pieces; the piece that each place is in takes one scan over all steps.
+        place = torch.arange(self.slots, dtype=torch.int32, device=key.device)
+        opens = (place - firsts.gather(1, key.long())) % self.piece == 0
+        number = opens.flatten().cumsum(0, dtype=torch.int32).view_as(opens)
+        number -= number[:, :1].clone()
+        self.pieces[:steps] = self.slots
+        spare = self.most_pieces + 1  # an entry that no piece uses: places that open none are written there
+        self.pieces[:steps].scatter_(1, torch.where(opens, number, spare).long(), place.expand(steps, -1))
+        self.bounds[:steps] = torch.nn.functional.pad(number + 1, (1, 0)).gather(1, firsts.long())
+
+    def _find_segments(self, steps: int) -> bool:
+        """Find the segments of all nodes, once: a node that a step does not meet has no gradient there."""
+        if self._has_segments:
+            return False
+        self._has_segments = True
+        for found, bag in zip(self.segments, self.bags, strict=True):
+            found.fill(bag.indptr[None, :-1], bag.indptr.diff()[None])
+        return True
+
+
+def most_shared(bags: Bags, vectors: int) -> float:
+    """How many of a step's vectors pool the row that is in most bags, on average."""
+    return int(torch.bincount(bags.indices).max()) * vectors / (len(bags.indptr) - 1) if len(bags.indices) else 0.0
+
+
+def locate(bags: tuple[Bags, Bags], nodes: torch.Tensor, starts: torch.Tensor, sizes: torch.Tensor) -> None:
+    """Write where both bags of nodes (steps, slots) int32 start and how many rows they have: each (steps, 2, slots)."""
+    spans = Spans(starts, sizes, nodes.shape[1])
+    _locate[triton.cdiv(nodes.numel(), BLOCK),](
+        nodes, bags[0].indptr, bags[1].indptr, spans, nodes.numel(), BLOCK=BLOCK
+    )
+
+
+@triton.jit
+def _locate(nodes, attribute_indptr, neighbour_indptr, spans, count, BLOCK: tl.constexpr):
+    """Write spans (Spans with a leading dimension of steps) of nodes (count,)."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    live = at < count
+    node = tl.load(nodes + at, mask=live, other=0).to(tl.int64)
+    to = 2 * (at // spans.vectors) * spans.vectors + at % spans.vectors
+    start = tl.load(attribute_indptr + node)
+    tl.store(spans.starts + to, start, mask=live)
+    tl.store(spans.sizes + to, tl.load(attribute_indptr + node + 1) - start, mask=live)
+    start = tl.load(neighbour_indptr + node)
+    tl.store(spans.starts + to + spans.vectors, start, mask=live)
+    tl.store(spans.sizes + to + spans.vectors, tl.load(neighbour_indptr + node + 1) - start, mask=live)
+
+
+# Hubs: bags so long that pooling one would outlast all others. They are cut into pieces and pooled once per step.
+#
+# A hub is a neighbour of many nodes, so it is in a batch many times: its rows are read once for all of these.
+
+PROGRAMS = 1 if INTERPRETED else 2048  # that share the pieces
+
+
+class Pieces(NamedTuple):
+    """The pieces of all hubs' bags: piece p is the rows indices[starts[p]:ends[p]] of hub owners[p]."""
+
+    owners: Array  # (pieces,) int64
+    starts: Array  # (pieces,) int64
+    ends: Array  # (pieces,) int64
+    total: int
+    first_neighbours: int  # pieces of attributes come before this one, pieces of neighbours from it on
+
+
+def find_hubs(bags: tuple[Bags, Bags], shape: Shape, steps: int, vectors: int, limits: Limits) -> "Hubs | None":
+    """The hubs among a graph's bags of attributes and of neighbours, or None where there is none."""
+    rows = limits.hub_rows if vectors < 3 * limits.large_batch else limits.hub_rows_at_large_batches
+    nodes = []
+    for bag in bags:
+        sizes = bag.indptr.diff()
+        long = torch.nonzero(sizes > rows)[:, 0]
+        nodes.append(long if len(long) <= limits.most_hubs else long[torch.topk(sizes[long], limits.most_hubs).indices])
+    return Hubs(bags, nodes, shape, (steps, vectors), limits.hub_piece) if any(map(len, nodes)) else None
+
+
+class Hubs:
+    """The hubs' bags, attributes' first, and which of them each step of a group meets."""
+
+    def __init__(
+        self, bags: tuple[Bags, Bags], nodes: list[torch.Tensor], shape: Shape, group: tuple[int, int], piece: int
+    ):
+        device, total = bags[0].indptr.device, sum(map(len, nodes))
+        steps, vectors = group
+        first, last = (
+            torch.cat([bag.indptr[hubs + end] for bag, hubs in zip(bags, nodes, strict=True)]) for end in (0, 1)
+        )
+        counts = (last - first + piece - 1) // piece
+        owners = torch.repeat_interleave(counts)
+        number = torch.arange(len(owners), device=device) - (counts.cumsum(0) - counts)[owners]
+        starts = first[owners] + piece * number
+        ends = torch.minimum(starts + piece, last[owners])
+        self.pieces = Pieces(owners, starts, ends, len(owners), int(counts[: len(nodes[0])].sum()))
+        columns = shape.block()
+        attributes, neighbours = (  # pieces are read whole, one row at a time
+            PoolSide(number, 0, width, width, read=width, rows=1, columns=columns, strips=1, unroll=UNROLL)
+            for number, width in enumerate((shape.d1_padded, shape.d2_padded))
+        )
+        self.work = PoolWork(attributes, neighbours, shape.width, types.MAX, zero_floor=False, ahead=False)
+        # Every node's position among the hubs, -1 where it is none.
+        self._numbers = [torch.full((len(bag.indptr) - 1,), -1, dtype=torch.int32, device=device) for bag in bags]
+        self._numbers[0][nodes[0]] = torch.arange(len(nodes[0]), dtype=torch.int32, device=device)
+        self._numbers[1][nodes[1]] = torch.arange(len(nodes[0]), total, dtype=torch.int32, device=device)
+        self._of_vectors = torch.full((steps, 2, vectors), -1, dtype=torch.int32, device=device)
+        self._met = torch.zeros((steps, total + 1), dtype=torch.uint8, device=device)  # column 0 stands for no hub
+        self.keys = torch.zeros((total, shape.width), dtype=torch.int64, device=device)
+
+    def fill(self, nodes: torch.Tensor) -> None:
+        """Look up the hubs among nodes (≤ steps, vectors)."""
+        self._met.zero_()
+        for side, numbers in enumerate(self._numbers):
+            found = numbers[nodes]
+            self._of_vectors[: len(nodes), side] = found
+            self._met[: len(nodes)].scatter_(1, found.long() + 1, 1)
+
+    def pool(self, step: int, tables: Tables, spans: Spans) -> Spans:
+        """Launch the pooling of the hubs that a step meets; returns its spans with what that finds."""
+        self.keys.fill_(NO_KEY.value)
+        pool_pieces[min(PROGRAMS, self.pieces.total),](
+            tables, self.pieces, self._met[step, 1:], self.keys, WORK=self.work, num_warps=1
+        )
+        return spans._replace(hubs=self._of_vectors[step], maxima=self.keys)
+
+
+@triton.jit
+def pool_pieces(tables, pieces, met, keys, WORK: tl.constexpr):
+    """Max-pool pieces (Pieces) of the hubs that are met into keys (hubs, width) int64, which start as NO_KEY."""
+    ATTRIBUTES: tl.constexpr = WORK.attributes
+    NEIGHBOURS: tl.constexpr = WORK.neighbours
+    columns = tl.arange(0, ATTRIBUTES.columns)
+    for piece in range(tl.program_id(0), pieces.total, tl.num_programs(0)):
+        hub = tl.load(pieces.owners + piece)
+        if tl.load(met + hub) > 0:
+            start = tl.load(pieces.starts + piece)
+            size = (tl.load(pieces.ends + piece) - start).to(tl.int32)
+            if piece < pieces.first_neighbours:
+                present = columns < ATTRIBUTES.read
+                best, who = read_rows(
+                    tables.attributes, tables.attributes.indices + start, size, columns, WORK, ATTRIBUTES
+                )
+            else:
+                present = columns < NEIGHBOURS.read
+                best, who = read_rows(
+                    tables.neighbours, tables.neighbours.indices + start, size, columns, WORK, NEIGHBOURS
+                )
+            top, first = largest(best, who)
+            tl.atomic_max(keys + hub * WORK.width + columns, pack(top, first), mask=present, sem="relaxed")

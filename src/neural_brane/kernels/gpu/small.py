@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 
 from neural_brane.kernels.gpu.bundles import (
+    DEPTH,
+    INTERPRETED,
     Pooled,
     Slope,
     Spans,
@@ -21,10 +23,8 @@ from neural_brane.kernels.gpu.bundles import (
     slopes_of,
     split,
 )
-from neural_brane.kernels.gpu.device import DEPTH, INTERPRETED
-from neural_brane.kernels.gpu.layer import Context, Layer, descend_block
+from neural_brane.kernels.gpu.layer import Context, Layer, descend_block, subtract
 from neural_brane.kernels.gpu.pool import POOL_WARPS, follow, pool
-from neural_brane.kernels.gpu.tables import subtract
 from neural_brane.kernels.model import Array
 
 ROWS, COLUMNS = 16, 32  # slots, and columns or hidden units, of a program

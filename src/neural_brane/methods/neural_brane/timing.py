@@ -15,7 +15,7 @@ from neural_brane.kernels import cpu
 from neural_brane.kernels.model import Bags, Model, padded, zeros
 from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.linalg.eigenvectors import ITERATIONS
-from neural_brane.linalg.tables import OnCPU
+from neural_brane.linalg.tables import Tables
 from neural_brane.methods.neural_brane.parts import BATCH, kernel_settings, layer_settings
 from neural_brane.methods.training import spectral_width
 from neural_brane.sampling.triplets import TripletSampler
@@ -70,12 +70,12 @@ class Probes:
         indptr = np.arange(0, ENTRIES + 1, each)
         matrix = sparse.csr_array((np.ones(ENTRIES, np.float32), indices, indptr), shape=(ENTRIES // each, rows))
         table = np.ones((rows, SLAB_COLUMNS), np.float32)
-        product = OnCPU(self.threads).matrix(matrix)
+        product = Tables(self.threads).matrix(matrix)
         return repeat(lambda: product @ table) / ENTRIES
 
     def rotation(self, width: int) -> float:
         """Seconds for a row of the basis: its inner products, and its turn."""
-        tables, table = OnCPU(self.threads), np.ones((32_768, width), np.float32)
+        tables, table = Tables(self.threads), np.ones((32_768, width), np.float32)
         rotation = np.eye(width)
         return repeat(lambda: tables.rotate(table, rotation) is tables.gram(table)) / len(table)
 
