@@ -12,8 +12,7 @@ from typer import Option
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Links, Reading, Training, bundled
-from neural_brane.cli.stopping import telling_what_is_kept
-from neural_brane.cli.terminal import echo, file_size, log_to, reporting
+from neural_brane.cli.terminal import echo, file_size, log_to, reporting, telling_what_is_kept
 from neural_brane.errors import CheckpointError, ParameterError
 from neural_brane.methods import METHODS, find_method
 
@@ -48,7 +47,9 @@ def embed(
     brane embed graph.txt --attributes words.txt --epochs 10 -o vectors.tsv
     brane embed edges.csv --nodes people.csv --save-model m.brane
     """
+    from neural_brane.experiments.estimate import look_at
     from neural_brane.files.storage import check_writable
+    from neural_brane.methods.training import check_room
 
     kind = find_method(method)
     if learn_labels and not kind.uses_labels:
@@ -66,7 +67,10 @@ def embed(
     if checkpoint is not None:
         check_writable(checkpoint, CheckpointError)
     log_to(log)
-    graph = read_with_room(model, source, reading)
+    found = look_at(source, lambda: reading.read(source))
+    checked = type(model)(**model.parameters_in_force())
+    check_room(checked, found.sizes, beside=0 if found.graph else found.sizes.graph_bytes)  # before reading if possible
+    graph = found.graph or reading.read(source)
     if learn_labels and (graph.labels is None or not len(graph.classes)):
         raise ParameterError(
             f"--learn-labels: graph '{graph.name}' has no labels; give a file with --labels, or a column with --label"
@@ -182,17 +186,6 @@ class Results:
         echo(f"{' '.join(done)} in {time.perf_counter() - self.start:.1f} s")
         if usage:
             echo(usage)
-
-
-def read_with_room(model: Embedder, source: str, reading: Reading) -> AttributedGraph:
-    """Read SOURCE; refuse it before reading, where possible, if training would not fit into memory."""
-    from neural_brane.experiments.estimate import look_at
-    from neural_brane.methods.training import check_room
-
-    found = look_at(source, lambda: reading.read(source))
-    checked = type(model)(**model.parameters_in_force())
-    check_room(checked, found.sizes, beside=0 if found.graph else found.sizes.graph_bytes)
-    return found.graph or reading.read(source)
 
 
 def read_alike(source: str | None, reading: Links, model: Embedder) -> AttributedGraph:

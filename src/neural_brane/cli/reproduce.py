@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -19,7 +18,6 @@ from neural_brane.errors import ParameterError
 
 if TYPE_CHECKING:
     from neural_brane.experiments.compute import Ended
-    from neural_brane.experiments.reproduce.run import Work
     from neural_brane.experiments.store import Training
 
 
@@ -80,25 +78,23 @@ def reproduce(
     names = split_names(datasets)
     scale = replace(quick_scale(*names) if quick else FULL, device=device)
     work = prepare(output, scale, outputs=wanted, methods=split_names(methods), datasets=names, runs=runs)
-    watch = watching(work)
+    kept = len(work.trainings) - len(work.missing)
+    echo(f"trainings: {len(work.trainings)}, of which {kept} are kept in {work.store.folder}", err=True)
+    done = itertools.count(kept + 1)
     if (output / "results.json").exists() and (changed := stale(read_json(output / "results.json"))):
         echo(f"repeated, because the method now gives other vectors: {', '.join(changed)}", err=True)
     if not methods and (absent := left_out()):
         echo(f"left out: {', '.join(absent)}: pip install 'neural-brane[torch]' to train them too", err=True)
-    results = run(work, jobs=jobs or os.cpu_count() or 1, watch=watch)
+    results = run(
+        work,
+        jobs=jobs or os.cpu_count() or 1,
+        watch=lambda ended: tell(f"{next(done)}/{len(work.trainings)} {in_a_line(ended)}"),
+    )
     echo(f"wrote {output / 'report.html'}, results.json, results.csv and figures/")
     for one in results.failures:
         echo(f"failed: {one['method']} on {one['dataset']}, run {one['seed']}: {one['failure']}", err=True)
     if results.failures:
         raise Exit(1)
-
-
-def watching(work: Work) -> Callable[[Ended[Training]], None]:
-    """Print how many trainings are kept; return a function that prints one line per training that ends."""
-    kept = len(work.trainings) - len(work.missing)
-    echo(f"trainings: {len(work.trainings)}, of which {kept} are kept in {work.store.folder}", err=True)
-    done = itertools.count(kept + 1)
-    return lambda ended: tell(f"{next(done)}/{len(work.trainings)} {in_a_line(ended)}")
 
 
 def in_a_line(ended: Ended[Training]) -> str:

@@ -76,7 +76,12 @@ def place_edges(edges: Any, ids: np.ndarray | None) -> tuple[np.ndarray, np.ndar
 
     Without ids, the nodes are those that the edges name.
     """
-    ends = _flat_ends(edges)
+    array = as_array(edges, "edges", expected="pairs, two ids per edge")
+    if array.size and (array.ndim != 2 or array.shape[1] != 2):
+        raise GraphError(f"edges have shape {array.shape}; give (edges, 2), two ids per edge")
+    ends = np.empty(0, np.int64)
+    if array.size:
+        ends = as_ids(array.ravel(), what="edges", where=lambda at: f"an end of edge {at // 2}")
     if ids is None:
         positions, ids = encode(ends)
     else:
@@ -89,16 +94,6 @@ def place_edges(edges: Any, ids: np.ndarray | None) -> tuple[np.ndarray, np.ndar
             "add it there, or leave ids out to take the nodes from the edges"
         )
     return positions.reshape(-1, 2), ids
-
-
-def _flat_ends(edges: Any) -> np.ndarray:
-    """Return the ends of all edges in one flat array: two of the first edge, two of the second, ..."""
-    array = as_array(edges, "edges", expected="pairs, two ids per edge")
-    if array.size == 0:
-        return np.empty(0, np.int64)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise GraphError(f"edges have shape {array.shape}; give (edges, 2), two ids per edge")
-    return as_ids(array.ravel(), what="edges", where=lambda at: f"an end of edge {at // 2}")
 
 
 def node_ids(ids: Any) -> np.ndarray:
@@ -175,7 +170,16 @@ def canonical(matrix: Any, what: str, named: Callable[[int, int], str] = lambda 
 
     `named` says which row and column an entry has, for the error that refuses it.
     """
-    csr = _to_csr(matrix, what)
+    expected = "a two-dimensional matrix of real numbers, sparse or not"
+    if not sparse.issparse(matrix):
+        matrix = as_real(matrix, what, expected)
+    if matrix.dtype.kind not in KINDS or matrix.ndim != 2:
+        raise GraphError(f"{what} is {matrix.dtype} with shape {matrix.shape}; give {expected}")
+    try:
+        csr = sparse.csr_array(matrix.astype(plain_type(matrix.dtype), copy=False))
+        csr.check_format(full_check=True)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"{what} is not a matrix of numbers ({error}); give {expected}") from error
 
     def where(at: int) -> str:
         row, column = int(np.searchsorted(csr.indptr, at, side="right")) - 1, int(csr.indices[at])
@@ -189,21 +193,6 @@ def canonical(matrix: Any, what: str, named: Callable[[int, int], str] = lambda 
         csr.sum_duplicates()
         csr.eliminate_zeros()
         to_single(csr.data, where)  # repeats may add up to infinity
-    return csr
-
-
-def _to_csr(matrix: Any, what: str) -> sparse.csr_array:
-    """Return a matrix of real numbers as CSR, in whatever form it comes."""
-    expected = "a two-dimensional matrix of real numbers, sparse or not"
-    if not sparse.issparse(matrix):
-        matrix = as_real(matrix, what, expected)
-    if matrix.dtype.kind not in KINDS or matrix.ndim != 2:
-        raise GraphError(f"{what} is {matrix.dtype} with shape {matrix.shape}; give {expected}")
-    try:
-        csr = sparse.csr_array(matrix.astype(plain_type(matrix.dtype), copy=False))
-        csr.check_format(full_check=True)
-    except (TypeError, ValueError) as error:
-        raise GraphError(f"{what} is not a matrix of numbers ({error}); give {expected}") from error
     return csr
 
 

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from neural_brane.graph.attributed import AttributedGraph
 
-
-# How much memory can be had, and the one place that refuses what does not fit.
-#
 # What can be had is the least of several limits: the machine's free memory, that of the control group (as in a
 # container) and the process's own (`ulimit`).
 
@@ -97,23 +94,19 @@ def _groups(root: Path) -> Iterator[int]:
         return
     for _, kinds, path in (line.split(":", 2) for line in lines if line.count(":") >= 2):
         if kinds == "":
-            names, home = ("memory.max", "memory.current", "inactive_file"), root / "sys/fs/cgroup"
+            (limit, usage, cache), home = ("memory.max", "memory.current", "inactive_file"), root / "sys/fs/cgroup"
         elif "memory" in kinds.split(","):
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            limit, usage, cache = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
             home = root / "sys/fs/cgroup/memory"
         else:
             continue
         own = home / path.lstrip("/")
         for folder in (own, *own.parents):  # a group has no more than those around it
-            yield from _group(folder, *names)
+            most, now = _number(folder / limit), _number(folder / usage)
+            if most is not None and now is not None and most < UNLIMITED:
+                yield most - now + _fields(folder / "memory.stat").get(cache, 0)
             if folder == home:
                 break
-
-
-def _group(folder: Path, limit: str, usage: str, cache: str) -> Iterator[int]:
-    most, now = _number(folder / limit), _number(folder / usage)
-    if most is not None and now is not None and most < UNLIMITED:
-        yield most - now + _fields(folder / "memory.stat").get(cache, 0)
 
 
 def _process() -> Iterator[int]:
