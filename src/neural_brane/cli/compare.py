@@ -67,6 +67,7 @@ def compare(
     """
     from neural_brane.experiments.compare import USUAL, prepare
     from neural_brane.experiments.comparison import JSON, PAGE
+    from neural_brane.experiments.tasks import TASKS
     from neural_brane.files.storage import check_distinct, check_target
 
     written = {} if output is None else {"--output": output / JSON, "the page of --output": output / PAGE}
@@ -80,7 +81,11 @@ def compare(
     names = split_names(methods) or USUAL
     order = prepare(graph, names, tasks or None, labels=targets, runs=runs, dim=dim, device=device)
     result = train_and_rank(order, graph, output, jobs, time_limit)
-    show(result)
+    for name, standings in result.standings.items():
+        show_bars(TASKS[name], standings)
+        show_measures(TASKS[name], standings)
+    for remark in result.remarks:
+        echo(remark)
     if output is not None:
         result.save(output)
         echo(f"wrote {output / PAGE} and {output / JSON}")
@@ -109,11 +114,7 @@ def train_and_rank(
 def choose_labels(
     graph: AttributedGraph, source: Path | None, tasks: Sequence[str], *, from_table: bool
 ) -> tuple[AttributedGraph, Targets | None]:
-    """Return the graph with its classes; or the graph and its labels, if those are numbers or several per node.
-
-    source: where the labels are, if not in the graph. from_table: the graph's labels are a column of a table, which
-    may hold anything.
-    """
+    """Return the graph with its classes; or the graph and its labels, if they are numbers or several per node."""
     import numpy as np
 
     from neural_brane.experiments.tasks import in_order_of
@@ -134,17 +135,6 @@ def choose_labels(
     if isinstance(targets, np.ndarray) and targets.dtype.kind != "f":
         return graph.relabelled(dict(zip(ids.tolist(), targets.tolist(), strict=True))), None
     return graph, in_order_of(graph, ids, targets)
-
-
-def show(result: Comparison) -> None:
-    """Print the bars and the table of every task."""
-    from neural_brane.experiments.tasks import TASKS
-
-    for name, standings in result.standings.items():
-        show_bars(TASKS[name], standings)
-        show_measures(TASKS[name], standings)
-    for remark in result.remarks:
-        echo(remark)
 
 
 def show_bars(task: Task, standings: Sequence[Standing]) -> None:

@@ -184,10 +184,7 @@ def in_parts(work: Work, place: Place) -> Iterator[Path]:
 
 @contextmanager
 def ending_together(place: Place) -> Iterator[None]:
-    """If the block fails on a rank, let one rank print why, and stop the launcher from starting the ranks again.
-
-    A rank that fails because another one is gone ends silently: the launcher starts all of them again.
-    """
+    """If the block fails, let one rank print why; a rank that fails because another is gone ends silently."""
     from neural_brane.distributed.launch import forgo_restarts, has_said, is_consequence, is_first, wait_until_said
 
     try:

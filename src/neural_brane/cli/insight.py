@@ -197,10 +197,7 @@ def nearest(
 
 
 def open_vectors(path: Path, ids: Path | None, *, check: bool = True) -> Any:
-    """Read the vectors of a file, or open those of a folder of parts, which stay on disk.
-
-    check: compare a folder with its checksums, which reads all of it; a file is always checked.
-    """
+    """Read the vectors of a file, or open a folder of parts, which stay on disk; `check` reads all of a folder."""
     from neural_brane.embedding import Embedding
     from neural_brane.files.vectors.parts import is_parts
     from neural_brane.search.index import EmbeddingParts
@@ -228,10 +225,7 @@ def open_index(path: Path, vectors: Path, ids: Path | None) -> Any:
 
 
 def describer(graph: AttributedGraph | None, labels: Path | None) -> Callable[[Any], dict[str, Any]]:
-    """Return a function that gives a node's label and largest attributes, as far as the graph or the labels have them.
-
-    Of equal attributes, the rarer come first.
-    """
+    """Return a function that gives a node's label and its largest attributes; of equal ones, the rarer come first."""
     import numpy as np
 
     from neural_brane.files.datasets import read_labels

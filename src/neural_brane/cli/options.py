@@ -50,10 +50,7 @@ GraphSource = Annotated[
 
 
 def bundled(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn each parameter of a command that is a dataclass into one option per field of that dataclass.
-
-    The command still receives one object per dataclass.
-    """
+    """Turn each parameter of a command that is a dataclass into one option per field; the command gets the object."""
     own = inspect.signature(command, eval_str=True)
     bundles: dict[str, Any] = {
         name: one.annotation for name, one in own.parameters.items() if is_dataclass(one.annotation)

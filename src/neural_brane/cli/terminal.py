@@ -47,10 +47,7 @@ def show_table(
     fold: bool = False,
     stderr: bool = False,
 ) -> None:
-    """Print a table on stdout or stderr; `right` names the columns to align right.
-
-    On a narrow terminal the last column is cut off, or folded if `fold`. Nothing is cut in a pipe.
-    """
+    """Print a table; `right` names columns to align right. A narrow terminal cuts, or folds if `fold`, the last one."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -84,26 +81,23 @@ LOG.propagate = False
 LOG.addHandler(logging.NullHandler())
 
 
-class _File(logging.FileHandler):
-    """A log file; if it can no longer be written, the run continues without it."""
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Warn once, and close the log."""
-        LOG.removeHandler(self)
-        with suppress(OSError):
-            self.close()
-        echo(f"warning: {self.baseFilename} can no longer be written; the run continues without a log", err=True)
-
-
 def log_to(path: Path | None) -> None:
     """Append lines to a file from now on; None for no log."""
     if path is None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = _File(path, encoding="utf-8", errors="backslashreplace")
+        file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise ParameterError(f"--log {path}: cannot be written ({error.strerror}); choose another file") from None
+
+    def give_up(_: logging.LogRecord) -> None:
+        LOG.removeHandler(file)
+        with suppress(OSError):
+            file.close()
+        echo(f"warning: {file.baseFilename} can no longer be written; the run continues without a log", err=True)
+
+    file.handleError = give_up  # type: ignore[assignment]
     file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z"))
     LOG.addHandler(file)
 
@@ -191,11 +185,7 @@ def both(first: Reporter, second: Reporter) -> Reporter:
 
 
 def _lines(text: Describe, clock: Clock, begun: float, write: Callable[[str], object], quiet: float = 0.0) -> Reporter:
-    """A reporter that writes `PROGRESS_LINES` lines per run, and at least one every `EVERY` seconds.
-
-    A line begins with the time since the start and ends with the time left. Nothing is written in the first `quiet`
-    seconds, nor about a side part of the run that is short.
-    """
+    """A reporter that writes `PROGRESS_LINES` lines per run, and one every `EVERY` seconds, but none while `quiet`."""
     part, shown, told_at, quiet_until = "", 0, begun, begun + quiet
 
     def report(progress: Progress) -> None:
@@ -364,10 +354,7 @@ def requests_as_errors() -> Iterator[None]:
 
 
 def leave(stop: KeyboardInterrupt, typed: list[str]) -> None:
-    """Print whether a stopped command can resume, and exit with the code of the signal.
-
-    typed: the words after `brane`.
-    """
+    """Print whether a stopped command, whose words are `typed`, can resume; exit with the code of the signal."""
     stopped = stop if isinstance(stop, Stopped) else Stopped(signal.SIGINT)
     command = "" if stopped.add is None else f"\n  {shlex.join(['brane', *typed, *stopped.add])}"
     LOG.error(printable(stopped.message + command, keep="\n"))

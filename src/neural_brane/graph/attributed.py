@@ -20,7 +20,6 @@ from neural_brane.graph.build import (
     attribute_matrix,
     check_adjacency,
     check_content,
-    check_labels,
     check_matrix,
     check_names,
     edge_weights,
@@ -85,7 +84,11 @@ class AttributedGraph:
         check_content(self.adjacency, self.attributes, self.name)
         check_names(self.ids, "ids")
         check_names(self.attribute_names, "attribute_names")
-        check_labels(self.labels, nodes)
+        if self.labels is not None and (self.labels.shape != (nodes,) or self.labels.dtype.kind != "U"):
+            raise GraphError(
+                f"labels are {self.labels.dtype} of shape {self.labels.shape}; give one string per node ({nodes}), "
+                "'' where there is none"
+            )
         if self.encoder is not None:
             self.encoder.check_gives(self.attribute_names)
 

@@ -40,10 +40,7 @@ def plain_type(dtype: np.dtype) -> np.dtype:
 
 
 def to_single(data: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
-    """Return real numbers as float32; `where` says of the one at a place which it is, for the error.
-
-    A number that is not finite is refused, and so is one that would become infinite or zero.
-    """
+    """Return real numbers as finite float32, none turned into 0; `where` names the one at a place for the error."""
     with np.errstate(over="ignore", under="ignore"):
         single = data.astype(np.float32, copy=False)
     if np.count_nonzero(single) < np.count_nonzero(data):
@@ -72,10 +69,7 @@ def spell_shape(shape: tuple[int, ...]) -> str:
 
 
 def place_edges(edges: Any, ids: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return edges (edges, 2) as positions of their ends among the ids, and the ids.
-
-    Without ids, the nodes are those that the edges name.
-    """
+    """Return edges (edges, 2) as positions among the ids, and the ids: those given, or else all that edges name."""
     array = as_array(edges, "edges", expected="pairs, two ids per edge")
     if array.size and (array.ndim != 2 or array.shape[1] != 2):
         raise GraphError(f"edges have shape {array.shape}; give (edges, 2), two ids per edge")
@@ -166,10 +160,7 @@ def weight_matrix(adjacency: Any) -> sparse.csr_array:
 
 
 def canonical(matrix: Any, what: str, named: Callable[[int, int], str] = lambda row, column: "") -> sparse.csr_array:
-    """Return a matrix as sorted float32 CSR without repeats, zeros or NaN; copies only what it must change.
-
-    `named` says which row and column an entry has, for the error that refuses it.
-    """
+    """Return a matrix as sorted float32 CSR without repeats, zeros or NaN; `named` names an entry for the error."""
     expected = "a two-dimensional matrix of real numbers, sparse or not"
     if not sparse.issparse(matrix):
         matrix = as_real(matrix, what, expected)
@@ -286,12 +277,3 @@ def check_names(names: np.ndarray, what: str) -> None:
         raise GraphError(f"{what} are {names.dtype} of shape {names.shape}; give int64 or strings, one each")
     if (twice := repeated(names)) is not None:
         raise GraphError(f"{what} list {twice!r} twice; each must be distinct")
-
-
-def check_labels(labels: np.ndarray | None, nodes: int) -> None:
-    """Refuse labels that are not one string per node."""
-    if labels is not None and (labels.shape != (nodes,) or labels.dtype.kind != "U"):
-        raise GraphError(
-            f"labels are {labels.dtype} of shape {labels.shape}; give one string per node ({nodes}), "
-            "'' where there is none"
-        )

@@ -175,10 +175,7 @@ def carry(table: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def _differ(before: sparse.csr_array, after: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Tell which later rows have other entries than the earlier row that they are matched with.
-
-    Rows are compared by a sum over their entries, in which every column has a random weight: nothing is sorted.
-    """
+    """Tell which later rows have other entries than their earlier row, by sums in which columns have random weights."""
     weights = np.random.default_rng(0).random(before.shape[1])
     matched = np.full(len(columns), np.inf)  # a new column differs from all
     matched[columns >= 0] = weights[columns[columns >= 0]]

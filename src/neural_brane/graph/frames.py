@@ -78,26 +78,11 @@ def numeric_frame(frame: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 # Titles of the two ends of an edge, and of its weight, in small letters; pairs in the order of preference.
 PAIRS = (
-    ("source", "target"),
-    ("from", "to"),
-    ("src", "dst"),
-    ("src", "dest"),
-    ("source_id", "target_id"),
-    ("from_id", "to_id"),
-    ("fromnodeid", "tonodeid"),
-    ("from_node", "to_node"),
-    ("source_node", "target_node"),
-    ("node1", "node2"),
-    ("node_1", "node_2"),
-    ("node_a", "node_b"),
-    ("id1", "id2"),
-    ("id_1", "id_2"),
-    ("start", "end"),
-    ("head", "tail"),
-    ("citing", "cited"),
-    ("u", "v"),
-    ("i", "j"),
-)
+    ("source", "target"), ("from", "to"), ("src", "dst"), ("src", "dest"), ("source_id", "target_id"),
+    ("from_id", "to_id"), ("fromnodeid", "tonodeid"), ("from_node", "to_node"), ("source_node", "target_node"),
+    ("node1", "node2"), ("node_1", "node_2"), ("node_a", "node_b"), ("id1", "id2"), ("id_1", "id_2"),
+    ("start", "end"), ("head", "tail"), ("citing", "cited"), ("u", "v"), ("i", "j"),
+)  # fmt: skip
 WEIGHTS = ("weight", "weights", "w", "value")
 Column = str | int | None
 
@@ -124,10 +109,7 @@ class EdgeColumns:
         return ends + weighed + ignored
 
     def number(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ends (edges, 2) as positions among ids, and the ids.
-
-        Strings are numbered as they appear: two of the first edge, two of the second, ...
-        """
+        """Return the ends (edges, 2) as positions among ids, and the ids; strings are numbered as they appear."""
         if self.source.dtype.is_integer():
             codes, ids = encode(np.stack([self.source.to_numpy(), self.target.to_numpy()], axis=1).ravel())
         else:
@@ -144,10 +126,7 @@ def side_by_side(source: pl.Series, target: pl.Series) -> pl.Series:
 def choose_columns(
     columns: list[str], *, source: Column = None, target: Column = None, weight: Column = None, where: str = "edges"
 ) -> tuple[str, str, str | None]:
-    """Return the columns of the two ends and of the weight: those given, else by well-known titles, else the first two.
-
-    A column is given by its name or by its position, from 0.
-    """
+    """Return the columns of both ends and the weight: as given by name or position, or known titles, or the first."""
     given = [None if one is None else find_column(columns, one, where) for one in (source, target, weight)]
     free = [name for name in columns if name not in given]
     ends = given[:2]

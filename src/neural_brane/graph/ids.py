@@ -93,24 +93,18 @@ def about_unknown(ids: np.ndarray, node: Any) -> str:
     kind = "integers" if ids.dtype.kind == "i" else "strings"
     known = ", ".join(map(repr, ids[:3].tolist())) or "none"
     message = f"no node {node!r} here; ids are {kind}, such as {known}"
-    close = near_misses(ids, node)
-    return f"{message}; did you mean {' or '.join(map(repr, close))}?" if close else message
-
-
-def near_misses(ids: np.ndarray, node: Any) -> list[Any]:
-    """Ids that are spelled much like one, upper case or lower; they begin alike, so that few are compared."""
     text = str(node).casefold()
     if not text or not isinstance(node, str | int | np.integer):
-        return []
+        return message
+    # Names that are spelled much alike, upper case or lower, begin alike: few are compared.
     names = ids if ids.dtype.kind == "U" else ids.astype(str)
     alike = np.flatnonzero(np.char.startswith(names, text[0]) | np.char.startswith(names, text[0].upper()))[:CLOSE]
     spelled: dict[str, int] = {}
     for row in alike.tolist():
         spelled.setdefault(str(names[row]).casefold(), row)
-    return [ids[spelled[name]].item() for name in get_close_matches(text, spelled)]
+    close = [repr(ids[spelled[name]].item()) for name in get_close_matches(text, spelled)]
+    return f"{message}; did you mean {' or '.join(close)}?" if close else message
 
-
-# Names of nodes and attributes: integers or strings in, positions out.
 
 MANY, SLICE = 100_000, 500_000
 LARGE = 4_000_000  # strings from which compiled code is faster than it takes to load
@@ -191,11 +185,7 @@ def _names_of_objects(array: np.ndarray, error: type[BraneError], where: Callabl
 
 
 def encode(values: np.ndarray | pl.Series, *, large: int = LARGE) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct values: return a code per value, and the values in code order.
-
-    Integers are numbered in increasing order, strings by first appearance. From `large` strings on, compiled code does
-    the same in less time.
-    """
+    """Return a code per value, and the values in code order: integers increasing, strings by first appearance."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
         if high - low > 4 * len(values):

@@ -25,11 +25,15 @@ UNLIMITED = 1 << 60  # control groups write numbers beyond this where there is n
 
 
 def available(root: str | Path = "/") -> int | None:
-    """The bytes that can still be allocated before something fails; None where the system does not say.
-
-    root: where /proc and /sys are found, for tests.
-    """
-    known = [*_machine(Path(root)), *_groups(Path(root)), *_process()]
+    """The bytes that can still be allocated; None where the system does not say. `root` holds /proc and /sys."""
+    known = [*_groups(Path(root)), *_process()]
+    fields = _fields(Path(root) / "proc/meminfo")
+    if "MemAvailable" in fields:  # free, or can be freed at once
+        known.append(1024 * (fields["MemAvailable"] + fields.get("SwapFree", 0)))
+    elif hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    elif sys.platform == "win32":
+        known.append(_windows())
     return max(min(known), 0) if known else None
 
 
@@ -73,17 +77,6 @@ def used() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
         return 0
-
-
-def _machine(root: Path) -> Iterator[int]:
-    """Memory that is free or can be freed at once, and swap; all of the memory where more is not told."""
-    fields = _fields(root / "proc/meminfo")
-    if "MemAvailable" in fields:
-        yield 1024 * (fields["MemAvailable"] + fields.get("SwapFree", 0))
-    elif hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    elif sys.platform == "win32":
-        yield _windows()
 
 
 def _groups(root: Path) -> Iterator[int]:

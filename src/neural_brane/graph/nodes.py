@@ -26,28 +26,18 @@ LOOKED_AT = 10_000  # rows that decide which column holds the ids
 
 
 class NodeOptions(TypedDict, total=False):
-    """Options that say how a table of nodes is read.
+    """Options that say how a table of nodes is read."""
 
-    Parameters
-    ----------
-    id, label
-        The columns of the nodes' ids and of their classes, by name or position. Without `id`, the index of a pandas
-        DataFrame if one was set, else the column that holds most of the edges' nodes.
-    columns, ignore
-        What columns are where it shall not be inferred, as in `{"age": "number:8", "tags": "list:;"}`, and columns
-        to leave out; `neural_brane.graph.columns` says how others are judged.
-    missing
-        "none", or "attribute" to give nodes without a value an attribute such as `age=missing`.
-    encoder
-        One that was fitted to another table, for nodes that are to be encoded alike; vectors keep it in their
-        provenance, under "encoder".
-    """
-
+    # Columns of the nodes' ids and of their classes, by name or position. Without `id`, the index of a pandas DataFrame
+    # if one was set, else the column that holds most of the edges' nodes.
     id: str | int | None
     label: str | int | None
+    # The kinds of columns that shall not be inferred, as in `{"age": "number:8", "tags": "list:;"}`, and columns to
+    # leave out; `neural_brane.graph.columns` says how others are judged.
     columns: Mapping[str, str] | Iterable[str] | None
     ignore: Collection[str]
-    missing: Missing
+    missing: Missing  # "none", or "attribute" to give nodes without a value an attribute such as `age=missing`
+    # One that was fitted to another table, for nodes that are to be encoded alike; vectors keep it in their provenance.
     encoder: Encoder | dict[str, Any] | None
 
 

@@ -112,11 +112,7 @@ def _draw_edges(
 def _draw_attributes(
     random: np.random.Generator, labels: np.ndarray, attributes: int, each: int, classes: int, mixing: float
 ) -> sparse.csr_array:
-    """Draw the same number of distinct attributes for every node.
-
-    The attributes are cut into `each` ranges and a node draws one from every range, so its attributes are
-    distinct and sorted. Within a range, each class prefers a part of its own.
-    """
+    """Draw for every node one attribute from each of `each` ranges; in a range, each class prefers a part."""
     nodes = len(labels)
     columns = np.empty((nodes, each), dtype=np.int32)
     for k in range(each):
