@@ -9,15 +9,13 @@ import typer
 from typer.core import TyperGroup
 
 from neural_brane.cli import distributed
-from neural_brane.cli.compare import compare, tune
 from neural_brane.cli.convert import convert, shard, split_edges
-from neural_brane.cli.embed import embed, transform, update
-from neural_brane.cli.estimate import estimate
+from neural_brane.cli.embed import embed, estimate, transform, update
 from neural_brane.cli.evaluate import evaluate
+from neural_brane.cli.experiments import compare, reproduce, tune
 from neural_brane.cli.explore import demo, explore
 from neural_brane.cli.info import datasets, formats, info, inspect, methods
 from neural_brane.cli.insight import cluster, explain, nearest, suggest
-from neural_brane.cli.reproduce import reproduce
 from neural_brane.cli.terminal import LOG, TYPED, echo, end_log, leave, requests_as_errors
 from neural_brane.errors import BraneError, printable
 

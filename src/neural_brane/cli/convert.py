@@ -38,6 +38,7 @@ def convert(
     """
     from neural_brane.embedding import Embedding
     from neural_brane.files.storage import check_space
+    from neural_brane.files.vectors.formats import VectorFile, write_blocks
     from neural_brane.files.vectors.parts import is_parts, open_parts, write_parts
 
     check_output(vectors, ids, output, parts)
@@ -48,7 +49,14 @@ def convert(
     else:
         found = Embedding.load(vectors, ids)
     if parts is None:
-        merge(vectors, found, output)
+        file = VectorFile(output)
+        with counting("writing") as report:
+            write_blocks(file, vectors, found, tell=Meter(report, len(found), "vectors").advance)
+        echo(f"wrote {len(found):,} x {found.dim} vectors to {output}")
+        if lost := file.lost(found.provenance, found.layer, found.made_from):
+            echo(f"this format has no place for {', '.join(lost)}; .npz keeps everything", err=True)
+        if usage := file.usage(found.ids, found.dim):
+            echo(usage)
         return
     check_space(output / "part", len(found) * (4 * found.dim + found.ids.dtype.itemsize), ParameterError)
     with counting("writing parts") as report:
@@ -77,20 +85,6 @@ def check_output(vectors: Path, ids: Path | None, output: Path, parts: int | Non
         check_distinct({"--output": one}, {"--ids": ids})
         for path in read:
             check_distinct({"--output": one}, {"VECTORS": path})
-
-
-def merge(source: Path, found: Any, output: Path) -> None:
-    """Write vectors, block by block, to the file that the output names."""
-    from neural_brane.files.vectors.formats import VectorFile, write_blocks
-
-    file = VectorFile(output)
-    with counting("writing") as report:
-        write_blocks(file, source, found, tell=Meter(report, len(found), "vectors").advance)
-    echo(f"wrote {len(found):,} x {found.dim} vectors to {output}")
-    if lost := file.lost(found.provenance, found.layer, found.made_from):
-        echo(f"this format has no place for {', '.join(lost)}; .npz keeps everything", err=True)
-    if usage := file.usage(found.ids, found.dim):
-        echo(usage)
 
 
 @bundled

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
@@ -129,6 +130,7 @@ EVERY = 60.0  # seconds after which a line is printed in any case
 COMPILING = "compiling, once"
 QUIET = 2.0  # seconds before counted work prints its first line
 Describe = Callable[["Progress"], str]
+Write = Callable[[str], object]
 Clock = Callable[[], float]
 
 
@@ -136,19 +138,11 @@ Clock = Callable[[], float]
 def reporting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Reporter]:
     """Print the title, and give a `progress` for a method that shows epoch, loss and speed."""
     begun = clock()
-    if not sys.stderr.isatty():
-        tell(title)
-        with noticing_compilation(lambda: tell(COMPILING)):
-            yield _lines(describe, clock, begun, tell)
-        return
-    LOG.info(printable(title))
-    log = _lines(describe, clock, begun, LOG.info)
-    with (
-        _bar("preparing", describe, title=title) as (report, say),
-        noticing_compilation(lambda: say(COMPILING)),
-    ):
-        yield both(report, log)
-        say(f"trained in {short_clock(clock() - begun)}")
+    lines = partial(_lines, describe, clock, begun)
+    with _shown("preparing", describe, lines, title) as (report, say), noticing_compilation(lambda: say(COMPILING)):
+        yield report
+        if sys.stderr.isatty():
+            say(f"trained in {short_clock(clock() - begun)}")
 
 
 @contextmanager
@@ -162,29 +156,11 @@ def counting(title: str, *, steady: bool = True, clock: Clock = time.perf_counte
     def count(progress: Progress) -> str:
         return f"{title}: {progress.done} of {progress.total} {progress.unit}"
 
-    def at_rate(report: Reporter) -> Reporter:
-        if steady:
-            return report
-        return lambda progress: report(replace(progress, rate=progress.done / max(clock() - begun, 1e-9)))
-
-    if not sys.stderr.isatty():
-        yield at_rate(_lines(count, clock, begun, tell, quiet=QUIET))
-        return
-    with _bar(title, count) as (report, _):
-        yield at_rate(both(report, _lines(count, clock, begun, LOG.info, quiet=QUIET)))
+    with _shown(title, count, partial(_lines, count, clock, begun, quiet=QUIET)) as (report, _):
+        yield report if steady else lambda one: report(replace(one, rate=one.done / max(clock() - begun, 1e-9)))
 
 
-def both(first: Reporter, second: Reporter) -> Reporter:
-    """A reporter that calls two others."""
-
-    def report(progress: Progress) -> None:
-        first(progress)
-        second(progress)
-
-    return report
-
-
-def _lines(text: Describe, clock: Clock, begun: float, write: Callable[[str], object], quiet: float = 0.0) -> Reporter:
+def _lines(text: Describe, clock: Clock, begun: float, write: Write, quiet: float = 0.0) -> Reporter:
     """A reporter that writes `PROGRESS_LINES` lines per run, and one every `EVERY` seconds, but none while `quiet`."""
     part, shown, told_at, quiet_until = "", 0, begun, begun + quiet
 
@@ -203,15 +179,27 @@ def _lines(text: Describe, clock: Clock, begun: float, write: Callable[[str], ob
 
 
 @contextmanager
-def _bar(first: str, text: Describe, title: str | None = None) -> Iterator[tuple[Reporter, Callable[[str], None]]]:
-    """Give a reporter that moves a bar, and a function that changes its text; a bar without a title disappears."""
+def _shown(
+    first: str, text: Describe, lines: Callable[[Write], Reporter], title: str | None = None
+) -> Iterator[tuple[Reporter, Write]]:
+    """Give a reporter, and a function that says a word: a bar with lines in the log on a terminal, else plain lines.
+
+    A bar without a title disappears.
+    """
+    if not sys.stderr.isatty():
+        if title is not None:
+            tell(title)
+        yield lines(tell), tell
+        return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
     if title is not None:
+        LOG.info(printable(title))
         console.print(printable(title), highlight=False, markup=False)
+    log = lines(LOG.info)
     words = TextColumn("{task.description}", markup=False)
     with Bar(BarColumn(bar_width=20), words, console=console, transient=not title) as bar:
         task = bar.add_task(first, total=None)
@@ -220,6 +208,7 @@ def _bar(first: str, text: Describe, title: str | None = None) -> Iterator[tuple
             words = f"{text(progress)} · {time_left(progress)}"
             bar.update(task, completed=progress.done, total=progress.total, description=words)
             bar.refresh()
+            log(progress)
 
         yield report, lambda words: bar.update(task, description=words, refresh=True)
 

@@ -24,13 +24,12 @@ from neural_brane.graph.build import (
     check_names,
     edge_weights,
     node_ids,
-    pick,
     place_edges,
     weight_matrix,
 )
 from neural_brane.graph.encoder import Encoder
 from neural_brane.graph.frames import Place, adjacency_frame, as_frame, edge_columns, is_frame
-from neural_brane.graph.ids import as_ids, is_missing
+from neural_brane.graph.ids import as_array, as_ids, is_missing, locate
 from neural_brane.graph.labels import node_labels
 from neural_brane.graph.nodes import NodeData, NodeOptions, attributes_of, join_nodes
 
@@ -147,7 +146,15 @@ class AttributedGraph:
 
         All attributes keep their columns, so that a method that has learned from the one can embed the other.
         """
-        rows = pick(nodes, self.ids)
+        array = as_array(nodes, "nodes")
+        truths = array.dtype == bool or (array.dtype == object and set(map(type, array.flat)) <= {bool, np.bool_})
+        if truths and (array.shape != self.ids.shape or len(self) == 0):
+            raise GraphError(f"the mask has shape {array.shape} for {len(self)} nodes; give one truth per node")
+        wanted = self.ids[array.astype(bool)] if truths else as_ids(array, what="nodes")
+        rows = locate(self.ids, wanted)
+        if (rows < 0).any():
+            unknown, known = wanted[rows < 0][0].item(), self.ids[0].item()
+            raise GraphError(f"node {unknown!r} is not in the graph; give ids of its nodes, such as {known!r}")
         return type(self)(
             compact(self.adjacency[rows][:, rows].tocsr().sorted_indices()),
             self.attributes[rows],

@@ -97,21 +97,6 @@ def node_ids(ids: Any) -> np.ndarray:
     return names
 
 
-def pick(nodes: Any, ids: np.ndarray) -> np.ndarray:
-    """Return the rows of some nodes, given by their ids, or by a truth for every node."""
-    array = as_array(nodes, "nodes")
-    if array.dtype == bool or (array.dtype == object and all(isinstance(node, bool | np.bool_) for node in array.flat)):
-        if array.shape != ids.shape or len(ids) == 0:
-            raise GraphError(f"the mask has shape {array.shape} for {len(ids)} nodes; give one truth per node")
-        return np.flatnonzero(array)
-    wanted = as_ids(array, what="nodes")
-    rows = locate(ids, wanted)
-    if (rows < 0).any():
-        unknown = wanted[rows < 0][0].item()
-        raise GraphError(f"node {unknown!r} is not in the graph; give ids of its nodes, such as {ids[0].item()!r}")
-    return rows
-
-
 def edge_weights(weights: Any, edges: int) -> np.ndarray:
     """Return one float32 weight per edge, checked."""
     if weights is None:
