@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from neural_brane import load, synthetic
 from neural_brane.cli.app import app
-from neural_brane.cli.compare import choose_labels, show_bars, show_measures
+from neural_brane.cli.experiments import choose_labels, show_bars, show_measures
 from neural_brane.evaluate.labelled import Repeats
 from neural_brane.experiments.comparison import Standing
 from neural_brane.experiments.tasks import TASKS

@@ -1,7 +1,7 @@
 from typer.testing import CliRunner
 
-from neural_brane.cli import demo
 from neural_brane.cli.app import app
+from neural_brane.cli.explore import WELL_KNOWN
 from neural_brane.embedding import Embedding
 from neural_brane.files import datasets
 
@@ -9,7 +9,7 @@ from neural_brane.files import datasets
 def test_the_demo_shows_neighbours_and_scores_and_writes_both_files(tmp_path):
     result = CliRunner().invoke(app, ["demo", "--output", str(tmp_path / "new" / "demo"), "--epochs", "2"])
     assert result.exit_code == 0, result.stderr
-    for name in demo.WELL_KNOWN:
+    for name in WELL_KNOWN:
         assert any(line.split()[:1] == [name] for line in result.stdout.splitlines())
     scores = [line for line in result.stdout.splitlines() if line.count("±") == 3]
     assert [line.split("  ")[0].strip() for line in scores] == [
@@ -34,4 +34,4 @@ def test_the_demo_shows_neighbours_and_scores_and_writes_both_files(tmp_path):
 
 def test_the_well_known_modules_are_in_the_graph():
     ids = datasets.load("stdlib").ids
-    assert set(demo.WELL_KNOWN) <= set(ids.tolist())
+    assert set(WELL_KNOWN) <= set(ids.tolist())

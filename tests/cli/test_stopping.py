@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from neural_brane import NeuralBrane
 from neural_brane.cli import embed as module
 from neural_brane.cli.app import app
-from neural_brane.cli.stopping import Stopped, telling_what_is_kept
+from neural_brane.cli.terminal import Stopped, telling_what_is_kept
 from neural_brane.embedding import Embedding
 
 SHORT = ["embed", "stdlib", "--epochs", "3", "--set", "batches_per_epoch=5", "--dim", "8", "--threads", "1"]

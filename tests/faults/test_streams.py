@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from neural_brane.cli import stopping
+from neural_brane.cli import terminal
 from neural_brane.cli.app import app
 from neural_brane.embedding import Embedding
 from neural_brane.errors import LONGEST, BraneError, GraphError, NotFittedError
@@ -75,15 +75,15 @@ def test_a_terminal_of_few_characters_or_colours_is_enough(graph, environment):
 
 
 def test_our_own_signs_are_spelt_out_in_ascii():
-    stopping.codecs.register_error("brane", stopping.in_ascii)
+    terminal.codecs.register_error("brane", terminal.in_ascii)
     assert "0.8 ± 0.1 · 3 × 2 … é".encode("ascii", "brane") == b"0.8 +- 0.1 - 3 x 2 ... \\xe9"
 
 
 def test_a_stream_that_fails_remembers_why(tmp_path):
     with open("/dev/full", "w") as full:
-        stream = stopping._tolerant(full)
+        stream = terminal._tolerant(full)
         print("lost", file=stream)
-        assert stopping.failure(stream).strerror == "No space left on device"
+        assert terminal.failure(stream).strerror == "No space left on device"
 
 
 @pytest.mark.parametrize("kind", [BraneError, GraphError, NotFittedError])

@@ -6,17 +6,16 @@ def main() -> None:
     import sys
     import warnings
 
-    from neural_brane.cli import stopping
+    from neural_brane.cli import terminal
 
-    stopping.protect()
+    terminal.protect()
     from neural_brane.cli.app import app
-    from neural_brane.cli.terminal import show_warning
 
-    warnings.showwarning = show_warning
+    warnings.showwarning = terminal.show_warning
     try:
         app()
     except SystemExit as leaving:
-        if (failure := stopping.failure(sys.stdout)) is None:
+        if (failure := terminal.failure(sys.stdout)) is None:
             raise
         print(f"error: standard output could not be written ({failure.strerror})", file=sys.stderr)
         raise SystemExit(leaving.code or 1) from None

@@ -9,22 +9,14 @@ import typer
 from typer.core import TyperGroup
 
 from neural_brane.cli import distributed
-from neural_brane.cli.compare import compare
-from neural_brane.cli.convert import convert
-from neural_brane.cli.demo import demo
-from neural_brane.cli.embed import embed, transform, update
-from neural_brane.cli.estimate import estimate
+from neural_brane.cli.convert import convert, shard, split_edges
+from neural_brane.cli.embed import embed, estimate, transform, update
 from neural_brane.cli.evaluate import evaluate
-from neural_brane.cli.explore import explore
-from neural_brane.cli.info import info, inspect
-from neural_brane.cli.insight import cluster, explain, suggest
-from neural_brane.cli.lists import datasets, formats, methods
-from neural_brane.cli.nearest import nearest
-from neural_brane.cli.reproduce import reproduce
-from neural_brane.cli.shard import shard, split_edges
-from neural_brane.cli.stopping import TYPED, leave, requests_as_errors
-from neural_brane.cli.terminal import LOG, echo, end_log
-from neural_brane.cli.tune import tune
+from neural_brane.cli.experiments import compare, reproduce, tune
+from neural_brane.cli.explore import demo, explore
+from neural_brane.cli.info import datasets, formats, info, inspect, methods
+from neural_brane.cli.insight import cluster, explain, nearest, suggest
+from neural_brane.cli.terminal import LOG, TYPED, echo, end_log, leave, requests_as_errors
 from neural_brane.errors import BraneError, printable
 
 HELP = """
@@ -59,7 +51,12 @@ class BraneGroup(TyperGroup):
         except OSError as error:
             fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         except MemoryError as error:
-            fail(out_of_memory(error))
+            from neural_brane.graph.memory import available, show_size
+
+            room, about = available(), f" ({error})" if str(error) else ""
+            left = "" if room is None else f"; {show_size(room)} are free now"
+            advice = "lower --dim; 'brane estimate SOURCE' shows what a training needs, by part"
+            fail(f"memory ran out{about}{left}; {advice}")
         except KeyboardInterrupt as stop:
             leave(stop, ctx.meta[TYPED])
         except Exception as error:  # a defect: shown in full, and logged
@@ -74,16 +71,6 @@ class BraneGroup(TyperGroup):
         context = super().make_context(info_name, args, parent, **extra)
         context.meta[TYPED] = typed
         return context
-
-
-def out_of_memory(error: MemoryError) -> str:
-    """The message for memory that ran out although it was checked before."""
-    from neural_brane.graph.memory import available, show_size
-
-    room = available()
-    left = "" if room is None else f"; {show_size(room)} are free now"
-    about = f" ({error})" if str(error) else ""
-    return f"memory ran out{about}{left}; lower --dim; 'brane estimate SOURCE' shows what a training needs, by part"
 
 
 def fail(message: str) -> None:

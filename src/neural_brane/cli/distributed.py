@@ -21,8 +21,7 @@ from typer import Argument, Option
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Reading, Training, bundled
-from neural_brane.cli.stopping import Stopped
-from neural_brane.cli.terminal import LOG, counting, echo, log_to, reporting, tell
+from neural_brane.cli.terminal import LOG, Stopped, counting, echo, log_to, reporting, tell
 from neural_brane.errors import BraneError, EmbeddingError, ParameterError, printable
 
 if TYPE_CHECKING:
@@ -68,10 +67,17 @@ def embed(
     torchrun --nproc-per-node 8 -m neural_brane distributed embed shards -o parts
     """
     from neural_brane.distributed.launch import AGENT, is_launched, require_packages
+    from neural_brane.files.storage import check_writable
+    from neural_brane.files.vectors.formats import VectorFile
+    from neural_brane.files.vectors.parts import check_replaceable
     from neural_brane.methods.neural_brane import NeuralBrane
 
     start = time.perf_counter()
-    check_output(output)
+    if output.suffix:
+        VectorFile(output)
+    else:
+        check_writable(output / "manifest.json", EmbeddingError)
+        check_replaceable(output)
     parameters = training.parameters(NeuralBrane)
     NeuralBrane(**parameters).parameters_in_force()
     require_packages()
@@ -88,19 +94,6 @@ def embed(
         "by_range": by_range,
     }
     train_as_rank(Work(source, reading, output, parameters, sharing), log, start)
-
-
-def check_output(output: Path) -> None:
-    """Refuse an output that cannot be written, before the work."""
-    from neural_brane.files.storage import check_writable
-    from neural_brane.files.vectors.formats import VectorFile
-    from neural_brane.files.vectors.parts import check_replaceable
-
-    if output.suffix:
-        VectorFile(output)
-        return
-    check_writable(output / "manifest.json", EmbeddingError)
-    check_replaceable(output)
 
 
 def start_ranks(ranks: int | None, checkpoint: str | None) -> None:
@@ -166,7 +159,14 @@ def in_parts(work: Work, place: Place) -> Iterator[Path]:
     if (Path(work.source) / MANIFEST).is_file():
         yield Path(work.source)
         return
-    folder, key = parts_beside(work), f"neural-brane/parts on {socket.gethostname()}"
+    # The name holds a digest of the source and its files, so that old parts are not reused.
+    states = []
+    for path in work.reading.files(work.source).values():
+        found = os.stat(path) if path is not None and os.path.isfile(path) else None
+        states.append(None if found is None else (found.st_size, found.st_mtime_ns))
+    digest = hashlib.sha256(repr((work.source, work.reading, states)).encode()).hexdigest()[:8]
+    folder = work.output.with_name(f".{work.output.name}.shards-{digest}")
+    key = f"neural-brane/parts on {socket.gethostname()}"
     makes = place.store.compare_set(f"{key}, made by", "", str(place.rank)) == str(place.rank).encode()
     if makes:
         if not (folder / MANIFEST).is_file():
@@ -182,22 +182,9 @@ def in_parts(work: Work, place: Place) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def parts_beside(work: Work) -> Path:
-    """A folder beside the output, named by a digest of the source and its files, so that old parts are not reused."""
-    states = []
-    for path in work.reading.files(work.source).values():
-        found = os.stat(path) if path is not None and os.path.isfile(path) else None
-        states.append(None if found is None else (found.st_size, found.st_mtime_ns))
-    digest = hashlib.sha256(repr((work.source, work.reading, states)).encode()).hexdigest()[:8]
-    return work.output.with_name(f".{work.output.name}.shards-{digest}")
-
-
 @contextmanager
 def ending_together(place: Place) -> Iterator[None]:
-    """If the block fails on a rank, let one rank print why, and stop the launcher from starting the ranks again.
-
-    A rank that fails because another one is gone ends silently: the launcher starts all of them again.
-    """
+    """If the block fails, let one rank print why; a rank that fails because another is gone ends silently."""
     from neural_brane.distributed.launch import forgo_restarts, has_said, is_consequence, is_first, wait_until_said
 
     try:

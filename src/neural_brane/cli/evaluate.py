@@ -13,31 +13,26 @@ from typer import Option
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import bundled
-from neural_brane.cli.scores import show
-from neural_brane.cli.terminal import counting, echo
-from neural_brane.errors import ParameterError
+from neural_brane.cli.terminal import counting, echo, show_table
+from neural_brane.errors import ParameterError, shorten
 
 if TYPE_CHECKING:
     from neural_brane.embedding import Embedding
-    from neural_brane.evaluate import HeldOutEdges, Labelled, Splits
+    from neural_brane.evaluate import (
+        Clustering,
+        Labelled,
+        LinkPrediction,
+        Repeats,
+        Retrieval,
+        Splits,
+    )
     from neural_brane.files.nodes import Kind, Targets
-
 
 LABELS, LINKS = "All tasks but links", "Links"
 
 
-class Task(StrEnum):
-    """Tasks that score vectors."""
-
-    classification = "classification"
-    multilabel = "multilabel"
-    regression = "regression"
-    clustering = "clustering"
-    retrieval = "retrieval"
-    links = "links"
-    all = "all"
-
-
+# Tasks that score vectors.
+Task = StrEnum("Task", "classification multilabel regression clustering retrieval links all")
 about_labels = partial(Option, rich_help_panel=LABELS)
 
 
@@ -106,15 +101,6 @@ def choose_tasks(asked: list[Task] | None, labels: str | None, held_out: Path | 
             f"--held-out {held_out} is for --task links, which is not asked for; add it, or leave --held-out out"
         )
     return tasks
-
-
-def wanted_kind(tasks: set[str]) -> Kind | None:
-    """Return the kind of labels that these tasks need; None if any kind will do."""
-    needing = {NEEDS[task]: task for task in sorted(tasks) if task in NEEDS}
-    if len(needing) > 1:
-        first, second, *_ = needing.values()
-        raise ParameterError(f"--task {first} and --task {second} take labels differently; score one at a time")
-    return next(iter(needing), None)
 
 
 def settle_tasks(tasks: set[str], targets: Targets) -> set[str]:
@@ -191,8 +177,9 @@ def evaluate(
     brane evaluate vectors.npz --held-out pairs.npz
     """
     from neural_brane.embedding import Embedding
-    from neural_brane.evaluate import predict_links
+    from neural_brane.evaluate import HeldOutEdges, predict_links
     from neural_brane.files.storage import check_distinct, check_writable
+    from neural_brane.methods import METHODS
 
     tasks = choose_tasks(task, source.labels, held_out)
     how.penalty()  # refuse it before reading
@@ -201,14 +188,17 @@ def evaluate(
         check_distinct({"--save-splits": how.save_splits}, given | {"--splits-from": how.splits_from})
         check_writable(how.save_splits, ParameterError)
     embedding = Embedding.load(file, ids)
-    pairs = read_pairs(held_out, embedding) if "links" in tasks else None
+    pairs = HeldOutEdges.load(held_out) if held_out is not None and "links" in tasks else None
+    if pairs is not None:
+        pairs.check_unseen(embedding.provenance)  # vectors must not be trained on them
     known, tasks = match_labels(embedding, source, tasks, allow_missing)
     results: dict[str, Any] = {}
     if known is not None:
         chosen = choose_splits(known, how) if tasks & set(DIVIDED.values()) else None
         results = {str(one): score(known, one, chosen, how) for one in Task if one in tasks - {"links"}}
     if pairs is not None:
-        own = similarity or own_similarity(embedding)
+        method = METHODS.get(embedding.provenance.get("method", ""))
+        own = similarity or ("cosine" if method is None else method.similarity)
         with counting("links") as report:
             results["links"] = predict_links(
                 embedding, pairs, seed=how.seed, progress=report, similarity=own, allow_missing=allow_missing
@@ -237,20 +227,13 @@ def match_labels(
     if source.labels is None or tasks == {"links"}:
         return None, tasks
     columns = {"id": source.id_column, "label": source.label_column, "separator": source.separator}
-    nodes, targets = read_targets(source.labels, kind=wanted_kind(tasks), **columns)
+    needing = {NEEDS[task]: task for task in sorted(tasks) if task in NEEDS}
+    if len(needing) > 1:
+        first, second, *_ = needing.values()
+        raise ParameterError(f"--task {first} and --task {second} take labels differently; score one at a time")
+    nodes, targets = read_targets(source.labels, kind=next(iter(needing), None), **columns)
     tasks = settle_tasks(tasks, targets)
     return match(embedding, nodes, targets, allow_missing=allow_missing), tasks
-
-
-def read_pairs(path: Path | None, embedding: Embedding) -> HeldOutEdges | None:
-    """Read the pairs to predict; refuse vectors that were trained on them."""
-    from neural_brane.evaluate import HeldOutEdges
-
-    if path is None:
-        return None
-    pairs = HeldOutEdges.load(path)
-    pairs.check_unseen(embedding.provenance)
-    return pairs
 
 
 def choose_splits(known: Labelled, how: Scoring) -> Splits:
@@ -275,14 +258,6 @@ def choose_splits(known: Labelled, how: Scoring) -> Splits:
     return chosen
 
 
-def own_similarity(embedding: Embedding) -> str:
-    """Return the similarity of the method that the vectors' provenance names, or cosine."""
-    from neural_brane.methods import METHODS
-
-    method = METHODS.get(embedding.provenance.get("method", ""))
-    return "cosine" if method is None else method.similarity
-
-
 def as_record(embedding: Embedding, known: Labelled | None, results: dict[str, Any]) -> dict[str, Any]:
     """The vectors' shape, the nodes that did not match (with examples) and the scores, for JSON."""
     record: dict[str, Any] = {"nodes": len(embedding), "dim": embedding.dim}
@@ -293,3 +268,100 @@ def as_record(embedding: Embedding, known: Labelled | None, results: dict[str, A
     # The encoder of columns lists every category and word, which is too long for a report.
     provenance = {name: value for name, value in embedding.provenance.items() if name != "encoder"}
     return record | scored | {"provenance": provenance}
+
+
+F1 = {"macro": "Macro-F1", "micro": "Micro-F1"}
+
+
+def show(results: dict[str, Any], known: Labelled | None, title: str, *, numbered: bool) -> None:
+    """Print the results of all tasks, and which nodes were left out."""
+    for name, result in results.items():
+        if name in SHOWN:
+            SHOWN[name](result, title)
+        else:
+            show_divided(name, result, title)
+    if known is not None:
+        for ids, what in ((known.unlabelled, "a vector and no label"), (known.missing, "a label and no vector")):
+            if len(ids):
+                some = shorten(", ".join(map(str, ids[:3].tolist())), most=200)
+                echo(f"left out: {len(ids):,} nodes that have {what}, such as {some}")
+    if numbered:
+        echo("the file has no ids: its rows were taken as nodes 0, 1, 2, …; give their ids with --ids FILE")
+
+
+def show_divided(name: str, result: Any, title: str) -> None:
+    """Print the scores of a task whose nodes are divided into training and test parts, by the share trained on."""
+    from neural_brane.evaluate.classify import RULE
+
+    columns = {"r2": "R²", "spearman": "Spearman"} if name == "regression" else F1
+    rows = [(f"{100 * one.train:g} %", *(spread(getattr(one, score)) for score in columns)) for one in result.scores]
+    show_table(("trained on", *columns.values()), rows, title=title)
+    drawn = "stratified" if name == "classification" and result.stratify else "random"
+    seed = "drawn elsewhere" if result.seed is None else f"seed {result.seed}"
+    splits = f"mean ± sd of {result.splits} {drawn} splits, {seed}"
+    if name == "regression":
+        numbers = f"{result.labelled:,} numbers, {result.mean:.4g} ± {result.sd:.4g}"
+        echo(f"{numbers}; ridge regression, {splits}; the penalty is chosen inside each training part")
+    elif name == "multilabel":
+        labels = f"{result.labelled:,} nodes, {len(result.labels)} labels, {result.labels_per_node:.2f} per node"
+        echo(f"{labels}; {splits}; C = {result.C:g}\n{RULE}")
+    else:
+        if result.C != "cv":
+            penalty = f"C = {result.C:g}"
+        else:
+            chosen = sorted(C for score in result.scores for C in score.C)
+            most = max(chosen, key=chosen.count)
+            penalty = f"C by cross-validation: {chosen[0]:g} to {chosen[-1]:g}, mostly {most:g}"
+        echo(f"{result.labelled:,} nodes, {len(result.classes)} classes; {splits}; {penalty}")
+
+
+def show_retrieval(result: Retrieval, title: str) -> None:
+    """Print what lists of each length hold, and what they would hold by chance."""
+    columns = ("precision", "chance_precision", "recall", "chance_recall", "most_recall", "average_precision")
+    rows = [(f"{one.k}", *(f"{getattr(one, name):.4f}" for name in columns)) for one in result.scores]
+    show_table(("nearest", "precision", "by chance", "recall", "by chance", "at most", "MAP"), rows, title=title)
+    alike = "share a label" if result.several else "have the same class"
+    nodes = f"{result.labelled:,} nodes, {len(result.classes)} {'labels' if result.several else 'classes'}"
+    sample = "" if result.queries + result.alone == result.labelled else f", drawn with seed {result.seed}"
+    echo(f"{nodes}; {result.queries:,} asked for{sample}; hits are nodes that {alike}, nearest by cosine")
+    if result.alone:
+        echo(f"left out: {result.alone:,} nodes whose class no other node has")
+
+
+def spread(score: Repeats) -> str:
+    """Mean and standard deviation."""
+    return f"{score.mean:.4f} ± {score.sd:.4f}"
+
+
+def show_clustering(result: Clustering, title: str) -> None:
+    """Print the agreement of clusters and classes."""
+    row = [spread(score) for score in (result.nmi, result.purity, result.ari)]
+    show_table(("NMI", "purity", "ARI"), [row], title=title)
+    nodes = f"{result.labelled:,} nodes, {len(result.classes)} classes"
+    echo(f"{nodes}; k-means with as many clusters, mean ± sd of {result.starts} starts, seed {result.seed}")
+
+
+def show_links(result: LinkPrediction, title: str) -> None:
+    """Print how well held-out edges are ranked."""
+    own = ("none", "none")
+    if result.own_auc is not None:
+        own = (f"{result.own_auc:.4f}", f"{result.own_average_precision:.4f}")
+    rows = [
+        (result.similarity, f"{result.auc:.4f}", f"{result.average_precision:.4f}"),
+        ("regression", f"{result.regression_auc:.4f}", f"{result.regression_average_precision:.4f}"),
+        ("own score", *own),
+    ]
+    show_table(("links scored by", "AUC", "average precision"), rows, title=title)
+    echo(
+        f"{result.positives:,} held-out edges against {result.negatives:,} pairs without an edge, seed {result.seed}; "
+        f"the regression learned from {result.training_edges:,} other edges"
+    )
+    if result.missing:
+        echo(f"{result.missing:,} nodes of the graph have no vector and were given zeros")
+    if result.extra:
+        echo(f"left out: {result.extra:,} vectors of nodes that the graph lacks")
+    if not result.verified:
+        echo("the file does not say which graph it was trained on: make sure that it lacked the held-out edges")
+
+
+SHOWN: dict[str, Any] = {"clustering": show_clustering, "retrieval": show_retrieval, "links": show_links}

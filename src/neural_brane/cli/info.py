@@ -1,19 +1,20 @@
-"""`brane info` and `brane inspect`: show what a file contains, and how it would be read."""
+"""`brane info`, `inspect`, `methods`, `formats` and `datasets`: show what files hold, and list what to choose from."""
 
 from __future__ import annotations
 
 import json
+from inspect import getdoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from neural_brane.cli.terminal import echo
+from neural_brane.cli.terminal import echo, show_table
 from neural_brane.errors import printable
 
 if TYPE_CHECKING:
     from neural_brane.files.graphs.inspection import Report
-
+    from neural_brane.methods.base import Embedder
 
 INFO_WIDTH = 100  # characters of a value that `brane info` shows
 WIDTH = 40  # the same of `brane inspect`
@@ -33,26 +34,20 @@ def info(
     brane info folder              vectors in parts
     """
     from neural_brane.files.contents import look_into
+    from neural_brane.graph.memory import show_size
 
     for path in files:
         found = look_into(path)
         if as_json:
             echo(json.dumps(found.as_dict()))
-        else:
-            show_contents(found)
-
-
-def show_contents(found: Any) -> None:
-    """Print what is in a file, one fact per line."""
-    from neural_brane.graph.memory import show_size
-
-    facts = dict(found.facts)
-    extent = ""
-    if "nodes" in facts and "dim" in facts:
-        extent = f", {facts.pop('nodes'):,} x {facts.pop('dim')}"
-    echo(f"{found.path}: {found.kind}{extent} ({show_size(found.size)})")
-    for name, value in facts.items():
-        echo(f"  {name:<12} {spelled(name, value)}")
+            continue
+        facts = dict(found.facts)
+        extent = ""
+        if "nodes" in facts and "dim" in facts:
+            extent = f", {facts.pop('nodes'):,} x {facts.pop('dim')}"
+        echo(f"{found.path}: {found.kind}{extent} ({show_size(found.size)})")
+        for name, value in facts.items():
+            echo(f"  {name:<12} {spelled(name, value)}")
 
 
 def spelled(name: str, value: Any) -> str:
@@ -94,8 +89,6 @@ def inspect(
 
 def show_report(report: Report) -> None:
     """Print what is in a file."""
-    from neural_brane.cli.terminal import show_table
-
     echo(plain(f"{report.path}: {report.told}", width=1000))
     counts = "; ".join(f"{name} {spelled(name, count)}" for name, count in report.counts.items())
     echo(plain(f"  {counts}", width=1000))
@@ -119,3 +112,114 @@ def plain(text: str, *, width: int = WIDTH) -> str:
     """Escape what a terminal cannot print, and cut a long text."""
     shown = printable(text)
     return shown if len(shown) <= width else f"{shown[: width - 1]}…"
+
+
+def methods(
+    name: Annotated[str | None, Argument(help="Method to print in full.", show_default=False)] = None,
+) -> None:
+    """List the methods and what they use, or print one in full.
+
+    An inductive method computes vectors of new nodes ('brane transform'); one
+    that updates can continue on a changed graph ('brane update'). Growth is how
+    its time grows with the graph. Methods with † can also learn from labels.
+
+    \b
+    brane methods
+    brane methods neural-brane
+    """
+    from neural_brane.methods import METHODS, find_method
+
+    if name is not None:
+        show_method(find_method(name))
+        return
+    rows = [
+        (name, _uses(kind), _yes(kind.inductive), _yes(kind.updates), f"{kind.growth}\n{kind.paper}")
+        for name, kind in METHODS.items()
+    ]
+    show_table(("name", "uses", "inductive", "updates", "growth and paper"), rows, fold=True)
+
+
+def show_method(method: type[Embedder]) -> None:
+    """Print what a method is, its parameters, and the values tuned for each dataset."""
+    from neural_brane.experiments.tune import tuned
+
+    known = method.parameters()
+    summary = (getdoc(method) or "").partition("\nParameters\n")[0].strip()
+    echo(f"{method.title}: {summary}\n")
+    echo(f"uses       {_uses(method)}")
+    echo(f"new nodes  {_yes(method.inductive)}")
+    echo(f"updates    {'yes' if method.updates else f'no: {method.why_not}'}")
+    echo(f"growth     {method.growth}")
+    echo(f"paper      {method.paper}\n")
+    defaults = method().parameters_in_force()
+    rows = [
+        (name, _text(defaults[name]), one.expects(), one.about) for name, one in known.items() if name != "progress"
+    ]
+    show_table(("parameter", "default", "value", "meaning"), rows, fold=True)
+    kept = []
+    for dataset, chosen in tuned().items():
+        if method.title in chosen:
+            best = chosen[method.title]
+            values = " ".join(f"{name}={_text(value)}" for name, value in best.parameters.items())
+            kept.append((dataset, f"{best.validation:.4f}", values))
+    if kept:
+        show_table(("tuned for", "validation", "parameters (embed --tuned)"), kept, fold=True)
+    else:
+        echo(f"No tuned values are kept; 'brane tune {method.title} DATASET' searches for some.")
+    first = next(iter(known.values()))
+    setting = f"{first.name}={first.example()}"
+    echo(f"Set any of them: brane embed citeseer --method {method.title} --set {setting} -o vectors.npz")
+
+
+def _uses(method: type[Embedder]) -> str:
+    """What a method learns from."""
+    from neural_brane.methods.base import MARK
+
+    return ", ".join([*method.uses, f"labels {MARK}"] if method.uses_labels else method.uses)
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "no"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(_text, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def formats() -> None:
+    """List the formats of vectors and graphs, by suffix.
+
+    \b
+    graph file      one edge per line, 'u v' or 'u v weight'; a first line
+                    'nodes edges' is optional
+    attribute file  one node per line: its id, then ID or ID:VALUE for each,
+                    as in '17 3:1 8:1'
+    label file      one node per line, 'node<TAB>label'
+                    Ids are integers or names. Spaces, tabs or commas
+                    separate; a line that begins with # does not count.
+    tables          one of edges and, with --nodes, one of nodes, whose
+                    columns become attributes
+    """
+    from neural_brane.files.graphs.formats import describe_formats
+    from neural_brane.files.vectors import declared_formats
+
+    show_table(("vectors", "about"), list(declared_formats().items()), fold=True)
+    graphs = [(suffixes.replace("`", ""), about.replace("`", "")) for suffixes, about in describe_formats()]
+    show_table(("graphs", "about"), graphs, fold=True)
+
+
+def datasets() -> None:
+    """List the graphs known by name, and which are on this machine.
+
+    Files are taken from the folder NEURAL_BRANE_DATA, then from the cache, or are downloaded.
+    """
+    from neural_brane.files.datasets import list_datasets
+
+    numbers = ("nodes", "edges", "attributes", "classes")
+    rows = []
+    for one in list_datasets():
+        counts = [getattr(one, name) for name in numbers]
+        rows.append((one.name, *("" if count is None else f"{count:,}" for count in counts), one.state, one.about))
+    show_table(("name", *numbers, "state", "about"), rows, right=numbers)

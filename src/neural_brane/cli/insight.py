@@ -1,17 +1,24 @@
-"""`brane explain`, `brane suggest` and `brane cluster`: ask a fitted model or its vectors."""
+"""`brane explain`, `brane suggest`, `brane cluster` and `brane nearest`: ask a fitted model or its vectors."""
 
 from __future__ import annotations
 
+import csv
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Reading, as_id, bundled
 from neural_brane.cli.terminal import counting, echo, show_table
+from neural_brane.errors import ParameterError
+
+if TYPE_CHECKING:
+    from neural_brane.graph import AttributedGraph
 
 
 def explain(
@@ -102,7 +109,7 @@ def cluster(
     """
     from neural_brane.embedding import Embedding
     from neural_brane.errors import EmbeddingError
-    from neural_brane.files.storage import check_distinct, check_target
+    from neural_brane.files.storage import atomic, check_distinct, check_target
 
     if output is not None:
         check_distinct({"--output": output}, {"VECTORS": vectors})
@@ -112,7 +119,10 @@ def cluster(
     with counting("dividing into clusters", steady=False) as report:
         found = embedding.clusters(k, graph=known, seed=seed, progress=report)
     if output is not None:
-        write_assignments(output, found.ids.tolist(), found.assignments.tolist())
+        with atomic(output) as draft, draft.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(("id", "cluster"))
+            table.writerows(zip(found.ids.tolist(), found.assignments.tolist(), strict=True))
     if as_json:
         echo(json.dumps({"file": str(vectors), "seed": seed} | found.as_dict(), indent=2))
         return
@@ -127,13 +137,125 @@ def cluster(
         echo(f"wrote the cluster of every node to {output}")
 
 
-def write_assignments(path: Path, ids: list[object], assignments: list[int]) -> None:
-    """Write a table 'id,cluster' that appears whole or not at all."""
-    import csv
+SHOWN = 6  # attributes of a node
 
-    from neural_brane.files.storage import atomic
 
-    with atomic(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(("id", "cluster"))
-        table.writerows(zip(ids, assignments, strict=True))
+@bundled
+def nearest(
+    vectors: o.Vectors,
+    wanted: Annotated[list[str], Argument(metavar="ID…", help="Ids of nodes.")],
+    reading: Reading,
+    graph: o.GraphSource = None,
+    k: Annotated[int, Option("-k", metavar="<whole>", help="Number of nearest nodes.")] = 10,
+    index: Annotated[Path | None, Option(metavar="<file>", help="Search by this .faiss file (made if absent).")] = None,
+    center: Annotated[bool, Option("--center", help="Subtract the mean of all vectors first.")] = False,
+    ids: o.Ids = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """List the nodes with the most similar vectors, by cosine.
+
+    All vectors are compared, unless an index by faiss is given: it finds
+    nearly all of the same nodes and looks at few (needs the extra 'search').
+    --labels without --graph may also name a dataset, a graph or a table.
+
+    \b
+    brane nearest vectors.npz 100157 102879 -k 5
+    brane nearest vectors.npz 100157 --graph citeseer
+    brane nearest vectors.npz ann --graph edges.csv --nodes people.csv
+    brane nearest gensim.txt ann --labels classes.txt --json
+    brane nearest vectors.npz ann --index vectors.faiss
+    """
+    if index is not None and center:
+        raise ParameterError("--index holds vectors as they are; leave out --center, or search without --index")
+    labels = reading.labels if graph is None else None
+    described = (replace(reading, labels=None) if graph is None else reading).read_optional(graph)
+    if index is None:
+        embedding = open_vectors(vectors, ids)
+        asked = [as_id(embedding.ids, node) for node in wanted]
+        answers = embedding.nearest(asked, k, center=center)
+    else:
+        opened = open_index(index, vectors, ids)
+        asked = [as_id(opened.ids, node) for node in wanted]
+        answers = opened.nearest(asked, k)
+    about = describer(described, labels)
+    if as_json:
+        records = [
+            {
+                "id": node,
+                **about(node),
+                "nearest": [{"id": near, "cosine": round(cosine, 6), **about(near)} for near, cosine in found],
+            }
+            for node, found in zip(asked, answers, strict=True)
+        ]
+        echo(json.dumps(records, indent=2))
+        return
+    for node, found in zip(asked, answers, strict=True):
+        rows = [(str(near), f"{cosine:.4f}", *shown(about(near))) for near, cosine in found]
+        words = "; ".join(filter(None, shown(about(node))))
+        title = f"{node} ({words})" if words else f"{node}"
+        show_table(("id", "cosine", *about(node)), rows, title=title, right=("cosine",))
+
+
+def open_vectors(path: Path, ids: Path | None, *, check: bool = True) -> Any:
+    """Read the vectors of a file, or open a folder of parts, which stay on disk; `check` reads all of a folder."""
+    from neural_brane.embedding import Embedding
+    from neural_brane.files.vectors.parts import is_parts
+    from neural_brane.search.index import EmbeddingParts
+
+    return EmbeddingParts(path, check=check) if is_parts(path) and ids is None else Embedding.load(path, ids)
+
+
+def open_index(path: Path, vectors: Path, ids: Path | None) -> Any:
+    """Load an index, or build and write it first if the file does not exist."""
+    from neural_brane.search.index import check_belongs, check_index_target, load_index
+
+    if path.exists():
+        found = load_index(path)
+        embedding = open_vectors(vectors, ids, check=False)
+        check_belongs(path, found, embedding.vectors, embedding.ids)
+        return found
+    check_index_target(path)
+    embedding = open_vectors(vectors, ids)
+    echo(f"building an index over {len(embedding):,} nodes", err=True)
+    with counting("building the index") as report:
+        built = embedding.index(progress=report)
+    built.save(path)
+    echo(f"wrote {path}: it finds {built.recall:.1%} of the ten nearest", err=True)
+    return built
+
+
+def describer(graph: AttributedGraph | None, labels: Path | None) -> Callable[[Any], dict[str, Any]]:
+    """Return a function that gives a node's label and its largest attributes; of equal ones, the rarer come first."""
+    import numpy as np
+
+    from neural_brane.files.datasets import read_labels
+
+    named: dict[str, str] = {}
+    if labels is not None:
+        named = dict(zip(*(map(str, part.tolist()) for part in read_labels(labels)), strict=True))
+    elif graph is not None and graph.labels is not None:
+        named = dict(zip(map(str, graph.ids.tolist()), map(str, graph.labels.tolist()), strict=True))
+    rows, holders = {}, np.empty(0, int)
+    if graph is not None:
+        rows = {str(node): row for row, node in enumerate(graph.ids.tolist())}
+        holders = np.bincount(graph.attributes.indices, minlength=len(graph.attribute_names))
+
+    def about(node: Any) -> dict[str, Any]:
+        known: dict[str, Any] = {"label": named.get(str(node))} if named else {}
+        if graph is None:
+            return known
+        row = rows.get(str(node))
+        if row is None:
+            return known | {"attributes": []}
+        table = graph.attributes
+        entries = slice(table.indptr[row], table.indptr[row + 1])
+        columns, amounts = table.indices[entries], table.data[entries]
+        order = np.lexsort((columns, holders[columns], -amounts))
+        return known | {"attributes": list(map(str, graph.attribute_names[columns[order[:SHOWN]]]))}
+
+    return about
+
+
+def shown(about: dict[str, Any]) -> list[str]:
+    """What is known of a node, as texts."""
+    return [", ".join(value) if isinstance(value, list) else value or "" for value in about.values()]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from typer import Argument, Option
 
+from neural_brane.cli.terminal import show_table
 from neural_brane.errors import ParameterError
 from neural_brane.methods.parameters import SHARED, Choice
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from neural_brane.graph import AttributedGraph
-    from neural_brane.graph.encoder import Encoder
     from neural_brane.methods.base import Embedder
     from neural_brane.methods.parameters import Parameter
 
@@ -50,10 +50,7 @@ GraphSource = Annotated[
 
 
 def bundled(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn each parameter of a command that is a dataclass into one option per field of that dataclass.
-
-    The command still receives one object per dataclass.
-    """
+    """Turn each parameter of a command that is a dataclass into one option per field; the command gets the object."""
     own = inspect.signature(command, eval_str=True)
     bundles: dict[str, Any] = {
         name: one.annotation for name, one in own.parameters.items() if is_dataclass(one.annotation)
@@ -209,7 +206,19 @@ class Links:
 
         graph = datasets.read(source, **self.keywords())
         if self.nodes is not None and graph.encoder is not None:
-            show_columns(graph.encoder)
+            rows = [
+                (
+                    column.name,
+                    column.kind,
+                    f"{len(graph.encoder.names_of(column.name)):,}" if column.name in graph.encoder.parts else "",
+                    f"{column.missing:,}",
+                    column.why,
+                    ", ".join(column.examples),
+                )
+                for column in graph.encoder.columns
+            ]
+            titles = ("column", "kind", "attributes", "missing", "why", "such as")
+            show_table(titles, rows, right=("attributes", "missing"), stderr=True)
         return graph
 
     def read_optional(self, source: str | None) -> AttributedGraph | None:
@@ -240,22 +249,3 @@ class Reading(Links):
     missing: Annotated[Literal["none", "attribute"], reading("missing", "Missing: none, or attribute.", "<rule>")] = (
         "none"
     )
-
-
-def show_columns(encoder: Encoder) -> None:
-    """Print on stderr how each column of a table of nodes was understood."""
-    from neural_brane.cli.terminal import show_table
-
-    rows = [
-        (
-            column.name,
-            column.kind,
-            f"{len(encoder.names_of(column.name)):,}" if column.name in encoder.parts else "",
-            f"{column.missing:,}",
-            column.why,
-            ", ".join(column.examples),
-        )
-        for column in encoder.columns
-    ]
-    titles = ("column", "kind", "attributes", "missing", "why", "such as")
-    show_table(titles, rows, right=("attributes", "missing"), stderr=True)

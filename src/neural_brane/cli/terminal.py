@@ -1,22 +1,33 @@
-"""Print lines, tables and progress in one style, and keep a log."""
+"""Print lines, tables and progress, keep a log, and end a command that is asked to stop."""
 
 from __future__ import annotations
 
+import codecs
+import io
 import logging
+import os
+import select
+import shlex
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TextIO
+
+import typer
 
 from neural_brane.errors import ParameterError, printable
 from neural_brane.progress import noticing_compilation
 
 if TYPE_CHECKING:
+    from neural_brane.methods.base import Embedder
     from neural_brane.progress import Progress, Reporter
-
 
 # Lines and tables. Control characters in ids or names of files are escaped.
 
@@ -37,10 +48,7 @@ def show_table(
     fold: bool = False,
     stderr: bool = False,
 ) -> None:
-    """Print a table on stdout or stderr; `right` names the columns to align right.
-
-    On a narrow terminal the last column is cut off, or folded if `fold`. Nothing is cut in a pipe.
-    """
+    """Print a table; `right` names columns to align right. A narrow terminal cuts, or folds if `fold`, the last one."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -74,26 +82,23 @@ LOG.propagate = False
 LOG.addHandler(logging.NullHandler())
 
 
-class _File(logging.FileHandler):
-    """A log file; if it can no longer be written, the run continues without it."""
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Warn once, and close the log."""
-        LOG.removeHandler(self)
-        with suppress(OSError):
-            self.close()
-        echo(f"warning: {self.baseFilename} can no longer be written; the run continues without a log", err=True)
-
-
 def log_to(path: Path | None) -> None:
     """Append lines to a file from now on; None for no log."""
     if path is None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = _File(path, encoding="utf-8", errors="backslashreplace")
+        file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
         raise ParameterError(f"--log {path}: cannot be written ({error.strerror}); choose another file") from None
+
+    def give_up(_: logging.LogRecord) -> None:
+        LOG.removeHandler(file)
+        with suppress(OSError):
+            file.close()
+        echo(f"warning: {file.baseFilename} can no longer be written; the run continues without a log", err=True)
+
+    file.handleError = give_up  # type: ignore[assignment]
     file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z"))
     LOG.addHandler(file)
 
@@ -125,6 +130,7 @@ EVERY = 60.0  # seconds after which a line is printed in any case
 COMPILING = "compiling, once"
 QUIET = 2.0  # seconds before counted work prints its first line
 Describe = Callable[["Progress"], str]
+Write = Callable[[str], object]
 Clock = Callable[[], float]
 
 
@@ -132,19 +138,11 @@ Clock = Callable[[], float]
 def reporting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Reporter]:
     """Print the title, and give a `progress` for a method that shows epoch, loss and speed."""
     begun = clock()
-    if not sys.stderr.isatty():
-        tell(title)
-        with noticing_compilation(lambda: tell(COMPILING)):
-            yield _lines(describe, clock, begun, tell)
-        return
-    LOG.info(printable(title))
-    log = _lines(describe, clock, begun, LOG.info)
-    with (
-        _bar("preparing", describe, title=title) as (report, say),
-        noticing_compilation(lambda: say(COMPILING)),
-    ):
-        yield both(report, log)
-        say(f"trained in {short_clock(clock() - begun)}")
+    lines = partial(_lines, describe, clock, begun)
+    with _shown("preparing", describe, lines, title) as (report, say), noticing_compilation(lambda: say(COMPILING)):
+        yield report
+        if sys.stderr.isatty():
+            say(f"trained in {short_clock(clock() - begun)}")
 
 
 @contextmanager
@@ -158,34 +156,12 @@ def counting(title: str, *, steady: bool = True, clock: Clock = time.perf_counte
     def count(progress: Progress) -> str:
         return f"{title}: {progress.done} of {progress.total} {progress.unit}"
 
-    def at_rate(report: Reporter) -> Reporter:
-        if steady:
-            return report
-        return lambda progress: report(replace(progress, rate=progress.done / max(clock() - begun, 1e-9)))
-
-    if not sys.stderr.isatty():
-        yield at_rate(_lines(count, clock, begun, tell, quiet=QUIET))
-        return
-    with _bar(title, count) as (report, _):
-        yield at_rate(both(report, _lines(count, clock, begun, LOG.info, quiet=QUIET)))
+    with _shown(title, count, partial(_lines, count, clock, begun, quiet=QUIET)) as (report, _):
+        yield report if steady else lambda one: report(replace(one, rate=one.done / max(clock() - begun, 1e-9)))
 
 
-def both(first: Reporter, second: Reporter) -> Reporter:
-    """A reporter that calls two others."""
-
-    def report(progress: Progress) -> None:
-        first(progress)
-        second(progress)
-
-    return report
-
-
-def _lines(text: Describe, clock: Clock, begun: float, write: Callable[[str], object], quiet: float = 0.0) -> Reporter:
-    """A reporter that writes `PROGRESS_LINES` lines per run, and at least one every `EVERY` seconds.
-
-    A line begins with the time since the start and ends with the time left. Nothing is written in the first `quiet`
-    seconds, nor about a side part of the run that is short.
-    """
+def _lines(text: Describe, clock: Clock, begun: float, write: Write, quiet: float = 0.0) -> Reporter:
+    """A reporter that writes `PROGRESS_LINES` lines per run, and one every `EVERY` seconds, but none while `quiet`."""
     part, shown, told_at, quiet_until = "", 0, begun, begun + quiet
 
     def report(progress: Progress) -> None:
@@ -203,15 +179,27 @@ def _lines(text: Describe, clock: Clock, begun: float, write: Callable[[str], ob
 
 
 @contextmanager
-def _bar(first: str, text: Describe, title: str | None = None) -> Iterator[tuple[Reporter, Callable[[str], None]]]:
-    """Give a reporter that moves a bar, and a function that changes its text; a bar without a title disappears."""
+def _shown(
+    first: str, text: Describe, lines: Callable[[Write], Reporter], title: str | None = None
+) -> Iterator[tuple[Reporter, Write]]:
+    """Give a reporter, and a function that says a word: a bar with lines in the log on a terminal, else plain lines.
+
+    A bar without a title disappears.
+    """
+    if not sys.stderr.isatty():
+        if title is not None:
+            tell(title)
+        yield lines(tell), tell
+        return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
     if title is not None:
+        LOG.info(printable(title))
         console.print(printable(title), highlight=False, markup=False)
+    log = lines(LOG.info)
     words = TextColumn("{task.description}", markup=False)
     with Bar(BarColumn(bar_width=20), words, console=console, transient=not title) as bar:
         task = bar.add_task(first, total=None)
@@ -220,6 +208,7 @@ def _bar(first: str, text: Describe, title: str | None = None) -> Iterator[tuple
             words = f"{text(progress)} · {time_left(progress)}"
             bar.update(task, completed=progress.done, total=progress.total, description=words)
             bar.refresh()
+            log(progress)
 
         yield report, lambda words: bar.update(task, description=words, refresh=True)
 
@@ -252,3 +241,131 @@ def short_clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+# The characters of our own texts beyond ASCII, for terminals that lack them.
+PLAIN = {"·": "-", "±": "+-", "×": "x", "…": "...", "≈": "~", "−": "-", "█": "#"} | dict.fromkeys("▏▎▍▌▋▊▉", "")
+
+
+class Tolerant(io.FileIO):
+    """An open file that accepts all writes; `failure` is its first error."""
+
+    failure: OSError | None = None
+
+    def write(self, data: Any, /) -> int:
+        """Write some bytes, or drop them."""
+        try:
+            while (written := super().write(data)) is None:  # the file does not block, so wait here
+                select.select([], [self], [])
+        except OSError as error:
+            self.failure = self.failure or error
+            return len(data)
+        return written
+
+
+def protect() -> None:
+    """Replace stdin, stdout and stderr by streams that cannot fail, before any other file is opened."""
+    for number in range(3):
+        with suppress(OSError):
+            os.fstat(number)
+            continue
+        os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which the next file would get otherwise
+    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    codecs.register_error("brane", in_ascii)
+    sys.stdout, sys.stderr = _tolerant(sys.stdout), _tolerant(sys.stderr)
+
+
+def failure(stream: TextIO) -> OSError | None:
+    """Return the first error of a stream; a pipe whose reader has left is not an error."""
+    stream.flush()
+    met = getattr(getattr(getattr(stream, "buffer", None), "raw", None), "failure", None)
+    return None if isinstance(met, BrokenPipeError) else met
+
+
+def in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Replace characters that a stream cannot encode."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    text = error.object[error.start : error.end]
+    return "".join(PLAIN.get(one, one.encode("unicode_escape").decode()) for one in text), error.end
+
+
+def _tolerant(stream: TextIO | None) -> TextIO:
+    if stream is None:
+        return open(os.devnull, "w", encoding="utf-8")
+    if os.name != "posix":  # Windows' console takes text, not bytes
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="brane")
+        return stream
+    try:
+        raw = Tolerant(stream.fileno(), "w", closefd=False)
+    except io.UnsupportedOperation:  # a stream without a file, given by a program that calls this one
+        return stream
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors="brane", line_buffering=True)
+
+
+# A command is asked to stop by Ctrl-C, by a signal, or because its terminal is gone.
+
+REQUESTS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+LONG = 5.0  # seconds of training after which to mention checkpoints
+TYPED = "neural_brane.typed"  # key of the words of the command in its context
+
+
+class Stopped(KeyboardInterrupt):
+    """The signal `number` asks a command to stop; `message` says whether its work is kept.
+
+    add: words to add to the command to resume; None if it cannot resume.
+    """
+
+    def __init__(self, number: int, message: str = "stopped", add: tuple[str, ...] | None = None):
+        super().__init__(message)
+        self.number, self.message, self.add = number, message, add
+
+
+@contextmanager
+def requests_as_errors() -> Iterator[None]:
+    """Raise `Stopped` on signals that ask to stop, so that files are cleaned up as after Ctrl-C."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.getsignal(number) for number in REQUESTS}
+    for number, old in before.items():
+        if old is not signal.SIG_IGN:  # as nohup asks for
+            signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def leave(stop: KeyboardInterrupt, typed: list[str]) -> None:
+    """Print whether a stopped command, whose words are `typed`, can resume; exit with the code of the signal."""
+    stopped = stop if isinstance(stop, Stopped) else Stopped(signal.SIGINT)
+    command = "" if stopped.add is None else f"\n  {shlex.join(['brane', *typed, *stopped.add])}"
+    LOG.error(printable(stopped.message + command, keep="\n"))
+    echo(stopped.message + command, err=True)
+    raise typer.Exit(128 + stopped.number) from None
+
+
+@contextmanager
+def telling_what_is_kept(model: Embedder, *, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """If the block is stopped, say whether its training is kept, and which command resumes it."""
+    begun = clock()
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+        parameters = model.get_params(deep=False)
+        path, kept = parameters.get("checkpoint"), "stopped; nothing was kept"
+        if path is not None and Path(path).exists():
+            raise Stopped(number, f"stopped; the same command resumes from {path}:", ()) from None
+        if path is not None:
+            raise Stopped(number, f"stopped before {path} was written; the same command starts again") from None
+        if "checkpoint" in parameters and clock() - begun >= LONG:
+            message = f"{kept}. With a checkpoint, a stopped training can resume:"
+            raise Stopped(number, message, ("--checkpoint", "run.checkpoint")) from None
+        raise Stopped(number, kept) from None

@@ -31,11 +31,7 @@ class Rows(NamedTuple):
 def scatter_edges(
     ends: np.ndarray, weights: np.ndarray | None, nodes: int, *, add: bool, loops: bool, threads: int | None = None
 ) -> sparse.csr_array:
-    """Return the (nodes, nodes) matrix of edges, whose `ends` (edges, 2) are int32.
-
-    An edge that is stated several times gets the largest weight or, if `add`, their sum; without weights, each weighs
-    1. Self-loops are left out unless `loops`.
-    """
+    """Do what `assemble` does, for ends (edges, 2) in int32: repeats add up if `add`, self-loops stay if `loops`."""
     kind = np.int32 if 2 * len(ends) <= np.iinfo(np.int32).max else np.int64
     starts = np.zeros(nodes + 1, kind)
     count_neighbours(ends, loops, starts)
@@ -246,10 +242,7 @@ def compact(matrix: sparse.csr_array) -> sparse.csr_array:
 
 
 def is_symmetric(matrix: sparse.csr_array, *, entries_per_strip: int = ENTRIES_PER_STRIP) -> bool:
-    """Tell whether a square CSR matrix, sorted and without repeats, equals its transpose.
-
-    Each strip of rows is compared with the same strip of columns, so the copies stay small for any matrix.
-    """
+    """Tell whether a square CSR matrix, sorted and without repeats, equals its transpose; strips keep copies small."""
     nodes = matrix.shape[0]
     strips = 1 + matrix.nnz // entries_per_strip
     cuts = np.linspace(0, nodes, strips + 1).astype(int)
@@ -266,10 +259,7 @@ def is_symmetric(matrix: sparse.csr_array, *, entries_per_strip: int = ENTRIES_P
 
 
 def symmetrise(matrix: sparse.csr_array, rules: Rules = USUAL) -> sparse.csr_array:
-    """Merge the two directions of every edge of a square CSR matrix, sorted and without repeats.
-
-    A matrix that is symmetric already, and has no self-loops to drop, is returned itself.
-    """
+    """Merge the two directions of every edge of a square CSR matrix, sorted and without repeats, if they differ."""
     symmetric = is_symmetric(matrix)
     if symmetric and (rules.self_loops == "keep" or not matrix.diagonal().any()):
         return matrix

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self, Unpack
+from typing import Any, Self, Unpack
 
 import numpy as np
 from scipy import sparse
@@ -20,27 +20,18 @@ from neural_brane.graph.build import (
     attribute_matrix,
     check_adjacency,
     check_content,
-    check_labels,
     check_matrix,
     check_names,
     edge_weights,
     node_ids,
-    pick,
     place_edges,
     weight_matrix,
 )
 from neural_brane.graph.encoder import Encoder
 from neural_brane.graph.frames import Place, adjacency_frame, as_frame, edge_columns, is_frame
-from neural_brane.graph.ids import as_ids, is_missing
+from neural_brane.graph.ids import as_array, as_ids, is_missing, locate
 from neural_brane.graph.labels import node_labels
 from neural_brane.graph.nodes import NodeData, NodeOptions, attributes_of, join_nodes
-
-
-class _Keys(NamedTuple):
-    """The keys of nodes' attributes (one, or several for typed data) and of their label."""
-
-    attributes: str | Sequence[str]
-    label: str
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -92,7 +83,11 @@ class AttributedGraph:
         check_content(self.adjacency, self.attributes, self.name)
         check_names(self.ids, "ids")
         check_names(self.attribute_names, "attribute_names")
-        check_labels(self.labels, nodes)
+        if self.labels is not None and (self.labels.shape != (nodes,) or self.labels.dtype.kind != "U"):
+            raise GraphError(
+                f"labels are {self.labels.dtype} of shape {self.labels.shape}; give one string per node ({nodes}), "
+                "'' where there is none"
+            )
         if self.encoder is not None:
             self.encoder.check_gives(self.attribute_names)
 
@@ -137,21 +132,29 @@ class AttributedGraph:
             encoder.check_gives(self.attribute_names)
         return self._changed(encoder=encoder)
 
-    def joined(self, nodes: Any, *, place: Place | None = None, **options: Unpack[NodeOptions]) -> Self:
+    def joined(self, nodes: Any, *, place: Place | None = None, **options: Unpack[NodeOptions]) -> AttributedGraph:
         """The same links with the labels and attributes of a table of nodes, joined by id.
 
         The table is a DataFrame of pandas or polars, or an Arrow table. Its nodes without edges are added; nodes of
         the edges that it lacks have no attributes, with a warning. `place` is where it comes from, for messages;
         `neural_brane.graph.nodes.NodeOptions` describes the other options.
         """
-        return type(self)(*join_nodes(self, nodes, place or Place("nodes"), options))
+        return join_nodes(self, nodes, place or Place("nodes"), options)
 
     def subgraph(self, nodes: Any) -> Self:
         """The graph of some nodes and the edges between them: ids in the order wanted, or a truth for every node.
 
         All attributes keep their columns, so that a method that has learned from the one can embed the other.
         """
-        rows = pick(nodes, self.ids)
+        array = as_array(nodes, "nodes")
+        truths = array.dtype == bool or (array.dtype == object and set(map(type, array.flat)) <= {bool, np.bool_})
+        if truths and (array.shape != self.ids.shape or len(self) == 0):
+            raise GraphError(f"the mask has shape {array.shape} for {len(self)} nodes; give one truth per node")
+        wanted = self.ids[array.astype(bool)] if truths else as_ids(array, what="nodes")
+        rows = locate(self.ids, wanted)
+        if (rows < 0).any():
+            unknown, known = wanted[rows < 0][0].item(), self.ids[0].item()
+            raise GraphError(f"node {unknown!r} is not in the graph; give ids of its nodes, such as {known!r}")
         return type(self)(
             compact(self.adjacency[rows][:, rows].tocsr().sorted_indices()),
             self.attributes[rows],
@@ -319,7 +322,7 @@ class AttributedGraph:
         data = NodeData(list(map(dict, graph.nodes.values())), f"graph '{name}'")
         links = Links.between(graph, graph.edges(data=weight, default=1.0))
         adjacency = links.assemble(len(data.nodes), Rules(duplicates, self_loops))
-        return _made(adjacency, _names(list(graph)), data, _Keys(attributes, label)).renamed(name)
+        return _made(adjacency, _names(list(graph)), data, attributes, label).renamed(name)
 
     @classmethod
     def from_igraph(
@@ -343,7 +346,7 @@ class AttributedGraph:
         weights = graph.es[weight] if weight in graph.es.attributes() else None
         links = Links(np.array(graph.get_edgelist(), dtype=np.int64).reshape(-1, 2), weights)
         adjacency = links.assemble(len(ids), Rules(duplicates, self_loops))
-        return _made(adjacency, ids, data, _Keys(attributes, label)).renamed(name)
+        return _made(adjacency, ids, data, attributes, label).renamed(name)
 
     @classmethod
     def from_geometric(
@@ -367,11 +370,17 @@ class AttributedGraph:
         weights, attributes, labels = (_array(getattr(data, key, None)) for key in ("edge_weight", "x", "y"))
         if edges.ndim != 2 or edges.shape[0] != 2:
             raise GraphError(f"edge_index has shape {edges.shape}; give (2, edges)")
+        if labels is not None and labels.size != nodes:
+            warnings.warn(
+                f"y has shape {labels.shape} for {nodes} nodes, which is not one label per node: it is left out",
+                stacklevel=2,
+            )
+            labels = None
         return cls.from_edges(
             edges.T,
             None if weights is None else weights.reshape(-1),
             attributes=attributes,
-            labels=None if labels is None else _one_each(labels, nodes),
+            labels=None if labels is None else labels.reshape(-1),
             nodes=nodes,
             duplicates=duplicates,
             self_loops=self_loops,
@@ -406,9 +415,10 @@ def _names(nodes: list[Any]) -> np.ndarray:
     return node_ids(nodes if plain else list(map(str, nodes)))
 
 
-def _made(adjacency: sparse.csr_array, ids: np.ndarray, data: NodeData, keys: _Keys) -> AttributedGraph:
+def _made(
+    adjacency: sparse.csr_array, ids: np.ndarray, data: NodeData, attributes: str | Sequence[str], label: str
+) -> AttributedGraph:
     """Make a graph of an adjacency and of what nodes have under the keys of attributes and of the label."""
-    attributes, label = keys
     labels = data.column(label)
     given = node_labels(labels, ids) if any(value is not None for value in labels) else None
     if isinstance(attributes, str):
@@ -426,13 +436,3 @@ def _array(tensor: Any) -> np.ndarray | None:
     if tensor is None:
         return None
     return np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor)
-
-
-def _one_each(labels: np.ndarray, nodes: int) -> np.ndarray | None:
-    """The labels if there is one per node; else none, with a warning."""
-    if labels.size == nodes:
-        return labels.reshape(-1)
-    warnings.warn(
-        f"y has shape {labels.shape} for {nodes} nodes, which is not one label per node: it is left out", stacklevel=3
-    )
-    return None

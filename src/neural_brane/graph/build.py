@@ -40,10 +40,7 @@ def plain_type(dtype: np.dtype) -> np.dtype:
 
 
 def to_single(data: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
-    """Return real numbers as float32; `where` says of the one at a place which it is, for the error.
-
-    A number that is not finite is refused, and so is one that would become infinite or zero.
-    """
+    """Return real numbers as finite float32, none turned into 0; `where` names the one at a place for the error."""
     with np.errstate(over="ignore", under="ignore"):
         single = data.astype(np.float32, copy=False)
     if np.count_nonzero(single) < np.count_nonzero(data):
@@ -72,11 +69,13 @@ def spell_shape(shape: tuple[int, ...]) -> str:
 
 
 def place_edges(edges: Any, ids: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return edges (edges, 2) as positions of their ends among the ids, and the ids.
-
-    Without ids, the nodes are those that the edges name.
-    """
-    ends = _flat_ends(edges)
+    """Return edges (edges, 2) as positions among the ids, and the ids: those given, or else all that edges name."""
+    array = as_array(edges, "edges", expected="pairs, two ids per edge")
+    if array.size and (array.ndim != 2 or array.shape[1] != 2):
+        raise GraphError(f"edges have shape {array.shape}; give (edges, 2), two ids per edge")
+    ends = np.empty(0, np.int64)
+    if array.size:
+        ends = as_ids(array.ravel(), what="edges", where=lambda at: f"an end of edge {at // 2}")
     if ids is None:
         positions, ids = encode(ends)
     else:
@@ -91,36 +90,11 @@ def place_edges(edges: Any, ids: np.ndarray | None) -> tuple[np.ndarray, np.ndar
     return positions.reshape(-1, 2), ids
 
 
-def _flat_ends(edges: Any) -> np.ndarray:
-    """Return the ends of all edges in one flat array: two of the first edge, two of the second, ..."""
-    array = as_array(edges, "edges", expected="pairs, two ids per edge")
-    if array.size == 0:
-        return np.empty(0, np.int64)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise GraphError(f"edges have shape {array.shape}; give (edges, 2), two ids per edge")
-    return as_ids(array.ravel(), what="edges", where=lambda at: f"an end of edge {at // 2}")
-
-
 def node_ids(ids: Any) -> np.ndarray:
     """Return ids as an array; refuse ids of which one occurs twice."""
     names = as_ids(ids)
     check_names(names, "ids")
     return names
-
-
-def pick(nodes: Any, ids: np.ndarray) -> np.ndarray:
-    """Return the rows of some nodes, given by their ids, or by a truth for every node."""
-    array = as_array(nodes, "nodes")
-    if array.dtype == bool or (array.dtype == object and all(isinstance(node, bool | np.bool_) for node in array.flat)):
-        if array.shape != ids.shape or len(ids) == 0:
-            raise GraphError(f"the mask has shape {array.shape} for {len(ids)} nodes; give one truth per node")
-        return np.flatnonzero(array)
-    wanted = as_ids(array, what="nodes")
-    rows = locate(ids, wanted)
-    if (rows < 0).any():
-        unknown = wanted[rows < 0][0].item()
-        raise GraphError(f"node {unknown!r} is not in the graph; give ids of its nodes, such as {ids[0].item()!r}")
-    return rows
 
 
 def edge_weights(weights: Any, edges: int) -> np.ndarray:
@@ -171,11 +145,17 @@ def weight_matrix(adjacency: Any) -> sparse.csr_array:
 
 
 def canonical(matrix: Any, what: str, named: Callable[[int, int], str] = lambda row, column: "") -> sparse.csr_array:
-    """Return a matrix as sorted float32 CSR without repeats, zeros or NaN; copies only what it must change.
-
-    `named` says which row and column an entry has, for the error that refuses it.
-    """
-    csr = _to_csr(matrix, what)
+    """Return a matrix as sorted float32 CSR without repeats, zeros or NaN; `named` names an entry for the error."""
+    expected = "a two-dimensional matrix of real numbers, sparse or not"
+    if not sparse.issparse(matrix):
+        matrix = as_real(matrix, what, expected)
+    if matrix.dtype.kind not in KINDS or matrix.ndim != 2:
+        raise GraphError(f"{what} is {matrix.dtype} with shape {matrix.shape}; give {expected}")
+    try:
+        csr = sparse.csr_array(matrix.astype(plain_type(matrix.dtype), copy=False))
+        csr.check_format(full_check=True)
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"{what} is not a matrix of numbers ({error}); give {expected}") from error
 
     def where(at: int) -> str:
         row, column = int(np.searchsorted(csr.indptr, at, side="right")) - 1, int(csr.indices[at])
@@ -189,21 +169,6 @@ def canonical(matrix: Any, what: str, named: Callable[[int, int], str] = lambda 
         csr.sum_duplicates()
         csr.eliminate_zeros()
         to_single(csr.data, where)  # repeats may add up to infinity
-    return csr
-
-
-def _to_csr(matrix: Any, what: str) -> sparse.csr_array:
-    """Return a matrix of real numbers as CSR, in whatever form it comes."""
-    expected = "a two-dimensional matrix of real numbers, sparse or not"
-    if not sparse.issparse(matrix):
-        matrix = as_real(matrix, what, expected)
-    if matrix.dtype.kind not in KINDS or matrix.ndim != 2:
-        raise GraphError(f"{what} is {matrix.dtype} with shape {matrix.shape}; give {expected}")
-    try:
-        csr = sparse.csr_array(matrix.astype(plain_type(matrix.dtype), copy=False))
-        csr.check_format(full_check=True)
-    except (TypeError, ValueError) as error:
-        raise GraphError(f"{what} is not a matrix of numbers ({error}); give {expected}") from error
     return csr
 
 
@@ -297,12 +262,3 @@ def check_names(names: np.ndarray, what: str) -> None:
         raise GraphError(f"{what} are {names.dtype} of shape {names.shape}; give int64 or strings, one each")
     if (twice := repeated(names)) is not None:
         raise GraphError(f"{what} list {twice!r} twice; each must be distinct")
-
-
-def check_labels(labels: np.ndarray | None, nodes: int) -> None:
-    """Refuse labels that are not one string per node."""
-    if labels is not None and (labels.shape != (nodes,) or labels.dtype.kind != "U"):
-        raise GraphError(
-            f"labels are {labels.dtype} of shape {labels.shape}; give one string per node ({nodes}), "
-            "'' where there is none"
-        )

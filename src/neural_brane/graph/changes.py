@@ -20,31 +20,15 @@ FROM_NOTHING, FROM_ATTRIBUTES, FROM_LINKS, FROM_BOTH = "nothing", "attributes", 
 
 @dataclass(frozen=True, slots=True)
 class Newcomers:
-    """The nodes of one graph that a known graph lacks, and what ties them to it.
-
-    Parameters
-    ----------
-    known, given
-        The two graphs.
-    places
-        Of every node of `given` among the known ones; −1 for newcomers.
-    rows
-        The newcomers, as positions in `given`; what follows has a row for each.
-    attributes
-        Under the known graph's columns.
-    links
-        To known nodes.
-    among
-        To other newcomers.
-    """
+    """The nodes of one graph that a known graph lacks, and what ties them to it."""
 
     known: AttributedGraph
     given: AttributedGraph
-    places: np.ndarray
-    rows: np.ndarray
-    attributes: sparse.csr_array
-    links: sparse.csr_array
-    among: sparse.csr_array
+    places: np.ndarray  # of every node of `given` among the known ones; -1 for newcomers
+    rows: np.ndarray  # the newcomers, as positions in `given`; what follows has a row for each
+    attributes: sparse.csr_array  # under the known graph's columns
+    links: sparse.csr_array  # to known nodes
+    among: sparse.csr_array  # to other newcomers
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -77,7 +61,15 @@ def find_newcomers(known: AttributedGraph, given: AttributedGraph) -> Newcomers:
     places = locate(known.ids, given.ids)
     rows = np.flatnonzero(places < 0)
     attributes = align(given, known.attribute_names)
-    _tell_changed(known, given, places, attributes)
+    differ = _differ(known.attributes, attributes, places, np.arange(attributes.shape[1]))
+    differ &= np.diff(attributes.indptr) > 0  # ends of links need not bring theirs again
+    if differ.any():
+        warnings.warn(
+            f"{np.count_nonzero(differ):,} nodes of graph '{given.name}' (such as {given.ids[differ][0].item()!r}) "
+            "are known by their ids and have other attributes than those learned from; they keep the vectors learned. "
+            "Give nodes that are others other ids",
+            stacklevel=3,
+        )
     links = given.adjacency[rows]
     at = places[links.indices]
     newcomers = Newcomers(
@@ -114,21 +106,6 @@ def _take(matrix: sparse.csr_array, kept: np.ndarray, columns: np.ndarray, width
     return taken
 
 
-def _tell_changed(
-    known: AttributedGraph, given: AttributedGraph, places: np.ndarray, attributes: sparse.csr_array
-) -> None:
-    """Warn of known nodes with other attributes than those learned from: another graph's nodes may bear their ids."""
-    differ = _differ(known.attributes, attributes, places, np.arange(attributes.shape[1]))
-    differ &= np.diff(attributes.indptr) > 0  # ends of links need not bring theirs again
-    if differ.any():
-        warnings.warn(
-            f"{np.count_nonzero(differ):,} nodes of graph '{given.name}' (such as {given.ids[differ][0].item()!r}) "
-            "are known by their ids and have other attributes than those learned from; they keep the vectors learned. "
-            "Give nodes that are others other ids",
-            stacklevel=4,
-        )
-
-
 def _tell_strangers(newcomers: Newcomers) -> None:
     """Warn of newcomers of which nothing is known; refuse a graph that has no others."""
     strangers = newcomers.rows[newcomers.made_from == FROM_NOTHING]
@@ -152,22 +129,12 @@ def _tell_strangers(newcomers: Newcomers) -> None:
 
 @dataclass(frozen=True)
 class Changes:
-    """A graph before and after nodes, links and attributes were added or removed.
-
-    Parameters
-    ----------
-    before, after
-        The two graphs.
-    nodes
-        Of every node after, its place among those before; −1 for a new one.
-    attributes
-        The same for attributes.
-    """
+    """A graph before and after nodes, links and attributes were added or removed."""
 
     before: AttributedGraph
     after: AttributedGraph
-    nodes: np.ndarray
-    attributes: np.ndarray
+    nodes: np.ndarray  # of every node after, its place among those before; -1 for a new one
+    attributes: np.ndarray  # the same for attributes
 
     @cached_property
     def new(self) -> np.ndarray:
@@ -208,21 +175,13 @@ def carry(table: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def _differ(before: sparse.csr_array, after: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Tell which later rows have other entries than the earlier row that they are matched with.
-
-    Rows are compared by a sum over their entries, in which every column has a random weight: nothing is sorted.
-    """
+    """Tell which later rows have other entries than their earlier row, by sums in which columns have random weights."""
     weights = np.random.default_rng(0).random(before.shape[1])
     matched = np.full(len(columns), np.inf)  # a new column differs from all
     matched[columns >= 0] = weights[columns[columns >= 0]]
-    sums_before, sums_after = _row_sums(before, weights), _row_sums(after, matched)
+    # Each row's entries times the weights of their columns, added up.
+    sums_before, sums_after = before.astype(np.float64) @ weights, after.astype(np.float64) @ matched
     known = rows >= 0
     differ = np.zeros(len(rows), bool)
     differ[known] = ~np.isclose(sums_after[known], sums_before[rows[known]], rtol=1e-9, atol=0)
     return differ
-
-
-def _row_sums(matrix: sparse.csr_array, weights: np.ndarray) -> np.ndarray:
-    """Add up each row's entries times the weights of their columns."""
-    sums: np.ndarray = matrix.astype(np.float64) @ weights
-    return sums

@@ -5,20 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import polars as pl
 
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.graph.ids import MISSING as MISSING_WORDS
 
-if TYPE_CHECKING:
-    import polars as pl
-
-
-# The values of a column in one form, whichever kind of table they came from.
-#
 # A CSV file has text alone, a Parquet file has numbers, and pandas turns whole numbers into fractions where one is
-# missing. `plain` makes all of them the same: booleans, whole numbers where all are whole, other numbers, text or lists
-# of text, and null for what is missing.
+# missing. `plain` makes all of them the same.
 
 MISSING = ("", *MISSING_WORDS)
 UNKNOWN = ("NA", "N/A", "n/a", "-", "?")  # missing among numbers; a value, such as Namibia, among other words
@@ -32,23 +27,27 @@ LARGEST_WHOLE = 2**53  # up to here a float64 holds every whole number
 
 def plain(series: pl.Series) -> pl.Series | None:
     """Return a column as Boolean, Int64, UInt64, Float64, String or List(String); None where it holds none of these."""
-    import polars as pl
-
     kind = series.dtype
     if kind == pl.Boolean:
         return series
     if kind.is_numeric():
         return _plain_numbers(series)
     if isinstance(kind, pl.List | pl.Array):
-        return None if kind.inner.is_nested() else _plain_lists(series)
-    if kind == pl.Null or kind.is_temporal() or kind in (pl.String, pl.Categorical, pl.Enum):
-        return _plain_texts(series.cast(pl.String))
-    return None
+        if kind.inner.is_nested():
+            return None
+        texts = series.cast(pl.List(pl.String)).to_frame("list")  # an empty list counts as missing
+        return texts.select(pl.when(pl.col("list").list.len() > 0).then("list")).to_series()
+    if not (kind == pl.Null or kind.is_temporal() or kind in (pl.String, pl.Categorical, pl.Enum)):
+        return None
+    words = without_missing(series.cast(pl.String).str.strip_chars())
+    known = words.drop_nulls()
+    if len(known) and bool(known.str.to_lowercase().is_in(["true", "false"]).all()):
+        return words.str.to_lowercase() == "true"
+    numbers = _numbers_in(words)
+    return words if numbers is None else numbers
 
 
 def _plain_numbers(series: pl.Series) -> pl.Series:
-    import polars as pl
-
     if series.dtype == pl.UInt64 and series.max() is not None and series.max() > 2**63 - 1:  # type: ignore[operator]
         return series
     if series.dtype.is_integer():
@@ -59,35 +58,14 @@ def _plain_numbers(series: pl.Series) -> pl.Series:
     return numbers.cast(pl.Int64) if whole else numbers
 
 
-def _plain_lists(series: pl.Series) -> pl.Series:
-    """Lists of text, an empty one as missing."""
-    import polars as pl
-
-    texts = series.cast(pl.List(pl.String))
-    return texts.to_frame("list").select(pl.when(pl.col("list").list.len() > 0).then("list")).to_series()
-
-
-def _plain_texts(series: pl.Series) -> pl.Series:
-    texts = without_missing(series.str.strip_chars())
-    known = texts.drop_nulls()
-    if len(known) and bool(known.str.to_lowercase().is_in(["true", "false"]).all()):
-        return texts.str.to_lowercase() == "true"
-    numbers = _numbers_in(texts)
-    return texts if numbers is None else numbers
-
-
 def without_missing(texts: pl.Series, words: tuple[str, ...] = MISSING) -> pl.Series:
     """Replace texts that say that a value is missing by null."""
-    import polars as pl
-
     column = texts.to_frame("text")
     return column.select(pl.when(~pl.col("text").is_in(list(words))).then("text")).to_series()
 
 
 def _numbers_in(texts: pl.Series) -> pl.Series | None:
     """Return the numbers that texts spell, if all spell one and none is a code with leading zeros."""
-    import polars as pl
-
     texts = without_missing(texts, UNKNOWN)
     known = texts.drop_nulls()
     if len(known) == 0 or not known.str.contains(NUMBER).all() or known.str.contains(CODE).any():
@@ -102,22 +80,16 @@ def _numbers_in(texts: pl.Series) -> pl.Series | None:
 
 def as_texts(values: pl.Series) -> pl.Series:
     """Return plain values as text: true and false, 3 for 3.0, anything else as it is."""
-    import polars as pl
-
     return values.cast(pl.String)
 
 
 def as_numbers(values: pl.Series) -> pl.Series:
     """Return plain values as Float64; null also where a text is not a number."""
-    import polars as pl
-
     return values.cast(pl.Float64, strict=False).fill_nan(None)
 
 
 def hold_dates(known: pl.Series) -> bool:
     """Tell whether plain values, none of them missing, are dates such as 2024-02-29, with or without a time of day."""
-    import polars as pl
-
     if known.dtype != pl.String or len(known) == 0 or not known.str.contains(DATE).all():
         return False
     return as_days(known).null_count() == 0
@@ -125,24 +97,18 @@ def hold_dates(known: pl.Series) -> bool:
 
 def as_days(values: pl.Series) -> pl.Series:
     """Return dates as days since 1970, in Float64; null where a value is no date."""
-    import polars as pl
-
     days = as_texts(values).str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
     return days.cast(pl.Int32).cast(pl.Float64)
 
 
 def as_flags(values: pl.Series) -> pl.Series:
     """Return plain values as Boolean; null also where one is neither true nor false."""
-    import polars as pl
-
     if values.dtype == pl.Boolean:
         return values
     words = as_texts(values).str.to_lowercase().to_frame("word")
     true, false = pl.col("word").is_in(list(TRUE)), pl.col("word").is_in(list(FALSE))
     return words.select(pl.when(true).then(True).when(false).then(False)).to_series()
 
-
-# What a column of a table of nodes is: its kind, why, and how a person says so, as in `age:number:8`.
 
 ENCODED = ("category", "number", "boolean", "list", "text")  # kinds that become attributes
 KINDS = (*ENCODED, "id", "label", "ignored")
@@ -155,30 +121,15 @@ _GIVEN = re.compile(rf"^(?P<name>.+?):(?P<kind>{'|'.join((*ENCODED, 'ignored'))}
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table of nodes.
-
-    Parameters
-    ----------
-    kind
-        What becomes of it: category, number, boolean, list and text become attributes; id and label do not, nor does
-        what is ignored.
-    why
-        The reason, in words.
-    option
-        Of a number the bins, of a list in text its separator, of text the nodes that a word must have.
-    missing, distinct
-        Rows without a value, and different values.
-    examples
-        Some values, for people to look at; they are not kept in files.
-    """
+    """A column of a table of nodes."""
 
     name: str
-    kind: str
-    why: str
-    option: int | str | None = None
-    missing: int = 0
-    distinct: int = 0
-    examples: tuple[str, ...] = ()
+    kind: str  # one of KINDS: category, number, boolean, list and text become attributes, the others do not
+    why: str  # the reason, in words
+    option: int | str | None = None  # a number's bins, the separator of a list in text, the nodes that a word must have
+    missing: int = 0  # rows without a value
+    distinct: int = 0  # different values
+    examples: tuple[str, ...] = ()  # some values, for people to look at; not kept in files
 
 
 class Kind(NamedTuple):
@@ -206,23 +157,17 @@ def read_kinds(given: Mapping[str, str] | Iterable[str] | None) -> dict[str, Kin
         name, kind, option = match["name"], match["kind"], match["option"]
         if name in kinds:
             raise ParameterError(f"column '{name}' is given twice, as {kinds[name].kind} and as {kind}; leave one out")
-        kinds[name] = Kind(kind, _read_option(text, kind, option))
+        if option is not None and kind in ("number", "text"):
+            if not option.isdecimal() or int(option) < 1:
+                raise ParameterError(f"column {text!r}: {option!r} is not a whole number above 0; {EXPECTED}")
+            option = int(option)
+        elif option is not None and kind != "list":
+            raise ParameterError(f"column {text!r}: {kind} takes no option; write {text.rpartition(':')[0]}")
+        kinds[name] = Kind(kind, option)
     return kinds
 
 
-def _read_option(text: str, kind: str, option: str | None) -> int | str | None:
-    """The option of a kind: a whole number above zero for bins and words, a separator for lists."""
-    if option is None or kind == "list":
-        return option
-    if kind not in ("number", "text"):
-        raise ParameterError(f"column {text!r}: {kind} takes no option; write {text.rpartition(':')[0]}")
-    if not option.isdecimal() or int(option) < 1:
-        raise ParameterError(f"column {text!r}: {option!r} is not a whole number above 0; {EXPECTED}")
-    return int(option)
-
-
-# What each column of a table of nodes is, as a person would say who looks at its values.
-#
+# How the kind of a column is judged by its values:
 # - Two values that mean yes and no, or 1 and 0: boolean.
 # - Numbers, and dates such as 2024-02-29: number, cut into bins. Few different ones get a bin each, so that stars from
 #   1 to 5 are five attributes.
@@ -279,79 +224,54 @@ def _describe(series: pl.Series, given: Kind | None) -> Column:
     if values is None:
         return Column(series.name, "ignored", f"holds {series.dtype}, which has no kind here")
     known = values.drop_nulls()
-    counts = {"missing": values.null_count(), "distinct": known.n_unique(), "examples": _examples(known)}
-    if given is not None:
-        return Column(series.name, given.kind, "as given", _option(known, given), **counts)  # type: ignore[arg-type]
-    kind, why, option = _judge(series.name, known, counts["missing"], counts["distinct"])  # type: ignore[arg-type]
-    return Column(series.name, kind, why, option, **counts)  # type: ignore[arg-type]
-
-
-def _option(known: pl.Series, given: Kind) -> int | str | None:
-    """The option that goes with a kind, where none is given."""
-    import polars as pl
-
-    if given.option is not None:
-        return given.option
-    if given.kind == "list" and known.dtype == pl.String:
-        counts = {separator: known.str.contains(separator, literal=True).sum() for separator in SEPARATORS}
-        return max(counts, key=lambda separator: counts[separator])
-    return {"number": BINS, "text": WORD_NODES}.get(given.kind)
-
-
-def _examples(known: pl.Series) -> tuple[str, ...]:
-    """The first different values, cut short."""
-    import polars as pl
-
-    first = known.head(50)
+    missing, distinct, first = values.null_count(), known.n_unique(), known.head(50)
     texts = first.list.join("; ") if isinstance(first.dtype, pl.List) else as_texts(first)
     few = texts.unique(maintain_order=True).head(EXAMPLES).to_list()
-    return tuple(text if len(text) <= EXAMPLE_LENGTH else f"{text[: EXAMPLE_LENGTH - 1]}…" for text in few)
+    examples = tuple(text if len(text) <= EXAMPLE_LENGTH else f"{text[: EXAMPLE_LENGTH - 1]}…" for text in few)
+    if given is None:
+        kind, why, option = _judge(series.name, known, missing, distinct)
+    else:
+        kind, why, option = given.kind, "as given", given.option
+        if option is None and kind == "list" and known.dtype == pl.String:
+            option = max(SEPARATORS, key=lambda separator: known.str.contains(separator, literal=True).sum())
+        elif option is None:
+            option = {"number": BINS, "text": WORD_NODES}.get(kind)
+    return Column(series.name, kind, why, option, missing, distinct, examples)
 
 
 def _judge(name: str, known: pl.Series, missing: int, distinct: int) -> tuple[str, str, int | str | None]:
     """Judge the kind of a column by its values; return it, why, and its option."""
-    import polars as pl
-
     if len(known) == 0:
         return "ignored", "no row has a value", None
     if isinstance(known.dtype, pl.List):
         return "list", "holds lists", None
     if distinct == 1 and missing == 0:
         return "ignored", "every row has the same value", None
-    if _is_boolean(known, distinct):
+    words = set(as_texts(known).str.to_lowercase().unique()) if distinct <= 2 else set()
+    if known.dtype == pl.Boolean or any(words == {true, false} for true, false in zip(TRUE, FALSE, strict=True)):
         return "boolean", "two values, yes and no", None
-    if known.dtype.is_numeric():
-        return _judge_numbers(name, known, missing, distinct)
-    return _judge_texts(known, distinct)
-
-
-def _is_boolean(known: pl.Series, distinct: int) -> bool:
-    import polars as pl
-
-    if known.dtype == pl.Boolean:
-        return True
-    if distinct > 2:
-        return False
-    words = set(as_texts(known).str.to_lowercase().unique().to_list())
-    return any(words == {true, false} for true, false in zip(TRUE, FALSE, strict=True))
-
-
-def _judge_numbers(name: str, known: pl.Series, missing: int, distinct: int) -> tuple[str, str, int | str | None]:
+    if not known.dtype.is_numeric():
+        return _judge_texts(known, distinct)
     own = known.dtype.is_integer() and missing == 0 and distinct == len(known) >= NUMBERED_ROWS
     if own and bool((known.diff().drop_nulls() == 1).all()):
         return "ignored", "numbers the rows", None
     if own and (name.lower() == "id" or name.lower().endswith(("_id", "-id", " id")) or name.endswith("Id")):
         return "ignored", "every row has an id of its own", None
-    if distinct <= BINS:
-        return "number", f"{distinct} different numbers, a bin each", BINS
-    return "number", "all values are numbers", BINS
+    return "number", f"{distinct} different numbers, a bin each" if distinct <= BINS else "all values are numbers", BINS
 
 
 def _judge_texts(known: pl.Series, distinct: int) -> tuple[str, str, int | str | None]:
     if hold_dates(known):
         return "number", "all values are dates", BINS
     for separator, share in SEPARATORS.items():
-        if _is_list(known, separator, share):
+        if known.str.contains(separator, literal=True).mean() < share:  # type: ignore[operator]
+            continue
+        parts = known.str.split(separator).explode().str.strip_chars()
+        parts = parts.filter(parts != "")
+        if len(parts) == 0 or parts.str.contains(r"^[\d.]+$").all():
+            continue
+        repeated = parts.n_unique() <= len(parts) * (MOSTLY if separator == "," else NEARLY_ALL)
+        if repeated and _words(parts) < PROSE_WORDS:
             return "list", f"short values between '{separator}'", separator
     words = _words(known)
     different = distinct / len(known)
@@ -365,15 +285,3 @@ def _judge_texts(known: pl.Series, distinct: int) -> tuple[str, str, int | str |
 def _words(texts: pl.Series) -> float:
     """The number of words of a text, on average."""
     return float(texts.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]
-
-
-def _is_list(known: pl.Series, separator: str, share: float) -> bool:
-    """Tell whether enough values hold the separator, and the parts between are short and repeated."""
-    if known.str.contains(separator, literal=True).mean() < share:  # type: ignore[operator]
-        return False
-    parts = known.str.split(separator).explode().str.strip_chars()
-    parts = parts.filter(parts != "")
-    if len(parts) == 0 or parts.str.contains(r"^[\d.]+$").all():
-        return False
-    repeated = parts.n_unique() <= len(parts) * (MOSTLY if separator == "," else NEARLY_ALL)
-    return repeated and _words(parts) < PROSE_WORDS

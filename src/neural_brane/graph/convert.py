@@ -5,23 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph.attributed import AttributedGraph
-from neural_brane.graph.encoder import Encoder
 from neural_brane.graph.frames import Place, as_frame, is_adjacency, is_frame, package_of
 from neural_brane.graph.ids import locate
 from neural_brane.graph.nodes import choose_id, find_rows, tell_bare
-
-if TYPE_CHECKING:
-    import polars as pl
-
-
-# Whatever converts to a graph, by what it is: the one door through which methods take their input.
 
 TABLES = ("pandas", "polars", "pyarrow")
 ACCEPTED = (
@@ -49,19 +43,15 @@ def as_graph(source: Any) -> AttributedGraph:
     if _is_matrix(source):
         return AttributedGraph.from_sparse(source)
     if isinstance(source, tuple | list) and len(source) == 2:
-        return _of_pair(*source)
+        first, second = source
+        if _is_matrix(first) and (second is None or _is_matrix(second) or is_frame(second) or isinstance(second, list)):
+            return AttributedGraph.from_sparse(first, second)
+        if all(package_of(part) in TABLES for part in source):
+            return AttributedGraph.from_frames(first, second)
+        raise GraphError(f"cannot learn from a pair of {_spell(first)} and {_spell(second)}; give {ACCEPTED}")
     if isinstance(source, str | PathLike):
         raise GraphError(f"cannot learn from a path; read the graph first: neural_brane.read({str(source)!r})")
     raise GraphError(f"cannot learn from {_spell(source)}; give {ACCEPTED}")
-
-
-def _of_pair(first: Any, second: Any) -> AttributedGraph:
-    """Make a graph of (adjacency, attributes) or of two tables (edges, nodes)."""
-    if _is_matrix(first) and (second is None or _is_matrix(second) or is_frame(second) or isinstance(second, list)):
-        return AttributedGraph.from_sparse(first, second)
-    if all(package_of(part) in TABLES for part in (first, second)):
-        return AttributedGraph.from_frames(first, second)
-    raise GraphError(f"cannot learn from a pair of {_spell(first)} and {_spell(second)}; give {ACCEPTED}")
 
 
 def _is_matrix(value: Any) -> bool:
@@ -124,7 +114,20 @@ def join_alike(
     rows = find_rows(frame.table[column], np.empty(0, str) if links is None else links.ids, place)
     linked = np.empty(0, np.int64 if rows.ids.dtype.is_integer() else str) if links is None else links.ids
     adjacency = sparse.csr_array((0, 0), dtype=np.float32) if links is None else links.adjacency
-    attributes, names = known.encoder.encode(_fitting(frame.table.drop(column), known.encoder, place))
+    table, encoder = frame.table.drop(column), known.encoder
+    unknown = [name for name in table.columns if name not in {column.name for column in encoder.columns}]
+    absent = [name for name in encoder.parts if name not in table.columns]
+    if len(absent) == len(encoder.parts):
+        raise GraphError(
+            f"{place.where}: none of the columns that were learned from is there, such as '{absent[0]}'; there are "
+            f"{', '.join(map(repr, table.columns)) or 'no others'}: give the columns the names they had"
+        )
+    for some, what in ((unknown, "were not learned from and are left out"), (absent, "are absent and taken as empty")):
+        if some:
+            examples = ", ".join(map(repr, some[:3]))
+            warnings.warn(f"{place.where}: {len(some):,} columns {what}, such as {examples}", stacklevel=4)
+    empty = [pl.lit(None, pl.String).alias(name) for name in absent]
+    attributes, names = encoder.encode(table.with_columns(empty))
     tell_bare(linked, rows.bare(linked) & (locate(known.ids, linked) < 0), place)
     adjacency, attributes, everyone = rows.join(linked, adjacency, attributes)
     name = "new nodes" if links is None else links.name
@@ -133,21 +136,3 @@ def join_alike(
 
 def _is_table(source: Any) -> bool:
     return package_of(source) in TABLES and not (is_frame(source) and is_adjacency(source))
-
-
-def _fitting(table: pl.DataFrame, encoder: Encoder, place: Place) -> pl.DataFrame:
-    """Keep the columns that the encoder reads; absent ones are empty, others left out, both with a warning."""
-    import polars as pl
-
-    unknown = [name for name in table.columns if name not in {column.name for column in encoder.columns}]
-    absent = [name for name in encoder.parts if name not in table.columns]
-    if len(absent) == len(encoder.parts):
-        raise GraphError(
-            f"{place.where}: none of the columns that were learned from is there, such as '{absent[0]}'; there are "
-            f"{', '.join(map(repr, table.columns)) or 'no others'}: give the columns the names they had"
-        )
-    for names, what in ((unknown, "were not learned from and are left out"), (absent, "are absent and taken as empty")):
-        if names:
-            examples = ", ".join(map(repr, names[:3]))
-            warnings.warn(f"{place.where}: {len(names):,} columns {what}, such as {examples}", stacklevel=5)
-    return table.with_columns([pl.lit(None, pl.String).alias(name) for name in absent])

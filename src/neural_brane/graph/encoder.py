@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import date
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+import polars as pl
 from scipy import sparse
 
 from neural_brane.errors import GraphError, ParameterError
@@ -25,10 +26,6 @@ from neural_brane.graph.columns import (
     plain,
 )
 from neural_brane.graph.ids import as_ids, locate, repeated
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 # Columns that give a node one attribute at most: a category, a bin of numbers, or a flag.
 
@@ -54,26 +51,23 @@ class Kept:
     """A part of an encoder, learned from one column: it names its attributes, and becomes plain JSON and back."""
 
     __slots__ = ()
-    mark: ClassVar[str] = "="  # between a column's name and a value of it
-    values: tuple[str, ...]
+    spelling: ClassVar[tuple[str, str]] = ("=", "values")  # what follows a column's name, and the field that comes then
 
     def names(self, column: str) -> list[str]:
         """Return the attributes' names."""
-        return [f"{column}{self.mark}{value}" for value in self.values]
+        mark, field = self.spelling
+        return [f"{column}{mark}{value}" for value in getattr(self, field)]
 
     def as_dict(self) -> dict[str, Any]:
         """Return what `from_dict` needs."""
-        return {field.name: _plain_value(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
+        kept = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
 
     @classmethod
     def from_dict(cls, kept: dict[str, Any]) -> Self:
         """Make the same again."""
         values = {field.name: kept[field.name] for field in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
-
-
-def _plain_value(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +83,6 @@ class Categories(Kept):
 
     def encode(self, values: pl.Series) -> Entries:
         """The attribute of each row."""
-        import polars as pl
-
         texts = as_texts(values)
         return _entries(texts, locate(pl.Series(self.values, dtype=pl.String), texts))
 
@@ -103,6 +95,7 @@ class Bins(Kept):
     in the first or the last bin.
     """
 
+    spelling: ClassVar[tuple[str, str]] = ("=", "ranges")
     edges: tuple[float, ...]  # the largest number of every bin but the last
     ranges: tuple[str, ...]
     dates: bool = False  # the numbers are days since 1970
@@ -124,10 +117,6 @@ class Bins(Kept):
         lows = distinct[np.concatenate([[0], np.searchsorted(distinct, tops[:-1], side="right")])]
         return cls(tuple(tops[:-1].tolist()), _spell_ranges(lows, tops, dates), dates)
 
-    def names(self, column: str) -> list[str]:
-        """The attributes' names."""
-        return [f"{column}={each}" for each in self.ranges]
-
     def encode(self, values: pl.Series) -> Entries:
         """The bin of each row."""
         numbers = as_days(values) if self.dates else as_numbers(values)
@@ -138,25 +127,18 @@ class Bins(Kept):
 
 def _spell_ranges(lows: np.ndarray, tops: np.ndarray, dates: bool) -> tuple[str, ...]:
     """Write the ranges with as few digits as tell them apart: 31..38, or 4 where both ends are equal."""
+
+    def spell(number: float, digits: int) -> str:
+        if dates:
+            return date.fromordinal(date(1970, 1, 1).toordinal() + int(number)).isoformat()
+        return f"{int(number)}" if number.is_integer() and abs(number) < 1e15 else f"{number:.{digits}g}"
+
     for digits in DIGITS:
-        ends = [
-            [_spell_day(number) if dates else _spell(number, digits) for number in side.tolist()]
-            for side in (lows, tops)
-        ]
+        ends = [[spell(number, digits) for number in side.tolist()] for side in (lows, tops)]
         ranges = [low if low == top else f"{low}..{top}" for low, top in zip(*ends, strict=True)]
         if len(set(ranges)) == len(ranges) and len({*ends[1]}) == len(tops):
             break
     return tuple(ranges)
-
-
-def _spell(number: float, digits: int) -> str:
-    """A number for people: whole ones in full, others with some digits."""
-    return f"{int(number)}" if number.is_integer() and abs(number) < 1e15 else f"{number:.{digits}g}"
-
-
-def _spell_day(days: float) -> str:
-    """A day, given by its number since 1970."""
-    return date.fromordinal(date(1970, 1, 1).toordinal() + int(days)).isoformat()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +188,6 @@ class Members(Kept):
 
     def split(self, values: pl.Series) -> pl.Series:
         """A list of members per row."""
-        import polars as pl
-
         if isinstance(values.dtype, pl.List):
             return values
         texts = as_texts(values)
@@ -222,13 +202,12 @@ class Members(Kept):
 class Words(Kept):
     """One attribute per word of a text: `description:game`."""
 
+    spelling: ClassVar[tuple[str, str]] = (":", "words")
     words: tuple[str, ...]
 
     @classmethod
     def fit(cls, values: pl.Series, column: Column) -> Self:
         """Take the words that enough nodes have and not too many, in the order of the alphabet."""
-        import polars as pl
-
         counts = _count(cls(()), values)
         most = LARGEST_SHARE * (len(values) - values.null_count())
         kept = counts.filter((pl.col("nodes") >= int(column.option or 1)) & (pl.col("nodes") <= most))
@@ -236,14 +215,8 @@ class Words(Kept):
 
     def split(self, values: pl.Series) -> pl.Series:
         """A list of words per row."""
-        import polars as pl
-
         texts = values.list.join(" ") if isinstance(values.dtype, pl.List) else as_texts(values)
         return texts.str.to_lowercase().str.extract_all(WORD)
-
-    def names(self, column: str) -> list[str]:
-        """The attributes' names."""
-        return [f"{column}:{word}" for word in self.words]
 
     def encode(self, values: pl.Series) -> Entries:
         """The words of each row; other words are nothing to tell of."""
@@ -253,8 +226,6 @@ class Words(Kept):
 
 def _pieces(part: Members | Words, values: pl.Series) -> Iterator[pl.DataFrame]:
     """The pieces of each row, with repeats, as columns `row` and `piece`, for some rows at a time."""
-    import polars as pl
-
     for start in range(0, len(values), BLOCK_ROWS):
         block = values.slice(start, BLOCK_ROWS)
         rows = pl.Series("row", np.arange(start, start + len(block)))
@@ -265,18 +236,11 @@ def _pieces(part: Members | Words, values: pl.Series) -> Iterator[pl.DataFrame]:
 
 def _distinct(rows: pl.Series, codes: pl.Series) -> tuple[np.ndarray, np.ndarray]:
     """Rows and codes in order, each pair once. One integer per pair sorts far faster than two columns do."""
-    import polars as pl
-
-    pairs = (rows.cast(pl.Int64) * CODES + codes.cast(pl.Int64)).sort().to_numpy()
-    first = np.ones(len(pairs), bool)
-    first[1:] = pairs[1:] != pairs[:-1]
-    return np.divmod(pairs[first], CODES)
+    return np.divmod(np.unique((rows.cast(pl.Int64) * CODES + codes.cast(pl.Int64)).to_numpy()), CODES)
 
 
 def _count(part: Members | Words, values: pl.Series) -> pl.DataFrame:
     """Every piece and the number of rows that have it, in the order of the alphabet."""
-    import polars as pl
-
     counts = [pl.DataFrame(schema={"piece": pl.String, "nodes": pl.UInt32})]
     for block in _pieces(part, values):
         # Equal strings share a category, and integers are compared faster than strings are.
@@ -290,8 +254,6 @@ def _count(part: Members | Words, values: pl.Series) -> pl.DataFrame:
 
 def _encode(part: Members | Words, values: pl.Series, known: tuple[str, ...]) -> Entries:
     """The codes of the pieces of each row, by their place in `known`."""
-    import polars as pl
-
     codes = pl.Enum(pl.Series(known, dtype=pl.String))
     unknown = [pl.Series("piece", [], dtype=pl.String)]
     rows, places = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
@@ -325,15 +287,6 @@ class Encoder:
     New nodes are encoded alike: numbers beyond those seen belong to the first or the last bin, and a category that
     was not seen is left out, with a warning. `as_dict` and `from_dict` keep it as plain JSON.
 
-    Parameters
-    ----------
-    columns
-        All columns of the table, with what each is.
-    parts
-        For each column that becomes attributes, in the order of columns, how.
-    marked
-        The columns whose missing values are an attribute of their own, as in `age=missing`.
-
     Examples
     --------
     >>> import polars as pl
@@ -346,9 +299,9 @@ class Encoder:
     [[0.0, 0.0, 1.0, 0.0, 1.0]]
     """
 
-    columns: tuple[Column, ...]
-    parts: dict[str, Part]
-    marked: frozenset[str] = frozenset()
+    columns: tuple[Column, ...]  # all columns of the table
+    parts: dict[str, Part]  # how each column that becomes attributes is encoded, in the order of columns
+    marked: frozenset[str] = frozenset()  # columns whose missing values are an attribute, as in `age=missing`
 
     @classmethod
     def fit(cls, frame: pl.DataFrame, columns: Sequence[Column], *, missing: Missing = "none") -> Self:
@@ -358,9 +311,15 @@ class Encoder:
         used = [column for column in columns if column.kind in ENCODED]
         parts = {column.name: PARTS[column.kind].fit(_plain(frame[column.name]), column) for column in used}
         marked = frozenset(column.name for column in used if column.missing and missing == "attribute")
-        encoder = cls(tuple(columns), parts, marked)
-        encoder._check_names()
-        return encoder
+        return cls(tuple(columns), parts, marked)
+
+    def __post_init__(self) -> None:
+        if (twice := repeated(self.names)) is not None:
+            homes = [column for column in self.parts if twice in self.names_of(column)]
+            raise GraphError(
+                f"columns {' and '.join(map(repr, homes))} of the nodes both give an attribute '{twice}'; rename a "
+                "column, or the value"
+            )
 
     @property
     def names(self) -> np.ndarray:
@@ -383,13 +342,26 @@ class Encoder:
         widths = [len(self.names_of(name)) for name in self.parts]
         starts = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
         found = [self._encode_column(name, frame[name], start) for name, start in zip(self.parts, starts, strict=False)]
-        return _stack(found, len(frame), int(starts[-1])), self.names
+        rows = np.concatenate([np.empty(0, np.int32), *(rows for rows, _ in found)])
+        codes = np.concatenate([np.empty(0, np.int32), *(codes for _, codes in found)])
+        del found  # it may be large
+        # Each column's entries come in order, and so do the columns: rows of the matrix are sorted.
+        entries = sparse.coo_array((np.ones(len(rows), np.float32), (rows, codes)), (len(frame), int(starts[-1])))
+        return compact(entries.tocsr()), self.names
 
     def _encode_column(self, name: str, series: pl.Series, start: int) -> tuple[np.ndarray, np.ndarray]:
         """The rows and the attributes of a column's entries, rising."""
         values, part = _plain(series), self.parts[name]
         entries = part.encode(values)
-        _tell_unknown(name, part, entries)
+        if len(unknown := entries.unknown):
+            what = {Bins: "are not numbers (or dates, where all others are)", Flag: "are neither true nor false"}.get(
+                type(part), "were not seen before"
+            )
+            examples = ", ".join(repr(value) for value in unknown.head(100).unique(maintain_order=True).head(3))
+            warnings.warn(
+                f"{len(unknown):,} values of column '{name}' of the nodes {what} and are left out, such as {examples}",
+                stacklevel=3,
+            )
         rows, codes = entries.rows, entries.codes
         if name in self.marked:
             empty = np.flatnonzero(values.is_null().to_numpy())
@@ -405,15 +377,6 @@ class Encoder:
             raise GraphError(
                 f"the encoder gives {len(self.names):,} attributes, which are not the {len(names):,} of the graph; "
                 "encode the table again, or leave the encoder out"
-            )
-
-    def _check_names(self) -> None:
-        names = self.names
-        if (twice := repeated(names)) is not None:
-            homes = [column for column in self.parts if twice in self.names_of(column)]
-            raise GraphError(
-                f"columns {' and '.join(map(repr, homes))} of the nodes both give an attribute '{twice}'; rename a "
-                "column, or the value"
             )
 
     def as_dict(self) -> dict[str, Any]:
@@ -435,15 +398,13 @@ class Encoder:
                 for column in kept["columns"]
                 if column["kind"] in ENCODED
             }
-            encoder = cls(columns, parts, frozenset(map(str, kept["marked"])))
+            return cls(columns, parts, frozenset(map(str, kept["marked"])))
         except GraphError:
             raise
         except (KeyError, TypeError, ValueError) as error:
             raise GraphError(
                 f"this is not an encoder of columns ({type(error).__name__}: {error}); give what Encoder.as_dict made"
             ) from None
-        encoder._check_names()
-        return encoder
 
 
 def _plain(series: pl.Series) -> pl.Series:
@@ -451,36 +412,3 @@ def _plain(series: pl.Series) -> pl.Series:
     if values is None:
         raise GraphError(f"column '{series.name}' of the nodes holds {series.dtype}; ignore it, or convert it to text")
     return values
-
-
-def _tell_unknown(name: str, part: Part, entries: Entries) -> None:
-    """Warn of values that have no attribute."""
-    if len(entries.unknown) == 0:
-        return
-    what = {Bins: "are not numbers (or dates, where all others are)", Flag: "are neither true nor false"}.get(
-        type(part), "were not seen before"
-    )
-    examples = ", ".join(repr(value) for value in entries.unknown.head(100).unique(maintain_order=True).head(3))
-    warnings.warn(
-        f"{len(entries.unknown):,} values of column '{name}' of the nodes {what} and are left out, such as {examples}",
-        stacklevel=4,
-    )
-
-
-def _stack(columns: Iterable[tuple[np.ndarray, np.ndarray]], rows: int, width: int) -> sparse.csr_array:
-    """The matrix of the entries of all columns, which come in the order of the matrix's columns."""
-    columns = list(columns)
-    counts = np.zeros(rows, np.int64)
-    for at, _ in columns:
-        counts += np.bincount(at, minlength=rows)
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    indices = np.empty(starts[-1], np.int32)
-    free = starts[:-1].copy()  # where the next entry of each row goes
-    for at, codes in columns:
-        own = np.bincount(at, minlength=rows)
-        first = np.concatenate([[0], np.cumsum(own)[:-1]]) if rows else own
-        places = (free - first)[at]
-        places += np.arange(len(at))
-        indices[places] = codes
-        free += own
-    return compact(sparse.csr_array((np.ones(len(indices), np.float32), indices, starts), shape=(rows, width)))

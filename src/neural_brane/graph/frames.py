@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
 from neural_brane.errors import GraphError
 from neural_brane.graph.ids import MISSING, all_integers, as_ids, encode, locate
-
-if TYPE_CHECKING:
-    import polars as pl
-
-
-# pandas frames and series: rows are found by their index, never by their place. pandas itself is not imported.
 
 
 def package_of(value: Any) -> str:
@@ -81,30 +76,13 @@ def numeric_frame(frame: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rows.to_numpy(dtype=float), as_ids(frame.columns, what="attribute_names")
 
 
-# Edges out of the columns of a data frame: which columns, and whether their values can be used.
-
 # Titles of the two ends of an edge, and of its weight, in small letters; pairs in the order of preference.
 PAIRS = (
-    ("source", "target"),
-    ("from", "to"),
-    ("src", "dst"),
-    ("src", "dest"),
-    ("source_id", "target_id"),
-    ("from_id", "to_id"),
-    ("fromnodeid", "tonodeid"),
-    ("from_node", "to_node"),
-    ("source_node", "target_node"),
-    ("node1", "node2"),
-    ("node_1", "node_2"),
-    ("node_a", "node_b"),
-    ("id1", "id2"),
-    ("id_1", "id_2"),
-    ("start", "end"),
-    ("head", "tail"),
-    ("citing", "cited"),
-    ("u", "v"),
-    ("i", "j"),
-)
+    ("source", "target"), ("from", "to"), ("src", "dst"), ("src", "dest"), ("source_id", "target_id"),
+    ("from_id", "to_id"), ("fromnodeid", "tonodeid"), ("from_node", "to_node"), ("source_node", "target_node"),
+    ("node1", "node2"), ("node_1", "node_2"), ("node_a", "node_b"), ("id1", "id2"), ("id_1", "id_2"),
+    ("start", "end"), ("head", "tail"), ("citing", "cited"), ("u", "v"), ("i", "j"),
+)  # fmt: skip
 WEIGHTS = ("weight", "weights", "w", "value")
 Column = str | int | None
 
@@ -131,10 +109,7 @@ class EdgeColumns:
         return ends + weighed + ignored
 
     def number(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ends (edges, 2) as positions among ids, and the ids.
-
-        Strings are numbered as they appear: two of the first edge, two of the second, ...
-        """
+        """Return the ends (edges, 2) as positions among ids, and the ids; strings are numbered as they appear."""
         if self.source.dtype.is_integer():
             codes, ids = encode(np.stack([self.source.to_numpy(), self.target.to_numpy()], axis=1).ravel())
         else:
@@ -144,8 +119,6 @@ class EdgeColumns:
 
 def side_by_side(source: pl.Series, target: pl.Series) -> pl.Series:
     """Return the ends of all edges in one series: two of the first edge, two of the second, ..."""
-    import polars as pl
-
     both = pl.concat([source, target])
     return both.gather(np.arange(len(both)).reshape(2, -1).T.ravel())
 
@@ -153,10 +126,7 @@ def side_by_side(source: pl.Series, target: pl.Series) -> pl.Series:
 def choose_columns(
     columns: list[str], *, source: Column = None, target: Column = None, weight: Column = None, where: str = "edges"
 ) -> tuple[str, str, str | None]:
-    """Return the columns of the two ends and of the weight: those given, else by well-known titles, else the first two.
-
-    A column is given by its name or by its position, from 0.
-    """
+    """Return the columns of both ends and the weight: as given by name or position, or known titles, or the first."""
     given = [None if one is None else find_column(columns, one, where) for one in (source, target, weight)]
     free = [name for name in columns if name not in given]
     ends = given[:2]
@@ -173,17 +143,6 @@ def choose_columns(
     rest = [name for name in free if name not in ends]
     guessed = next((name for known in WEIGHTS for name in rest if name.lower() == known), None)
     return str(ends[0]), str(ends[1]), given[2] or guessed
-
-
-def _untitled_weight(frame: pl.DataFrame) -> str | None:
-    """Return the third of three columns without titles if it holds numbers: `u,v,weight` is how edges are written."""
-    import polars as pl
-
-    if frame.columns != [f"column_{at}" for at in (1, 2, 3)]:
-        return None
-    third = frame["column_3"].drop_nulls()
-    numbers = third.head(100).cast(pl.Float64, strict=False) if third.dtype == pl.String else third
-    return "column_3" if len(third) and numbers.dtype.is_numeric() and numbers.null_count() == 0 else None
 
 
 def known_pair(columns: list[str]) -> tuple[str, ...]:
@@ -219,13 +178,14 @@ def edge_columns(
     Ids that are all integers written the usual way become int64, all others strings. A missing id, and a weight that
     is not a finite number above 0, is refused; `place` says where, for the message.
     """
-    if weight is None and source is None and target is None:
-        weight = _untitled_weight(frame)
+    if weight is source is target is None and frame.columns == [f"column_{at}" for at in (1, 2, 3)]:
+        # `u,v,weight` is how edges are written without titles: the third column is the weight if it holds numbers.
+        third = frame["column_3"].drop_nulls()
+        numbers = third.head(100).cast(pl.Float64, strict=False) if third.dtype == pl.String else third
+        weight = "column_3" if len(third) and numbers.dtype.is_numeric() and not numbers.null_count() else None
     names = choose_columns(frame.columns, source=source, target=target, weight=weight, where=place.where)
     ends = [id_column(frame[name], place) for name in names[:2]]
     if ends[0].dtype != ends[1].dtype:
-        import polars as pl
-
         ends = [end.cast(pl.String) for end in ends]
     weights = None if names[2] is None else column_weights(frame[names[2]], place)
     ignored = [name for name in frame.columns if name not in names]
@@ -256,22 +216,6 @@ def id_column(column: pl.Series, place: Place, *, needs: str = "an edge needs tw
         missing |= column.is_nan().fill_null(True)
     if missing.any():
         raise place.error(int(missing.arg_max() or 0), _missing(column.name, needs))
-    ids = _as_ids(column, place, needs)
-    if not ids.dtype.is_integer() and (named := ids.is_in(MISSING)).any():
-        row = int(named.arg_max() or 0)
-        raise place.error(row, _missing(column.name, needs, ids[row]))
-    return ids
-
-
-def _missing(column: str, needs: str, word: str = "") -> str:
-    found = f"holds '{word}', which stands for no value" if word else "is empty"
-    return f"column '{column}' {found}, and {needs}; fill it in, or remove the row"
-
-
-def _as_ids(column: pl.Series, place: Place, needs: str) -> pl.Series:
-    """Return a column as int64 where it holds integers that fit, however they are stored; as strings else."""
-    import polars as pl
-
     kind = column.dtype
     if kind.is_float():
         whole = column.is_finite() & (column == column.round()) & (column.abs() < 2**53)
@@ -284,18 +228,25 @@ def _as_ids(column: pl.Series, place: Place, needs: str) -> pl.Series:
     if kind.is_integer():
         narrow = column.cast(pl.Int64, strict=False)
         return column.cast(pl.String) if narrow.null_count() else narrow
-    if kind in (pl.String, pl.Categorical, pl.Enum):
-        texts = column.cast(pl.String)
-        if (empty := texts.str.strip_chars() == "").any():
-            raise place.error(int(empty.arg_max() or 0), _missing(column.name, needs))
-        return texts.cast(pl.Int64) if all_integers(texts) else texts
-    raise GraphError(f"{place.where}: column '{column.name}' holds {kind}; ids are integers or strings")
+    if kind not in (pl.String, pl.Categorical, pl.Enum):
+        raise GraphError(f"{place.where}: column '{column.name}' holds {kind}; ids are integers or strings")
+    ids = column.cast(pl.String)
+    if all_integers(ids):
+        return ids.cast(pl.Int64)
+    for bad in (ids.str.strip_chars() == "", ids.is_in(MISSING)):
+        if bad.any():
+            row = int(bad.arg_max() or 0)
+            raise place.error(row, _missing(column.name, needs, ids[row].strip()))
+    return ids
+
+
+def _missing(column: str, needs: str, word: str = "") -> str:
+    found = f"holds '{word}', which stands for no value" if word else "is empty"
+    return f"column '{column}' {found}, and {needs}; fill it in, or remove the row"
 
 
 def column_weights(column: pl.Series, place: Place) -> np.ndarray:
     """Return weights as float32; refuse what is not a finite number above 0, also after rounding to float32."""
-    import polars as pl
-
     if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Null)):
         raise GraphError(f"{place.where}: column '{column.name}' holds {column.dtype}; weights are numbers above 0")
     with np.errstate(over="ignore", under="ignore"):
@@ -311,8 +262,6 @@ def column_weights(column: pl.Series, place: Place) -> np.ndarray:
         )
     return weights
 
-
-# Data frames of pandas, polars and Arrow, all as polars data frames of the same values.
 
 EXPECTED = "give a DataFrame of pandas or polars, or an Arrow table"
 
@@ -330,39 +279,28 @@ def as_frame(given: Any, what: str) -> Frame:
     A pandas index that was set becomes a column; the one that only counts the rows does not. pandas and pyarrow are
     not imported: whoever gives a frame of theirs has them.
     """
-    import polars as pl
-
     if isinstance(given, pl.DataFrame):
         return Frame(given)
     if isinstance(given, pl.LazyFrame):
         return Frame(given.collect())
     if is_frame(given):
-        return _from_pandas(given, what)
+        index = None
+        if type(given.index).__name__ != "RangeIndex" or given.index.name is not None:
+            own = [str(name if name is not None else "index") for name in given.index.names]
+            index, given = own[0], given.reset_index(names=own)
+        names = [str(name) for name in given.columns]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise GraphError(
+                f"{what} have two columns '{twice[0]}'; rename one (an index that was set counts as a column)"
+            )
+        return Frame(pl.DataFrame([_series(name, given.iloc[:, at]) for at, name in enumerate(names)]), index)
     if hasattr(given, "__arrow_c_stream__"):
         return Frame(pl.DataFrame(given))
     raise GraphError(f"{what} are {type(given).__name__}, which is not a table; {EXPECTED}")
 
 
-def _from_pandas(given: Any, what: str) -> Frame:
-    import polars as pl
-
-    index = None
-    names = [str(name) for name in given.columns]
-    counted = type(given.index).__name__ == "RangeIndex" and given.index.name is None
-    if not counted:
-        index = str(given.index.names[0] if given.index.names[0] is not None else "index")
-        given = given.reset_index(names=[str(name if name is not None else "index") for name in given.index.names])
-        names = [str(name) for name in given.columns]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise GraphError(f"{what} have two columns '{twice}'; rename one (an index that was set counts as a column)")
-    return Frame(pl.DataFrame([_series(name, given.iloc[:, at]) for at, name in enumerate(names)]), index)
-
-
 def _series(name: str, column: Any) -> pl.Series:
     """Turn a pandas column of any kind into a polars series, null where it is missing."""
-    import polars as pl
-
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufM":
         return pl.Series(name, column.to_numpy())
     return series_of(name, column.astype(object).where(column.notna(), None).tolist())
@@ -370,8 +308,6 @@ def _series(name: str, column: Any) -> pl.Series:
 
 def series_of(name: str, values: list[Any]) -> pl.Series:
     """Turn values of any kind, None where one is missing, into a series of numbers, truths, text or lists of text."""
-    import polars as pl
-
     kinds = {type(value) for value in values} - {type(None)}
     if kinds <= {list, tuple, set, frozenset, np.ndarray}:
         return pl.Series(name, [value if value is None else [str(one) for one in value] for value in values])

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 
 from neural_brane.errors import BraneError, DependencyError, GraphError
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 # What counts as missing in arrays and objects: None, NaN, NaT, NA and what an array's mask hides.
 
@@ -96,24 +93,18 @@ def about_unknown(ids: np.ndarray, node: Any) -> str:
     kind = "integers" if ids.dtype.kind == "i" else "strings"
     known = ", ".join(map(repr, ids[:3].tolist())) or "none"
     message = f"no node {node!r} here; ids are {kind}, such as {known}"
-    close = near_misses(ids, node)
-    return f"{message}; did you mean {' or '.join(map(repr, close))}?" if close else message
-
-
-def near_misses(ids: np.ndarray, node: Any) -> list[Any]:
-    """Ids that are spelled much like one, upper case or lower; they begin alike, so that few are compared."""
     text = str(node).casefold()
     if not text or not isinstance(node, str | int | np.integer):
-        return []
+        return message
+    # Names that are spelled much alike, upper case or lower, begin alike: few are compared.
     names = ids if ids.dtype.kind == "U" else ids.astype(str)
     alike = np.flatnonzero(np.char.startswith(names, text[0]) | np.char.startswith(names, text[0].upper()))[:CLOSE]
     spelled: dict[str, int] = {}
     for row in alike.tolist():
         spelled.setdefault(str(names[row]).casefold(), row)
-    return [ids[spelled[name]].item() for name in get_close_matches(text, spelled)]
+    close = [repr(ids[spelled[name]].item()) for name in get_close_matches(text, spelled)]
+    return f"{message}; did you mean {' or '.join(close)}?" if close else message
 
-
-# Names of nodes and attributes: integers or strings in, positions out.
 
 MANY, SLICE = 100_000, 500_000
 LARGE = 4_000_000  # strings from which compiled code is faster than it takes to load
@@ -127,8 +118,6 @@ MISSING = ("nan", "NaN", "NAN", "null", "NULL", "None", "<NA>", "NaT")
 
 def all_integers(words: pl.Series) -> bool:
     """Tell whether every word is an integer written the usual way that 64 bits can hold; null counts as one."""
-    import polars as pl
-
     if not (words.head(100).str.contains(INTEGER).all() and words.str.contains(INTEGER).all()):
         return False
     return words.cast(pl.Int64, strict=False).null_count() == words.null_count()
@@ -196,18 +185,24 @@ def _names_of_objects(array: np.ndarray, error: type[BraneError], where: Callabl
 
 
 def encode(values: np.ndarray | pl.Series, *, large: int = LARGE) -> tuple[np.ndarray, np.ndarray]:
-    """Number the distinct values: return a code per value, and the values in code order.
-
-    Integers are numbered in increasing order, strings by first appearance. From `large` strings on, compiled code does
-    the same in less time.
-    """
-    import polars as pl
-
+    """Return a code per value, and the values in code order: integers increasing, strings by first appearance."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
-        return _encode_integers(values)
+        low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+        if high - low > 4 * len(values):
+            distinct, codes = np.unique(values, return_inverse=True)
+            return codes, distinct
+        # Ids close together are numbered by table lookup, which is many times faster than sorting.
+        present = np.zeros(high - low + 1, dtype=bool)
+        present[values - low] = True
+        return (np.cumsum(present) - 1)[values - low], np.flatnonzero(present) + low
     texts = pl.Series(values, dtype=pl.String)
     if len(texts) >= large:
-        return _encode_many(texts)
+        from neural_brane.graph.numbering import Numbering, names_of
+
+        numbering = Numbering()
+        for at in range(0, len(texts), SLICE):
+            numbering.add(names_of(texts.slice(at, SLICE)))
+        return numbering.finish()
     # Equal strings share a category, and integers sort far faster than strings do.
     categories = texts.cast(pl.Categorical).to_physical().to_numpy()
     _, first, codes = np.unique(categories, return_index=True, return_inverse=True)
@@ -215,27 +210,6 @@ def encode(values: np.ndarray | pl.Series, *, large: int = LARGE) -> tuple[np.nd
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return rank[codes], texts.gather(first[order]).to_numpy().astype(str)
-
-
-def _encode_many(texts: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Number many strings, a slice of them at a time."""
-    from neural_brane.graph.numbering import Numbering, names_of
-
-    numbering = Numbering()
-    for at in range(0, len(texts), SLICE):
-        numbering.add(names_of(texts.slice(at, SLICE)))
-    return numbering.finish()
-
-
-def _encode_integers(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    if high - low > 4 * len(values):
-        distinct, codes = np.unique(values, return_inverse=True)
-        return codes, distinct
-    # Ids close together are numbered by table lookup, which is many times faster than sorting.
-    present = np.zeros(high - low + 1, dtype=bool)
-    present[values - low] = True
-    return (np.cumsum(present) - 1)[values - low], np.flatnonzero(present) + low
 
 
 def locate(ids: np.ndarray | pl.Series, wanted: np.ndarray | pl.Series) -> np.ndarray:
@@ -246,8 +220,6 @@ def locate(ids: np.ndarray | pl.Series, wanted: np.ndarray | pl.Series) -> np.nd
     >>> locate(np.array(["a", "b"]), np.array(["b", "z"]))
     array([ 1, -1])
     """
-    import polars as pl
-
     check_polars()
     known, asked = pl.Series("id", ids), pl.Series("id", wanted)
     if known.dtype != asked.dtype:
@@ -261,11 +233,8 @@ def repeated(ids: np.ndarray) -> Any | None:
     """Return an id that occurs twice, or None when all are distinct."""
     if len(ids) < 2 or (ids.dtype.kind == "i" and bool((ids[1:] > ids[:-1]).all())):
         return None
-    if len(ids) > MANY and ids.dtype.kind == "U":
-        import polars as pl
-
-        if pl.Series(ids).n_unique() == len(ids):  # many times faster than to sort them
-            return None
+    if len(ids) > MANY and ids.dtype.kind == "U" and pl.Series(ids).n_unique() == len(ids):  # faster than to sort them
+        return None
     ordered = np.sort(ids)
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])
     return ordered[twice[0]].item() if len(twice) else None

@@ -30,12 +30,19 @@ def node_labels(labels: Any, ids: np.ndarray) -> np.ndarray | None:
     if is_series(labels):
         labels = by_index(labels, ids, "labels").to_numpy(dtype=object)
     elif isinstance(labels, Mapping):
-        labels = _in_order(labels, ids)
+        places = locate(ids, as_ids(list(labels)))
+        if (places < 0).any():
+            stranger = list(labels)[int(np.argmin(places))]
+            raise GraphError(f"labels name node {stranger!r}, which the graph lacks; add it to ids or drop it")
+        given = dict(zip(places.tolist(), labels.values(), strict=True))
+        labels = [given.get(place) for place in range(len(ids))]
     hidden = np.ma.getmaskarray(labels) if np.ma.isMaskedArray(labels) else False
     array = as_array(np.ma.getdata(labels) if np.ma.isMaskedArray(labels) else labels, "labels")
     if array.shape != (len(ids),):
         raise GraphError(f"labels have shape {array.shape} for {len(ids)} nodes; give one label per node")
-    missing = hidden | _missing(array)
+    missing = hidden | (array != array if array.dtype.kind in "fmMc" else np.zeros(len(ids), bool))
+    if array.dtype == object:
+        missing = hidden | np.array([is_missing(value) for value in array], dtype=bool)
     if told := sum(value is not None for value in array[missing].tolist()) if array.dtype == object else missing.sum():
         warnings.warn(
             f"{told} of the {len(ids)} labels are NaN, NaT or masked: these nodes are taken to have none", stacklevel=2
@@ -43,23 +50,6 @@ def node_labels(labels: Any, ids: np.ndarray) -> np.ndarray | None:
     words = np.full(len(ids), "", dtype=object)
     words[~missing] = _spell(array[~missing])
     return words.astype(str)
-
-
-def _in_order(labels: Mapping[Any, Any], ids: np.ndarray) -> list[Any]:
-    """The labels of a dict from an id to its label, in the order of the ids."""
-    places = locate(ids, as_ids(list(labels)))
-    if (places < 0).any():
-        stranger = list(labels)[int(np.argmin(places))]
-        raise GraphError(f"labels name node {stranger!r}, which the graph lacks; add it to ids or drop it")
-    given = dict(zip(places.tolist(), labels.values(), strict=True))
-    return [given.get(place) for place in range(len(ids))]
-
-
-def _missing(array: np.ndarray) -> np.ndarray:
-    """Tell which entries stand for nothing."""
-    if array.dtype == object:
-        return np.array([is_missing(value) for value in array], dtype=bool)
-    return array != array if array.dtype.kind in "fmMc" else np.zeros(len(array), dtype=bool)
 
 
 def _spell(labels: np.ndarray) -> list[str]:
@@ -103,7 +93,13 @@ class MultiLabels:
         if isinstance(labels, cls):
             return labels
         if sparse.issparse(labels) or (isinstance(labels, np.ndarray) and labels.ndim == 2):
-            return cls._of_table(labels, names)
+            members = sparse.csr_array(labels)
+            if not np.isin(members.data, (0, 1)).all():
+                raise GraphError("a table of labels must hold 0 and 1 alone: whether a node has a label or has it not")
+            named = tuple(map(str, range(members.shape[1]) if names is None else names))
+            if len(set(named)) != members.shape[1] or len(named) != members.shape[1]:
+                raise GraphError(f"{len(named)} names of {members.shape[1]} labels: give each column a name of its own")
+            return cls(_sorted(members.astype(bool)), named)
         lists = [_pieces(some, node) for node, some in enumerate(labels)]
         rows = np.repeat(np.arange(len(lists)), [len(some) for some in lists])
         return cls.of_pairs(rows, np.array([piece for some in lists for piece in some], dtype=str), len(lists))
@@ -114,16 +110,6 @@ class MultiLabels:
         names, columns = np.unique(labels, return_inverse=True)
         table = sparse.coo_array((np.ones(len(rows), bool), (rows, columns)), shape=(nodes, len(names)))
         return cls(_sorted(table.tocsr()), tuple(names.tolist()))
-
-    @classmethod
-    def _of_table(cls, table: Any, names: Sequence[str] | None) -> Self:
-        members = sparse.csr_array(table)
-        if not np.isin(members.data, (0, 1)).all():
-            raise GraphError("a table of labels must hold 0 and 1 alone: whether a node has a label or has it not")
-        named = tuple(map(str, range(members.shape[1]) if names is None else names))
-        if len(set(named)) != members.shape[1] or len(named) != members.shape[1]:
-            raise GraphError(f"{len(named)} names of {members.shape[1]} labels: give each column a name of its own")
-        return cls(_sorted(members.astype(bool)), named)
 
     def __len__(self) -> int:
         return self.members.shape[0]

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from neural_brane.graph.attributed import AttributedGraph
 
-
-# How much memory can be had, and the one place that refuses what does not fit.
-#
 # What can be had is the least of several limits: the machine's free memory, that of the control group (as in a
 # container) and the process's own (`ulimit`).
 
@@ -28,11 +25,15 @@ UNLIMITED = 1 << 60  # control groups write numbers beyond this where there is n
 
 
 def available(root: str | Path = "/") -> int | None:
-    """The bytes that can still be allocated before something fails; None where the system does not say.
-
-    root: where /proc and /sys are found, for tests.
-    """
-    known = [*_machine(Path(root)), *_groups(Path(root)), *_process()]
+    """The bytes that can still be allocated; None where the system does not say. `root` holds /proc and /sys."""
+    known = [*_groups(Path(root)), *_process()]
+    fields = _fields(Path(root) / "proc/meminfo")
+    if "MemAvailable" in fields:  # free, or can be freed at once
+        known.append(1024 * (fields["MemAvailable"] + fields.get("SwapFree", 0)))
+    elif hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    elif sys.platform == "win32":
+        known.append(_windows())
     return max(min(known), 0) if known else None
 
 
@@ -78,17 +79,6 @@ def used() -> int:
         return 0
 
 
-def _machine(root: Path) -> Iterator[int]:
-    """Memory that is free or can be freed at once, and swap; all of the memory where more is not told."""
-    fields = _fields(root / "proc/meminfo")
-    if "MemAvailable" in fields:
-        yield 1024 * (fields["MemAvailable"] + fields.get("SwapFree", 0))
-    elif hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        yield os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    elif sys.platform == "win32":
-        yield _windows()
-
-
 def _groups(root: Path) -> Iterator[int]:
     """Yield what the control groups of this process still allow, those of version 2 and of version 1."""
     try:
@@ -97,23 +87,19 @@ def _groups(root: Path) -> Iterator[int]:
         return
     for _, kinds, path in (line.split(":", 2) for line in lines if line.count(":") >= 2):
         if kinds == "":
-            names, home = ("memory.max", "memory.current", "inactive_file"), root / "sys/fs/cgroup"
+            (limit, usage, cache), home = ("memory.max", "memory.current", "inactive_file"), root / "sys/fs/cgroup"
         elif "memory" in kinds.split(","):
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+            limit, usage, cache = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
             home = root / "sys/fs/cgroup/memory"
         else:
             continue
         own = home / path.lstrip("/")
         for folder in (own, *own.parents):  # a group has no more than those around it
-            yield from _group(folder, *names)
+            most, now = _number(folder / limit), _number(folder / usage)
+            if most is not None and now is not None and most < UNLIMITED:
+                yield most - now + _fields(folder / "memory.stat").get(cache, 0)
             if folder == home:
                 break
-
-
-def _group(folder: Path, limit: str, usage: str, cache: str) -> Iterator[int]:
-    most, now = _number(folder / limit), _number(folder / usage)
-    if most is not None and now is not None and most < UNLIMITED:
-        yield most - now + _fields(folder / "memory.stat").get(cache, 0)
 
 
 def _process() -> Iterator[int]:

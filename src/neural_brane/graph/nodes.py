@@ -8,64 +8,40 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
+import polars as pl
 from scipy import sparse
 
 from neural_brane.errors import GraphError
+from neural_brane.graph.adjacency import compact
 from neural_brane.graph.columns import Column, as_texts, infer_columns, plain
 from neural_brane.graph.encoder import Encoder, Missing
 from neural_brane.graph.frames import Frame, Place, as_frame, find_column, id_column, series_of
 from neural_brane.graph.ids import is_missing, locate
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from neural_brane.graph.attributed import AttributedGraph
 
-
-# A table of nodes joined to a graph: ids found among its nodes, one column as labels, the others as attributes.
 
 LOOKED_AT = 10_000  # rows that decide which column holds the ids
 
 
 class NodeOptions(TypedDict, total=False):
-    """Options that say how a table of nodes is read.
+    """Options that say how a table of nodes is read."""
 
-    Parameters
-    ----------
-    id, label
-        The columns of the nodes' ids and of their classes, by name or position. Without `id`, the index of a pandas
-        DataFrame if one was set, else the column that holds most of the edges' nodes.
-    columns, ignore
-        What columns are where it shall not be inferred, as in `{"age": "number:8", "tags": "list:;"}`, and columns
-        to leave out; `neural_brane.graph.columns` says how others are judged.
-    missing
-        "none", or "attribute" to give nodes without a value an attribute such as `age=missing`.
-    encoder
-        One that was fitted to another table, for nodes that are to be encoded alike; vectors keep it in their
-        provenance, under "encoder".
-    """
-
+    # Columns of the nodes' ids and of their classes, by name or position. Without `id`, the index of a pandas DataFrame
+    # if one was set, else the column that holds most of the edges' nodes.
     id: str | int | None
     label: str | int | None
+    # The kinds of columns that shall not be inferred, as in `{"age": "number:8", "tags": "list:;"}`, and columns to
+    # leave out; `neural_brane.graph.columns` says how others are judged.
     columns: Mapping[str, str] | Iterable[str] | None
     ignore: Collection[str]
-    missing: Missing
+    missing: Missing  # "none", or "attribute" to give nodes without a value an attribute such as `age=missing`
+    # One that was fitted to another table, for nodes that are to be encoded alike; vectors keep it in their provenance.
     encoder: Encoder | dict[str, Any] | None
 
 
-class Parts(NamedTuple):
-    """The parts of an AttributedGraph."""
-
-    adjacency: sparse.csr_array
-    attributes: sparse.csr_array
-    ids: np.ndarray
-    attribute_names: np.ndarray
-    labels: np.ndarray | None
-    name: str
-    encoder: Encoder
-
-
-def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOptions) -> Parts:
+def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOptions) -> AttributedGraph:
     """Join a table of nodes to a graph without attributes; its nodes without edges follow those of the graph."""
     if graph.attributes.shape[1]:
         raise GraphError(
@@ -95,7 +71,7 @@ def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOp
         labels = np.concatenate([graph.labels, np.zeros(len(everyone) - len(graph), graph.labels.dtype)])
     else:
         labels = None
-    return Parts(adjacency, attributes, everyone, names, labels, graph.name, encoder)
+    return type(graph)(adjacency, attributes, everyone, names, labels, graph.name, encoder)
 
 
 def _describe(table: pl.DataFrame, id: str, label: str | None, place: Place, options: NodeOptions) -> list[Column]:
@@ -146,8 +122,6 @@ def choose_id(
 
 def _id_score(column: pl.Series, linked: np.ndarray) -> float:
     """Score a column by how many of its values are nodes of the edges, and how few come again."""
-    import polars as pl
-
     values = plain(column)
     if values is None or isinstance(values.dtype, pl.List | pl.Boolean) or values.null_count() == len(values):
         return 0.0
@@ -181,7 +155,10 @@ class NodeRows(NamedTuple):
         nodes = len(everyone)
         starts = np.pad(adjacency.indptr, (0, nodes - adjacency.shape[0]), mode="edge")
         padded = sparse.csr_array((adjacency.data, adjacency.indices, starts), shape=(nodes, nodes))
-        return padded, place_rows(attributes, self.places, nodes), everyone
+        # Their rows at their places among all nodes; the other rows are empty.
+        rows = np.repeat(self.places, np.diff(attributes.indptr))
+        placed = sparse.coo_array((attributes.data, (rows, attributes.indices)), (nodes, attributes.shape[1]))
+        return padded, compact(placed.tocsr()), everyone
 
 
 def find_rows(ids: pl.Series, linked: np.ndarray, place: Place) -> NodeRows:
@@ -224,19 +201,6 @@ def _labels(series: pl.Series, places: np.ndarray, nodes: int) -> np.ndarray:
     return labels
 
 
-def place_rows(matrix: sparse.csr_array, places: np.ndarray, nodes: int) -> sparse.csr_array:
-    """The rows of a matrix at their places among all nodes; the other rows are empty."""
-    lengths = np.diff(matrix.indptr)
-    counts = np.zeros(nodes, np.int64)
-    counts[places] = lengths
-    starts = np.concatenate([[0], np.cumsum(counts)]).astype(matrix.indptr.dtype)
-    moved = np.repeat(starts[places] - matrix.indptr[:-1], lengths)
-    moved += np.arange(matrix.nnz, dtype=moved.dtype)
-    indices = np.empty_like(matrix.indices)
-    indices[moved] = matrix.indices
-    return sparse.csr_array((matrix.data, indices, starts), shape=(nodes, matrix.shape[1]))  # all entries are 1
-
-
 # What nodes of other libraries carry under keys, as a table of nodes: typed and encoded as its columns are.
 
 MANY_KEYS = 5
@@ -270,21 +234,12 @@ class NodeData(NamedTuple):
 
 def attributes_of(data: NodeData, keys: Sequence[str]) -> tuple[sparse.csr_array, np.ndarray, Encoder]:
     """The attributes (nodes, attributes) of what nodes have under some keys, their names, and their encoder."""
-    import polars as pl
-
-    known = data.names()
+    known, columns = data.names(), []
     for key in keys:
         if key not in known:
             raise GraphError(f"no node of {data.where} has {key!r}; nodes have {', '.join(map(repr, known)) or 'none'}")
-    return encode_table(pl.DataFrame([series_of(key, _known(data.column(key))) for key in keys]))
-
-
-def encode_table(table: Any) -> tuple[sparse.csr_array, np.ndarray, Encoder]:
-    """The attributes of a polars data frame with a row for every node, their names, and their encoder."""
+        values = [None if is_missing(value) else value for value in data.column(key)]
+        columns.append(series_of(key, [value.item() if isinstance(value, np.generic) else value for value in values]))
+    table = pl.DataFrame(columns)
     encoder = Encoder.fit(table, infer_columns(table))
     return (*encoder.encode(table), encoder)
-
-
-def _known(values: list[Any]) -> list[Any]:
-    """The same values, None for all that stands for nothing, in Python's own types."""
-    return [None if is_missing(value) else value.item() if isinstance(value, np.generic) else value for value in values]

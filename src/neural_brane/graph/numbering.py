@@ -6,16 +6,13 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 # Eight bytes at a time: load a word of text, find a byte in it, mix it into a hash.
 
@@ -201,7 +198,14 @@ class Numbering:
         while (done[:-1] < block.bounds[1:]).any():
             self._grow()
             self.map(number, block, self._table, list(pairwise(parts)))
-        self._keep_text(names)
+        # The block is not kept: copy the bytes of the names that are new in it.
+        table = self._table
+        needed = self._used + new_bytes(table, self._seen)
+        if needed > len(table.text):
+            text = np.zeros(2 * needed, np.uint8)
+            text[: self._used] = table.text[: self._used]
+            self._table = table = table._replace(text=text)
+        self._used = keep_text(names.data, table, self._seen, self._used)
         self._seen += count
 
     def _grow(self) -> None:
@@ -216,28 +220,8 @@ class Numbering:
         first[: len(table.first)], place[: len(table.place)] = table.first, table.place
         self._table = table._replace(slots=slots, first=first, place=place)
 
-    def _keep_text(self, names: Names) -> None:
-        """Copy the bytes of the names that are new in this block: the block is not kept."""
-        table = self._table
-        needed = self._used + new_bytes(table, self._seen)
-        if needed > len(table.text):
-            text = np.zeros(2 * needed, np.uint8)
-            text[: self._used] = table.text[: self._used]
-            self._table = table = table._replace(text=text)
-        self._used = keep_text(names.data, table, self._seen, self._used)
-
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers of all names that were added, and the distinct names: they are numbered as they appear."""
-        codes, text, place = self.finish_bytes()
-        return codes, spell(text, place)
-
-    @property
-    def distinct(self) -> int:
-        """Count the distinct names that were added."""
-        return int(self._table.sizes.sum())
-
-    def finish_bytes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Do what `finish` does, with the distinct names as UTF-8: name k is text[place[k, 0] : place[k, 1]]."""
         self._keys, self._sorted, self._order = np.empty((0, 2), KEY), np.empty((0, 2), KEY), np.empty(0, np.int32)
         self._pool.shutdown()
         sizes, table = self._table.sizes, self._table
@@ -251,7 +235,7 @@ class Numbering:
         codes, self._codes = self._codes, np.empty(0, np.int32)
         codes.resize(self._seen, refcheck=False)
         renumber(codes, rank)
-        return codes, text, place
+        return codes, spell(text, place)
 
 
 @njit(nogil=True, cache=True)

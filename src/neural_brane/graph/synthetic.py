@@ -73,16 +73,15 @@ def _check(nodes: int, degree: int, attributes: int, attributes_per_node: int, c
     require_memory(
         ENTRY_BYTES * entries, f"a synthetic graph of {nodes:,} nodes", "give fewer nodes or a smaller degree"
     )
-    if nodes < 2:
-        raise ParameterError(f"nodes is {nodes}; give at least 2")
-    if degree < 1:
-        raise ParameterError(f"degree is {degree}; give at least 1")
-    if not 1 <= classes <= nodes:
-        raise ParameterError(f"classes is {classes}; give 1 to {nodes}, the number of nodes")
-    if not 0 <= attributes_per_node <= attributes:
-        raise ParameterError(f"attributes_per_node is {attributes_per_node}; give 0 to {attributes}")
-    if not 0 <= mixing <= 1:
-        raise ParameterError(f"mixing is {mixing}; give a share from 0 to 1")
+    for allowed, found, wanted in (
+        (nodes >= 2, f"nodes is {nodes}", "at least 2"),
+        (degree >= 1, f"degree is {degree}", "at least 1"),
+        (1 <= classes <= nodes, f"classes is {classes}", f"1 to {nodes}, the number of nodes"),
+        (0 <= attributes_per_node <= attributes, f"attributes_per_node is {attributes_per_node}", f"0 to {attributes}"),
+        (0 <= mixing <= 1, f"mixing is {mixing}", "a share from 0 to 1"),
+    ):
+        if not allowed:
+            raise ParameterError(f"{found}; give {wanted}")
 
 
 def _draw_edges(
@@ -112,11 +111,7 @@ def _draw_edges(
 def _draw_attributes(
     random: np.random.Generator, labels: np.ndarray, attributes: int, each: int, classes: int, mixing: float
 ) -> sparse.csr_array:
-    """Draw the same number of distinct attributes for every node.
-
-    The attributes are cut into `each` ranges and a node draws one from every range, so its attributes are
-    distinct and sorted. Within a range, each class prefers a part of its own.
-    """
+    """Draw for every node one attribute from each of `each` ranges; in a range, each class prefers a part."""
     nodes = len(labels)
     columns = np.empty((nodes, each), dtype=np.int32)
     for k in range(each):

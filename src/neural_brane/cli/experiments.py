@@ -1,0 +1,348 @@
+"""`brane compare`, `brane tune` and `brane reproduce`: train many times, and compare methods and parameters."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from typer import Argument, Exit, Option
+
+from neural_brane.cli import options as o
+from neural_brane.cli.options import Reading, bundled, parse_grid, parse_settings, split_names
+from neural_brane.cli.terminal import counting, echo, log_to, show_table, tell
+from neural_brane.errors import ParameterError
+from neural_brane.methods.parameters import DIM
+
+if TYPE_CHECKING:
+    from neural_brane.experiments.compare import Order
+    from neural_brane.experiments.comparison import Comparison, Standing
+    from neural_brane.experiments.compute import Ended
+    from neural_brane.experiments.store import Training
+    from neural_brane.experiments.tasks import Targets, Task
+    from neural_brane.experiments.tune import Candidate
+    from neural_brane.graph import AttributedGraph
+    from neural_brane.methods.base import Embedder
+
+WIDEST, NARROWEST = 30, 8  # columns of a bar
+BESIDE = 46  # columns of the texts beside it
+EIGHTHS = " ▏▎▍▌▋▊▉"
+
+
+@bundled
+def compare(
+    source: o.Source,
+    reading: Reading,
+    methods: Annotated[list[str] | None, Option(metavar="<name,…>", help="Methods, or all (a short list).")] = None,
+    task: Annotated[list[str] | None, Option(metavar="<name,…>", help="Tasks listed above (all possible).")] = None,
+    runs: Annotated[int, Option(metavar="<whole>", help="Trainings per method.")] = 3,
+    dim: Annotated[int, Option(metavar="<whole>", help="Width of a vector.")] = DIM,
+    device: Annotated[Literal["cpu", "cuda", "auto"], Option(metavar="<name>", help="cpu, cuda or auto.")] = "cpu",
+    jobs: o.Jobs = None,
+    time_limit: Annotated[float | None, Option(metavar="<seconds>", help="Longest time of a training.")] = None,
+    output: Annotated[
+        Path | None,
+        Option("--output", "-o", metavar="<folder>", help="Results and finished trainings."),
+    ] = None,
+    log: o.Log = None,
+) -> None:
+    """Find the best method for a graph, by task.
+
+    \b
+    classify    Macro-F1 of logistic regression on half of the nodes
+    multilabel  the same for nodes with several labels
+    regress     R² of ridge regression, where labels are numbers
+    cluster     NMI of k-means with the true number of classes
+    retrieve    precision of the ten nearest nodes by cosine
+    link        AUC of edges held out before training
+
+    --labels may also name a dataset, graph or table. ≈ marks methods that
+    these runs cannot tell from the best, † those that learn from the labels
+    of each split's training part. With -o, a stopped run resumes.
+
+    \b
+    brane compare stdlib
+    brane compare graph.txt --attributes words.txt --labels classes.txt
+    brane compare edges.csv --nodes people.csv --label team -o comparison
+    """
+    from neural_brane.experiments.compare import USUAL, prepare
+    from neural_brane.experiments.comparison import JSON, PAGE
+    from neural_brane.experiments.tasks import TASKS
+    from neural_brane.files.storage import check_distinct, check_target
+
+    written = {} if output is None else {"--output": output / JSON, "the page of --output": output / PAGE}
+    check_distinct(written | {"--log": log}, reading.files(source))
+    if output is not None:
+        check_target(output / PAGE, (".html",), ".html", ParameterError)
+    log_to(log)
+    graph = replace(reading, labels=None).read(source)
+    tasks = split_names(task)
+    graph, targets = choose_labels(graph, reading.labels, tasks, from_table=reading.label_column is not None)
+    names = split_names(methods) or USUAL
+    order = prepare(graph, names, tasks or None, labels=targets, runs=runs, dim=dim, device=device)
+    result = train_and_rank(order, graph, output, jobs, time_limit)
+    for name, standings in result.standings.items():
+        show_bars(TASKS[name], standings)
+        show_measures(TASKS[name], standings)
+    for remark in result.remarks:
+        echo(remark)
+    if output is not None:
+        result.save(output)
+        echo(f"wrote {output / PAGE} and {output / JSON}")
+    echo(result.advice)
+    if not any(result.best(name) for name in result.standings):
+        raise Exit(1)
+
+
+def train_and_rank(
+    order: Order, graph: AttributedGraph, output: Path | None, jobs: int | None, time_limit: float | None
+) -> Comparison:
+    """Train what is not kept from an earlier run, with progress, and rank the methods."""
+    from neural_brane.experiments.compare import open_store, run
+
+    for note in order.notes:
+        echo(note, err=True)
+    links = "; those for links are without the held-out edges" if "link" in (one.name for one in order.tasks) else ""
+    echo(f"trainings: {len(order.trainings)}{links}", err=True)
+    with open_store(graph, output) as store:
+        if kept := len(order.trainings) - len(store.missing(order.trainings)):
+            echo(f"kept in {store.folder}: {kept} of them", err=True)
+        with counting("comparison", steady=False) as progress:
+            return run(order, store, jobs=jobs or os.cpu_count() or 1, time_limit=time_limit, progress=progress)
+
+
+def choose_labels(
+    graph: AttributedGraph, source: Path | None, tasks: Sequence[str], *, from_table: bool
+) -> tuple[AttributedGraph, Targets | None]:
+    """Return the graph with its classes; or the graph and its labels, if they are numbers or several per node."""
+    import numpy as np
+
+    from neural_brane.experiments.tasks import in_order_of
+    from neural_brane.files import datasets
+    from neural_brane.files.nodes import as_series, kind_of, plain_lines, to_targets
+
+    kind = "several" if "multilabel" in tasks else "number" if "regress" in tasks else None
+    kind = "class" if {"classify", "cluster"} & set(tasks) else kind
+    if source is not None:
+        ids, targets = datasets.read_targets(source, kind=kind)  # type: ignore[arg-type]
+    elif graph.labels is not None and (from_table or kind):
+        known = graph.labels != ""
+        lines = plain_lines(f"labels of '{graph.name}'", graph.ids[known], as_series(graph.labels[known]))
+        kind = kind or (kind_of(lines) if known.any() else "class")
+        ids, targets = (graph.ids, graph.labels) if kind == "class" else to_targets(lines, kind)  # type: ignore[arg-type]
+    else:
+        return graph, None
+    if isinstance(targets, np.ndarray) and targets.dtype.kind != "f":
+        return graph.relabelled(dict(zip(ids.tolist(), targets.tolist(), strict=True))), None
+    return graph, in_order_of(graph, ids, targets)
+
+
+def show_bars(task: Task, standings: Sequence[Standing]) -> None:
+    """Print a bar per method, best first."""
+    from rich.console import Console
+
+    from neural_brane.experiments.comparison import with_spread
+
+    width = min(max(Console().width - BESIDE, NARROWEST), WIDEST)
+
+    def bar(share: float) -> str:
+        full, part = divmod(round(8 * width * share), 8)
+        return ("█" * full + EIGHTHS[part]).rstrip()
+
+    rows = [
+        ("", one.name, "failed", one.failure)
+        if one.failure
+        else (f"{place}", one.heading, with_spread(one.score), bar(task.share(one.score.mean)))
+        for place, one in enumerate(standings, 1)
+    ]
+    title = f"{task.about}: {' or '.join(task.measures[name] for name in task.ranked_by)}"
+    show_table(("", "method", "mean ± sd", f"from {task.least:g} to 1"), rows, title=title, fold=True)
+
+
+def show_measures(task: Task, standings: Sequence[Standing]) -> None:
+    """Print every measure of every method, and what a training of it takes."""
+    from neural_brane.experiments.comparison import short_time, three_digits
+
+    scored = [one for one in standings if not one.failure]
+    measured = [name for name in task.measures if any(name in one.measures for one in scored)]
+    rows = [
+        (
+            one.name,
+            *(three_digits(one.measures[name].mean) if name in one.measures else "-" for name in measured),
+            short_time(one.seconds.mean),
+            f"{one.peak_mb:,.0f}",
+        )
+        for one in scored
+    ]
+    columns = [task.measures[name].removeprefix("AUC by ") for name in measured]
+    if rows:
+        show_table(("method", *columns, "seconds", "MB"), rows, right=(*columns, "seconds", "MB"))
+
+
+@bundled
+def tune(
+    method: Annotated[str, Argument(help="See 'brane methods'.")],
+    dataset: Annotated[str, Argument(help="A dataset or graph file with labels.")],
+    reading: Reading,
+    settings: Annotated[
+        list[str] | None, Option("--set", metavar="<name=value>", help="A fixed parameter; may be repeated.")
+    ] = None,
+    grid: Annotated[
+        list[str] | None, Option(metavar="<name=v1,v2>", help="Values to try; adds to or replaces a grid.")
+    ] = None,
+    seed: o.Seed = 0,
+    runs: Annotated[int, Option(metavar="<whole>", help="Trainings per setting; the mean decides.")] = 3,
+    jobs: o.Jobs = None,
+    output: Annotated[
+        Path | None,
+        Option("--output", "-o", metavar="<folder>", help="Keeps trainings (tune-METHOD-DATASET)."),
+    ] = None,
+    log: o.Log = None,
+) -> None:
+    """Search for a method's best parameters on a dataset.
+
+    Vectors are scored by Macro-F1 on a fixed fifth of the labelled nodes, of
+    which 80 % fit and 20 % validate, ten times; the other labels are never
+    used, and 'brane reproduce' tests on them only. ± is the standard
+    deviation over the runs. Finished trainings are kept, so a stopped search
+    resumes and a wider grid trains only what is new.
+
+    \b
+    brane tune deepwalk citeseer
+    brane tune node2vec reed98 --set epochs=2 --grid p=0.25,1,4
+    brane tune deepwalk edges.csv --nodes people.csv --label team
+    """
+    from neural_brane.experiments.tune import Tuned, candidates, hide_test_labels
+    from neural_brane.experiments.tune import tune as search
+    from neural_brane.files.storage import check_distinct, check_writable
+    from neural_brane.methods import find_method
+
+    check_distinct({"--log": log}, reading.files(dataset))
+    log_to(log)
+    fixed, points = space(find_method(method), settings or [], grid or [])
+    graph = reading.read(dataset)
+    folder = output or Path(f"tune-{method}-{graph.name}")
+    check_writable(folder / "training.json", ParameterError)
+    total, jobs = len(candidates(points)), jobs or os.cpu_count() or 1
+    echo(f"{method} on {graph.name}: {total} settings, {runs} runs of each, kept in {folder}", err=True)
+    with counting("search") as progress:
+        results = search(
+            method, graph, points, fixed=fixed, seed=seed, runs=runs, jobs=jobs, folder=folder, progress=progress
+        )
+    show_candidates(results)
+    best = results[0]
+    echo("To keep in tune/tuned.toml:\n")
+    seen = hide_test_labels(graph).digest()
+    echo(Tuned(fixed | best.parameters, best.score, total, runs, seen).as_toml(method, graph.name))
+
+
+def space(method: type[Embedder], settings: list[str], grid: list[str]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Return the fixed parameters, and the values to try of the others."""
+    from neural_brane.experiments.tune import grid as usual
+
+    fixed, named = parse_settings(method, settings), parse_grid(method, grid)
+    if both := sorted(fixed.keys() & named.keys()):
+        raise ParameterError(f"{both[0]} is given by --set and by --grid; leave one out")
+    points = {name: values for name, values in usual(method).items() if name not in fixed} | named
+    if not points:
+        raise ParameterError(
+            f"'{method.title}' has no grid of its own left to search; name values, as in --grid dim=64,128"
+        )
+    return fixed, points
+
+
+def show_candidates(results: list[Candidate]) -> None:
+    """Print the candidates, best first; fail if none could be trained."""
+    names = tuple(results[0].parameters)
+    rows = [
+        (
+            *(f"{one.parameters[name]}" for name in names),
+            f"{one.seconds:.1f}" if one.macro else "",
+            f"{one.score:.4f} ± {one.sd:.4f}" if one.macro else one.failure,
+        )
+        for one in results
+    ]
+    show_table((*names, "seconds", "validation Macro-F1"), rows, right=(*names, "seconds"))
+    if not results[0].macro:
+        raise ParameterError(f"no setting could be trained; the first says: {results[0].failure}")
+
+
+# The paper's table, with one of links that the paper does not have, and its figures.
+Table = StrEnum("Table", "classification links")
+Figure = StrEnum("Figure", "clustering map dimension convergence pooling")
+
+
+def reproduce(
+    table: Annotated[list[Table] | None, Option(metavar="<name>", help="classification or links; may repeat.")] = None,
+    figure: Annotated[list[Figure] | None, Option(help="Compute this figure; may be repeated.")] = None,
+    everything: Annotated[bool, Option("--all", help="All tables and figures (also if none is named).")] = False,
+    methods: Annotated[list[str] | None, Option(metavar="<name,…>", help="Only these methods.")] = None,
+    datasets: Annotated[list[str] | None, Option(metavar="<name,…>", help="Only these datasets.")] = None,
+    runs: Annotated[int | None, Option(metavar="<whole>", help="Trainings per method (10; some have 3).")] = None,
+    jobs: o.Jobs = None,
+    device: Annotated[Literal["cpu", "cuda"], Option(help="Where neural methods train.")] = "cpu",
+    quick: Annotated[bool, Option("--quick", help="Tiny trainings on one graph, to try it.")] = False,
+    output: Annotated[
+        Path, Option("--output", "-o", metavar="<folder>", help="Results and finished trainings.")
+    ] = Path("reproduction"),
+    log: o.Log = None,
+) -> None:
+    """Run the paper's experiments again.
+
+    Results stand beside the published numbers. OUTPUT keeps every finished training, so that a stopped run resumes;
+    trainings of a method that now gives other vectors are repeated. It gets
+    report.html, results.json, results.csv and the figures as PNG and SVG.
+
+    \b
+    brane reproduce --quick
+    brane reproduce --table classification --methods tadw --datasets citeseer
+    brane reproduce --all --runs 10 --jobs 8 --device cuda -o results
+    """
+    from neural_brane.experiments.reproduce.plan import FULL, OUTPUTS, left_out
+    from neural_brane.experiments.reproduce.plan import quick as quick_scale
+    from neural_brane.experiments.reproduce.results import read_json, stale
+    from neural_brane.experiments.reproduce.run import prepare
+    from neural_brane.experiments.reproduce.run import reproduce as run
+    from neural_brane.files.storage import check_writable
+
+    check_writable(output / "results.json", ParameterError)
+    log_to(log)
+    chosen: list[str] = [*(table or []), *(figure or [])]
+    wanted = [name for name in OUTPUTS if everything or not chosen or name in chosen]
+    names = split_names(datasets)
+    scale = replace(quick_scale(*names) if quick else FULL, device=device)
+    work = prepare(output, scale, outputs=wanted, methods=split_names(methods), datasets=names, runs=runs)
+    kept = len(work.trainings) - len(work.missing)
+    echo(f"trainings: {len(work.trainings)}, of which {kept} are kept in {work.store.folder}", err=True)
+    done = itertools.count(kept + 1)
+    if (output / "results.json").exists() and (changed := stale(read_json(output / "results.json"))):
+        echo(f"repeated, because the method now gives other vectors: {', '.join(changed)}", err=True)
+    if not methods and (absent := left_out()):
+        echo(f"left out: {', '.join(absent)}: pip install 'neural-brane[torch]' to train them too", err=True)
+    results = run(
+        work,
+        jobs=jobs or os.cpu_count() or 1,
+        watch=lambda ended: tell(f"{next(done)}/{len(work.trainings)} {in_a_line(ended)}"),
+    )
+    echo(f"wrote {output / 'report.html'}, results.json, results.csv and figures/")
+    for one in results.failures:
+        echo(f"failed: {one['method']} on {one['dataset']}, run {one['seed']}: {one['failure']}", err=True)
+    if results.failures:
+        raise Exit(1)
+
+
+def in_a_line(ended: Ended[Training]) -> str:
+    """Describe a finished training in one line."""
+    training, record = ended.task, ended.result
+    name = f"{training.method} on {training.dataset}, run {training.seed}"
+    if ended.failure:
+        return f"{name}: FAILED: {ended.failure}"
+    cost = f"{name}: {record['seconds']:.1f} s, {record['peak_mb']:.0f} MB"
+    if "macro_f1" not in record:
+        return f"{cost}, AUC of links {record['auc']:.4f}"
+    share, scores = list(record["macro_f1"].items())[-1]
+    return f"{cost}, Macro-F1 {sum(scores) / len(scores):.4f} at {float(share):.0%}"
