@@ -12,7 +12,7 @@ from neural_brane.cli.terminal import echo
 from neural_brane.errors import printable
 
 if TYPE_CHECKING:
-    from neural_brane.files.graphs.inspection import Report
+    from neural_brane.files.contents import Report
 
 
 INFO_WIDTH = 100  # characters of a value that `brane info` shows
@@ -81,7 +81,7 @@ def inspect(
     brane inspect graph.txt
     brane inspect vectors.npz
     """
-    from neural_brane.files.graphs.inspection import inspect_file, inspect_nodes
+    from neural_brane.files.contents import inspect_file, inspect_nodes
 
     ids = None
     for path in files:

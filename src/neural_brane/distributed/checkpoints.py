@@ -29,8 +29,7 @@ from torch.distributed.checkpoint.metadata import (
 
 from neural_brane.errors import CheckpointError
 from neural_brane.files.checkpoints import AFRESH, require_same
-from neural_brane.files.manifest import Manifest, describe_files
-from neural_brane.files.storage import atomic
+from neural_brane.files.storage import Manifest, atomic, describe_files
 
 # PyTorch's distributed checkpoints: tensors in PyTorch's own files, their layout as JSON.
 #

@@ -11,8 +11,7 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.files.graphs.edge_table import EdgeOptions
-from neural_brane.files.tables import ENDINGS, read_frame, table_suffix
-from neural_brane.files.text import empty, fail, read_lines, read_text, read_words
+from neural_brane.files.tables import ENDINGS, empty, fail, read_frame, read_lines, read_text, read_words, table_suffix
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, compact, merge
 from neural_brane.graph.columns import SEPARATORS, as_numbers, as_texts, infer_columns, plain

@@ -16,7 +16,7 @@ from neural_brane.graph.ids import MISSING, all_integers
 from neural_brane.graph.numbering import PADDING, Names, Numbering, first_mark, load_word, marks, names_of, renumber
 
 if TYPE_CHECKING:
-    from neural_brane.files.text import Dialect
+    from neural_brane.files.tables import Dialect
 
 
 # The fields of two columns in a block of plain records, found in Numba.

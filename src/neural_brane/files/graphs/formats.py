@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, Unpack
 
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.files.graphs import by_networkx
-from neural_brane.files.graphs.edge_list import read_graph_text
+from neural_brane.files.graphs.edge_list import read_graph_text, read_linqs
 from neural_brane.files.graphs.edge_table import EdgeOptions
-from neural_brane.files.graphs.linqs import read_linqs
 from neural_brane.files.graphs.mtx import read_mtx, write_mtx
 from neural_brane.files.graphs.npz import Layout, read_graph_npz, write_graph_npz
 from neural_brane.files.nodes import given, join_node_table

@@ -34,10 +34,10 @@ from neural_brane.files.graphs.parts import (
     write_series,
 )
 from neural_brane.files.graphs.sharding_reading import Candidate, EdgeLines, EdgeSource, as_integers, find_attributes
-from neural_brane.files.manifest import describe_files
 from neural_brane.files.nodes import MEND_UNKNOWN
 from neural_brane.files.reading import check_count as check_nodes
-from neural_brane.files.text import fail
+from neural_brane.files.storage import describe_files
+from neural_brane.files.tables import fail
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, check_rules
 from neural_brane.progress import Meter, Reporter
 

@@ -17,8 +17,17 @@ from neural_brane.files.graphs.formats import TEXT, find_format
 from neural_brane.files.graphs.parts import is_shards
 from neural_brane.files.nodes import parse_rows
 from neural_brane.files.reading import HEAD, STANDARD_INPUT, Block, Unpacked, read_blocks, recognise
-from neural_brane.files.tables import TableReader, column_names, parse_block, stem, table_suffix
-from neural_brane.files.text import fail, known_pair, read_table, without_comments
+from neural_brane.files.tables import (
+    TableReader,
+    column_names,
+    fail,
+    known_pair,
+    parse_block,
+    read_table,
+    stem,
+    table_suffix,
+    without_comments,
+)
 from neural_brane.graph.frames import EdgeColumns, Place, edge_columns, id_column
 from neural_brane.graph.ids import INTEGER, MISSING, all_integers
 

@@ -18,9 +18,17 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.files import npz
-from neural_brane.files.manifest import AGAIN, MANIFEST, Files, Manifest, describe_files
 from neural_brane.files.reading import DAMAGE
-from neural_brane.files.storage import atomic, atomic_together, check_writable
+from neural_brane.files.storage import (
+    AGAIN,
+    MANIFEST,
+    Files,
+    Manifest,
+    atomic,
+    atomic_together,
+    check_writable,
+    describe_files,
+)
 from neural_brane.files.vectors.parquet import ROW_GROUP, vectors_of, write_frames
 from neural_brane.files.vectors.table import LAYER, VectorTable
 from neural_brane.graph.ids import as_ids, check_polars, locate, repeated
