@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,13 +18,13 @@ from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
 from neural_brane.files.graphs.parts import GraphManifest, is_shards
 from neural_brane.files.npz import open_npz
 from neural_brane.files.reading import HEAD, SIGNATURES, Unpacked, npz_headers, recognise
-from neural_brane.files.tables import TYPED, FrameFile, is_word2vec, known_pair, read_frame
+from neural_brane.files.tables import TYPED, FrameFile, is_word2vec, read_frame
 from neural_brane.files.trial import why_unreadable
 from neural_brane.files.vectors.formats import FORMATS, read_vectors
 from neural_brane.files.vectors.parts import is_parts, open_parts
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.columns import Column, as_texts, infer_columns
-from neural_brane.graph.frames import EdgeColumns, as_frame, edge_columns
+from neural_brane.graph.frames import as_frame, edge_columns, known_pair
 from neural_brane.graph.ids import locate
 from neural_brane.graph.nodes import choose_id
 
@@ -95,7 +95,8 @@ def _tell(path: Path, head: bytes) -> tuple[str, Facts]:
     if head.startswith(b"PAR1"):
         return _tell_parquet(path)
     if head.startswith(np.lib.format.MAGIC_PREFIX):
-        return _tell_npy(path)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        return "NumPy array", {"shape": list(array.shape), "numbers": str(array.dtype)}
     if len(head) > 9 and head[8:9] == b"{":
         return _tell_tensors(path)
     kind = recognise(head).kind
@@ -124,7 +125,10 @@ def _tell_tensors(path: Path) -> tuple[str, Facts]:
 
 
 def _of_model(about: Mapping[str, Any]) -> Facts:
-    settings = _parameters(about.get("settings"))
+    packed = about.get("settings")
+    content = packed.get("dict", {}) if isinstance(packed, dict) else {}  # JSON shows tuples of numbers as lists
+    plain = {name: one.get("tuple") if isinstance(one, dict) else one for name, one in content.items()}
+    settings = {name: value for name, value in plain.items() if value is not None}
     facts = {name: about.get(name) for name in ("method", "nodes", "dim", "graph", "version", "loss", "epochs")}
     encoder = about.get("encoder") or {}
     columns = [column["name"] for column in encoder.get("columns", ())] or None
@@ -136,13 +140,6 @@ def _of_checkpoint(about: Mapping[str, Any]) -> Facts:
     stages = {name: stage.get("position") for name, stage in about.get("stages", {}).items()}
     losses = [one for stage in about.get("stages", {}).values() for one in stage.get("numbers", {}).get("losses", ())]
     return facts | {"steps done": stages, "loss": losses[-1] if losses else None}
-
-
-def _parameters(packed: Any) -> Facts:
-    """The parameters of a model that JSON shows as they are; tuples of numbers as lists."""
-    content = packed.get("dict", {}) if isinstance(packed, dict) else {}
-    plain = {name: one.get("tuple") if isinstance(one, dict) else one for name, one in content.items()}
-    return {name: value for name, value in plain.items() if value is not None}
 
 
 def _of_provenance(provenance: Any) -> Facts:
@@ -172,29 +169,19 @@ def _tell_npz(path: Path) -> tuple[str, Facts]:
         edges = {"nodes": shapes["ids"][0], "edges to train on": shapes["training"][0]}
         return "held-out pairs", edges | counts | (_json(read("about").item()) or {})
     if "adj_indptr" in shapes or {"indptr", "indices", "data"} <= shapes.keys():
-        return "graph", _of_graph(shapes, read)
+        ours = "adj_indptr" in shapes
+        rows, entries = (shapes[f"adj_{name}" if ours else name][0] for name in ("indptr", "data"))
+        width = read("attr_shape")
+        return "graph", {  # edges are not counted: self-loops, which count once, would take the entries
+            "nodes": rows - 1,
+            "entries of the adjacency": entries,
+            "attributes": 0 if width is None else int(width[1]),
+            "attribute entries": shapes.get("attr_data", (0,))[0],
+            "labels": "labels" in shapes,
+            "made from a table": "encoder" in shapes,
+        }
     arrays = {name: f"{dtype} {spell(shape)}" for name, (shape, dtype) in headers.items() if name != "checksums"}
     return ("NumPy archive" if headers else "zip archive"), {"arrays": arrays}
-
-
-def _of_graph(shapes: Mapping[str, tuple[int, ...]], read: Callable[[str], Any]) -> Facts:
-    """The sizes of a graph, from headers alone; self-loops, which count once, would take the entries."""
-    ours = "adj_indptr" in shapes
-    rows, entries = (shapes[f"adj_{name}" if ours else name][0] for name in ("indptr", "data"))
-    width = read("attr_shape")
-    return {
-        "nodes": rows - 1,
-        "entries of the adjacency": entries,
-        "attributes": 0 if width is None else int(width[1]),
-        "attribute entries": shapes.get("attr_data", (0,))[0],
-        "labels": "labels" in shapes,
-        "made from a table": "encoder" in shapes,
-    }
-
-
-def _tell_npy(path: Path) -> tuple[str, Facts]:
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
-    return "NumPy array", {"shape": list(array.shape), "numbers": str(array.dtype)}
 
 
 def _tell_parquet(path: Path) -> tuple[str, Facts]:
@@ -219,8 +206,11 @@ def _tell_text(path: Path, head: bytes) -> tuple[str, Facts]:
         lines = head[: head.rfind(b"\n") + 1 or len(head)].decode("utf-8").splitlines()
     except UnicodeDecodeError:
         return "unknown", {}
-    if head.startswith(b"{") and b'"ids"' in head and (splits := _splits(path)):
-        return "splits", splits
+    if head.startswith(b"{") and b'"ids"' in head:  # JSON has no header, so all of it is read
+        record = _json(path.read_text(encoding="utf-8", errors="replace"))
+        if isinstance(record, dict) and all(isinstance(record.get(name), list) for name in SPLITS):
+            told = {name: record.get(name) for name in ("seed", "stratify", "tuning")}
+            return "splits", {"nodes": len(record["ids"]), "splits": len(record["orders"])} | told
     words = lines[0].split() if lines else []
     if is_word2vec("\n".join(lines[:2])):
         return "vectors", {"nodes": int(words[0]), "dim": int(words[1]), "format": "word2vec text"}
@@ -228,15 +218,6 @@ def _tell_text(path: Path, head: bytes) -> tuple[str, Facts]:
     if titles[:2] == ["id", "d0"]:
         return "vectors", {"dim": len(titles) - 1}
     return "text", {"first line": lines[0][:200] if lines else "", "see": f"brane inspect {path}"}
-
-
-def _splits(path: Path) -> Facts | None:
-    """Describe a file of splits; JSON has no header, so all of it is read."""
-    record = _json(path.read_text(encoding="utf-8", errors="replace"))
-    if not isinstance(record, dict) or not all(isinstance(record.get(name), list) for name in SPLITS):
-        return None
-    told = {name: record.get(name) for name in ("seed", "stratify", "tuning")}
-    return {"nodes": len(record["ids"]), "splits": len(record["orders"])} | told
 
 
 def _json(text: Any) -> Any:
@@ -328,7 +309,8 @@ def _inspect_table(table: FrameFile) -> Report:
         if known_pair(names) or len(names) <= 3:
             report.odd.append(str(error))
         return report
-    if not (known_pair(names) or len(names) <= 3 or _share_values(found)):
+    shared = found.source.is_in(found.target.implode()).any()  # a node at both ends, as in edges and no table of nodes
+    if not (known_pair(names) or len(names) <= 3 or shared):
         report.counts["reads as"] = "a table of nodes; give it with --nodes"
         return report
     report.told += f"; {found.told}"
@@ -339,23 +321,13 @@ def _inspect_table(table: FrameFile) -> Report:
 def _report_table(table: FrameFile) -> Report:
     head = table.frame.head(SHOWN)
     report = Report(table.path, table.told, {"rows": len(table.frame)}, infer_columns(table.frame))
-    report.odd = _constant(report.columns)
-    report.titles, report.rows = head.columns, [[_text(value) for value in row] for row in head.iter_rows()]
+    constant = [column for column in report.columns if column.distinct == 1 and not column.missing]
+    report.odd = [f"column '{column.name}' has one value in all rows, {column.examples[0]!r}" for column in constant]
+    report.titles, report.rows = (
+        head.columns,
+        [["" if one is None else str(one) for one in row] for row in head.iter_rows()],
+    )
     return report
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
-
-
-def _share_values(found: EdgeColumns) -> bool:
-    """Tell whether some node stands at both ends, as in edges, and in no table of nodes."""
-    return bool(found.source.is_in(found.target.implode()).any())
-
-
-def _constant(columns: list[Column]) -> list[str]:
-    known = [column for column in columns if column.distinct == 1 and not column.missing]
-    return [f"column '{column.name}' has one value in all rows, {column.examples[0]!r}" for column in known]
 
 
 def _add_edges(report: Report, edges: Edges) -> Report:

@@ -46,21 +46,23 @@ def read_text(path: Path | Unpacked, kind: str) -> bytes:
     names it in the message, as in "label file".
     """
     with path if isinstance(path, Unpacked) else Unpacked(path, kind) as file:
-        content = recognise(file.head(HEAD))
-        if content.kind not in ("text", "binary"):
-            raise GraphError(f"{file.path}: the {kind} is a {content.kind} file; {content.advice}")
-        data = b"".join(block.data for block in read_blocks(file, content.encoding))
-    data = without_comments(data, file.path, kind)
+        data = b"".join(block.data for block in text_blocks(file))
     if not data.strip(_BLANK):
         raise empty(file.path, kind)
     return data
 
 
-def without_comments(data: bytes, path: Path, kind: str, line: int = 1) -> bytes:
-    """Make comment lines blank; refuse what no text holds. `line` is the number of the first."""
-    if (odd := data.find(_UNIT.encode())) >= 0:
-        fail(path, data.count(b"\n", 0, odd) + line, f"the file is binary; save the {kind} as UTF-8 text")
-    return re.sub(rb"(?m)^[ \t]*#.*$", b"", data) if b"#" in data else data
+def text_blocks(file: Unpacked) -> Iterator[Block]:
+    """Yield the lines of a text file, a block at a time, with comments made blank; refuse what is not text."""
+    content = recognise(file.head(HEAD))
+    if content.kind not in ("text", "binary"):
+        raise GraphError(f"{file.path}: the {file.what} is a {content.kind} file; {content.advice}")
+    for block in read_blocks(file, content.encoding):
+        data = block.data
+        if (odd := data.find(_UNIT.encode())) >= 0:
+            line = data.count(b"\n", 0, odd) + block.line
+            fail(file.path, line, f"the file is binary; save the {file.what} as UTF-8 text")
+        yield block._replace(data=re.sub(rb"(?m)^[ \t]*#.*$", b"", data)) if b"#" in data else block
 
 
 def empty(path: Path, kind: str) -> GraphError:
@@ -218,7 +220,7 @@ def is_header(rows: list[list[str]]) -> bool | None:
         return True
     if any(seen[field] for field in first):
         return False
-    if known_pair(first):
+    if frames.known_pair(first):
         return True
     if any(c and not _has_digit(title) and all(map(_has_digit, c)) for title, c in zip(first, columns, strict=True)):
         return True
@@ -226,11 +228,6 @@ def is_header(rows: list[list[str]]) -> bool | None:
         return False
     recurring = [sum(seen[field] > 1 for field in column) / max(len(column), 1) for column in columns]
     return True if len(rest) >= 4 and max(recurring) > 0.5 else None
-
-
-def known_pair(fields: list[str]) -> bool:
-    """Tell whether two of the fields are titles that go together, such as source and target."""
-    return bool(frames.known_pair(fields))
 
 
 def _is_title(field: str) -> bool:
@@ -344,7 +341,14 @@ def _parse_carefully(path: Path, block: Block, dialect: Dialect) -> tuple[pl.Dat
                 rows.append(row)
                 lines.append(line)
             elif len(row) > 1 or (row and row[0].strip()):
-                raise GraphError(f"{path}:{line}: {_wrong_length(row, dialect)}")
+                shown = dialect.separator.join(row)
+                shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+                separator = SEPARATORS.get(dialect.separator, repr(dialect.separator))
+                raise GraphError(
+                    f"{path}:{line}: the line has {len(row)} field{'s' if len(row) > 1 else ''} ({shown!r}), the first "
+                    f"has {dialect.columns}, separated by {separator}; give every line as many, or put quotes around a "
+                    f"field that holds {separator}"
+                )
             line = block.line + reader.line_num
     except csv.Error as error:
         raise GraphError(
@@ -353,17 +357,6 @@ def _parse_carefully(path: Path, block: Block, dialect: Dialect) -> tuple[pl.Dat
         ) from None
     frame = pl.DataFrame(rows, schema=dict.fromkeys(column_names(dialect), pl.String), orient="row")
     return strip_spaces(frame), np.array(lines, dtype=np.int64)
-
-
-def _wrong_length(row: list[str], dialect: Dialect) -> str:
-    separator = SEPARATORS.get(dialect.separator, repr(dialect.separator))
-    shown = dialect.separator.join(row)
-    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
-    fields = f"{len(row)} field{'s' if len(row) > 1 else ''}"
-    return (
-        f"the line has {fields} ({shown!r}), the first has {dialect.columns}, separated by {separator}; "
-        f"give every line as many, or put quotes around a field that holds {separator}"
-    )
 
 
 # Tables whose format has types of its own: Parquet, Arrow and JSON lines.

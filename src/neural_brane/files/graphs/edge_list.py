@@ -12,7 +12,7 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError, ReadingWarning
 from neural_brane.files.graphs.edge_table import EdgeOptions, Edges, read_edge_table
-from neural_brane.files.nodes import read_pairs, read_rows, to_array, to_matrix
+from neural_brane.files.nodes import parse_rows, read_pairs, to_array, to_matrix
 from neural_brane.files.reading import HEAD, Unpacked, check_count, recognise
 from neural_brane.files.tables import (
     NAMED,
@@ -20,7 +20,6 @@ from neural_brane.files.tables import (
     TYPED,
     fail,
     find_separator,
-    known_pair,
     read_table,
     read_text,
     split,
@@ -30,6 +29,7 @@ from neural_brane.files.tables import (
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Rules, assemble
 from neural_brane.graph.build import attribute_matrix, canonical
+from neural_brane.graph.frames import known_pair
 from neural_brane.graph.ids import INTEGER, MISSING, all_integers, encode, locate
 
 if TYPE_CHECKING:
@@ -105,17 +105,19 @@ def _read_lines(file: Unpacked) -> Edges:
     linked = table["v"].is_not_null()
     codes = codes.reshape(-1, 2)[linked.to_numpy()]
     told = "lines of words" + (f" under a header, '{nodes} {len(codes)}'" if nodes is not None else "")
-    weights = _weights(path, table.filter(linked))
-    return Edges(ids, codes, weights, unnamed, told, _doubt(path, nodes, numbers, weights))
+    edges = table.filter(linked)
+    weights = None if edges["weight"].null_count() == len(edges) else check_weights(path, edges)
+    doubt = ""
+    if nodes is not None and numbers is not None and weights is None and int(numbers.max()) < nodes - 1:
+        doubt = doubt_header(path, nodes, len(numbers))
+    return Edges(ids, codes, weights, unnamed, told, doubt)
 
 
-def _doubt(path: Path, nodes: int | None, numbers: np.ndarray | None, weights: np.ndarray | None) -> str:
-    """Say how a header was read that could be an edge: where it counts more nodes than the lines below it name."""
-    if nodes is None or numbers is None or weights is not None or int(numbers.max()) == nodes - 1:
-        return ""
+def doubt_header(path: Path, nodes: int, edges: int) -> str:
+    """Say that a first line could be an edge: as a header it counts more nodes than the lines below it name."""
     return (
-        f"{path}: the first line, '{nodes} {len(numbers)}', is read as a header: {nodes} nodes, 0 to {nodes - 1}, and "
-        f"{len(numbers)} edges; if it is an edge, move it further down"
+        f"{path}: the first line, '{nodes} {edges}', is read as a header: {nodes} nodes, 0 to {nodes - 1}, and "
+        f"{edges} edges; if it is an edge, move it further down"
     )
 
 
@@ -222,13 +224,11 @@ def _check_range(path: Path, table: pl.DataFrame, numbers: np.ndarray, nodes: in
         )
 
 
-def _weights(path: Path, edges: pl.DataFrame) -> np.ndarray | None:
-    """Return the float32 weight of every edge, or None where the file has none."""
+def check_weights(path: Path, edges: pl.DataFrame) -> np.ndarray:
+    """Return the float32 weight of every edge; refuse words that are no weight."""
     words = edges["weight"]
-    if words.null_count() == len(edges):
-        return None
     with np.errstate(over="ignore", under="ignore"):
-        weights = words.cast(float, strict=False).to_numpy().astype(np.float32)
+        weights = words.cast(float, strict=False).fill_null(np.nan).to_numpy().astype(np.float32)
     bad = ~((weights > 0) & np.isfinite(weights))
     if bad.any():
         at = int(np.argmax(bad))
@@ -260,7 +260,9 @@ def read_graph_text(path: Path, files: dict[str, Path], rules: Rules, columns: E
     edges = read_edges(path, **columns)
     if edges.doubt and not files:
         warnings.warn(edges.doubt, ReadingWarning, stacklevel=4)
-    rows = read_rows(files["attributes"]) if "attributes" in files else None
+    rows = None
+    if "attributes" in files:
+        rows = parse_rows(files["attributes"], read_text(files["attributes"], "attribute file"))
     pairs = read_pairs(files["labels"]) if "labels" in files else None
     ids = _all_ids(path, edges, [part.nodes.to_list() for part in (rows, pairs) if part is not None])
     matrix, names = attribute_matrix(None, None, ids) if rows is None else to_matrix(rows, ids)

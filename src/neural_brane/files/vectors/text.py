@@ -13,6 +13,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from itertools import chain, zip_longest
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -33,12 +34,17 @@ from neural_brane.files.vectors.table import (
 from neural_brane.graph.frames import PAIRS
 
 
-def write_word2vec(content: Content, path: Path) -> None:
-    """Write `nodes dim`, then a line `id v1 v2 …` per node; the format has no place for the provenance."""
+def write_lines(content: Content, path: Path, head: str, separator: str, quotes: Literal["never", "necessary"]) -> None:
+    """Write a first line, then the id and the numbers of each node; there is no place for the provenance."""
     with open(path, "wb") as file:
-        file.write(f"{len(content.ids)} {content.dim}\n".encode())
+        file.write(f"{head}\n".encode())
         for frame in as_frames(content):
-            frame.write_csv(file, include_header=False, separator=" ", quote_style="never")
+            frame.write_csv(file, include_header=False, separator=separator, quote_style=quotes)
+
+
+def write_table(content: Content, path: Path, separator: str, quotes: Literal["never", "necessary"]) -> None:
+    """Write a table with a header."""
+    write_lines(content, path, separator.join(["id", *column_names(content.dim)]), separator, quotes)
 
 
 def write_word2vec_binary(content: Content, path: Path) -> None:
@@ -48,22 +54,6 @@ def write_word2vec_binary(content: Content, path: Path) -> None:
         for ids, block in content.with_ids():
             rows = zip(ids.tolist(), block, strict=True)
             file.write(b"".join(b"%b %b\n" % (str(node).encode(), row.tobytes()) for node, row in rows))
-
-
-def write_tsv(content: Content, path: Path) -> None:
-    """Write a header, then a line per node, by tabs; the format has no place for the provenance."""
-    with open(path, "wb") as file:
-        file.write(("\t".join(["id", *column_names(content.dim)]) + "\n").encode())
-        for frame in as_frames(content):
-            frame.write_csv(file, include_header=False, separator="\t", quote_style="never")
-
-
-def write_csv(content: Content, path: Path) -> None:
-    """Write a header, then a line per node, by commas; ids are quoted where they must be."""
-    with open(path, "wb") as file:
-        file.write((",".join(["id", *column_names(content.dim)]) + "\n").encode())
-        for frame in as_frames(content):
-            frame.write_csv(file, include_header=False, quote_style="necessary")
 
 
 def read_word2vec(path: Path) -> VectorTable:
@@ -188,7 +178,7 @@ WORD2VEC = VectorFormat(
     ".txt .w2v .vec .emb",
     "word2vec text: 'nodes dim', then 'id v1 v2 …' per node",
     read_word2vec,
-    write_word2vec,
+    lambda content, path: write_lines(content, path, f"{len(content.ids)} {content.dim}", " ", "never"),
     refuses="with spaces",
     holds=lambda node: node.split() == [node],
 )
@@ -205,11 +195,16 @@ TABS = VectorFormat(
     ".tsv",
     "a header 'id d0 d1 …', then a line per node, by tabs",
     read_tsv,
-    write_tsv,
+    lambda content, path: write_table(content, path, "\t", "never"),
     refuses="that are empty, or with tabs or line ends",
     holds=is_field,
 )
-COMMAS = VectorFormat(".csv", "a header 'id d0 d1 …', then a line per node, by commas", read_csv, write_csv)
+COMMAS = VectorFormat(
+    ".csv",
+    "a header 'id d0 d1 …', then a line per node, by commas",
+    read_csv,
+    lambda content, path: write_table(content, path, ",", "necessary"),
+)
 
 
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
@@ -231,7 +226,7 @@ def load_lines(path: Path, ids: np.ndarray, dim: int) -> str:
 
 
 def write_pgvector(content: Content, path: Path) -> None:
-    """Write a line per node; the format has no place for the provenance."""
+    """Write a line per node."""
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         for ids, block in content.with_ids():
             rows = zip(ids.tolist(), number_lines(block, ","), strict=True)
@@ -300,18 +295,17 @@ def read_projector(path: Path) -> VectorTable:
     with open(vectors, encoding="utf-8") as file:
         rows = ((line, text.split("\t")) for line, text in enumerate(file, 1) if not text.isspace())
         first = next(rows, None)
-        joined = zip_longest(nodes, chain([] if first is None else [first], rows))
-        lines = (_join(node, row, vectors, metadata) for node, row in joined)
-        table = parse_rows(vectors, lines, 1 if first is None else len(first[1]))
+
+        def lines() -> Iterator[tuple[int, list[str]]]:
+            for node, row in zip_longest(nodes, chain([] if first is None else [first], rows)):
+                if node is None or row is None:
+                    more, fewer = (metadata, vectors) if row is None else (vectors, metadata)
+                    raise EmbeddingError(f"{more} has more lines than {fewer}; give one id per vector")
+                yield row[0], [node, *row[1]]
+
+        table = parse_rows(vectors, lines(), 1 if first is None else len(first[1]))
     known = path / PROVENANCE
     return table._replace(provenance=parse_provenance(known, _text(known)) if known.is_file() else {})
-
-
-def _join(node: str | None, row: tuple[int, list[str]] | None, vectors: Path, metadata: Path) -> tuple[int, list[str]]:
-    if node is None or row is None:
-        more, fewer = (metadata, vectors) if row is None else (vectors, metadata)
-        raise EmbeddingError(f"{more} has more lines than {fewer}; give one id per vector")
-    return row[0], [node, *row[1]]
 
 
 def _named_tables(path: Path) -> tuple[Path, Path]:
