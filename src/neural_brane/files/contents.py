@@ -60,33 +60,22 @@ def look_into(path: str | Path) -> Contents:
     """
     path = Path(path)
     if is_shards(path):
-        return _look_into_shards(path)
+        graph = GraphManifest.read(path)
+        facts = {name: getattr(graph, name) for name in ("name", "nodes", "edges", "attributes", "entries", "parts")}
+        facts |= {"weights": graph.weighted, "amounts": graph.amounts, "ids": graph.ids}
+        return Contents(path, "graph in parts", graph.size, facts | {"first nodes": graph.bounds[:-1]})
     if path.is_dir():
-        return _look_into_folder(path)
+        if not is_parts(path):
+            raise BraneError(f"{path}: is a folder without a manifest; name a file in it")
+        parts = open_parts(path)
+        facts = {"nodes": parts.nodes, "dim": parts.dim, "parts": len(parts.bounds) - 1, "format": parts.kind}
+        facts |= {"scores pairs": True} if parts.layer is not None else {}
+        told = {name: one for name, one in _of_provenance(parts.provenance).items() if one is not None}
+        return Contents(path, "vectors in parts", parts.manifest.size, facts | told)
     with path.open("rb") as file:
         head = file.read(HEAD)
     kind, facts = _tell(path, head)
     return Contents(path, kind, path.stat().st_size, {name: one for name, one in facts.items() if one is not None})
-
-
-def _look_into_shards(path: Path) -> Contents:
-    """What a graph in parts says of itself in its manifest."""
-    found = GraphManifest.read(path)
-    facts = {name: getattr(found, name) for name in ("name", "nodes", "edges", "attributes", "entries", "parts")}
-    data = {"weights": found.weighted, "amounts": found.amounts, "ids": found.ids}
-    return Contents(path, "graph in parts", found.size, facts | data | {"first nodes": found.bounds[:-1]})
-
-
-def _look_into_folder(path: Path) -> Contents:
-    """Describe a folder of vectors in parts by its manifest."""
-    if not is_parts(path):
-        raise BraneError(f"{path}: is a folder without a manifest; name a file in it")
-    parts = open_parts(path)
-    size = sum(about["bytes"] for about in parts.files.values())
-    facts = {"nodes": parts.nodes, "dim": parts.dim, "parts": len(parts.bounds) - 1, "format": parts.kind}
-    facts |= {"scores pairs": True} if parts.layer is not None else {}
-    told = {name: one for name, one in _of_provenance(parts.provenance).items() if one is not None}
-    return Contents(path, "vectors in parts", size, facts | told)
 
 
 def _tell(path: Path, head: bytes) -> tuple[str, Facts]:

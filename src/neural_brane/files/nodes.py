@@ -164,9 +164,9 @@ def to_targets(lines: LabelLines, kind: Kind, separator: str | None = None) -> t
         return lines.ids, as_texts(_unlisted(lines)).to_numpy().astype(str)
     numbers = as_numbers(_unlisted(lines))
     if numbers.null_count():
-        at = int(numbers.is_null().arg_max() or 0)
+        bad = int(numbers.is_null().arg_max() or 0)
         raise GraphError(
-            f"{lines.where}: the label {lines.values[at]!r} of node {lines.ids[at].item()!r} is not a number; "
+            f"{lines.where}: the label {lines.values[bad]!r} of node {lines.ids[bad].item()!r} is not a number; "
             "give numbers alone, or score classes"
         )
     return lines.ids, numbers.to_numpy().astype(np.float64)

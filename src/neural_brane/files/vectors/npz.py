@@ -41,11 +41,6 @@ def write_npz(content: Content, path: Path) -> None:
     npz.write_npz(path, arrays)
 
 
-def read_npz(path: Path) -> VectorTable:
-    """Read the arrays `vectors` and `ids`, and `provenance`, a layer and `made_from` where there are any."""
-    return read_members(path, lambda archive: archive["vectors"])
-
-
 def read_members(path: Path, vectors: Callable[[npz.Npz], np.ndarray]) -> VectorTable:
     """Read what an .npz file holds; `vectors` says how the largest of its arrays comes out of it."""
     with npz.open_npz(path, EmbeddingError, "arrays 'vectors' and 'ids'") as archive:
@@ -168,7 +163,7 @@ def _mapped(path: Path) -> np.ndarray:
 FORMAT = VectorFormat(
     ".npz",
     "arrays vectors, ids and provenance",
-    read_npz,
+    lambda path: read_members(path, lambda archive: archive["vectors"]),
     write_npz,
     keeps=EVERYTHING,
     checksums=True,
