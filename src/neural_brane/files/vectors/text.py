@@ -206,6 +206,9 @@ COMMAS = VectorFormat(
     lambda content, path: write_table(content, path, ",", "necessary"),
 )
 
+# Lines as PostgreSQL's COPY reads them, for a table of the extension pgvector: `id<TAB>[v1,v2,…]`.
+#
+# COPY writes a backslash before what would end a field or a line; a value that is missing is `\N`.
 
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _WRITTEN = str.maketrans(_ESCAPES)
@@ -255,7 +258,7 @@ def _split_lines(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[s
         yield number, [_ESCAPED.sub(lambda found: _MEANT.get(found[1], found[1]), node), *vector[1:-1].split(",")]
 
 
-FORMAT = VectorFormat(
+PGVECTOR = VectorFormat(
     ".pgvector",
     "lines for PostgreSQL's COPY and its extension pgvector",
     read_pgvector,
@@ -263,6 +266,10 @@ FORMAT = VectorFormat(
     usage=load_lines,
 )
 
+# A folder that TensorBoard's projector shows: tables of numbers and of ids, and a config that names both.
+#
+# `vectors.tsv` has a vector per line and `metadata.tsv` an id per line, neither under titles: the projector takes the
+# first line of a table with one column as data. `provenance.json` is ours.
 
 CONFIG = "projector_config.pbtxt"  # what TensorBoard looks for
 VECTORS, METADATA, PROVENANCE = "vectors.tsv", "metadata.tsv", "provenance.json"
@@ -336,7 +343,7 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-FORMAT = VectorFormat(
+PROJECTOR = VectorFormat(
     ".projector",
     "a folder for TensorBoard's projector",
     read_projector,
