@@ -57,7 +57,7 @@ def run(tmp_path_factory):
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (["-m", "neural_brane", "--help"], "lines that Python prints"),
+        (["-m", "neural_brane", "formats"], "lines that Python prints"),
         (["-m", "neural_brane", "embed", "--help"], ".toy"),
         (["-m", "neural_brane", "embed", "stdlib", "-o", "v.unknown"], ".toy"),
         (["scripts/formats_table.py", "--print"], "| `.toy` | lines that Python prints |"),

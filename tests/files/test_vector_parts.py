@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neural_brane.errors import PartError
-from neural_brane.files.manifest import describe_files
+from neural_brane.files.storage import describe_files
 from neural_brane.files.vectors.parquet import read_parquet
 from neural_brane.files.vectors.parts import KINDS, PartWriter, finish, open_parts
 

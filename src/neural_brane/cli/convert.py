@@ -68,8 +68,7 @@ def convert(
 
 def check_output(vectors: Path, ids: Path | None, output: Path, parts: int | None) -> None:
     """Refuse an output that is also read, or whose name does not say its format."""
-    from neural_brane.files.manifest import MANIFEST
-    from neural_brane.files.storage import check_distinct
+    from neural_brane.files.storage import MANIFEST, check_distinct
     from neural_brane.files.vectors.formats import NAMES, VectorFile, find_format
     from neural_brane.files.vectors.parts import check_folder, is_parts, open_parts
 

@@ -61,7 +61,7 @@ def explore(
 def find_source(given: str) -> Path | Embedder:
     """Return a file, or a model fitted now to the dataset of that name."""
     from neural_brane.files import datasets
-    from neural_brane.files.datasets.registry import registry
+    from neural_brane.files.datasets import registry
     from neural_brane.methods import find_method
 
     if given not in registry() and not given.startswith(datasets.SYNTHETIC):

@@ -13,7 +13,7 @@ from neural_brane.cli.terminal import echo, show_table
 from neural_brane.errors import printable
 
 if TYPE_CHECKING:
-    from neural_brane.files.graphs.inspection import Report
+    from neural_brane.files.contents import Report
     from neural_brane.methods.base import Embedder
 
 INFO_WIDTH = 100  # characters of a value that `brane info` shows
@@ -76,7 +76,7 @@ def inspect(
     brane inspect graph.txt
     brane inspect vectors.npz
     """
-    from neural_brane.files.graphs.inspection import inspect_file, inspect_nodes
+    from neural_brane.files.contents import inspect_file, inspect_nodes
 
     ids = None
     for path in files:

@@ -33,8 +33,7 @@ from torch.distributed.checkpoint.metadata import (
 
 from neural_brane.errors import CheckpointError
 from neural_brane.files.checkpoints import AFRESH, require_same
-from neural_brane.files.manifest import Manifest, describe_files
-from neural_brane.files.storage import atomic
+from neural_brane.files.storage import Manifest, atomic, describe_files
 
 # PyTorch would pickle the layout of its files, and a pickle runs whatever was put there. Here the layout is plain JSON,
 # and the files of tensors are read by PyTorch's loader that takes nothing but tensors.

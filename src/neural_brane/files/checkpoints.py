@@ -11,7 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from itertools import takewhile
 from pathlib import Path
@@ -47,17 +47,19 @@ def identify(
 
     graph: its name, size and digest. code: what it computes, from `neural_brane.methods.identity.identify_code`.
     """
-    about = {
+    about: dict[str, Any] = {
         "method": method,
         "graph": graph,
         "parameters": parameters,
         "seed": seed,
         "version": __version__,
         "code": code,
-        "libraries": {name: _version(name) for name in LIBRARIES},
+        "libraries": dict.fromkeys(LIBRARIES, "none"),
     }
-    plain: dict[str, Any] = json.loads(json.dumps(about))
-    return plain
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            about["libraries"][name] = version(name)
+    return dict(json.loads(json.dumps(about)))
 
 
 def require_same(path: Path, was: Mapping[str, Any], now: Mapping[str, Any], free: tuple[str, ...]) -> None:
@@ -100,13 +102,6 @@ def _same_code(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     limit = CLOSE * max(map(abs, after["sample"]), default=0)
     pairs = zip(before["sample"], after["sample"], strict=False)
     return len(before["sample"]) == len(after["sample"]) and all(abs(one - other) <= limit for one, other in pairs)
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "none"
 
 
 def _describe(graph: Mapping[str, Any]) -> str:

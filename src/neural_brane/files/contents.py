@@ -1,24 +1,33 @@
-"""Tell what is inside a file from its first bytes and headers; arrays are left unread where that is possible."""
+"""Tell what is inside a file from its headers, and report how it is read and what looks odd in it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from neural_brane.errors import BraneError
+from neural_brane.errors import BraneError, GraphError
 from neural_brane.files import tensors
+from neural_brane.files.graphs.edge_list import is_separated, read_edges
+from neural_brane.files.graphs.edge_table import Edges
+from neural_brane.files.graphs.formats import TEXT, find_format, read_graph
 from neural_brane.files.graphs.parts import GraphManifest, is_shards
 from neural_brane.files.npz import open_npz
-from neural_brane.files.reading import SIGNATURES, npz_headers, recognise
-from neural_brane.files.text import is_word2vec
+from neural_brane.files.reading import HEAD, SIGNATURES, Unpacked, npz_headers, recognise
+from neural_brane.files.tables import TYPED, FrameFile, is_word2vec, read_frame
 from neural_brane.files.trial import why_unreadable
+from neural_brane.files.vectors.formats import FORMATS, read_vectors
 from neural_brane.files.vectors.parts import is_parts, open_parts
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.columns import Column, as_texts, infer_columns
+from neural_brane.graph.frames import as_frame, edge_columns, known_pair
+from neural_brane.graph.ids import locate
+from neural_brane.graph.nodes import choose_id
 
-HEAD = 4096  # bytes that tell what a file is
 SPLITS = ("ids", "orders")
 PAIRS = ("training", "positives", "negatives", "about")
 Facts = dict[str, Any]
@@ -51,33 +60,22 @@ def look_into(path: str | Path) -> Contents:
     """
     path = Path(path)
     if is_shards(path):
-        return _look_into_shards(path)
+        graph = GraphManifest.read(path)
+        facts = {name: getattr(graph, name) for name in ("name", "nodes", "edges", "attributes", "entries", "parts")}
+        facts |= {"weights": graph.weighted, "amounts": graph.amounts, "ids": graph.ids}
+        return Contents(path, "graph in parts", graph.size, facts | {"first nodes": graph.bounds[:-1]})
     if path.is_dir():
-        return _look_into_folder(path)
+        if not is_parts(path):
+            raise BraneError(f"{path}: is a folder without a manifest; name a file in it")
+        parts = open_parts(path)
+        facts = {"nodes": parts.nodes, "dim": parts.dim, "parts": len(parts.bounds) - 1, "format": parts.kind}
+        facts |= {"scores pairs": True} if parts.layer is not None else {}
+        told = {name: one for name, one in _of_provenance(parts.provenance).items() if one is not None}
+        return Contents(path, "vectors in parts", parts.manifest.size, facts | told)
     with path.open("rb") as file:
         head = file.read(HEAD)
     kind, facts = _tell(path, head)
     return Contents(path, kind, path.stat().st_size, {name: one for name, one in facts.items() if one is not None})
-
-
-def _look_into_shards(path: Path) -> Contents:
-    """What a graph in parts says of itself in its manifest."""
-    found = GraphManifest.read(path)
-    facts = {name: getattr(found, name) for name in ("name", "nodes", "edges", "attributes", "entries", "parts")}
-    data = {"weights": found.weighted, "amounts": found.amounts, "ids": found.ids}
-    return Contents(path, "graph in parts", found.size, facts | data | {"first nodes": found.bounds[:-1]})
-
-
-def _look_into_folder(path: Path) -> Contents:
-    """Describe a folder of vectors in parts by its manifest."""
-    if not is_parts(path):
-        raise BraneError(f"{path}: is a folder without a manifest; name a file in it")
-    parts = open_parts(path)
-    size = sum(about["bytes"] for about in parts.files.values())
-    facts = {"nodes": parts.nodes, "dim": parts.dim, "parts": len(parts.bounds) - 1, "format": parts.kind}
-    facts |= {"scores pairs": True} if parts.layer is not None else {}
-    told = {name: one for name, one in _of_provenance(parts.provenance).items() if one is not None}
-    return Contents(path, "vectors in parts", size, facts | told)
 
 
 def _tell(path: Path, head: bytes) -> tuple[str, Facts]:
@@ -86,7 +84,8 @@ def _tell(path: Path, head: bytes) -> tuple[str, Facts]:
     if head.startswith(b"PAR1"):
         return _tell_parquet(path)
     if head.startswith(np.lib.format.MAGIC_PREFIX):
-        return _tell_npy(path)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        return "NumPy array", {"shape": list(array.shape), "numbers": str(array.dtype)}
     if len(head) > 9 and head[8:9] == b"{":
         return _tell_tensors(path)
     kind = recognise(head).kind
@@ -115,7 +114,10 @@ def _tell_tensors(path: Path) -> tuple[str, Facts]:
 
 
 def _of_model(about: Mapping[str, Any]) -> Facts:
-    settings = _parameters(about.get("settings"))
+    packed = about.get("settings")
+    content = packed.get("dict", {}) if isinstance(packed, dict) else {}  # JSON shows tuples of numbers as lists
+    plain = {name: one.get("tuple") if isinstance(one, dict) else one for name, one in content.items()}
+    settings = {name: value for name, value in plain.items() if value is not None}
     facts = {name: about.get(name) for name in ("method", "nodes", "dim", "graph", "version", "loss", "epochs")}
     encoder = about.get("encoder") or {}
     columns = [column["name"] for column in encoder.get("columns", ())] or None
@@ -127,13 +129,6 @@ def _of_checkpoint(about: Mapping[str, Any]) -> Facts:
     stages = {name: stage.get("position") for name, stage in about.get("stages", {}).items()}
     losses = [one for stage in about.get("stages", {}).values() for one in stage.get("numbers", {}).get("losses", ())]
     return facts | {"steps done": stages, "loss": losses[-1] if losses else None}
-
-
-def _parameters(packed: Any) -> Facts:
-    """The parameters of a model that JSON shows as they are; tuples of numbers as lists."""
-    content = packed.get("dict", {}) if isinstance(packed, dict) else {}
-    plain = {name: one.get("tuple") if isinstance(one, dict) else one for name, one in content.items()}
-    return {name: value for name, value in plain.items() if value is not None}
 
 
 def _of_provenance(provenance: Any) -> Facts:
@@ -163,29 +158,19 @@ def _tell_npz(path: Path) -> tuple[str, Facts]:
         edges = {"nodes": shapes["ids"][0], "edges to train on": shapes["training"][0]}
         return "held-out pairs", edges | counts | (_json(read("about").item()) or {})
     if "adj_indptr" in shapes or {"indptr", "indices", "data"} <= shapes.keys():
-        return "graph", _of_graph(shapes, read)
+        ours = "adj_indptr" in shapes
+        rows, entries = (shapes[f"adj_{name}" if ours else name][0] for name in ("indptr", "data"))
+        width = read("attr_shape")
+        return "graph", {  # edges are not counted: self-loops, which count once, would take the entries
+            "nodes": rows - 1,
+            "entries of the adjacency": entries,
+            "attributes": 0 if width is None else int(width[1]),
+            "attribute entries": shapes.get("attr_data", (0,))[0],
+            "labels": "labels" in shapes,
+            "made from a table": "encoder" in shapes,
+        }
     arrays = {name: f"{dtype} {spell(shape)}" for name, (shape, dtype) in headers.items() if name != "checksums"}
     return ("NumPy archive" if headers else "zip archive"), {"arrays": arrays}
-
-
-def _of_graph(shapes: Mapping[str, tuple[int, ...]], read: Callable[[str], Any]) -> Facts:
-    """The sizes of a graph, from headers alone; self-loops, which count once, would take the entries."""
-    ours = "adj_indptr" in shapes
-    rows, entries = (shapes[f"adj_{name}" if ours else name][0] for name in ("indptr", "data"))
-    width = read("attr_shape")
-    return {
-        "nodes": rows - 1,
-        "entries of the adjacency": entries,
-        "attributes": 0 if width is None else int(width[1]),
-        "attribute entries": shapes.get("attr_data", (0,))[0],
-        "labels": "labels" in shapes,
-        "made from a table": "encoder" in shapes,
-    }
-
-
-def _tell_npy(path: Path) -> tuple[str, Facts]:
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
-    return "NumPy array", {"shape": list(array.shape), "numbers": str(array.dtype)}
 
 
 def _tell_parquet(path: Path) -> tuple[str, Facts]:
@@ -210,8 +195,11 @@ def _tell_text(path: Path, head: bytes) -> tuple[str, Facts]:
         lines = head[: head.rfind(b"\n") + 1 or len(head)].decode("utf-8").splitlines()
     except UnicodeDecodeError:
         return "unknown", {}
-    if head.startswith(b"{") and b'"ids"' in head and (splits := _splits(path)):
-        return "splits", splits
+    if head.startswith(b"{") and b'"ids"' in head:  # JSON has no header, so all of it is read
+        record = _json(path.read_text(encoding="utf-8", errors="replace"))
+        if isinstance(record, dict) and all(isinstance(record.get(name), list) for name in SPLITS):
+            told = {name: record.get(name) for name in ("seed", "stratify", "tuning")}
+            return "splits", {"nodes": len(record["ids"]), "splits": len(record["orders"])} | told
     words = lines[0].split() if lines else []
     if is_word2vec("\n".join(lines[:2])):
         return "vectors", {"nodes": int(words[0]), "dim": int(words[1]), "format": "word2vec text"}
@@ -219,15 +207,6 @@ def _tell_text(path: Path, head: bytes) -> tuple[str, Facts]:
     if titles[:2] == ["id", "d0"]:
         return "vectors", {"dim": len(titles) - 1}
     return "text", {"first line": lines[0][:200] if lines else "", "see": f"brane inspect {path}"}
-
-
-def _splits(path: Path) -> Facts | None:
-    """Describe a file of splits; JSON has no header, so all of it is read."""
-    record = _json(path.read_text(encoding="utf-8", errors="replace"))
-    if not isinstance(record, dict) or not all(isinstance(record.get(name), list) for name in SPLITS):
-        return None
-    told = {name: record.get(name) for name in ("seed", "stratify", "tuning")}
-    return {"nodes": len(record["ids"]), "splits": len(record["orders"])} | told
 
 
 def _json(text: Any) -> Any:
@@ -240,3 +219,171 @@ def _json(text: Any) -> Any:
 def spell(shape: tuple[int, ...]) -> str:
     """A shape in words, as in 554 x 16."""
     return " x ".join(f"{length:,}" for length in shape) or "one"
+
+
+SHOWN = 5  # rows, and examples
+SHARED = (".npz", ".txt", ".csv", ".tsv", ".parquet")  # names that graphs and vectors have
+
+
+@dataclass(slots=True)
+class Report:
+    """A report on a file: how it is read, counts, its columns and first rows, and what looks odd.
+
+    `ids` are those of the nodes that it names.
+    """
+
+    path: Path
+    told: str
+    counts: dict[str, int | str] = field(default_factory=dict)
+    columns: list[Column] = field(default_factory=list)
+    titles: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+    odd: list[str] = field(default_factory=list)
+    ids: np.ndarray | None = None
+
+
+def inspect_file(path: Path) -> Report:
+    """Look at a graph, a table of edges or of nodes, or a file of vectors."""
+    if path.suffix == ".npz":
+        return _inspect_npz(path)
+    if path.suffix in FORMATS and path.suffix not in SHARED:
+        return _inspect_vectors(path)
+    if (format := find_format(path)) is not TEXT:
+        return _inspect_graph(path, read_graph(path), f"a graph, {format.suffixes[0]}")
+    with Unpacked(path, "file") as file:
+        content = recognise(file.head(HEAD))
+        if content.kind in TYPED or (content.kind == "text" and is_separated(path, content.text)):
+            return _inspect_table(read_frame(file, what="table"))
+        if content.kind == "text" and is_word2vec(content.text):
+            return _inspect_vectors(path)
+    lines = [line for line in content.text.split("\n") if line.strip()][:SHOWN]
+    edges = read_edges(path)
+    report = Report(path, f"{edges.told}, {content.encoding.told}", rows=[[line] for line in lines], titles=["line"])
+    return _add_edges(report, edges)
+
+
+def inspect_nodes(path: Path, linked: np.ndarray | None) -> Report:
+    """Look at a table of nodes, whose ids should be those of the edges, if there are any."""
+    table = read_frame(path, what="table of nodes", titled=True)
+    report = _report_table(table)
+    if linked is None or not len(linked):
+        return report
+    try:
+        best = choose_id(as_frame(table.frame, "nodes"), table.place, linked=linked)
+    except GraphError as error:
+        report.odd.append(str(error))
+        return report
+    found = locate(linked, as_texts(table.frame[best]).fill_null(""))
+    report.columns = infer_columns(table.frame, id=best)
+    places = np.unique(found[found >= 0])
+    report.counts |= {"column of ids": best, "nodes of the edges with a row": len(places)}
+    if len(places) < len(linked):
+        missing = np.setdiff1d(np.arange(len(linked)), places)
+        report.odd.append(f"{len(missing):,} nodes of the edges have no row, {_such(linked[missing])}")
+    strangers = table.frame[best].gather(np.flatnonzero(found < 0))
+    if len(strangers):
+        report.odd.append(f"{len(strangers):,} ids of column '{best}' are in no edge, {_such(strangers.to_numpy())}")
+    return report
+
+
+def _inspect_table(table: FrameFile) -> Report:
+    """A table alone: of vectors, of edges, or else of nodes."""
+    names = table.frame.columns
+    if names[:2] in (["id", "d0"], ["id", "vector"]):
+        return _inspect_vectors(table.path)
+    report = _report_table(table)
+    try:
+        found = edge_columns(table.frame, table.place)
+    except GraphError as error:
+        if known_pair(names) or len(names) <= 3:
+            report.odd.append(str(error))
+        return report
+    shared = found.source.is_in(found.target.implode()).any()  # a node at both ends, as in edges and no table of nodes
+    if not (known_pair(names) or len(names) <= 3 or shared):
+        report.counts["reads as"] = "a table of nodes; give it with --nodes"
+        return report
+    report.told += f"; {found.told}"
+    ends, ids = found.number()
+    return _add_edges(report, Edges(ids, ends, found.weights, 0, report.told))
+
+
+def _report_table(table: FrameFile) -> Report:
+    head = table.frame.head(SHOWN)
+    report = Report(table.path, table.told, {"rows": len(table.frame)}, infer_columns(table.frame))
+    constant = [column for column in report.columns if column.distinct == 1 and not column.missing]
+    report.odd = [f"column '{column.name}' has one value in all rows, {column.examples[0]!r}" for column in constant]
+    report.titles, report.rows = (
+        head.columns,
+        [["" if one is None else str(one) for one in row] for row in head.iter_rows()],
+    )
+    return report
+
+
+def _add_edges(report: Report, edges: Edges) -> Report:
+    """Count nodes and edges, and look for what is odd among them."""
+    ends = np.sort(edges.ends, axis=1)
+    keys = np.unique(ends[:, 0] * np.int64(len(edges.ids)) + ends[:, 1])
+    loops = int((ends[:, 0] == ends[:, 1]).sum())
+    kind = "integers" if edges.ids.dtype.kind == "i" else "strings"
+    report.ids = edges.ids
+    report.counts |= {"nodes": len(edges.ids) + edges.unnamed, "edges": len(keys), "ids": kind}
+    if edges.weights is not None:
+        report.counts["weights"] = f"{edges.weights.min():g} to {edges.weights.max():g}"
+    if edges.doubt:
+        report.odd.append(edges.doubt.partition(": ")[2])
+    if len(ends) > len(keys):
+        report.odd.append(f"{len(ends) - len(keys):,} edges are stated again, in one direction or the other")
+    if loops:
+        report.odd.append(f"{loops:,} edges join a node to itself")
+    times = np.bincount(edges.ends.ravel(), minlength=len(edges.ids))
+    first = edges.ends[0]
+    if kind == "strings" and len(ends) > SHOWN and (times[first] == 1).all() and np.median(times) > 1:
+        words = " ".join(edges.ids[first].tolist())
+        report.odd.append(f"the first edge, '{words}', names two nodes that no other edge has: are they titles?")
+    return report
+
+
+def _such(ids: np.ndarray) -> str:
+    return "such as " + ", ".join(repr(one) for one in ids[:3].tolist())
+
+
+def _inspect_npz(path: Path) -> Report:
+    """A graph or vectors, as this package writes them."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            names = list(archive)
+    except (OSError, ValueError, EOFError) as error:
+        raise GraphError(f"{path}: this is not an .npz file ({error}); write it again") from None
+    return _inspect_vectors(path) if "vectors" in names else _inspect_graph(path, read_graph(path), "a graph, .npz")
+
+
+def _inspect_graph(path: Path, graph: AttributedGraph, told: str) -> Report:
+    report = Report(path, told, ids=graph.ids)
+    report.counts = {"nodes": len(graph), "edges": graph.edges, "attributes": len(graph.attribute_names)}
+    if graph.labels is not None:
+        report.counts |= {"classes": len(graph.classes), "nodes with a label": int((graph.labels != "").sum())}
+    bare = int((np.diff(graph.attributes.indptr) == 0).sum())
+    if bare and graph.attributes.shape[1]:
+        report.odd.append(f"{bare:,} nodes have no attribute")
+    alone = int((np.diff(graph.adjacency.indptr) == 0).sum())
+    if alone:
+        report.odd.append(f"{alone:,} nodes have no edge")
+    return report
+
+
+def _inspect_vectors(path: Path) -> Report:
+    table = read_vectors(path)
+    report = Report(path, f"vectors, {path.suffix}", {"nodes": len(table.ids), "dim": table.vectors.shape[1]})
+    report.counts |= {key: str(table.provenance[key]) for key in ("method", "dataset") if key in table.provenance}
+    report.titles = ["id", *(f"d{at}" for at in range(min(4, table.vectors.shape[1])))]
+    report.rows = [
+        [str(node), *(f"{value:.4g}" for value in row[:4])]
+        for node, row in zip(table.ids[:SHOWN], table.vectors[:SHOWN], strict=True)
+    ]
+    zero = int((~table.vectors.any(axis=1)).sum())
+    if zero:
+        report.odd.append(f"{zero:,} vectors are zero")
+    wrong = int((~np.isfinite(table.vectors).all(axis=1)).sum())
+    if wrong:
+        report.odd.append(f"{wrong:,} vectors hold NaN or infinity")
+    return report

@@ -54,7 +54,11 @@ class Packer:
         if isinstance(value, float | np.generic):
             return {"number": self._array(np.asarray(value), where)}
         if isinstance(value, np.ndarray):
-            return self._pack_array(value, where)
+            if value.dtype.kind == "U":
+                codes = np.ascontiguousarray(value).view(np.uint32)
+                return {"text": self._array(codes.reshape(*value.shape, value.dtype.itemsize // 4), where)}
+            turned = value.ndim == 2 and value.flags.f_contiguous and not value.flags.c_contiguous
+            return {"turned": self._array(value.T, where)} if turned else {"array": self._array(value, where)}
         if isinstance(value, sparse.csr_array):
             names = ("data", "indices", "indptr")
             parts = {name: self._array(getattr(value, name), f"{where}/{name}") for name in names}
@@ -70,15 +74,6 @@ class Packer:
             kind = type(value).__name__
             return {kind: [self.pack(one, f"{where}/{at}") for at, one in enumerate(value)]}
         raise ModelError(f"{where} is a {type(value).__name__}, which a model file cannot hold; give plain values")
-
-    def _pack_array(self, array: np.ndarray, where: str) -> dict[str, Any]:
-        if array.dtype.kind == "U":
-            width = array.dtype.itemsize // 4
-            codes = np.ascontiguousarray(array).view(np.uint32).reshape(*array.shape, width)
-            return {"text": self._array(codes, where)}
-        if array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous:
-            return {"turned": self._array(array.T, where)}
-        return {"array": self._array(array, where)}
 
     def _array(self, array: np.ndarray, where: str) -> str:
         if array.dtype not in CODES:
@@ -105,7 +100,10 @@ def unpack(packed: Any, arrays: Arrays, holds: Mapping[str, Any]) -> Any:
         case "turned":
             return arrays[content].T
         case "text":
-            return _unpack_text(arrays[content])
+            codes = arrays[content]
+            dtype = np.dtype(f"<U{codes.shape[-1]}")
+            check_text(codes.reshape(-1).view(np.uint8), dtype)
+            return codes.reshape(-1).view(dtype).reshape(codes.shape[:-1])
         case "sparse":
             return _unpack_sparse(content, arrays)
         case "path":
@@ -122,12 +120,6 @@ def unpack(packed: Any, arrays: Arrays, holds: Mapping[str, Any]) -> Any:
                 raise ValueError(f"{content} with {', '.join(fields)}, not {', '.join(expected)}")
             return holds[content](**{name: again(value) for name, value in fields.items()})
     raise KeyError(kind)
-
-
-def _unpack_text(codes: np.ndarray) -> np.ndarray:
-    dtype = np.dtype(f"<U{codes.shape[-1]}")
-    check_text(codes.reshape(-1).view(np.uint8), dtype)
-    return codes.reshape(-1).view(dtype).reshape(codes.shape[:-1])
 
 
 def _unpack_sparse(content: dict[str, Any], arrays: Arrays) -> sparse.csr_array:
@@ -226,7 +218,15 @@ def load_model(path: str | Path, *, verify: bool = True) -> Embedder:
     """
     path = Path(path)
     try:
-        _check_kind(path)
+        with path.open("rb") as file:
+            begin = file.read(8 + len(tensors.PREFIX))
+        if not begin:
+            raise ModelError(f"{path}: is empty; fit the method again and save it")
+        if path.suffix != SUFFIX and not begin.endswith(tensors.PREFIX):
+            raise ModelError(
+                f"{path}: is not a model; 'brane embed SOURCE -o VECTORS --save-model FILE{SUFFIX}' "
+                "writes one, and 'brane info' tells what a file is"
+            )
         about, arrays = tensors.read(path, MODEL, mapped=True, verify=verify)
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file; give one that model.save wrote") from None
@@ -238,19 +238,6 @@ def load_model(path: str | Path, *, verify: bool = True) -> Embedder:
         raise
     except (KeyError, ValueError, TypeError, AttributeError, IndexError, StopIteration, BraneError) as error:
         raise MODEL.damaged(path, f"or of another version: {type(error).__name__}: {error}") from None
-
-
-def _check_kind(path: Path) -> None:
-    """Refuse a file that is nothing like a model, by its name and its first bytes."""
-    with path.open("rb") as file:
-        begin = file.read(8 + len(tensors.PREFIX))
-    if not begin:
-        raise ModelError(f"{path}: is empty; fit the method again and save it")
-    if path.suffix != SUFFIX and not begin.endswith(tensors.PREFIX):
-        raise ModelError(
-            f"{path}: is not a model; 'brane embed SOURCE -o VECTORS --save-model FILE{SUFFIX}' "
-            "writes one, and 'brane info' tells what a file is"
-        )
 
 
 def _restore(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Embedder:

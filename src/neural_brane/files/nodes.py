@@ -11,8 +11,7 @@ from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.files.graphs.edge_table import EdgeOptions
-from neural_brane.files.tables import ENDINGS, read_frame, table_suffix
-from neural_brane.files.text import empty, fail, read_lines, read_text, read_words
+from neural_brane.files.tables import ENDINGS, empty, fail, read_frame, read_lines, read_text, read_words, table_suffix
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, compact, merge
 from neural_brane.graph.columns import SEPARATORS, as_numbers, as_texts, infer_columns, plain
@@ -42,13 +41,11 @@ class Rows:
     values: np.ndarray
 
 
-def read_rows(path: Path) -> Rows:
-    """Read an attribute file and check every word; `to_matrix` checks that its nodes are in the graph."""
-    return parse_rows(path, read_text(path, "attribute file"))
-
-
 def parse_rows(path: Path, data: bytes, first_line: int = 1) -> Rows:
-    """The rows of some lines of an attribute file, without comments; `first_line` is the number of the first."""
+    """Read lines of an attribute file, without comments; `first_line` is the number of the first.
+
+    Every word is checked; `to_matrix` checks that the nodes are in the graph.
+    """
     import polars as pl
 
     words = read_words(data).with_columns(pl.col("line") + (first_line - 1))
@@ -163,7 +160,16 @@ def to_targets(lines: LabelLines, kind: Kind, separator: str | None = None) -> t
     if len(ids) < len(rows):
         twice = ids[np.argmax(np.bincount(rows) > 1)]
         raise GraphError(f"{lines.where}: node {twice.item()!r} has several labels; score several labels (multilabel)")
-    return lines.ids, _numbers(lines) if kind == "number" else as_texts(_unlisted(lines)).to_numpy().astype(str)
+    if kind == "class":
+        return lines.ids, as_texts(_unlisted(lines)).to_numpy().astype(str)
+    numbers = as_numbers(_unlisted(lines))
+    if numbers.null_count():
+        bad = int(numbers.is_null().arg_max() or 0)
+        raise GraphError(
+            f"{lines.where}: the label {lines.values[bad]!r} of node {lines.ids[bad].item()!r} is not a number; "
+            "give numbers alone, or score classes"
+        )
+    return lines.ids, numbers.to_numpy().astype(np.float64)
 
 
 def _unlisted(lines: LabelLines) -> pl.Series:
@@ -172,18 +178,6 @@ def _unlisted(lines: LabelLines) -> pl.Series:
     if isinstance(lines.values.dtype, pl.List):
         raise GraphError(f"{lines.where}: the labels are lists; score several labels (multilabel)")
     return lines.values
-
-
-def _numbers(lines: LabelLines) -> np.ndarray:
-    """The labels as numbers."""
-    numbers = as_numbers(_unlisted(lines))
-    if numbers.null_count():
-        at = int(numbers.is_null().arg_max() or 0)
-        raise GraphError(
-            f"{lines.where}: the label {lines.values[at]!r} of node {lines.ids[at].item()!r} is not a number; "
-            "give numbers alone, or score classes"
-        )
-    return numbers.to_numpy().astype(np.float64)
 
 
 def _split(lines: LabelLines, separator: str | None, *, repeated: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -197,18 +191,14 @@ def _split(lines: LabelLines, separator: str | None, *, repeated: bool) -> tuple
     values = lines.values
     if not isinstance(values.dtype, pl.List):
         texts = as_texts(values)
-        between = separator or _separator(values) or _occurring(texts) or (None if repeated else " ")
+        found = (mark for mark in (*SEPARATORS, "\t") if texts.str.contains(mark, literal=True).any())
+        between = separator or _separator(values) or next(found, None) or (None if repeated else " ")
         values = texts.str.split(between) if between else texts.to_frame().select(pl.concat_list(pl.all())).to_series()
     table = pl.DataFrame({"line": np.arange(len(values)), "label": values}).explode("label")
     table = table.with_columns(pl.col("label").cast(pl.String).str.strip_chars()).filter(pl.col("label") != "")
     if not len(table):
         raise GraphError(f"{lines.where}: no line has a label")
     return table["line"].to_numpy(), table["label"].to_numpy().astype(str)
-
-
-def _occurring(texts: pl.Series) -> str | None:
-    found = (mark for mark in (*SEPARATORS, "\t") if texts.str.contains(mark, literal=True).any())
-    return next(found, None)
 
 
 def plain_lines(where: str, ids: np.ndarray, values: pl.Series) -> LabelLines:
@@ -256,22 +246,15 @@ def read_pairs(path: Path) -> Pairs:
         bad = table.filter(pl.col("label").is_null()).row(0, named=True)
         word = bad["text"].strip()
         fail(path, bad["line"], f"'{word}' has no label; write a node, a tab and its label, or remove the line")
-    _check_values(path, table)
-    return Pairs(path, table["node"], table["line"], table["label"].to_numpy().astype(str))
-
-
-def _check_values(path: Path, table: pl.DataFrame) -> None:
-    """Refuse the titles of columns, and words that stand for no value: `nan` is no class."""
-    import polars as pl
-
     first = table.row(0, named=True)
     if first["node"].lower() in NODE_TITLES and first["label"].lower() in LABEL_TITLES:
         fail(path, first["line"], f"'{first['text'].strip()}' are titles of columns; put # before them")
     missing = table.filter(pl.col("node").is_in(MISSING) | pl.col("label").str.strip_chars('"').is_in(MISSING))
-    if len(missing):
+    if len(missing):  # `nan` is no class
         bad = missing.row(0, named=True)
         end = "node" if bad["node"] in MISSING else "label"
         fail(path, bad["line"], f"the {end} '{bad[end]}' stands for no value; remove the line, or give the {end}")
+    return Pairs(path, table["node"], table["line"], table["label"].to_numpy().astype(str))
 
 
 def read_labels(path: str | Path) -> tuple[np.ndarray, np.ndarray]:

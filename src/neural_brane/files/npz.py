@@ -22,7 +22,7 @@ from typing import IO, Any, NoReturn
 import numpy as np
 
 from neural_brane.errors import BraneError
-from neural_brane.files.reading import DAMAGE, check_npz
+from neural_brane.files.reading import DAMAGE, npz_headers, read_npy_header
 
 CHECKSUMS = "checksums"
 FORMAT = 1
@@ -153,7 +153,7 @@ def open_npz(path: str | Path, error: type[BraneError], expected: str) -> Iterat
     """Open an .npz file; what is none, or is damaged, raises `error`. `expected` says what it should hold."""
     path = Path(path)
     try:
-        check_npz(path, error)
+        npz_headers(path, error)
         archive = zipfile.ZipFile(path)
     except (BraneError, FileNotFoundError):
         raise
@@ -177,11 +177,7 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
 
     Memory is taken only once the header is found to announce exactly the bytes that are there.
     """
-    version = np.lib.format.read_magic(file)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"unknown version {version}")
-    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, fortran, dtype = read_header(file)
+    shape, fortran, dtype = read_npy_header(file)
     if dtype.hasobject:
         raise ObjectArrayError
     length = math.prod(shape) * dtype.itemsize

@@ -119,7 +119,14 @@ class _Decoder:
     def decode(self, data: bytes, line: int, *, final: bool) -> bytes:
         """Return the next piece."""
         if self._decoder is None:
-            data = self._checked(self._cut_character + data, line, final=final)
+            data, self._cut_character = self._cut_character + data, b""
+            if not data.isascii():
+                try:
+                    used = codecs.utf_8_decode(data, "strict", final)[1]
+                except UnicodeDecodeError as error:
+                    byte, at = data[error.start], line + data.count(b"\n", 0, error.start)
+                    raise self._refuse(at, f"byte 0x{byte:02x} is not UTF-8") from None
+                data, self._cut_character = data[:used], data[used:]  # a character that is cut in two waits
         else:
             try:
                 data = self._decoder.decode(data, final).encode()
@@ -132,19 +139,6 @@ class _Decoder:
             self._cut_line_end = b"\r" if data.endswith(b"\r") and not final else b""
             data = data.removesuffix(self._cut_line_end).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         return data
-
-    def _checked(self, data: bytes, line: int, *, final: bool) -> bytes:
-        """Return the bytes, which must be UTF-8; a character that is cut in two waits for the next piece."""
-        self._cut_character = b""
-        if data.isascii():
-            return data
-        try:
-            used = codecs.utf_8_decode(data, "strict", final)[1]
-        except UnicodeDecodeError as error:
-            byte, at = data[error.start], line + data.count(b"\n", 0, error.start)
-            raise self._refuse(at, f"byte 0x{byte:02x} is not UTF-8") from None
-        self._cut_character = data[used:]
-        return data[:used]
 
     def _refuse(self, line: int, found: str) -> GraphError:
         return GraphError(f"{self._file.path}:{line}: {found}; save the {self._file.what} as UTF-8 text")
@@ -223,15 +217,10 @@ def _kind_of_text(text: str) -> str:
     if _GML.match(text):
         return "GML"
     start = text.lstrip()
-    if start.startswith("{"):
-        return _kind_of_json(start)
-    return "JSON" if re.match(r"\[\s*[\[{]", start) else "text"
-
-
-def _kind_of_json(text: str) -> str:
-    """Tell JSON lines from one JSON object over several lines or with a graph in it, and both from text."""
-    first = text.partition("\n")[0]
-    found: Any = None
+    if not start.startswith("{"):
+        return "JSON" if re.match(r"\[\s*[\[{]", start) else "text"
+    # JSON lines, or one JSON object: over several lines, or with a graph in it.
+    first = start.partition("\n")[0]
     try:
         found = json.loads(first)
     except (ValueError, RecursionError):
@@ -276,9 +265,17 @@ class Unpacked:
         except OSError as error:
             raise GraphError(f"{path}: cannot be read ({error.strerror}); make the {what} readable") from error
         self.packing = "gzip" if first.startswith(GZIP) else "zstd" if first == ZSTD else ""
-        self.size = _size(self._packed)
-        self._limit = UNBOUNDED if streamed else _limit(self.size, bool(self.packing))
-        self._plain = _unpack(self._packed, self.packing, self.path)
+        try:
+            self.size = os.fstat(self._packed.fileno()).st_size
+        except (OSError, ValueError):  # standard input in a test, say
+            self.size = 0
+        self._limit = (available() or 1 << 35) // 2
+        if self.packing and self.size:
+            self._limit = max(SMALL, min(self._limit, RATIO * self.size))
+        self._limit = UNBOUNDED if streamed else self._limit
+        self._plain: Any = self._packed
+        if self.packing:
+            self._plain = gzip.GzipFile(fileobj=self._packed) if self.packing == "gzip" else self._open_zstd()
 
     def __enter__(self) -> Self:
         return self
@@ -286,6 +283,16 @@ class Unpacked:
     def __exit__(self, *_: object) -> None:
         while self._closing:
             self._closing.pop()()
+
+    def _open_zstd(self) -> Any:
+        for name in ("compression.zstd", "backports.zstd"):  # of the standard library from Python 3.14 on
+            try:
+                return importlib.import_module(name).ZstdFile(self._packed)
+            except ImportError:
+                continue
+        raise DependencyError(
+            f"{self.path}: is compressed with zstd, which needs a package; run: pip install backports.zstd"
+        )
 
     def head(self, size: int) -> bytes:
         """Return the first bytes of the file, at most `size`; reading begins with them all the same."""
@@ -303,6 +310,7 @@ class Unpacked:
         return head + rest if head else rest
 
     def _next(self, size: int) -> bytes:
+        """Read on, up to the limit."""
         left = self._limit - self._done + 1
         wanted = left if size < 0 else min(size, left)
         try:
@@ -350,38 +358,6 @@ def read_unpacked(path: str | Path, what: str) -> bytes:
         return file.read()
 
 
-def _unpack(packed: io.BufferedReader, packing: str, path: Path) -> IO[bytes]:
-    if packing == "gzip":
-        return gzip.GzipFile(fileobj=packed)  # type: ignore[return-value]
-    if packing == "zstd":
-        return _zstd(path).ZstdFile(packed)
-    return packed
-
-
-def _zstd(path: Path) -> Any:
-    """Return the module that undoes zstd: of the standard library from Python 3.14 on, before that its backport."""
-    for name in ("compression.zstd", "backports.zstd"):
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            continue
-    raise DependencyError(f"{path}: is compressed with zstd, which needs a package; run: pip install backports.zstd")
-
-
-def _size(packed: io.BufferedReader) -> int:
-    """The bytes of a file, 0 where they are not known."""
-    try:
-        return os.fstat(packed.fileno()).st_size
-    except (OSError, ValueError):  # standard input in a test, say
-        return 0
-
-
-def _limit(size: int, compressed: bool) -> int:
-    """Half of the memory, and of a compressed file no more than `RATIO` times its size."""
-    memory = (available() or 1 << 35) // 2
-    return max(SMALL, min(memory, RATIO * size)) if compressed and size else memory
-
-
 # Sizes that a file merely claims, judged before memory is taken for them.
 
 BELIEVED = 1_000_000  # as many as this may be claimed without a line or an entry to show for it
@@ -408,7 +384,9 @@ def check_file(path: Path, error: type[BraneError], *, pipe: bool = False, whole
     """
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or (pipe and stat.S_ISFIFO(mode))):
-        raise error(f"{path}: this is {_kind(mode)}, not a file; save what it gives to a file, and give that")
+        kinds = {"a folder": stat.S_ISDIR, "a device": stat.S_ISCHR, "a disk": stat.S_ISBLK, "a pipe": stat.S_ISFIFO}
+        kind = next((name for name, holds in kinds.items() if holds(mode)), "a socket")
+        raise error(f"{path}: this is {kind}, not a file; save what it gives to a file, and give that")
     if whole:
         require_memory(path.stat().st_size, f"{path}: reading it", "use a smaller file, or a machine with more memory")
 
@@ -429,15 +407,10 @@ def read_bytes(path: Path, error: type[BraneError]) -> bytes:
     return content.getvalue()
 
 
-def check_npz(path: Path, error: type[BraneError]) -> None:
-    """Refuse an archive whose arrays do not fit into memory, or whose headers announce more than a member holds."""
-    npz_headers(path, error)
-
-
 def npz_headers(path: Path, error: type[BraneError]) -> dict[str, Header]:
-    """The headers of an archive's arrays, by name, once `check_npz` has found nothing against them.
+    """Return the headers of an archive's arrays, by name; none of a damaged one, whose reader says what is wrong.
 
-    Of an archive that is damaged there are none: its reader says what is wrong with it.
+    Refuse arrays that do not fit into memory, or whose headers announce more than a member holds.
     """
     check_file(path, error)
     headers: dict[str, Header] = {}
@@ -468,29 +441,23 @@ def check_npy(path: Path, error: type[BraneError]) -> None:
 
 def _check_array(what: str, stream: IO[bytes], size: int, error: type[BraneError]) -> Header | None:
     """The header of an array; None where there is none that can be read, as its reader will say."""
-    found = _npy_header(stream)
-    if found is None:
+    try:
+        shape, _, kind = read_npy_header(stream)
+    except DAMAGE:
         return None
-    shape, kind = found
     announced = math.prod(shape) * kind.itemsize
     if announced > size:
         raise error(
             f"{what}: the header announces {show_size(announced)} (shape {shape}, {kind}), and {show_size(size)} "
             "follow; the file is cut off or damaged: make it again"
         )
-    return found
-
-
-def _npy_header(stream: IO[bytes]) -> Header | None:
-    try:
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, kind = read(stream)
-    except DAMAGE:
-        return None
     return shape, kind
 
 
-def _kind(mode: int) -> str:
-    kinds = {"a folder": stat.S_ISDIR, "a device": stat.S_ISCHR, "a disk": stat.S_ISBLK, "a pipe": stat.S_ISFIFO}
-    return next((name for name, holds in kinds.items() if holds(mode)), "a socket")
+def read_npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Read the shape of an array, whether its columns stand one after another, and its type."""
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"unknown version {version}")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(stream)

@@ -102,17 +102,26 @@ def read(path: str | Path, kind: Kind, *, mapped: bool = False, verify: bool = T
     """
     path = Path(path)
     header = _read_header(path, kind)
-    _check_kind(path, header.metadata, kind)
+    told = header.metadata
+    if not told.keys() & TOLD:
+        raise kind.other(path, f"no header of a {kind.noun}")
+    if told.get("kind") != kind.mark:
+        raise kind.other(path, f"its header says that it is a '{told.get('kind', 'checkpoint')}'")
+    if told.get("format") != kind.format:
+        raise kind.error(
+            f"{path}: a {kind.noun} of format '{told.get('format', 1)}', and this version reads format "
+            f"{kind.format}; {kind.outdated}"
+        )
     arrays = read_arrays(path, header, mapped=mapped)
     if verify or not mapped:
-        given = header.metadata.get("checksum", "")
+        given = told.get("checksum", "")
         checksum = hashlib.sha256(header.text.replace(given.encode(), ZEROS.encode(), 1))
         for array in arrays.values():
             checksum.update(_bytes_of(array))
         if checksum.hexdigest() != given:
             raise kind.damaged(path, "its checksum is that of other content")
     try:
-        about: dict[str, Any] = json.loads(header.metadata["about"])
+        about: dict[str, Any] = json.loads(told["about"])
     except (KeyError, ValueError, RecursionError):
         raise kind.damaged(path, "what it says of itself cannot be read") from None
     return about, arrays
@@ -166,19 +175,6 @@ def read_arrays(path: Path, header: Header, *, mapped: bool = False) -> Arrays:
             arrays[name] = whole[at : at + count * dtype.itemsize].view(dtype).reshape(shape)
         at += count * dtype.itemsize  # the library refuses gaps between them
     return arrays
-
-
-def _check_kind(path: Path, metadata: Mapping[str, str], kind: Kind) -> None:
-    """Refuse a file of another kind, and one of another format."""
-    if not metadata.keys() & TOLD:
-        raise kind.other(path, f"no header of a {kind.noun}")
-    if metadata.get("kind") != kind.mark:
-        raise kind.other(path, f"its header says that it is a '{metadata.get('kind', 'checkpoint')}'")
-    if metadata.get("format") != kind.format:
-        raise kind.error(
-            f"{path}: a {kind.noun} of format '{metadata.get('format', 1)}', and this version reads format "
-            f"{kind.format}; {kind.outdated}"
-        )
 
 
 def _bytes_of(array: np.ndarray) -> memoryview:

@@ -4,7 +4,7 @@ from neural_brane import load
 from neural_brane.errors import ParameterError
 from neural_brane.experiments import tune as module
 from neural_brane.experiments.tune import RUNS, Tuned, hide_test_labels, parse, tuned, tuned_parameters
-from neural_brane.files.datasets.registry import registry
+from neural_brane.files.datasets import registry
 from neural_brane.methods import METHODS
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from neural_brane.errors import DatasetError, GraphError
-from neural_brane.files.datasets import list_datasets, load, read, read_labels
-from neural_brane.files.datasets.registry import registry
+from neural_brane.files.datasets import list_datasets, load, read, read_labels, registry
 from neural_brane.files.graphs.formats import write_graph
 
 PUBLISHED = ["citeseer", "caltech36", "reed98", "arnetminer", "cora", "wiki", "acm", "haverford76", "debian-packages"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from neural_brane.errors import DatasetError
-from neural_brane.files.datasets.registry import Dataset, File, _retrieve, digest, fetch
+from neural_brane.files.datasets import Dataset, File, _retrieve, digest, fetch
 
 CONTENT = b"2 1\n0 1\n"
 SHA256 = "sha256:" + hashlib.sha256(CONTENT).hexdigest()

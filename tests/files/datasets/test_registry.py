@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from neural_brane.files.datasets.registry import registry
+from neural_brane.files.datasets import registry
 
 NAMES = [
     "citeseer",

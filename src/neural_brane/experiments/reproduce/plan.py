@@ -14,7 +14,7 @@ from neural_brane.errors import ParameterError
 from neural_brane.experiments.store import Training
 from neural_brane.experiments.tune import TUNING, tuned
 from neural_brane.files import datasets as known_datasets
-from neural_brane.files.datasets.registry import registry
+from neural_brane.files.datasets import registry
 from neural_brane.methods import METHODS, untrainable
 from neural_brane.methods.parameters import DIM
 

@@ -292,27 +292,25 @@ class _Scan:
 
 
 def _build(path: Path, found: Found, rules: Rules) -> AttributedGraph:
+    """Make a graph of what NetworkX found."""
+    graph, about = found.graph, found.graph.graph
+    defaults, usual = about.get("node_default", {}), about.get("edge_default", {}).get("weight")
+    data = NodeData([defaults | values for values in graph.nodes.values()], str(path))
+    weighted = graph.edges(data="weight")
     try:
-        return _graph_of(path, found, rules)
+        ids = _ids([found.names[node] for node in graph] if found.names else list(graph), about.get(IDS))
+        edges = [(u, v, (usual or 1.0) if weight in (None, "") else weight) for u, v, weight in weighted]
+        adjacency = Links.between(graph, edges).assemble(len(ids), rules)
+        stated = [_text(value) for value in data.column(found.label)]
+        known = found.labelled or any(value is not None for value in stated)
+        names = about.get(NAMES, about.get(OLD_NAMES))
+        matrix, columns, encoder = _attributes(path, data, ids, Own(names, found.label))
+        labels = node_labels(stated, ids) if known else None
+        return AttributedGraph(adjacency, matrix, ids, columns, labels, stem(path), encoder)
     except UnicodeError as error:
         raise GraphError(f"{path}: a name is not text that UTF-8 can hold ({error}); decode names as UTF-8") from None
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from None
-
-
-def _graph_of(path: Path, found: Found, rules: Rules) -> AttributedGraph:
-    graph, about = found.graph, found.graph.graph
-    defaults, usual = about.get("node_default", {}), about.get("edge_default", {}).get("weight")
-    data = NodeData([defaults | values for values in graph.nodes.values()], str(path))
-    ids = _ids([found.names[node] for node in graph] if found.names else list(graph), about.get(IDS))
-    edges = [(u, v, (usual or 1.0) if weight in (None, "") else weight) for u, v, weight in graph.edges(data="weight")]
-    adjacency = Links.between(graph, edges).assemble(len(ids), rules)
-    stated = [_text(value) for value in data.column(found.label)]
-    known = found.labelled or any(value is not None for value in stated)
-    names = about.get(NAMES, about.get(OLD_NAMES))
-    matrix, columns, encoder = _attributes(path, data, ids, Own(names, found.label))
-    labels = node_labels(stated, ids) if known else None
-    return AttributedGraph(adjacency, matrix, ids, columns, labels, stem(path), encoder)
 
 
 def _ids(words: list[Any], kind: str | None) -> np.ndarray:
@@ -341,7 +339,7 @@ def _attributes(
     if own.names is None and (None in bags or all(text is None for text in texts)):
         return attributes_of(data, keys) if keys else (*attribute_matrix(None, None, ids), None)
     if others := [repr(key) for key in keys if key != ATTRIBUTES]:
-        warnings.warn(f"{path}: nodes have attributes of their own; {', '.join(others[:5])} are left out", stacklevel=6)
+        warnings.warn(f"{path}: nodes have attributes of their own; {', '.join(others[:5])} are left out", stacklevel=5)
     if None in bags:
         at = bags.index(None)
         raise GraphError(

@@ -1,4 +1,4 @@
-"""Graphs as text: a file of edges and, beside it, files of attributes and of labels."""
+"""Graphs as text: edges with files of attributes and labels beside them, and LINQS's pairs of files."""
 
 from __future__ import annotations
 
@@ -8,21 +8,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+from scipy import sparse
 
 from neural_brane.errors import GraphError, ReadingWarning
 from neural_brane.files.graphs.edge_table import EdgeOptions, Edges, read_edge_table
-from neural_brane.files.nodes import read_pairs, read_rows, to_array, to_matrix
+from neural_brane.files.nodes import parse_rows, read_pairs, to_array, to_matrix
 from neural_brane.files.reading import HEAD, Unpacked, check_count, recognise
-from neural_brane.files.tables import NAMED, TYPED, stem, table_suffix
-from neural_brane.files.text import SAMPLE, fail, find_separator, known_pair, read_table, read_text, split
+from neural_brane.files.tables import (
+    NAMED,
+    SAMPLE,
+    TYPED,
+    fail,
+    find_separator,
+    read_table,
+    read_text,
+    split,
+    stem,
+    table_suffix,
+)
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Rules, assemble
-from neural_brane.graph.build import attribute_matrix
-from neural_brane.graph.ids import INTEGER, MISSING, all_integers, encode
+from neural_brane.graph.build import attribute_matrix, canonical
+from neural_brane.graph.frames import known_pair
+from neural_brane.graph.ids import INTEGER, MISSING, all_integers, encode, locate
 
 if TYPE_CHECKING:
     import polars as pl
-
 
 # Graph files as text: one edge per line, with or without a header. `graph_text` states the format.
 
@@ -94,17 +105,19 @@ def _read_lines(file: Unpacked) -> Edges:
     linked = table["v"].is_not_null()
     codes = codes.reshape(-1, 2)[linked.to_numpy()]
     told = "lines of words" + (f" under a header, '{nodes} {len(codes)}'" if nodes is not None else "")
-    weights = _weights(path, table.filter(linked))
-    return Edges(ids, codes, weights, unnamed, told, _doubt(path, nodes, numbers, weights))
+    edges = table.filter(linked)
+    weights = None if edges["weight"].null_count() == len(edges) else check_weights(path, edges)
+    doubt = ""
+    if nodes is not None and numbers is not None and weights is None and int(numbers.max()) < nodes - 1:
+        doubt = doubt_header(path, nodes, len(numbers))
+    return Edges(ids, codes, weights, unnamed, told, doubt)
 
 
-def _doubt(path: Path, nodes: int | None, numbers: np.ndarray | None, weights: np.ndarray | None) -> str:
-    """Say how a header was read that could be an edge: where it counts more nodes than the lines below it name."""
-    if nodes is None or numbers is None or weights is not None or int(numbers.max()) == nodes - 1:
-        return ""
+def doubt_header(path: Path, nodes: int, edges: int) -> str:
+    """Say that a first line could be an edge: as a header it counts more nodes than the lines below it name."""
     return (
-        f"{path}: the first line, '{nodes} {len(numbers)}', is read as a header: {nodes} nodes, 0 to {nodes - 1}, and "
-        f"{len(numbers)} edges; if it is an edge, move it further down"
+        f"{path}: the first line, '{nodes} {edges}', is read as a header: {nodes} nodes, 0 to {nodes - 1}, and "
+        f"{edges} edges; if it is an edge, move it further down"
     )
 
 
@@ -211,13 +224,11 @@ def _check_range(path: Path, table: pl.DataFrame, numbers: np.ndarray, nodes: in
         )
 
 
-def _weights(path: Path, edges: pl.DataFrame) -> np.ndarray | None:
-    """Return the float32 weight of every edge, or None where the file has none."""
+def check_weights(path: Path, edges: pl.DataFrame) -> np.ndarray:
+    """Return the float32 weight of every edge; refuse words that are no weight."""
     words = edges["weight"]
-    if words.null_count() == len(edges):
-        return None
     with np.errstate(over="ignore", under="ignore"):
-        weights = words.cast(float, strict=False).to_numpy().astype(np.float32)
+        weights = words.cast(float, strict=False).fill_null(np.nan).to_numpy().astype(np.float32)
     bad = ~((weights > 0) & np.isfinite(weights))
     if bad.any():
         at = int(np.argmax(bad))
@@ -249,7 +260,9 @@ def read_graph_text(path: Path, files: dict[str, Path], rules: Rules, columns: E
     edges = read_edges(path, **columns)
     if edges.doubt and not files:
         warnings.warn(edges.doubt, ReadingWarning, stacklevel=4)
-    rows = read_rows(files["attributes"]) if "attributes" in files else None
+    rows = None
+    if "attributes" in files:
+        rows = parse_rows(files["attributes"], read_text(files["attributes"], "attribute file"))
     pairs = read_pairs(files["labels"]) if "labels" in files else None
     ids = _all_ids(path, edges, [part.nodes.to_list() for part in (rows, pairs) if part is not None])
     matrix, names = attribute_matrix(None, None, ids) if rows is None else to_matrix(rows, ids)
@@ -276,3 +289,76 @@ def _all_ids(path: Path, edges: Edges, named: list[list[str]]) -> np.ndarray:
             "mend the header, or give each node without edges a line of its own"
         )
     return np.concatenate([edges.ids, np.array(missing)])
+
+
+def read_linqs(cites: Path, content: Path, rules: Rules) -> AttributedGraph:
+    """Read a pair of .cites and .content files; papers keep the order of the .content file.
+
+    Ids are strings, as LINQS mixes numbers and names; attributes are numbered by column.
+    """
+    ids, attributes, labels = _read_content(content)
+    ends = _read_cites(cites, content, ids)
+    adjacency = assemble(ends, None, len(ids), rules)
+    if adjacency.nnz == 0:
+        raise GraphError(f"{cites}: all citations are of a paper by itself; keep self-loops or add edges")
+    return AttributedGraph(adjacency, attributes, ids, np.arange(attributes.shape[1]), labels, cites.stem)
+
+
+def _read_cites(path: Path, content: Path, ids: np.ndarray) -> np.ndarray:
+    """Return the citations as an array of pairs of positions in ids."""
+    table = read_table(read_text(path, ".cites file"), ["cited", "citing", "more"])
+    bad = table["citing"].is_null() | table["more"].is_not_null()
+    if bad.any():
+        line = table["line"][bad.arg_true()[0]]
+        fail(path, line, "the line does not have two columns; write one citation per line, as 'cited citing'")
+    ends = np.stack([locate(ids, table[column]) for column in ("cited", "citing")], axis=1)
+    if (ends < 0).any():
+        row, column = np.argwhere(ends < 0)[0]
+        paper = table.row(row)[1 + column]
+        fail(
+            path,
+            table["line"][int(row)],
+            f"paper '{paper}' has no line in {content.name}; add one there, or remove this line",
+        )
+    return ends
+
+
+def _read_content(path: Path) -> tuple[np.ndarray, sparse.csr_array, np.ndarray]:
+    """Return the ids, attributes and labels of all papers."""
+    papers: dict[str, int] = {}
+    labels: list[str] = []
+    indices: list[int] = []
+    values: list[float] = []
+    starts = [0]
+    width = 0
+    for line, text in enumerate(read_text(path, ".content file").decode().split("\n"), start=1):
+        words = text.split("\t") if "\t" in text else text.split()
+        if not text.strip():
+            continue
+        width = width or len(words)
+        if len(words) != width or width < 2:
+            expected = f"{width} as in the lines before" if papers else "an id, values and a label"
+            fail(path, line, f"the line has {len(words)} columns; expected {expected}")
+        if words[0] in papers:
+            fail(path, line, f"paper '{words[0]}' already has line {papers[words[0]]}; remove one of the two")
+        papers[words[0]] = line
+        labels.append(words[-1].strip())
+        for column, word in enumerate(words[1:-1]):
+            if word != "0":
+                indices.append(column)
+                values.append(_number(path, line, word))
+        starts.append(len(indices))
+    parts = (np.array(values, dtype=np.float32), np.array(indices, dtype=np.int32), np.array(starts))
+    matrix = sparse.csr_array(parts, shape=(len(papers), max(width - 2, 0)))
+    return np.array(list(papers)), canonical(matrix, "attributes"), np.array(labels)
+
+
+def _number(path: Path, line: int, word: str) -> float:
+    """Read a value of the .content file, which must be finite."""
+    try:
+        value = float(word)
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        fail(path, line, f"value '{word}' is not a finite number; write 'id value value ... label'")
+    return value

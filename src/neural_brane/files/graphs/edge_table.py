@@ -16,7 +16,7 @@ from neural_brane.graph.ids import MISSING, all_integers
 from neural_brane.graph.numbering import PADDING, Names, Numbering, first_mark, load_word, marks, names_of, renumber
 
 if TYPE_CHECKING:
-    from neural_brane.files.text import Dialect
+    from neural_brane.files.tables import Dialect
 
 
 # The fields of two columns in a block of plain records, found in Numba.
@@ -71,6 +71,8 @@ SAMPLE = 1000  # records from which columns are chosen
 
 def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) -> Edges:
     """Read the edges of a table as `read_edge_table` does, in the memory of the result and a few blocks."""
+    import polars as pl
+
     dialect = reader.dialect
     if dialect is None:
         raise GraphError(f"{reader.path}: only text is read in blocks")
@@ -88,7 +90,13 @@ def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) 
         raise GraphError(f"{reader.path}: the table of edges has no rows under its titles; give at least one")
     ends, ids = numbering.finish()
     _check_missing(ids, ends, places, chosen)
-    ends, ids = _as_integers(ends, ids)
+    if all_integers(pl.Series(ids[:100])) and all_integers(pl.Series(ids)):
+        numbers = ids.astype(np.int64)
+        order = np.argsort(numbers)
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order))
+        renumber(ends, rank)
+        ids = numbers[order]
     return Edges(
         ids, ends.reshape(-1, 2), np.concatenate(weights) if weights else None, 0, f"{reader.told}; {chosen.told}"
     )
@@ -139,20 +147,6 @@ def _check_missing(ids: np.ndarray, ends: np.ndarray, places: list[tuple[int, Pl
                 "nodes; fill it in, or remove the row",
             )
         row -= rows
-
-
-def _as_integers(ends: np.ndarray, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return ids that are all integers as int64, in increasing order."""
-    import polars as pl
-
-    if not all_integers(pl.Series(ids[:100])) or not all_integers(pl.Series(ids)):
-        return ends, ids
-    numbers = ids.astype(np.int64)
-    order = np.argsort(numbers)
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order))
-    renumber(ends, rank)
-    return ends, numbers[order]
 
 
 # Edges from a table file: which columns, and their ids as positions.

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.files.graphs import by_networkx
-from neural_brane.files.graphs.edge_list import read_graph_text
+from neural_brane.files.graphs.edge_list import read_graph_text, read_linqs
 from neural_brane.files.graphs.edge_table import EdgeOptions
-from neural_brane.files.graphs.linqs import read_linqs
 from neural_brane.files.graphs.mtx import read_mtx, write_mtx
 from neural_brane.files.graphs.npz import Layout, read_graph_npz, write_graph_npz
 from neural_brane.files.nodes import given, join_node_table
@@ -65,10 +64,6 @@ def _by_networkx(read: Callable[[Path, Rules, str | None], AttributedGraph]) -> 
     return lambda path, asked: read(path, asked.rules, asked.label)
 
 
-def _read_linqs(path: Path, asked: Asked) -> AttributedGraph:
-    return read_linqs(path, asked.files.get("attributes", path.with_suffix(".content")), asked.rules)
-
-
 FORMATS = (
     Format(
         (".npz",),
@@ -113,7 +108,7 @@ FORMATS = (
     Format(
         (".cites",),
         "LINQS citations, `cited<TAB>citing` per line; words and labels are in the `.content` file beside it",
-        _read_linqs,
+        lambda path, asked: read_linqs(path, asked.files.get("attributes", path.with_suffix(".content")), asked.rules),
         takes=("attributes",),
     ),
 )
@@ -206,7 +201,13 @@ def read_graph(
     label = str(options.pop("label")) if nodes is None and "label" in format.takes and options.get("label") else None
     files = {name: Path(file) for name, file in (("attributes", attributes), ("labels", labels)) if file is not None}
     edges: EdgeOptions = {"source": source, "target": target, "weight": weight, "header": header}
-    _check_asked(path, format, files | given(dict(edges)))
+    for name, value in (files | given(dict(edges))).items():
+        if name in EDGES and name not in format.takes:
+            raise GraphError(
+                f"{path}: {name} says how a table of edges is read; leave it out for {format.suffixes[0]} files"
+            )
+        if name not in format.takes:
+            raise GraphError(f"{path}: {format.suffixes[0]} files hold their own {name}; leave out {value}")
     graph = format.read(path, Asked(Rules(duplicates, self_loops), files, label, edges))
     if nodes is not None:
         return join_node_table(graph, nodes, **options)
@@ -215,15 +216,3 @@ def read_graph(
             f"{path}: {useless[0]} says how a table of nodes is read, and none is given; add nodes (--nodes FILE)"
         )
     return graph
-
-
-def _check_asked(path: Path, format: Format, asked: dict[str, Any]) -> None:
-    """Refuse what a format has no use for."""
-    for name, value in asked.items():
-        if name in format.takes:
-            continue
-        if name in EDGES:
-            raise GraphError(
-                f"{path}: {name} says how a table of edges is read; leave it out for {format.suffixes[0]} files"
-            )
-        raise GraphError(f"{path}: {format.suffixes[0]} files hold their own {name}; leave out {value}")

@@ -21,8 +21,7 @@ from scipy.io import mmread, mmwrite
 from neural_brane.errors import GraphError
 from neural_brane.files.reading import read_unpacked, recognise
 from neural_brane.files.storage import atomic
-from neural_brane.files.tables import stem
-from neural_brane.files.text import fail
+from neural_brane.files.tables import fail, stem
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Rules
 

@@ -11,8 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import ShardError
-from neural_brane.files.manifest import MANIFEST, Manifest, describe_files
-from neural_brane.files.storage import atomic, check_writable
+from neural_brane.files.storage import MANIFEST, Manifest, atomic, check_writable, describe_files
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import as_ids
 from neural_brane.progress import Meter, Reporter

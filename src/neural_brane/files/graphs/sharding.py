@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from neural_brane.errors import DependencyError, GraphError, ReadingWarning, ShardError
-from neural_brane.files.graphs.edge_list import CLAIM
+from neural_brane.files.graphs.edge_list import CLAIM, doubt_header
 from neural_brane.files.graphs.parts import (
     IDS,
     NAMES,
@@ -34,10 +34,10 @@ from neural_brane.files.graphs.parts import (
     write_series,
 )
 from neural_brane.files.graphs.sharding_reading import Candidate, EdgeLines, EdgeSource, as_integers, find_attributes
-from neural_brane.files.manifest import describe_files
 from neural_brane.files.nodes import MEND_UNKNOWN
 from neural_brane.files.reading import check_count as check_nodes
-from neural_brane.files.text import fail
+from neural_brane.files.storage import describe_files
+from neural_brane.files.tables import fail
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, check_rules
 from neural_brane.progress import Meter, Reporter
 
@@ -320,12 +320,7 @@ class _Sharding:
                 f"all integers from 0 to {first.nodes - 1}",
             )
         if not (named or lines.weighted or self.plan.attributes or high == first.nodes - 1):
-            warnings.warn(
-                f"{lines.path}: the first line, '{first.nodes} {first.edges}', is read as a header: {first.nodes} "
-                f"nodes, 0 to {first.nodes - 1}, and {first.edges} edges; if it is an edge, move it further down",
-                ReadingWarning,
-                stacklevel=7,
-            )
+            warnings.warn(doubt_header(lines.path, first.nodes, first.edges), ReadingWarning, stacklevel=7)
         return True
 
     def _check_header(self, lines: EdgeLines, header: Candidate, low: int, high: int) -> None:

@@ -11,15 +11,23 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from neural_brane.errors import GraphError, ShardError
-from neural_brane.files.graphs.edge_list import EXPECTED, is_separated
+from neural_brane.files.graphs.edge_list import EXPECTED, check_weights, is_separated
 from neural_brane.files.graphs.edge_table import PACKED, WHAT, choose_block_columns
 from neural_brane.files.graphs.formats import TEXT, find_format
 from neural_brane.files.graphs.parts import is_shards
 from neural_brane.files.nodes import parse_rows
-from neural_brane.files.reading import HEAD, STANDARD_INPUT, Block, Unpacked, read_blocks, recognise
-from neural_brane.files.tables import TableReader, column_names, parse_block, stem, table_suffix
-from neural_brane.files.text import fail, known_pair, read_table, without_comments
-from neural_brane.graph.frames import EdgeColumns, Place, edge_columns, id_column
+from neural_brane.files.reading import HEAD, STANDARD_INPUT, Block, Unpacked, recognise
+from neural_brane.files.tables import (
+    TableReader,
+    column_names,
+    fail,
+    parse_block,
+    read_table,
+    stem,
+    table_suffix,
+    text_blocks,
+)
+from neural_brane.graph.frames import EdgeColumns, Place, edge_columns, id_column, known_pair
 from neural_brane.graph.ids import INTEGER, MISSING, all_integers
 
 if TYPE_CHECKING:
@@ -187,16 +195,6 @@ def _unreadable(path: Path, error: Exception) -> GraphError:
 # Edges from lines of words; `neural_brane.files.graphs.edge_list` states the format.
 
 
-def text_blocks(path: Path, what: str) -> Iterator[Block]:
-    """Yield the lines of a text file, a block at a time, with comments made blank; refuse what is not text."""
-    with Unpacked(path, what, streamed=True) as file:
-        content = recognise(file.head(HEAD))
-        if content.kind not in ("text", "binary"):
-            raise GraphError(f"{path}: the {what} is a {content.kind} file; {content.advice}")
-        for block in read_blocks(file, content.encoding):
-            yield block._replace(data=without_comments(block.data, path, what, block.line))
-
-
 class Candidate(NamedTuple):
     """A first line of two integers: a header 'nodes edges', or else an edge. The edges that follow decide."""
 
@@ -220,18 +218,19 @@ class EdgeLines:
     def pieces(self) -> Iterator[Piece]:
         """Yield the edges, and nodes that stand alone, a block at a time."""
         begun = False
-        for block in text_blocks(self.path, "graph file"):
-            if not begun:
-                begun, block = self._begin(block)
-            found = [one for one in (" ", "\t", ",") if one.encode() in block.data]
-            rows = plain_integers(block, found[0]) if len(found) == 1 and not self.weighted else None
-            if rows is not None and len(rows):
-                self._weigh(False, block.line)
-            else:
-                rows = self._parse(block)
-            if len(rows):
-                self.follow += len(rows) - rows["v"].null_count()
-                yield Piece(rows, len(block.data))
+        with Unpacked(self.path, "graph file", streamed=True) as file:
+            for block in text_blocks(file):
+                if not begun:
+                    begun, block = self._begin(block)
+                found = [one for one in (" ", "\t", ",") if one.encode() in block.data]
+                rows = plain_integers(block, found[0]) if len(found) == 1 and not self.weighted else None
+                if rows is not None and len(rows):
+                    self._weigh(False, block.line)
+                else:
+                    rows = self._parse(block)
+                if len(rows):
+                    self.follow += len(rows) - rows["v"].null_count()
+                    yield Piece(rows, len(block.data))
         if self.follow == 0 and self.candidate is None:
             raise GraphError(f"{self.path}: the graph has no edges; {EXPECTED}")
 
@@ -287,15 +286,10 @@ class EdgeLines:
 
     def _weights(self, table: pl.DataFrame) -> np.ndarray:
         """Return the weight of every line, 1 for a node that stands alone."""
-        linked = table["v"].is_not_null().to_numpy()
-        with np.errstate(over="ignore", under="ignore"):
-            weights = table["weight"].cast(float, strict=False).fill_null(np.nan).to_numpy().astype(np.float32)
-        bad = linked & ~((weights > 0) & np.isfinite(weights))
-        if bad.any():
-            at = int(np.argmax(bad))
-            word, line = table["weight"][at], table["line"][at]
-            fail(self.path, line, f"weight '{word}' is not a finite number above 0; {EXPECTED}")
-        return np.where(linked, weights, np.float32(1))
+        linked = table["v"].is_not_null()
+        weights = np.ones(len(table), np.float32)
+        weights[linked.to_numpy()] = check_weights(self.path, table.filter(linked))
+        return weights
 
 
 # Attributes of nodes, from attribute files and from Parquet with a row for each entry.
@@ -313,14 +307,15 @@ def _attribute_lines(path: Path) -> Iterator[Piece]:
     import polars as pl
 
     empty = True
-    for block in text_blocks(path, "attribute file"):
-        if not block.data.strip(b" \t,\n\v\f"):
-            continue
-        found, empty = parse_rows(path, block.data, block.line), False
-        lines = as_integers(pl.DataFrame({"node": found.nodes, "line": found.lines.cast(pl.Int64)}), "node")
-        rows = pl.DataFrame({"name": found.names, "amount": pl.Series(found.values, dtype=pl.Float32)})
-        rows = as_integers(rows, "name").insert_column(0, lines["node"].gather(found.row))
-        yield Piece(rows, len(block.data), lines)
+    with Unpacked(path, "attribute file", streamed=True) as file:
+        for block in text_blocks(file):
+            if not block.data.strip(b" \t,\n\v\f"):
+                continue
+            found, empty = parse_rows(path, block.data, block.line), False
+            lines = as_integers(pl.DataFrame({"node": found.nodes, "line": found.lines.cast(pl.Int64)}), "node")
+            rows = pl.DataFrame({"name": found.names, "amount": pl.Series(found.values, dtype=pl.Float32)})
+            rows = as_integers(rows, "name").insert_column(0, lines["node"].gather(found.row))
+            yield Piece(rows, len(block.data), lines)
     if empty:
         raise GraphError(f"{path}: the attribute file is empty; write one entry per line")
 

@@ -28,8 +28,3 @@ def list_suffixes() -> str:
     """Return the suffixes of all formats in a line, as in '.csv, .npz or .txt'."""
     *first, last = " ".join(declared_formats()).split()
     return f"{', '.join(first)} or {last}"
-
-
-def help_lines() -> str:
-    """Return a line of help for each format, beside its suffixes."""
-    return "\n".join(f"  {suffixes:<20} {about}" for suffixes, about in declared_formats().items())

@@ -140,8 +140,7 @@ class VectorFile:
             write(self.path, self._format)
         except OSError as failure:
             can_repeat = callable(blocks) or iter(blocks) is not blocks
-            kept = _keep_elsewhere(write, self.path.stem.removesuffix(".columns")) if can_repeat else None
-            raise EmbeddingError(_not_written(self.path, failure, kept)) from failure
+            raise EmbeddingError(_rescue(self.path, failure, write if can_repeat else None)) from failure
 
 
 def _write(path: Path, form: VectorFormat, content: Content) -> None:
@@ -162,26 +161,24 @@ def expected_size(form: VectorFormat, ids: np.ndarray | StoredColumn, dim: int) 
     return int(len(ids) * (dim * form.number_bytes + ids.dtype.itemsize + form.id_bytes)) + 4096
 
 
-def _keep_elsewhere(write: Callable[[Path, VectorFormat], None], stem: str) -> Path | None:
-    """Write an .npz file to the first folder that takes it: for temporary files, the current one, or the user's own."""
+def _rescue(path: Path, failure: OSError, write: Callable[[Path, VectorFormat], None] | None) -> str:
+    """Write an .npz file to the first folder that takes it: a temporary, the current or the user's own; say so."""
+    failed = f"{path}: could not be written ({failure.strerror or failure})"
     for parent in (tempfile.gettempdir, Path.cwd, Path.home):
+        if write is None:
+            break
         with suppress(OSError, RuntimeError):  # full too, gone, not to be written to, or nobody's home
-            folder = Path(tempfile.mkdtemp(prefix="brane-", dir=parent()))
+            kept = Path(tempfile.mkdtemp(prefix="brane-", dir=parent())) / f"{path.stem.removesuffix('.columns')}.npz"
             try:
-                write(folder / f"{stem}.npz", FORMATS[".npz"])
-                return folder / f"{stem}.npz"
+                write(kept, FORMATS[".npz"])
             except OSError:
-                folder.rmdir()
-    return None
-
-
-def _not_written(path: Path, failure: OSError, kept: Path | None) -> str:
-    """What to say of vectors that could not be written where they should be."""
-    reason = failure.strerror or str(failure)
-    if kept is None:
-        return f"{path}: could not be written ({reason}), nor could a file elsewhere; make room and run it again"
-    change = "move it where you want it" if path.suffix == ".npz" else f"turn it: brane convert '{kept}' -o '{path}'"
-    return f"{path}: could not be written ({reason}); the vectors are kept in {kept}: make room, and {change}"
+                kept.parent.rmdir()
+                continue
+            turn = (
+                "move it where you want it" if path.suffix == ".npz" else f"turn it: brane convert '{kept}' -o '{path}'"
+            )
+            return f"{failed}; the vectors are kept in {kept}: make room, and {turn}"
+    return f"{failed}, nor could a file elsewhere; make room and run it again"
 
 
 def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTable:

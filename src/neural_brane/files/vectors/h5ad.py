@@ -20,9 +20,12 @@ from neural_brane.files.trial import why_unreadable
 from neural_brane.files.vectors.table import (
     EVERYTHING,
     LAYER,
+    MARK,
+    RECORD,
     Content,
     VectorFormat,
     VectorTable,
+    check_digest,
     column_names,
     parse_ids,
     parse_provenance,
@@ -34,8 +37,6 @@ if TYPE_CHECKING:
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 USER_BLOCK = 512  # bytes
-MARK = b"neural-brane sha256 1:"  # what stands before the digest; 1 is the version of this format
-RECORD = len(MARK) + 2 * hashlib.sha256().digest_size
 OURS = "neural_brane"  # the part of uns that is ours
 GROUPS = ("layers", "obsm", "obsp", "uns", "varm", "varp")  # of every AnnData file, most of them empty
 IDS = 8192  # written at a time
@@ -90,7 +91,12 @@ def _write_all_but_numbers(content: Content, path: Path) -> int:
         made_from: dict[str, Any] = {} if content.made_from is None else {"made_from": content.made_from}
         _write_frame(file, "obs", content.ids, made_from)
         _write_frame(file, "var", np.array(column_names(content.dim)), {})
-        _write_ours(file["uns"], content)
+        ours = _mark(file["uns"].create_group(OURS), "dict", "0.1.0")
+        kind = "integers" if content.ids.dtype.kind == "i" else "strings"
+        for name, text in {"provenance": content.provenance, "ids": kind}.items():
+            _mark(ours.create_dataset(name, data=text, dtype=h5py.string_dtype()), "string", "0.2.0")
+        for name, array in zip(LAYER, content.layer or (), strict=False):
+            _mark(ours.create_dataset(name, data=array), "array", "0.2.0")
         return table.get_offset() or 0  # none where there are no vectors
 
 
@@ -112,15 +118,6 @@ def _write_frame(
         )
         for at in range(0, len(values), IDS):
             texts[at : at + IDS] = list(map(str, values[at : at + IDS].tolist()))
-
-
-def _write_ours(uns: Any, content: Content) -> None:
-    group = _mark(uns.create_group(OURS), "dict", "0.1.0")
-    texts = {"provenance": content.provenance, "ids": "integers" if content.ids.dtype.kind == "i" else "strings"}
-    for name, text in texts.items():
-        _mark(group.create_dataset(name, data=text, dtype=import_h5py().string_dtype()), "string", "0.2.0")
-    for name, array in zip(LAYER, content.layer or (), strict=False):
-        _mark(group.create_dataset(name, data=array), "array", "0.2.0")
 
 
 def read_h5ad(path: Path) -> VectorTable:
@@ -157,11 +154,7 @@ def _has_checksum(path: Path) -> bool:
                 raise _unreadable(path, "it does not begin as HDF5 does")
             return False
         found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found.encode() != start[len(MARK) : RECORD]:
-        raise EmbeddingError(
-            f"{path}: the file is damaged, cut off or changed: it is not what its checksum says; make it again, or "
-            "copy it anew"
-        )
+    check_digest(path, found, start[len(MARK) : RECORD])
     return True
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.files import npz
-from neural_brane.files.reading import check_file, check_npy
+from neural_brane.files.reading import check_file, check_npy, read_npy_header
 from neural_brane.files.vectors.parts import is_parts
 from neural_brane.files.vectors.table import (
     EVERYTHING,
@@ -39,11 +39,6 @@ def write_npz(content: Content, path: Path) -> None:
     if content.made_from is not None:
         arrays["made_from"] = np.asarray(content.made_from)
     npz.write_npz(path, arrays)
-
-
-def read_npz(path: Path) -> VectorTable:
-    """Read the arrays `vectors` and `ids`, and `provenance`, a layer and `made_from` where there are any."""
-    return read_members(path, lambda archive: archive["vectors"])
 
 
 def read_members(path: Path, vectors: Callable[[npz.Npz], np.ndarray]) -> VectorTable:
@@ -152,9 +147,7 @@ def _mapped(path: Path) -> np.ndarray:
             if mark != b"PK\3\4":
                 raise ValueError("the archive's directory leads elsewhere")
             begin = file.seek(name + extra, os.SEEK_CUR)
-            version = np.lib.format.read_magic(file)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, by_columns, kind = read(file)
+            shape, by_columns, kind = read_npy_header(file)
             if kind != NUMBERS or by_columns or len(shape) != 2:
                 raise ValueError(f"they are {kind}, shape {shape}, not rows of float32")
             length, offset = shape[0] * shape[1] * NUMBERS.itemsize, file.tell()
@@ -170,7 +163,7 @@ def _mapped(path: Path) -> np.ndarray:
 FORMAT = VectorFormat(
     ".npz",
     "arrays vectors, ids and provenance",
-    read_npz,
+    lambda path: read_members(path, lambda archive: archive["vectors"]),
     write_npz,
     keeps=EVERYTHING,
     checksums=True,

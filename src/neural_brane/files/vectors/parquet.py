@@ -21,11 +21,14 @@ from neural_brane.errors import EmbeddingError
 from neural_brane.files.trial import why_unreadable
 from neural_brane.files.vectors.table import (
     MADE_FROM,
+    MARK,
     PROVENANCE,
+    RECORD,
     Content,
     VectorFormat,
     VectorTable,
     as_frames,
+    check_digest,
     column_names,
     parse_provenance,
 )
@@ -34,9 +37,7 @@ from neural_brane.graph.memory import require_memory
 if TYPE_CHECKING:
     import polars
 
-MARK = b"neural-brane sha256 1:"  # what stands before the digest; 1 is the version of this format
 ROW_GROUP = 16_384  # rows that are written, and can be read, together
-RECORD = len(MARK) + 2 * hashlib.sha256().digest_size  # bytes of the mark and the digest
 
 
 def write_parquet(content: Content, path: Path) -> None:
@@ -125,11 +126,7 @@ def _has_checksum(path: Path) -> bool:
                 found.update(before)
                 found.update(after)
             expected = content[place + len(MARK) : place + RECORD]
-    if found.hexdigest().encode() != expected:
-        raise EmbeddingError(
-            f"{path}: the file is damaged, cut off or changed: it is not what its checksum says; make it again, or "
-            "copy it anew"
-        )
+    check_digest(path, found.hexdigest(), expected)
     return True
 
 

@@ -12,15 +12,23 @@ from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, get_args
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
 from neural_brane.errors import EmbeddingError, PartError
 from neural_brane.files import npz
-from neural_brane.files.manifest import AGAIN, MANIFEST, Files, Manifest, describe_files
 from neural_brane.files.reading import DAMAGE
-from neural_brane.files.storage import atomic, atomic_together, check_writable
+from neural_brane.files.storage import (
+    AGAIN,
+    MANIFEST,
+    Files,
+    Manifest,
+    atomic,
+    atomic_together,
+    check_writable,
+    describe_files,
+)
 from neural_brane.files.vectors.parquet import ROW_GROUP, vectors_of, write_frames
 from neural_brane.files.vectors.table import LAYER, VectorTable
 from neural_brane.graph.ids import as_ids, check_polars, locate, repeated
@@ -82,27 +90,10 @@ def record_file(part: int) -> str:
 # The files of one part: a memory-mapped table, or columns of a Parquet file.
 
 
-class Stored(Protocol):
-    """Rows of one part."""
-
-    def read(self, begin: int, end: int) -> np.ndarray:
-        """The rows from one number up to another."""
-
-
-class MappedTable(NamedTuple):
-    """The rows of a memory-mapped table."""
-
-    table: np.ndarray
-
-    def read(self, begin: int, end: int) -> np.ndarray:
-        """The rows from one number up to another, which the disk gives when they are looked at."""
-        return self.table[begin:end]
-
-
-def map_table(path: Path, rows: int, dim: int) -> MappedTable:
-    """The rows of an .npy file, once its header is what the manifest says."""
+def map_table(path: Path, rows: int, dim: int) -> np.ndarray:
+    """Map the rows of an .npy file; refuse one whose header is not what the manifest says."""
     if not rows:
-        return MappedTable(np.empty((0, dim), np.float32))
+        return np.empty((0, dim), np.float32)
     try:
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except DAMAGE as failure:
@@ -112,7 +103,7 @@ def map_table(path: Path, rows: int, dim: int) -> MappedTable:
             f"{path}: holds {table.dtype} of shape {table.shape}, and the manifest says rows of float32, "
             f"({rows}, {dim}); {AGAIN}"
         )
-    return MappedTable(table.view(np.ndarray))  # slices of a memmap are made more slowly
+    return table.view(np.ndarray)  # slices of a memmap are made more slowly
 
 
 class StoredParquet:
@@ -135,17 +126,18 @@ class StoredParquet:
         return polars.scan_parquet(self.folder / self.name, row_index_name=numbered)
 
 
-class ParquetColumn(NamedTuple):
-    """A column of a part's Parquet file."""
+@dataclass(frozen=True)
+class ParquetColumn:
+    """A column of a part's Parquet file, of which slices are read."""
 
     table: StoredParquet
     name: str
 
-    def read(self, begin: int, end: int) -> np.ndarray:
-        """The rows from one number up to another."""
-        series = self._collect(self.table.scan().select(self.name).slice(begin, end - begin))[self.name]
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        count = rows.stop - rows.start
+        series = self._collect(self.table.scan().select(self.name).slice(rows.start, count))[self.name]
         path = self.table.folder / self.table.name
-        if len(series) != end - begin or series.null_count():
+        if len(series) != count or series.null_count():
             raise PartError(f"{path}: column '{self.name}' lacks rows that the manifest lists; {AGAIN}")
         return vectors_of(path, [series]) if series.dtype.is_nested() else series.to_numpy()
 
@@ -173,34 +165,45 @@ class ParquetColumn(NamedTuple):
 
 
 class _Parts:
-    """Something that parts hold one after another."""
+    """Rows that parts hold one after another; `_empty` makes an array for some of them, `_join` one of several."""
 
-    def __init__(self, parts: Sequence[Stored], bounds: np.ndarray):
+    _empty: Callable[[int], np.ndarray]
+
+    def __init__(self, parts: Sequence[Any], bounds: np.ndarray):
         self._parts, self._bounds = parts, bounds
 
     def __len__(self) -> int:
         return int(self._bounds[-1])
 
+    def __getitem__(self, asked: Any) -> np.ndarray:
+        rows = self._wanted(asked)
+        if isinstance(rows, slice):
+            return self._join(self._pieces(rows.start, rows.stop))
+        found = self._empty(len(rows))
+        order = np.argsort(rows, kind="stable")
+        part = np.searchsorted(self._bounds, rows[order], side="right") - 1
+        group = (rows[order] - self._bounds[part]) // ROW_GROUP
+        for lot in np.split(order, np.flatnonzero(np.diff(part) | np.diff(group)) + 1):
+            if len(lot):  # rows of one group of a part are read together
+                begin = int(rows[lot[0]])
+                [piece] = self._pieces(begin, int(rows[lot[-1]]) + 1)
+                found[lot] = piece[rows[lot] - begin]
+        return self._join([found])
+
+    def _join(self, pieces: list[np.ndarray]) -> np.ndarray:
+        return pieces[0] if len(pieces) == 1 else np.concatenate([self._empty(0), *pieces])
+
     def _pieces(self, begin: int, end: int) -> list[np.ndarray]:
-        """The rows of a range, a piece from each of the parts that it touches."""
+        """Read the rows of a range, a piece from each of the parts that it touches."""
         found = []
         part = max(int(np.searchsorted(self._bounds, begin, side="right")) - 1, 0)
         while begin < end:
             first, stop = int(self._bounds[part]), min(int(self._bounds[part + 1]), end)
             if stop > begin:
-                found.append(self._parts[part].read(begin - first, stop - first))
+                found.append(self._parts[part][begin - first : stop - first])
                 begin = stop
             part += 1
         return found
-
-    def _groups(self, rows: np.ndarray) -> list[tuple[slice, np.ndarray]]:
-        """Ranges to read for some rows, and which of the rows are in each: those of one group of a part."""
-        order = np.argsort(rows, kind="stable")
-        part = np.searchsorted(self._bounds, rows[order], side="right") - 1
-        group = (rows[order] - self._bounds[part]) // ROW_GROUP
-        cuts = np.flatnonzero(np.diff(part) | np.diff(group)) + 1
-        lots = [lot for lot in np.split(order, cuts) if len(lot)]
-        return [(slice(int(rows[lot[0]]), int(rows[lot[-1]]) + 1), lot) for lot in lots]
 
     def _wanted(self, asked: Any) -> slice | np.ndarray:
         """Turn an index into a slice in steps of 1, or into row numbers from 0."""
@@ -220,20 +223,10 @@ class _Parts:
 class StoredRows(_Parts):
     """The vectors of all parts, as a table of float32 that is read where it is asked for."""
 
-    def __init__(self, parts: Sequence[Stored], bounds: np.ndarray, dim: int):
+    def __init__(self, parts: Sequence[Any], bounds: np.ndarray, dim: int):
         super().__init__(parts, bounds)
         self.shape, self.dtype, self.ndim = (int(bounds[-1]), dim), np.dtype(np.float32), 2
-
-    def __getitem__(self, asked: Any) -> np.ndarray:
-        wanted = self._wanted(asked)
-        if isinstance(wanted, slice):
-            pieces = self._pieces(wanted.start, wanted.stop)
-            return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty((0, self.shape[1]), "<f4"), *pieces])
-        found = np.empty((len(wanted), self.shape[1]), np.float32)
-        for span, places in self._groups(wanted):
-            [piece] = self._pieces(span.start, span.stop)
-            found[places] = piece[wanted[places] - span.start]
-        return found
+        self._empty = lambda rows: np.empty((rows, dim), np.float32)
 
 
 class StoredColumn(_Parts):
@@ -244,21 +237,12 @@ class StoredColumn(_Parts):
     def __init__(self, parts: Sequence[ParquetColumn], bounds: np.ndarray, dtype: np.dtype):
         super().__init__(parts, bounds)
         self.dtype = dtype  # of strings, the length is a guess
+        self._empty = lambda rows: np.empty(rows, np.int64 if dtype.kind == "i" else object)
 
     @property
     def nbytes(self) -> int:
         """The bytes of all of them in memory, about."""
         return len(self) * self.dtype.itemsize
-
-    def __getitem__(self, asked: Any) -> np.ndarray:
-        wanted = self._wanted(asked)
-        if isinstance(wanted, slice):
-            return self._as_array(self._pieces(wanted.start, wanted.stop))
-        found = np.empty(len(wanted), np.int64 if self.dtype.kind == "i" else object)
-        for span, places in self._groups(wanted):
-            [piece] = self._pieces(span.start, span.stop)
-            found[places] = piece[wanted[places] - span.start]
-        return self._as_array([found])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         whole = self[:]
@@ -280,10 +264,9 @@ class StoredColumn(_Parts):
             rows[which] = places + first
         return rows
 
-    def _as_array(self, pieces: list[np.ndarray]) -> np.ndarray:
-        if self.dtype.kind == "i":
-            return np.concatenate([np.empty(0, np.int64), *pieces])
-        return np.concatenate([np.empty(0, object), *pieces]).astype(str)
+    def _join(self, pieces: list[np.ndarray]) -> np.ndarray:
+        whole = np.concatenate([self._empty(0), *pieces])
+        return whole if self.dtype.kind == "i" else whole.astype(str)
 
 
 # A folder of vectors is opened: sizes are compared at once, rows and ids are read when they are asked for.
@@ -334,11 +317,13 @@ class VectorParts:
         self._tables = [
             StoredParquet(folder, files[-1], rows, manifest) for files, rows in zip(names, counts, strict=True)
         ]
-        kind = np.dtype(np.int64) if manifest.ids == INTEGER else np.dtype(f"U{self._mean_length()}")
+        size = sum(self.files[files[-1]]["bytes"] for files in names)
+        length = 16 if self.kind == "parquet" or not self.nodes else 1 + size // self.nodes  # about, of an id
+        kind = np.dtype(np.int64) if manifest.ids == INTEGER else np.dtype(f"U{length}")
         self.ids = StoredColumn(self._columns("id"), self.bounds, kind)
         made_from = StoredColumn(self._columns("made_from"), self.bounds, np.dtype("U32"))
         self.made_from = made_from if manifest.made_from else None
-        vectors: Sequence[Stored] = self._columns("vector")
+        vectors: Sequence[Any] = self._columns("vector")
         if self.kind == "npy":
             vectors = [map_table(folder / files[0], rows, self.dim) for files, rows in zip(names, counts, strict=True)]
         self.vectors = StoredRows(vectors, self.bounds, self.dim)
@@ -374,12 +359,6 @@ class VectorParts:
 
     def _columns(self, name: str) -> list[ParquetColumn]:
         return [ParquetColumn(table, name) for table in self._tables]
-
-    def _mean_length(self) -> int:
-        """About as many characters as an id has, for those who judge how large a file will be."""
-        if self.kind == "parquet" or not self.nodes:
-            return 16
-        return 1 + sum(self.files[table.name]["bytes"] for table in self._tables) // self.nodes
 
 
 # Parts of vectors are written: each by whoever has its rows, the manifest by one when all parts are there.
@@ -476,14 +455,8 @@ class PartWriter:
         if self._made_from and sum(map(len, self._made_from)) != self.rows:
             raise PartError(f"{self._name}: made_from was given for some rows and not for others; give it for all")
         self._table.flush()
-        ids = self._write_ids()
-        record: dict[str, Any] = {
-            "first": self.first,
-            "rows": self.rows,
-            "dim": self.dim,
-            "kind": self.kind,
-            "ids": ids,
-        }
+        record: dict[str, Any] = {name: getattr(self, name) for name in ("first", "rows", "dim", "kind")}
+        record["ids"] = self._write_ids()
         files = [next(iter(describe_files(draft.parent, [draft.name]).values())) for draft in self._drafts[:-1]]
         named = dict(zip(part_files(self.part, self.kind), files, strict=True))
         record["made_from"], record["files"] = bool(self._made_from), named
@@ -551,18 +524,13 @@ def finish(
             npz.write_npz(draft, dict(zip(LAYER, map(np.asarray, layer), strict=True)))
         files |= describe_files(folder, [LAYER_FILE])
     VectorManifest(**_agree(folder, records), parts=bounds, files=files, provenance=provenance or {}).write(folder)
-    for name in _older_files(folder) - files.keys():
-        (folder / name).unlink(missing_ok=True)
-
-
-def _older_files(folder: Path) -> set[str]:
-    """Files that this and earlier sets have written: what manifests and records list, and these themselves."""
-    found = set()
+    older: set[str] = set()  # what the manifests and records of this and earlier sets list, and these themselves
     for path in [folder / REPLACED, *folder.glob(RECORDS)]:
         with suppress(OSError, ValueError, LookupError, TypeError):
             listed = json.loads(path.read_text(encoding="utf-8"))["files"]
-            found |= {path.name, *(name for name in listed if Path(name).name == name)}
-    return found
+            older |= {path.name, *(name for name in listed if Path(name).name == name)}
+    for name in older - files.keys():
+        (folder / name).unlink(missing_ok=True)
 
 
 def _read_record(folder: Path, part: int, parts: int) -> dict[str, Any]:

@@ -81,6 +81,20 @@ class VectorFormat:
     require: Callable[[], object] = lambda: None
 
 
+# Polars and HDF5 write no checksums: our files have this mark and the SHA-256 of all other bytes where those skip it.
+MARK = b"neural-brane sha256 1:"  # 1 is the version of this format
+RECORD = len(MARK) + 64  # bytes of the mark and the digest
+
+
+def check_digest(path: Path, found: str, expected: bytes) -> None:
+    """Refuse a file whose bytes are not those that its digest was made of."""
+    if found.encode() != expected:
+        raise EmbeddingError(
+            f"{path}: the file is damaged, cut off or changed: it is not what its checksum says; make it again, or "
+            "copy it anew"
+        )
+
+
 def lacks(*characters: str) -> Callable[[str], bool]:
     """Return a function that tells whether an id has none of these characters."""
     return lambda node: not any(character in node for character in characters)
