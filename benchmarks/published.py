@@ -39,7 +39,7 @@ from scipy import sparse
 from neural_brane import METHODS, AttributedGraph, classify, load
 from neural_brane.evaluate import classify_several
 from neural_brane.evaluate.classify import Score
-from neural_brane.evaluate.splits import Splits
+from neural_brane.evaluate.labelled import Splits
 from neural_brane.experiments.store import describe_machine
 from neural_brane.files.datasets.registry import registry
 from neural_brane.files.storage import atomic

@@ -10,8 +10,8 @@ from neural_brane import load, synthetic
 from neural_brane.cli.app import app
 from neural_brane.cli.compare import choose_labels, show_bars, show_measures
 from neural_brane.evaluate.labelled import Repeats
-from neural_brane.experiments.comparison import Standing
-from neural_brane.experiments.tasks import TASKS
+from neural_brane.experiments.compare import Standing
+from neural_brane.experiments.compute import TASKS
 from neural_brane.files.graphs.formats import write_graph
 from neural_brane.graph.labels import MultiLabels
 

@@ -8,9 +8,9 @@ import pytest
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import ParameterError
-from neural_brane.explore import static
+from neural_brane.explore import server as static
 from neural_brane.explore.opening import lay_out, open_view
-from neural_brane.explore.static import check_size, one_file, write_static
+from neural_brane.explore.server import check_size, one_file, write_static
 
 
 def data_of(page):

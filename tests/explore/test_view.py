@@ -3,10 +3,8 @@ import pytest
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.explore.nodes import Nodes
 from neural_brane.explore.opening import lay_out, open_view
-from neural_brane.explore.run import Run
-from neural_brane.explore.view import View
+from neural_brane.explore.view import Nodes, Run, View
 from neural_brane.graph import AttributedGraph
 
 

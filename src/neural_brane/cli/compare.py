@@ -17,9 +17,8 @@ from neural_brane.errors import ParameterError
 from neural_brane.methods.parameters import DIM
 
 if TYPE_CHECKING:
-    from neural_brane.experiments.compare import Order
-    from neural_brane.experiments.comparison import Comparison, Standing
-    from neural_brane.experiments.tasks import Targets, Task
+    from neural_brane.experiments.compare import Comparison, Order, Standing
+    from neural_brane.experiments.compute import Targets, Task
     from neural_brane.graph import AttributedGraph
 
 WIDEST, NARROWEST = 30, 8  # columns of a bar
@@ -63,8 +62,7 @@ def compare(
     brane compare graph.txt --attributes words.txt --labels classes.txt
     brane compare edges.csv --nodes people.csv --label team -o comparison
     """
-    from neural_brane.experiments.compare import USUAL, prepare
-    from neural_brane.experiments.comparison import JSON, PAGE
+    from neural_brane.experiments.compare import JSON, PAGE, USUAL, prepare
     from neural_brane.files.storage import check_distinct, check_target
 
     written = {} if output is None else {"--output": output / JSON, "the page of --output": output / PAGE}
@@ -114,7 +112,7 @@ def choose_labels(
     """
     import numpy as np
 
-    from neural_brane.experiments.tasks import in_order_of
+    from neural_brane.experiments.compute import in_order_of
     from neural_brane.files import datasets
     from neural_brane.files.nodes import as_series, kind_of, plain_lines, to_targets
 
@@ -136,7 +134,7 @@ def choose_labels(
 
 def show(result: Comparison) -> None:
     """Print the bars and the table of every task."""
-    from neural_brane.experiments.tasks import TASKS
+    from neural_brane.experiments.compute import TASKS
 
     for name, standings in result.standings.items():
         show_bars(TASKS[name], standings)
@@ -149,7 +147,7 @@ def show_bars(task: Task, standings: Sequence[Standing]) -> None:
     """Print a bar per method, best first."""
     from rich.console import Console
 
-    from neural_brane.experiments.comparison import with_spread
+    from neural_brane.experiments.compare import with_spread
 
     width = min(max(Console().width - BESIDE, NARROWEST), WIDEST)
     rows = [
@@ -170,7 +168,7 @@ def _bar(task: Task, one: Standing, width: int) -> str:
 
 def show_measures(task: Task, standings: Sequence[Standing]) -> None:
     """Print every measure of every method, and what a training of it takes."""
-    from neural_brane.experiments.comparison import short_time, three_digits
+    from neural_brane.experiments.compare import short_time, three_digits
 
     scored = [one for one in standings if not one.failure]
     measured = [name for name in task.measures if any(name in one.measures for one in scored)]

@@ -16,8 +16,7 @@ import numpy as np
 from sklearn.model_selection import ParameterGrid
 
 from neural_brane.errors import GraphError, ParameterError
-from neural_brane.evaluate.labelled import Repeats
-from neural_brane.evaluate.splits import tuning_part
+from neural_brane.evaluate.labelled import Repeats, tuning_part
 from neural_brane.experiments.compute import failures_of
 from neural_brane.experiments.store import Record, Store, Training
 from neural_brane.graph import AttributedGraph

@@ -12,9 +12,7 @@ import numpy as np
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.explore.layout import KeptLayout, pca, read_layout, require_tsne, tsne
-from neural_brane.explore.nodes import Nodes
-from neural_brane.explore.run import Run
-from neural_brane.explore.view import View
+from neural_brane.explore.view import Nodes, Run, View
 from neural_brane.files.vectors.parts import finite_blocks
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import locate

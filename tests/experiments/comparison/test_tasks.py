@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neural_brane.errors import EmbeddingError, GraphError, ParameterError
-from neural_brane.experiments.tasks import TASKS, choose_tasks, in_order_of
+from neural_brane.experiments.compute import TASKS, choose_tasks, in_order_of
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.labels import MultiLabels
 

@@ -11,21 +11,22 @@ from pathlib import Path
 
 from neural_brane import __version__
 from neural_brane.experiments.page import Head, Section, listing, number, settings, table, text, write_page
-from neural_brane.experiments.reproduce.claims import (
+from neural_brane.experiments.reproduce.figures import INK
+from neural_brane.experiments.reproduce.plan import COLUMNS, DEFAULT, RELEASED, counterpart
+from neural_brane.experiments.reproduce.results import (
     CHANCE,
     FAILS,
     HOLDS,
     SLACK,
     UNJUDGED,
+    Cell,
     Duel,
+    Results,
     best,
     claims,
     duels,
     notes,
 )
-from neural_brane.experiments.reproduce.figures import INK
-from neural_brane.experiments.reproduce.plan import COLUMNS, DEFAULT, RELEASED, counterpart
-from neural_brane.experiments.reproduce.results import Cell, Results
 from neural_brane.experiments.tune import RUNS
 
 # The tables of the report, as HTML.
