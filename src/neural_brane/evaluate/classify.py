@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from scipy import sparse
@@ -13,6 +13,7 @@ from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate.labelled import (
     Classes,
     Repeats,
+    Result,
     Scored,
     Splits,
     Vectors,
@@ -29,18 +30,14 @@ FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class Score(Result):
     """F1 of each split at one training share."""
 
     train: float
     macro: Repeats  # Macro-F1: every class counts the same
     micro: Repeats  # Micro-F1: every node counts the same (here it equals accuracy)
     C: tuple[float, ...] = ()  # of the regression in each split: the one given, or chosen there
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain numbers, for JSON."""
-        macro, micro = self.macro.as_dict("splits"), self.micro.as_dict("splits")
-        return {"train": self.train, "macro_f1": macro, "micro_f1": micro, "C": list(self.C)}
+    renamed: ClassVar = {"macro": "macro_f1", "micro": "micro_f1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +102,26 @@ def classify(
         raise ParameterError(f"C={C!r} makes no sense; give a number above 0, or 'cv' to choose it")
     classes = Classes.of(labels)
     target = classes.target
-    _check_counts(target, classes.names)
+    counts = np.bincount(target)
+    if counts.min() < 2:
+        more = f" (and {(counts < 2).sum() - 1} other classes)" if (counts < 2).sum() > 1 else ""
+        raise EmbeddingError(
+            f"class {classes.names[counts.argmin()]!r}{more} has one node, which cannot be both trained on and tested; "
+            'merge it into another class or leave its node unlabelled ("")'
+        )
     divisions = splits_of(splits, len(target), seed, target, stratify=stratify, tuning=tuning)
     meter = Meter(progress, len(train) * len(divisions) * (1 + FOLDS * len(C_GRID) if C == "cv" else 1), "regressions")
-    scores = _by_share(score_splits(divisions, train, _scorer(vectors, classes, C, meter)))
+    table = None if callable(vectors) else classes.rows(vectors)
+
+    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
+        # A function that learns sees the labels of this split's training part alone.
+        own = classes.rows(vectors(classes.only(rows))) if callable(vectors) else cast(np.ndarray, table)
+        chosen = _best_c(own[rows], target[rows], meter) if C == "cv" else float(C)
+        found = (*fit_split(own, target, rows, held_out, chosen), chosen)
+        meter.advance()
+        return found
+
+    scores = _by_share(score_splits(divisions, train, score))
     origin = (len(divisions), divisions.seed, divisions.stratify, divisions.tuning)
     return Classification(scores, len(target), int((~classes.kept).sum()), classes.names, *origin, C)
 
@@ -116,22 +129,6 @@ def classify(
 def _by_share(values: Iterable[tuple[Any, ...]]) -> tuple[Score, ...]:
     """The scores at each training share, from its values of Macro-F1, Micro-F1 and C."""
     return tuple(Score(share, Repeats(macro), Repeats(micro), C) for share, macro, micro, C in values)
-
-
-def _scorer(vectors: Any, classes: Classes, C: float | str, meter: Meter) -> Callable[..., tuple[float, float, float]]:
-    """A function that gives Macro-F1, Micro-F1 and C of one split."""
-    table = None if callable(vectors) else classes.rows(vectors)
-    target = classes.target
-
-    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
-        # A function that learns sees the labels of this split's training part alone.
-        own = classes.rows(vectors(classes.only(rows))) if table is None else table
-        chosen = _best_c(own[rows], target[rows], meter) if C == "cv" else float(C)
-        found = (*fit_split(own, target, rows, held_out, chosen), chosen)
-        meter.advance()
-        return found
-
-    return score
 
 
 def fit_split(
@@ -171,20 +168,7 @@ def _best_c(table: np.ndarray, target: np.ndarray, meter: Meter) -> float:
     return C_GRID[int(np.argmax(means))]
 
 
-def _check_counts(target: np.ndarray, classes: tuple[str, ...]) -> None:
-    """Refuse a class of one node: it cannot be in the training part and in the test part."""
-    counts = np.bincount(target)
-    if counts.min() < 2:
-        more = f" (and {(counts < 2).sum() - 1} other classes)" if (counts < 2).sum() > 1 else ""
-        raise EmbeddingError(
-            f"class {classes[counts.argmin()]!r}{more} has one node, which cannot be both trained on and tested; "
-            'merge it into another class or leave its node unlabelled ("")'
-        )
-
-
 # Predict the labels of nodes that have several, as the paper of DeepWalk scores them.
-
-RULE = "of each test node as many labels are predicted as it has, the likeliest ones"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +183,7 @@ class MultilabelClassification(Scored):
     splits: int
     seed: int | None
     C: float
-    constants: ClassVar = {"rule": RULE}
+    constants: ClassVar = {"rule": "of each test node as many labels are predicted as it has, the likeliest ones"}
 
 
 def classify_several(
@@ -262,8 +246,7 @@ def _decide(known: np.ndarray, labels: sparse.csc_array, asked: np.ndarray, C: f
 
     certain = np.empty((len(asked), labels.shape[1]))
     for label in range(labels.shape[1]):
-        has = np.zeros(len(known), dtype=bool)
-        has[labels.indices[labels.indptr[label] : labels.indptr[label + 1]]] = True
+        has = labels[:, [label]].toarray()[:, 0]
         if has.all() or not has.any():
             certain[:, label] = np.inf if has.all() else -np.inf
             continue
@@ -305,18 +288,13 @@ FEWEST = 3  # nodes to train on, and to test on
 
 
 @dataclass(frozen=True, slots=True)
-class NumberScore:
+class NumberScore(Result):
     """Scores of predicted numbers in each split, at one training share."""
 
     train: float
     r2: Repeats  # 1 is perfect, 0 as good as the mean of the test part, below 0 worse
     spearman: Repeats  # correlation of ranks, from -1 to 1: whether the order is right
     penalty: tuple[float, ...]  # chosen in each split, one of PENALTIES
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain numbers, for JSON."""
-        r2, spearman = self.r2.as_dict("splits"), self.spearman.as_dict("splits")
-        return {"train": self.train, "r2": r2, "spearman": spearman, "penalty": list(self.penalty)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +339,16 @@ def regress(
     >>> round(found.r2.mean, 4), found.spearman.mean
     (1.0, 1.0)
     """
-    values = read_numbers(numbers)
+    try:
+        values = np.ma.filled(np.ma.asarray(numbers, dtype=np.float64), np.nan)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(
+            f"not numbers to predict ({error}); give a number per node, NaN where it has none"
+        ) from None
+    if np.isinf(values).any():
+        raise EmbeddingError(
+            f"{np.isinf(values).sum():,} of {len(values):,} numbers are infinite; give finite ones, or NaN"
+        )
     kept = ~np.isnan(values)
     table = vectors_of(vectors, kept, "numbers")
     target = values[kept]
@@ -381,21 +368,6 @@ def regress(
     )
     about = (float(target.mean()), float(target.std()), len(divisions), divisions.seed)
     return Regression(scores, len(table), int((~kept).sum()), *about)
-
-
-def read_numbers(numbers: Any) -> np.ndarray:
-    """Numbers as float64, NaN where there is none."""
-    try:
-        values = np.ma.filled(np.ma.asarray(numbers, dtype=np.float64), np.nan)
-    except (TypeError, ValueError) as error:
-        raise EmbeddingError(
-            f"not numbers to predict ({error}); give a number per node, NaN where it has none"
-        ) from None
-    if np.isinf(values).any():
-        raise EmbeddingError(
-            f"{np.isinf(values).sum():,} of {len(values):,} numbers are infinite; give finite ones, or NaN"
-        )
-    return values
 
 
 def _score(table: np.ndarray, target: np.ndarray, rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:

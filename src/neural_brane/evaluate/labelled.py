@@ -48,12 +48,31 @@ class Repeats:
         return {"mean": self.mean, "sd": self.sd, each: list(self.values)}
 
 
-class Scored:
+class Result:
+    """A result whose fields `as_dict` gives under their names, or under those in `renamed`."""
+
+    __slots__ = ()
+    constants: ClassVar[dict[str, str]] = {}  # values for JSON that are the same for every result of the class
+    renamed: ClassVar[dict[str, str]] = {}
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain values, for JSON; the scores come last."""
+        record: dict[str, Any] = {}
+        for one in fields(cast(Any, self)):
+            value = getattr(self, one.name)
+            if isinstance(value, Repeats):
+                value = value.as_dict("splits")
+            record[self.renamed.get(one.name, one.name)] = list(value) if isinstance(value, tuple) else value
+        scores = record.pop("scores", None)
+        more = {} if scores is None else {"scores": [score.as_dict() for score in scores]}
+        return record | self.constants | more
+
+
+class Scored(Result):
     """A result with several scores, each found by its first field: the training share, or the length of lists."""
 
     __slots__ = ()
     scores: tuple[Any, ...]
-    constants: ClassVar[dict[str, str]] = {}  # values for JSON that are the same for every result of the class
 
     def at(self, value: float) -> Any:
         """The score at one training share, or of lists of one length."""
@@ -62,12 +81,6 @@ class Scored:
         if value not in known:
             raise EmbeddingError(f"no score at {name}={value}; there are {known}")
         return self.scores[known.index(value)]
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON; the scores come last."""
-        record = {one.name: getattr(self, one.name) for one in fields(cast(Any, self)) if one.name != "scores"}
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
-        return plain | self.constants | {"scores": [score.as_dict() for score in self.scores]}
 
 
 # Vectors beside the labels of the same nodes, matched by id and never by position.
@@ -109,7 +122,7 @@ def match(embedding: Embedding, ids: np.ndarray, labels: Any, *, allow_missing: 
 
 
 def are_labelled(labels: Any) -> np.ndarray:
-    """Mark the nodes that have a class, a number or at least one of several labels: (nodes,) bool."""
+    """Mark nodes that have a class, a number or at least one of several labels: (nodes,) bool."""
     if isinstance(labels, MultiLabels):
         return labels.counts > 0
     return ~np.isnan(labels) if labels.dtype.kind == "f" else labels != ""
@@ -165,11 +178,8 @@ class Classes(NamedTuple):
 
 
 def vectors_of(vectors: Vectors, kept: np.ndarray, what: str) -> np.ndarray:
-    """The rows to keep, in float64, of vectors that must be as many as there are nodes.
-
-    kept: (nodes,) bool. what: what each node has one of, for the message.
-    """
-    table = vectors.vectors if isinstance(vectors, Embedding) else np.asarray(vectors)
+    """The rows that `kept` (nodes,) marks, in float64; `what` each node has one of, for the message."""
+    table = np.asarray(vectors)
     if table.ndim != 2 or len(table) != len(kept):
         raise EmbeddingError(f"vectors {table.shape} and {len(kept)} {what}: give one row per node, in the same order")
     table = table[kept].astype(np.float64)
@@ -222,8 +232,8 @@ def random_splits(
     >>> [(len(a), len(b)) for a, b in random_splits(np.zeros(10), 0.3, splits=2)]
     [(3, 7), (3, 7)]
     """
-    options: dict[str, Any] = {"splits": splits, "seed": seed, "stratify": stratify, "tuning": tuning}
-    yield from Splits.draw(np.arange(len(classes)), classes, **options).parts(train)
+    drawn = Splits.draw(np.arange(len(classes)), classes, splits=splits, seed=seed, stratify=stratify, tuning=tuning)
+    yield from drawn.parts(train)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,8 +272,12 @@ class Splits:
         orders = np.empty((splits, len(classes)), np.int32)
         for split in range(splits):
             order = np.random.default_rng((seed, split)).permutation(len(classes))
-            if stratify:
-                order = order[np.argsort(place_in_class(classes[order]), kind="stable")]
+            if stratify:  # by the place of each node within its own class, from 0 to 1, which mixes classes evenly
+                _, codes, counts = np.unique(classes[order], return_inverse=True, return_counts=True)
+                place = np.empty(len(codes))
+                places = [(np.arange(count) + 0.5) / count for count in counts]
+                place[np.argsort(codes, kind="stable")] = np.concatenate(places)
+                order = order[np.argsort(place, kind="stable")]
             orders[split] = order[np.argsort(untuned[order], kind="stable")]  # the tuning part comes first
         return cls(as_ids(ids, error=EmbeddingError), orders, seed, stratify, tuning)
 
@@ -272,7 +286,16 @@ class Splits:
 
     def parts(self, train: float) -> Iterator[Pair]:
         """Yield, for each split, the rows to train on and the rows to test on."""
-        size = _size(len(self.ids), train, self.tuning)
+        nodes = len(self.ids)
+        if not 0 < train < 1:
+            raise ParameterError(f"train={train}: the share to train on must lie between 0 and 1, as in 0.3")
+        size = round(train * nodes)
+        if not 0 < size < nodes:
+            raise ParameterError(f"train={train} of {nodes} labelled nodes leaves nothing to train on or to test on")
+        if size < len(tuning_part(nodes, self.tuning)):
+            raise ParameterError(
+                f"train={train} is less than tuning={self.tuning}: nodes that were tuned on would be tested"
+            )
         for order in self.orders:
             yield order[:size], order[size:]
 
@@ -289,10 +312,9 @@ class Splits:
     def save(self, path: str | Path) -> None:
         """Write to a JSON file: `ids`, and `orders` that index them."""
         record = {"note": NOTE, "seed": self.seed, "stratify": self.stratify, "tuning": self.tuning}
+        record |= {"ids": self.ids.tolist(), "orders": self.orders.tolist()}
         with atomic(path) as draft:
-            lists = {"ids": self.ids.tolist(), "orders": self.orders.tolist()}
-            text = json.dumps(record | lists, separators=(",", ":"))
-            draft.write_text(text + "\n", encoding="utf-8")
+            draft.write_text(json.dumps(record, separators=(",", ":")) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -327,30 +349,7 @@ def splits_of(splits: int | Splits, nodes: int, seed: int, classes: np.ndarray |
 def score_splits(
     splits: Splits, train: Sequence[float], score: Callable[[np.ndarray, np.ndarray], tuple[Any, ...]]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield each training share, and the values of every score over the splits.
-
-    score: gives the scores of one split, from the rows to train on and those to test on.
-    """
+    """Yield each training share, and what `score` gives of the training and test rows of every split."""
     with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
         for share in train:
             yield share, *zip(*(score(*parts) for parts in splits.parts(share)), strict=True)
-
-
-def _size(nodes: int, train: float, tuning: float) -> int:
-    """The number of nodes to train on."""
-    if not 0 < train < 1:
-        raise ParameterError(f"train={train}: the share to train on must lie between 0 and 1, as in 0.3")
-    size = round(train * nodes)
-    if not 0 < size < nodes:
-        raise ParameterError(f"train={train} of {nodes} labelled nodes leaves nothing to train on or to test on")
-    if size < len(tuning_part(nodes, tuning)):
-        raise ParameterError(f"train={train} is less than tuning={tuning}: nodes that were tuned on would be tested")
-    return size
-
-
-def place_in_class(classes: np.ndarray) -> np.ndarray:
-    """The place of each node within its own class, from 0 to 1: sorting by it interleaves the classes evenly."""
-    _, codes, counts = np.unique(classes, return_inverse=True, return_counts=True)
-    place = np.empty(len(codes))
-    place[np.argsort(codes, kind="stable")] = np.concatenate([(np.arange(count) + 0.5) / count for count in counts])
-    return place
