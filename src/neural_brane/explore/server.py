@@ -41,8 +41,6 @@ def pack(answer: dict[str, Any]) -> bytes:
     return b"".join([len(text).to_bytes(4, "little"), text, *numbers])
 
 
-# The server of the page: on this machine alone, for whoever has the address that it printed.
-#
 # It listens on 127.0.0.1. Every path begins with a token that cannot be guessed, so another user of the machine, or a
 # page of another site in the same browser, cannot ask for anything. The Host header must be our own, so that no other
 # name can be made to lead here. Files of the page are known by name: no path of the disk is ever made from a request.
@@ -221,15 +219,10 @@ def check_size(view: View) -> None:
 
 
 def write_static(view: View, path: Path) -> str:
-    """Write the page with all its data to one file; returns what had to be left out of it."""
-    text = one_file(view)
-    with atomic(path) as draft:
-        draft.write_text(text, encoding="utf-8")
-    return LEFT_OUT
+    """Write the page with all its data to one file; returns what had to be left out of it.
 
-
-def one_file(view: View) -> str:
-    """The page as one text: its modules as data addresses, which an import map finds by name, and its data as JSON."""
+    Modules are data addresses, which an import map finds by name; the data is JSON.
+    """
     files = {name: content.decode() for name, content in page_files().items()}
     page = files["index.html"]
     addresses = {name: _module(name, content) for name, content in files.items() if name.endswith(".js")}
@@ -243,7 +236,9 @@ def one_file(view: View) -> str:
         f'<script type="importmap">{imports}</script>\n'
         f'<script type="module">import "{main}";</script>'
     )
-    return page.replace('<script type="module" src="main.js"></script>', scripts)
+    with atomic(path) as draft:
+        draft.write_text(page.replace('<script type="module" src="main.js"></script>', scripts), encoding="utf-8")
+    return LEFT_OUT
 
 
 def _module(name: str, code: str) -> str:

@@ -20,11 +20,12 @@ from scipy import sparse
 
 from neural_brane.embedding import Layer
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.explore.layout import directions, fit_square
+from neural_brane.explore.layout import fit_square
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import encode, locate
 from neural_brane.insight.groups import choose_k, name_groups, partition, weigh_attributes
 from neural_brane.kernels.threads import one_blas_thread
+from neural_brane.linalg.weights import unit_rows
 from neural_brane.search.exact import Exact, cosines_of_pairs
 
 if TYPE_CHECKING:
@@ -49,13 +50,14 @@ class Nodes:
         self.attributes = sparse.csr_array((len(ids), 0), dtype=np.float32)
         self.attribute_names = pl.Series([], dtype=pl.String)
         self.labels: np.ndarray | None = None
-        if graph is not None:
-            rows = locate(graph.ids, ids)
-            check_found(ids, rows)
-            self._take(graph, rows)
-
-    def _take(self, graph: AttributedGraph, rows: np.ndarray) -> None:
-        """Bring what the graph knows into the order of the vectors."""
+        if graph is None:
+            return
+        rows = locate(graph.ids, ids)
+        if len(missing := ids[rows < 0]):
+            raise EmbeddingError(
+                f"{len(missing):,} of {len(ids):,} nodes with a vector are not in the graph, such as "
+                f"{', '.join(map(repr, missing[:3].tolist()))}; give the graph that the vectors were made from"
+            )
         self.adjacency, self.attributes, self.labels = graph.adjacency, graph.attributes, graph.labels
         self.attribute_names = pl.Series(graph.attribute_names).cast(pl.String)
         if not np.array_equal(rows, np.arange(len(graph))):
@@ -71,11 +73,6 @@ class Nodes:
     def rows(self) -> dict[Any, int]:
         """The row of each node by its id."""
         return {node: row for row, node in enumerate(self.ids.tolist())}
-
-    @cached_property
-    def degrees(self) -> np.ndarray:
-        """(nodes,) the number of neighbours of each node."""
-        return np.diff(self.adjacency.indptr)
 
     @cached_property
     def holders(self) -> np.ndarray:
@@ -138,17 +135,6 @@ def _lists(part: sparse.csr_array, rank: Any) -> tuple[np.ndarray, np.ndarray, n
     rows = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
     order = np.lexsort((part.indices, rank(part), rows))
     return part.indptr.astype(np.uint32), part.indices[order].astype(np.uint32), part.data[order].astype(np.float32)
-
-
-def check_found(ids: np.ndarray, rows: np.ndarray) -> None:
-    """Refuse a graph that lacks nodes of the vectors."""
-    missing = ids[rows < 0]
-    if len(missing):
-        some = ", ".join(map(repr, missing[:3].tolist()))
-        raise EmbeddingError(
-            f"{len(missing):,} of {len(ids):,} nodes with a vector are not in the graph, such as {some}; "
-            "give the graph that the vectors were made from"
-        )
 
 
 BLOCK_ROWS = 65_536  # read at a time
@@ -225,7 +211,7 @@ class Run:
 
     def clusters(self, nodes: Nodes) -> tuple[list[str], np.ndarray]:
         """Clusters of the directions of the vectors: their names, and the cluster of each node."""
-        codes = divide(self.vectors, prepare=directions)
+        codes = divide(self.vectors, prepare=unit_rows)
         words = name_groups(nodes.attributes, codes, int(codes.max()) + 1, NAMING)
         names = [" · ".join(nodes.attribute_names[one.attribute] for one in several) for several in words]
         return [f"{at + 1}: {name}" if name else f"cluster {at + 1}" for at, name in enumerate(names)], codes
@@ -277,6 +263,12 @@ FEWEST = 12  # nodes in a region, on average
 CLEAR = 0.6  # share of a region's nodes with one label, from which the label names it
 WORDS = 2  # attributes that name a region
 
+TITLES = {
+    "label": "label",
+    "cluster": "cluster of similar vectors",
+    "degree": "number of neighbours",
+    "length": "length of the vector",
+}
 LISTS = ("links", "attributes", "nearest", "count")  # questions about some nodes, which are sent along
 
 Answer = dict[str, Any]
@@ -300,7 +292,7 @@ class View:
         if name in LISTS:
             some = self._checked(np.arange(len(self.nodes)) if rows is None else rows)
             if name == "nearest":
-                return self.nearest(int(query["run"]), some)
+                return self._run(int(query["run"])).nearest(some, NEAREST)
             lists = {"links": self.nodes.links_of, "attributes": self.nodes.attributes_of, "count": self.nodes.count}
             return lists[name](some)
         ask = {
@@ -329,15 +321,11 @@ class View:
         }
 
     def _columns(self) -> list[dict[str, str]]:
-        columns = []
-        if self.nodes.labels is not None:
-            columns.append({"name": "label", "title": "label"})
-        if self.nodes.graph is not None:
-            columns.append({"name": "degree", "title": "number of neighbours"})
-        columns.append({"name": "length", "title": "length of the vector"})
-        clusters = {"name": "cluster", "title": "cluster of similar vectors"}
-        at = bool(self.nodes.labels is not None) if len(self.nodes) <= QUICK_CLUSTERS else len(columns)
-        return [*columns[:at], clusters, *columns[at:]]  # the page opens with the first, which must be there at once
+        shown = ["label"] * (self.nodes.labels is not None)
+        shown += ["cluster"] if len(self.nodes) <= QUICK_CLUSTERS else []
+        shown += ["degree", "length"] if self.nodes.graph is not None else ["length"]
+        shown += ["cluster"] if len(self.nodes) > QUICK_CLUSTERS else []  # the page opens with the first, at once
+        return [{"name": name, "title": TITLES[name]} for name in shown]
 
     def names(self) -> Answer:
         """The names of all nodes and attributes, how many nodes have each attribute, and how much it says of one."""
@@ -356,8 +344,8 @@ class View:
     def _regions(self, run: int, layout: str) -> list[list[dict[str, Any]]]:
         """For each level, the regions of a map with their name, place and size; the largest first."""
         points = self._run(run).points_of(layout)
-        finest = [count for count in LEVELS if len(points) >= FEWEST * count] or ([1] if len(points) else [])
-        return [self._level(points, count) for count in finest]
+        counts = [count for count in LEVELS if len(points) >= FEWEST * count] or [1] * bool(len(points))
+        return [self._level(points, count) for count in counts]
 
     def _level(self, points: np.ndarray, count: int) -> list[dict[str, Any]]:
         groups = divide(points, count)
@@ -387,19 +375,15 @@ class View:
         if name == "cluster":
             return _category("cluster", *self.clusters)
         if name == "degree":
-            return _number("number of neighbours", self.nodes.degrees)
+            return _number(name, np.diff(self.nodes.adjacency.indptr))
         if name == "length":
-            return _number("length of the vector", self.runs[0].lengths)
+            return _number(name, self.runs[0].lengths)
         raise ParameterError(f"there is no colour {name!r}; choose label, cluster, degree, length or attribute:NAME")
 
     @cached_property
     def clusters(self) -> tuple[list[str], np.ndarray]:
         """The clusters of the first run's vectors, by name, and the cluster of each node."""
         return self.runs[0].clusters(self.nodes)
-
-    def nearest(self, run: int, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The nearest nodes of some nodes by one run, their cosines and, where the run has them, scores of a link."""
-        return self._run(run).nearest(rows, NEAREST)
 
     def alike(self, one: int, other: int) -> Answer:
         """The cosine of two nodes by each run, and the first run's score of a link between them."""
@@ -438,5 +422,5 @@ def _category(title: str, names: list[str], codes: np.ndarray) -> Answer:
     }
 
 
-def _number(title: str, values: np.ndarray) -> Answer:
-    return {"title": title, "kind": "number", "values": values.astype(np.float32)}
+def _number(name: str, values: np.ndarray) -> Answer:
+    return {"title": TITLES[name], "kind": "number", "values": values.astype(np.float32)}
