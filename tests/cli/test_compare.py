@@ -73,7 +73,7 @@ def test_where_every_method_fails_the_reason_is_told_and_the_exit_code_is_1(grap
 
 def test_mistakes_are_told(graph):
     assert "method 'atributes' is unknown" in compare(graph[0], "--methods", "atributes").stderr
-    assert "task 'links' is unknown (did you mean 'link'?)" in compare(graph[0], "--task", "links").stderr
+    assert "there is no task 'links' (did you mean 'link'?)" in compare(graph[0], "--task", "links").stderr
     assert "task 'classify' needs labels" in compare(graph[0], "--task", "classify,link").stderr
     assert compare(graph[0], "--labels", "nowhere.txt").exit_code == 2
     assert f"'{graph[1]}' is not a folder that can be written to" in compare(graph[0], "-o", graph[1]).stderr

@@ -171,6 +171,9 @@ def _best_c(table: np.ndarray, target: np.ndarray, meter: Meter) -> float:
 # Predict the labels of nodes that have several, as the paper of DeepWalk scores them.
 
 
+RULE = "of each test node as many labels are predicted as it has, the likeliest ones"
+
+
 @dataclass(frozen=True, slots=True)
 class MultilabelClassification(Scored):
     """The scores of vectors of nodes with several labels, one per training share."""
@@ -183,7 +186,7 @@ class MultilabelClassification(Scored):
     splits: int
     seed: int | None
     C: float
-    constants: ClassVar = {"rule": "of each test node as many labels are predicted as it has, the likeliest ones"}
+    constants: ClassVar = {"rule": RULE}
 
 
 def classify_several(

@@ -94,7 +94,7 @@ def plot(
     halo = withStroke(linewidth=2.5, foreground="white")  # readable over other dots
     for row in named:
         point = points[np.searchsorted(rows, row)]
-        axes.scatter(*point, s=70, facecolors="none", edgecolors="black", linewidths=1.2)
+        axes.scatter(point[0], point[1], s=70, facecolors="none", edgecolors="black", linewidths=1.2)
         axes.annotate(
             str(embedding.ids[row]), tuple(point), (6, 5), textcoords="offset points", fontsize=9, weight="bold",
             path_effects=[halo],

@@ -37,8 +37,6 @@ from neural_brane.methods.parameters import DIM
 from neural_brane.methods.training import resolve
 from neural_brane.progress import Meter, Reporter
 
-# What a comparison found: the standings of all methods in every task.
-
 CONFIDENCE = 0.95  # that a difference to the best beyond its interval is none of chance
 ALIKE = 1e-12  # differences nearer than this are equal
 NONE = Repeats(())
@@ -250,16 +248,12 @@ def advise(comparison: Comparison) -> str:
         return f"No method could be trained; the first says: {first.failure}."
     uses: dict[str, list[str]] = {}
     for task, first in best.items():
-        uses.setdefault(first.name, []).append(_use(task, first, comparison.standings[task]))
+        level = [one.name for one in comparison.standings[task] if one.level]
+        others = f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}" if level else ""
+        measured = f"{TASKS[task].measures[first.ranked_by]} {with_spread(first.score)}"
+        uses.setdefault(first.name, []).append(f"{TASKS[task].about} ({measured}{others})")
     choices = ", ".join(f"{method} for {listed(some)}" for method, some in uses.items())
     return f"Take {choices}{_quicker(comparison, next(iter(best)))}."
-
-
-def _use(task: str, best: Standing, standings: Sequence[Standing]) -> str:
-    """What a method is best for, how good it is, and which others are level with it."""
-    level = [one.name for one in standings if one.level]
-    others = f", level with {level[0] if len(level) == 1 else f'{len(level)} others'}" if level else ""
-    return f"{TASKS[task].about} ({TASKS[task].measures[best.ranked_by]} {with_spread(best.score)}{others})"
 
 
 def _quicker(comparison: Comparison, task: str) -> str:
@@ -290,10 +284,15 @@ ROW, BAR = 44, 14  # pixels from one method to the next, and of a bar's height
 
 def write_comparison(comparison: Comparison, path: Path) -> None:
     """Write the page."""
-    tasks = [
-        Section(name, TASKS[name].about.capitalize(), _task(TASKS[name], standings))
-        for name, standings in comparison.standings.items()
-    ]
+    tasks = []
+    for name, standings in comparison.standings.items():
+        task, scored = TASKS[name], [one for one in standings if not one.failure]
+        caption = f"A bar begins at {task.least:g}. The whisker is one standard deviation over runs."
+        caption += f" {LEVEL}" if any(one.level for one in scored) else ""
+        caption += f" {LEARNS_LABELS}" if any(one.learns_labels for one in scored) else ""
+        figure = f"<figure>{bars(task, scored)}<figcaption>{escape(caption)}</figcaption></figure>" if scored else ""
+        body = f"<p>{escape(task.judged)}</p>{figure}<h3>All measures</h3>{_table(task, standings)}"
+        tasks.append(Section(name, task.about.capitalize(), body))
     write_page(
         path,
         title=f"{comparison.graph['name']}: which method is best here",
@@ -314,15 +313,6 @@ def _tiles(comparison: Comparison) -> list[tuple[str, str]]:
     graph = comparison.graph
     size = f"nodes, {graph['edges']:,} edges, {graph['attributes']:,} attributes, {graph['classes']:,} classes"
     return [*tiles, (f"{graph['nodes']:,}", size)]
-
-
-def _task(task: Task, standings: Sequence[Standing]) -> str:
-    scored = [one for one in standings if not one.failure]
-    caption = f"A bar begins at {task.least:g}. The whisker is one standard deviation over runs."
-    caption += f" {LEVEL}" if any(one.level for one in scored) else ""
-    caption += f" {LEARNS_LABELS}" if any(one.learns_labels for one in scored) else ""
-    figure = f"<figure>{bars(task, scored)}<figcaption>{escape(caption)}</figcaption></figure>" if scored else ""
-    return f"<p>{escape(task.judged)}</p>{figure}<h3>All measures</h3>{_table(task, standings)}"
 
 
 def bars(task: Task, standings: Sequence[Standing]) -> str:
@@ -507,12 +497,17 @@ def prepare(
         raise ParameterError("no method to compare; name some, or take 'all'")
     place = resolve(device)
     parameters = {name: _parameters(name, own, dim, place) for name, own in settings.items()}
-    series = tuple(
-        Series(name, some, tuple(_training(name, own, graph, seed, some, mark) for seed in range(runs)))
-        for name, own in parameters.items()
-        for some in _by_training(chosen)
-    )
-    return Order(graph, targets, tuple(chosen), series, runs, (*lacking, *absent))
+    link = tuple(one for one in chosen if one.name == "link")  # a training of its own serves it
+    groups = [group for group in (tuple(one for one in chosen if one not in link), link) if group]
+    series = []
+    for name, own in parameters.items():
+        for group in groups:
+            # The mark keeps scores by other labels apart in the store.
+            more = {} if group == link else mark
+            scoring = {what: options | more for task in group for what, options in task.scoring.items()}
+            trainings = [Training(name, own, graph.name, seed, scoring) for seed in range(runs)]
+            series.append(Series(name, group, tuple(trainings)))
+    return Order(graph, targets, tuple(chosen), tuple(series), runs, (*lacking, *absent))
 
 
 def _choose_methods(methods: Methods) -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -541,23 +536,6 @@ def _parameters(name: str, own: dict[str, Any], dim: int, device: str) -> dict[s
     return given
 
 
-def _by_training(tasks: Sequence[Task]) -> list[tuple[Task, ...]]:
-    """The tasks in groups that a training serves."""
-    nodes, links = [one for one in tasks if one.name != "link"], [one for one in tasks if one.name == "link"]
-    return [tuple(group) for group in (nodes, links) if group]
-
-
-def _training(
-    name: str, own: dict[str, Any], graph: AttributedGraph, seed: int, tasks: tuple[Task, ...], mark: Record
-) -> Training:
-    """A training with its scores; the mark keeps scores by other labels apart in the store."""
-    scoring: Record = {}
-    for task in tasks:
-        own_mark = {} if task.name == "link" else mark
-        scoring |= {what: options | own_mark for what, options in task.scoring.items()}
-    return Training(name, own, graph.name, seed, scoring)
-
-
 @contextmanager
 def open_store(graph: AttributedGraph, folder: str | Path | None) -> Iterator[Store]:
     """The store of a comparison: beneath the folder, or one that goes away.
@@ -584,10 +562,6 @@ def run(
     meter.advance(len(store.missing(training for one in failed for training in one.trainings[1:])))
     others = [one for one in order.series if one not in failed]
     failures |= compute([one.trainings[number] for number in range(1, order.runs) for one in others])
-    return _summarise(order, store, failures)
-
-
-def _summarise(order: Order, store: Store, failures: dict[Path, str]) -> Comparison:
     records = [record for training in order.trainings if (record := store.get(training)) is not None]
     machines = {str(record["machine"]): record["machine"] for record in records}
     return Comparison(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import os
 import resource
@@ -35,7 +34,7 @@ from neural_brane.evaluate import (
 )
 from neural_brane.evaluate.labelled import are_labelled
 from neural_brane.evaluate.link import HeldOutEdges
-from neural_brane.experiments.store import Record, Store, Training, describe_machine
+from neural_brane.experiments.store import Record, Store, Training, check_names, describe_machine
 from neural_brane.files import datasets
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import locate
@@ -114,12 +113,11 @@ class Process(Generic[T]):
             result, failure = self.answer.recv()
         except EOFError:  # the process ended before it could send anything
             self._process.join()
-            code = self._process.exitcode or 0
+            code, result = self._process.exitcode or 0, None
             killed = f"its process was killed by signal {-code} (too little memory?)"
-            failure = (
-                OUT_OF_TIME if code == -signal.SIGALRM else killed if code < 0 else f"its process ended with {code}"
-            )
-            result = None
+            failure = killed if code < 0 else f"its process ended with {code}"
+            if code == -signal.SIGALRM:
+                failure = OUT_OF_TIME
         self._process.join()
         self.answer.close()
         return Ended(self.task, result, failure)
@@ -145,8 +143,7 @@ def _work(function: Callable[[T], Any], task: T, answer: Connection, timeout: fl
 
 def _follow_parent() -> None:
     """End this process when the one that started it has ended, even by SIGKILL."""
-    parent = parent_process()
-    if parent is not None:
+    if (parent := parent_process()) is not None:
         wait([parent.sentinel])
         os._exit(1)
 
@@ -203,17 +200,13 @@ def score(made: Outcome, graph: AttributedGraph, scoring: Record, *, seed: int, 
     if scoring.get("map"):
         points = np.round(map_2d(vectors, seed=seed).astype(float), 2)
         record["map"] = {"points": points.tolist(), "labels": np.asarray(graph.labels).tolist()}
-    if made.held_out is not None:
-        record |= _score_links(made, made.held_out, seed)
+    if (held_out := made.held_out) is not None:
+        pairs = held_out.graph.ids[np.concatenate([held_out.positives, held_out.negatives])]
+        own = made.own(pairs) if made.own else None
+        links = predict_links(made.embedding, held_out, similarity="cosine", seed=seed, own=own)
+        aucs = {"auc": links.regression_auc, "auc_of_cosines": links.auc, "auc_own": links.own_auc}
+        record |= {name: round(value, DIGITS) for name, value in aucs.items() if value is not None}
     return record
-
-
-def _score_links(made: Outcome, held_out: HeldOutEdges, seed: int) -> Record:
-    pairs = held_out.graph.ids[np.concatenate([held_out.positives, held_out.negatives])]
-    scores = made.own(pairs) if made.own else None
-    links = predict_links(made.embedding, held_out, similarity="cosine", seed=seed, own=scores)
-    found = {"auc": links.regression_auc, "auc_of_cosines": links.auc, "auc_own": links.own_auc}
-    return {name: round(value, DIGITS) for name, value in found.items() if value is not None}
 
 
 def _by_share(scores: Sequence[Any], measures: dict[str, str]) -> Record:
@@ -350,23 +343,20 @@ def peak_memory() -> float:
 
 def data_facts(graph: AttributedGraph) -> Record:
     """The name, sizes and digest of a graph, and into how many components it falls."""
-    classes = set() if graph.labels is None else set(graph.labels.tolist()) - {""}
     components, member_of = connected_components(graph.adjacency, directed=False)
     return {
         "name": graph.name,
         "nodes": len(graph),
         "edges": graph.edges,
         "attributes": graph.attributes.shape[1],
-        "classes": len(classes),
+        "classes": len(graph.classes),
         "components": int(components),
         "largest_component": int(np.bincount(member_of).max()),
         "digest": graph.digest(),
     }
 
 
-# Labels that are not one class a node: several, or numbers, in the order of a graph's nodes.
-
-Targets = np.ndarray | MultiLabels
+Targets = np.ndarray | MultiLabels  # labels that are not one class a node: several, or numbers, in the nodes' order
 
 
 def as_targets(labels: Any) -> Targets | None:
@@ -397,9 +387,6 @@ def targets_digest(targets: Targets) -> str:
     if isinstance(targets, MultiLabels):
         return targets.digest()
     return hashlib.sha256(np.ascontiguousarray(targets).tobytes()).hexdigest()[:16]
-
-
-# The tasks that methods are compared by: how each is scored, and which of its measures ranks.
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,11 +498,7 @@ def choose_tasks(
     labels: several a node (`MultiLabels`) or numbers, in the order of the nodes, instead of the graph's classes.
     """
     names = [names] if isinstance(names, str) else list(names or ())
-    for name in names:
-        if name not in TASKS:
-            close = difflib.get_close_matches(name, TASKS, n=1)
-            hint = f" (did you mean '{close[0]}'?)" if close else ""
-            raise ParameterError(f"task '{name}' is unknown{hint}; choose from {', '.join(TASKS)}")
+    check_names(names, list(TASKS), "task")
     kind = "class" if labels is None else "several" if isinstance(labels, MultiLabels) else "number"
     labelled = labels is not None or len(graph.classes) > 1
     if not labelled and (lacking := [name for name in names if name != "link"]):

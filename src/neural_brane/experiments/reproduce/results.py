@@ -75,7 +75,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything that was measured, ready to be written, drawn and put in words."""
+    """Everything that was measured."""
 
     scale: str
     cells: list[Cell]
@@ -132,15 +132,16 @@ def _measures(output: str) -> list[tuple[str, float | None]]:
     return [(name, share) for name in names for share in SHARES]
 
 
-def _value(record: Record, measure: str, train: float | None) -> float:
-    """A measure of one run: the last loss, or the mean over its splits or starts."""
-    if measure == "loss":
-        return float(record["loss"][-1])
-    return float(np.mean(record[measure] if train is None else record[measure][f"{train:g}"]))
-
-
 def _cell(series: Series, records: list[Record], code: str, measure: str, train: float | None) -> Cell:
-    values = [_value(record, measure, train) for record in records]
+    """A measure of the runs: the last loss, or the mean over splits or starts."""
+    curve = []
+    if measure == "loss":
+        values = [float(record["loss"][-1]) for record in records]
+        epochs = zip(*(record["loss"] for record in records), strict=False)  # as many as the shortest run has
+        curve = [[round(float(np.mean(losses)), 6), round(Repeats(losses).sd, 6)] for losses in epochs]
+    else:
+        found = [record[measure] if train is None else record[measure][f"{train:g}"] for record in records]
+        values = [float(np.mean(one)) for one in found]
     reference = _published(series, measure, train)
     mean, column = float(np.mean(values)), series.column
     return Cell(
@@ -166,7 +167,7 @@ def _cell(series: Series, records: list[Record], code: str, measure: str, train:
         parameters=series.trainings[0].deciding_parameters(),
         versions=records[0]["machine"]["packages"] | {"python": records[0]["machine"]["python"]},
         machine="; ".join(dict.fromkeys(machine_name(record["machine"]) for record in records)),
-        curve=_curve(records) if series.output == "convergence" else [],
+        curve=curve,
         tuned=series.tuned,
         fingerprint=code,
     )
@@ -179,12 +180,6 @@ def _published(series: Series, measure: str, train: float | None) -> float | Non
         row = plan.macro_f1(method, dataset)
         return None if row is None else row[SHARES.index(train)]
     return plan.nmi(method, dataset) if (series.output, measure) == ("clustering", "nmi") else None
-
-
-def _curve(records: list[Record]) -> list[list[float]]:
-    epochs = min(len(record["loss"]) for record in records)
-    table = np.array([record["loss"][:epochs] for record in records])
-    return [[round(float(column.mean()), 6), round(Repeats(tuple(column)).sd, 6)] for column in table.T]
 
 
 def read_json(path: Path) -> Results:
@@ -216,17 +211,17 @@ def write_json(results: Results, path: Path, **more: Any) -> None:
 def write_csv(results: Results, path: Path) -> None:
     """Write results.csv: a line per cell, nested values as JSON."""
     rows = [
-        {name: _flat(value) for name, value in asdict(cell).items() if name not in ("values", "curve")}
+        {
+            name: json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+            for name, value in asdict(cell).items()
+            if name not in ("values", "curve")
+        }
         for cell in results.cells
     ]
     with atomic(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]) if rows else ["output"])
         writer.writeheader()
         writer.writerows(rows)
-
-
-def _flat(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
 
 
 # Neural-Brane against the best of its rivals, row by row of the table, and whether the difference could be chance.
@@ -353,7 +348,9 @@ def _ranking(results: Results) -> Iterator[Claim]:
     for claim, rivals in ((ten, "methods of the paper"), (plain, "attribute baselines")):
         rows = [one for one in duels(results) if one.rivals == rivals]
         if rows:
-            evidence = f"It leads the {rivals} in {_leads(rows)}." + _losses(rows) + _default(results, rivals)
+            others = [one for one in duels(results, DEFAULT) if one.rivals == rivals]
+            default = f" With the default recipe: {_leads(others)}." if others else ""
+            evidence = f"It leads the {rivals} in {_leads(rows)}." + _losses(rows) + default
             yield _judged(claim, [one.outcome for one in rows], evidence, "rows")
 
 
@@ -362,10 +359,15 @@ def _shortfalls(results: Results) -> Iterator[Claim]:
     if cells:
         low = [one for one in cells if (one.difference or 0.0) < -SLACK]
         told = "; ".join(
-            f"{_row(one)}: {one.mean:.4f} against {one.published:.4f}, {-(one.difference or 0.0):.4f} below"
+            f"{one.dataset} at {100 * (one.train or 0):g} %: {one.mean:.4f} against {one.published:.4f}, "
+            f"{-(one.difference or 0.0):.4f} below"
             for one in low
         )
-        outcomes = ["won" if one not in low else _beyond_chance(one) for one in cells]
+        outcomes = ["won"] * len(cells)
+        for at, one in enumerate(cells):
+            if one in low:
+                _, p = paired(one.values, [(one.published or 0.0) - SLACK] * one.runs)
+                outcomes[at] = "lost" if p is not None and p < CHANCE else "open"
         yield _judged(
             f"Neural-Brane's own cells (released recipe) come out no lower than the paper's minus {SLACK}.",
             outcomes,
@@ -373,12 +375,6 @@ def _shortfalls(results: Results) -> Iterator[Claim]:
             + (f" Below: {told}; beyond chance: {outcomes.count('lost')}." if low else ""),
             "cells",
         )
-
-
-def _beyond_chance(low: Cell) -> str:
-    """Whether a cell that is too low is "lost", or could be so by chance."""
-    _, p = paired(low.values, [(low.published or 0.0) - SLACK] * low.runs)
-    return "lost" if p is not None and p < CHANCE else "open"
 
 
 def _chance(results: Results) -> Iterator[Claim]:
@@ -430,7 +426,9 @@ def _clustering(results: Results) -> Iterator[Claim]:
         baselines = [one for one in cells if one.group == ATTRIBUTES]
         if not ours or not rivals:
             continue
-        first, rival = ours[0], best(rivals)
+        row = duel(ours[0], best(rivals))
+        first, rival = row.ours, row.rival
+        apart = f"{abs(first.mean / rival.mean - 1):.1%} {'higher' if row.difference > 0 else 'lower'}"
         also = "".join(f" With the default recipe: {one.mean:.4f}." for one in cells if one.column == DEFAULT)
         if baselines and best(baselines).mean > first.mean:
             also += f" The attribute baseline {best(baselines).heading} has {best(baselines).mean:.4f}."
@@ -438,9 +436,9 @@ def _clustering(results: Results) -> Iterator[Claim]:
         yield Claim(
             ("" if dataset in CLUSTERED else "(Not in the paper, which clusters citeseer and Arnetminer only) ")
             + f"Neural-Brane's clusters are the best on {dataset} (NMI).",
-            verdict([duel(first, rival).outcome]),
+            verdict([row.outcome]),
             f"NMI {first.mean:.4f}{source}; the best competitor, {rival.heading}, has {rival.mean:.4f}, "
-            f"so Neural-Brane is {_apart(first, rival)}." + also,
+            f"so Neural-Brane is {apart}{_by_chance(row)}." + also,
         )
 
 
@@ -545,22 +543,6 @@ def _losses(rows: Sequence[Duel]) -> str:
     return f" Not on {'; '.join(told)}." if told else ""
 
 
-def _default(results: Results, rivals: str) -> str:
-    """A sentence on the default recipe, against the same rivals as the released one."""
-    rows = [row for row in duels(results, DEFAULT) if row.rivals == rivals]
-    return f" With the default recipe: {_leads(rows)}." if rows else ""
-
-
-def _row(one: Cell) -> str:
-    return f"{one.dataset} at {100 * (one.train or 0):g} %"
-
-
-def _apart(ours: Cell, theirs: Cell) -> str:
-    """How far apart two cells are, in percent, and whether that could be chance."""
-    row = duel(ours, theirs)
-    return f"{abs(ours.mean / theirs.mean - 1):.1%} {'higher' if row.difference > 0 else 'lower'}{_by_chance(row)}"
-
-
 def _by_chance(row: Duel) -> str:
     return "" if row.significant else " (could be chance)"
 
@@ -643,26 +625,23 @@ def _graphs(results: Results) -> Iterator[Note]:
 def _versions(results: Results) -> Iterator[Note]:
     for dataset, facts in results.data.items():
         other = plan.counterpart(dataset)
-        if other != dataset:
-            nodes = plan.graph(other)["nodes"]
-            yield Note(
-                f"{dataset} here is not the paper's version of it.",
-                f"It has {facts['nodes']:,} nodes, the paper's has {nodes:,}. The published figures stand beside ours, "
-                "but a difference between them says nothing about a method. Its links partly restate its attributes, "
-                "so its scores want care." + _components(facts, results.data.get(other, {})),
+        if other == dataset:
+            continue
+        components, there = "", results.data.get(other, {})
+        if "components" in facts:
+            components = (
+                f" It falls into {facts['components']:,} components, the largest of "
+                f"{facts['largest_component']:,} nodes"
             )
-
-
-def _components(facts: Record, other: Record) -> str:
-    """A sentence on the components of a graph, beside those of its other version where that is here too."""
-    if "components" not in facts:
-        return ""
-    there = (
-        f" (the paper's version: {other['components']:,}, the largest of {other['largest_component']:,})"
-        if "components" in other
-        else ""
-    )
-    return (
-        f" It falls into {facts['components']:,} components, the largest of {facts['largest_component']:,} nodes"
-        f"{there}, so that walks alone see little of it."
-    )
+            if "components" in there:
+                components += (
+                    f" (the paper's version: {there['components']:,}, the largest of {there['largest_component']:,})"
+                )
+            components += ", so that walks alone see little of it."
+        nodes = plan.graph(other)["nodes"]
+        yield Note(
+            f"{dataset} here is not the paper's version of it.",
+            f"It has {facts['nodes']:,} nodes, the paper's has {nodes:,}. The published figures stand beside ours, "
+            "but a difference between them says nothing about a method. Its links partly restate its attributes, "
+            "so its scores want care." + components,
+        )
