@@ -1,4 +1,4 @@
-"""Predict the classes of nodes from their vectors by logistic regression: one class each, or several."""
+"""Predict classes, several labels or numbers of nodes from their vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors beside the labels of the same nodes, matched by id; and scores measured several times."""
+"""Labelled vectors matched by id, random splits of them, and scores measured several times."""
 
 from __future__ import annotations
 

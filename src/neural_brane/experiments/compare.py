@@ -1,4 +1,4 @@
-"""Train every method on one graph, score all of them on the same splits, and rank them."""
+"""Train every method on one graph, score all on the same splits, rank them, and write the page."""
 
 from __future__ import annotations
 

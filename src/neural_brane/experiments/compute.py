@@ -1,4 +1,4 @@
-"""Compute the trainings that a store lacks, several processes at a time, and score their vectors."""
+"""Compute trainings in processes of their own and score their vectors; the tasks that methods are compared by."""
 
 from __future__ import annotations
 

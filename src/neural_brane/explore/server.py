@@ -1,4 +1,4 @@
-"""Serve the page on this machine alone, to whoever has the address that it printed."""
+"""Serve the page on this machine alone, to whoever has its address; or write it as one file."""
 
 from __future__ import annotations
 

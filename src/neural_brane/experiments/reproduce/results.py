@@ -1,4 +1,4 @@
-"""Finished trainings made into results: means over runs beside the paper's numbers, as records, JSON and CSV."""
+"""Finished trainings made into results, and what the results say of the claims of the paper."""
 
 from __future__ import annotations
 
