@@ -32,6 +32,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from neural_brane.files.datasets.registry import registry
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
@@ -39,9 +40,8 @@ from scipy import sparse
 from neural_brane import METHODS, AttributedGraph, classify, load
 from neural_brane.evaluate import classify_several
 from neural_brane.evaluate.classify import Score
-from neural_brane.evaluate.splits import Splits
+from neural_brane.evaluate.labelled import Splits
 from neural_brane.experiments.store import describe_machine
-from neural_brane.files.datasets.registry import registry
 from neural_brane.files.storage import atomic
 
 FIGURES = Path(__file__).with_name("published.toml")

@@ -26,9 +26,8 @@ from rich.console import Console
 from rich.table import Table
 
 from neural_brane.cli.terminal import counting
-from neural_brane.experiments.compute import compute_missing
+from neural_brane.experiments.compute import TASKS, compute_missing
 from neural_brane.experiments.store import Store, Training, describe_machine
-from neural_brane.experiments.tasks import TASKS
 from neural_brane.files.storage import atomic
 from neural_brane.methods import METHODS
 from neural_brane.progress import Meter

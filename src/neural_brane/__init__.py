@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from neural_brane.embedding import Embedding as Embedding
     from neural_brane.errors import BraneError as BraneError
     from neural_brane.evaluate.classify import classify as classify
+    from neural_brane.experiments.compare import Comparison as Comparison
     from neural_brane.experiments.compare import compare as compare
-    from neural_brane.experiments.comparison import Comparison as Comparison
     from neural_brane.experiments.estimate import estimate as estimate
     from neural_brane.files.datasets import load as load
     from neural_brane.files.datasets import read as read
@@ -31,7 +31,7 @@ __version__ = "0.1.0"
 _HOME = {
     "AttributedGraph": "graph.attributed",
     "BraneError": "errors",
-    "Comparison": "experiments.comparison",
+    "Comparison": "experiments.compare",
     "Embedding": "embedding",
     "NodeEmbedder": "methods.scikit_learn",
     "classify": "evaluate.classify",

@@ -10,8 +10,8 @@ from neural_brane import load, synthetic
 from neural_brane.cli.app import app
 from neural_brane.cli.experiments import choose_labels, show_bars, show_measures
 from neural_brane.evaluate.labelled import Repeats
-from neural_brane.experiments.comparison import Standing
-from neural_brane.experiments.tasks import TASKS
+from neural_brane.experiments.compare import Standing
+from neural_brane.experiments.compute import TASKS
 from neural_brane.files.graphs.formats import write_graph
 from neural_brane.graph.labels import MultiLabels
 
@@ -73,7 +73,7 @@ def test_where_every_method_fails_the_reason_is_told_and_the_exit_code_is_1(grap
 
 def test_mistakes_are_told(graph):
     assert "method 'atributes' is unknown" in compare(graph[0], "--methods", "atributes").stderr
-    assert "task 'links' is unknown (did you mean 'link'?)" in compare(graph[0], "--task", "links").stderr
+    assert "there is no task 'links' (did you mean 'link'?)" in compare(graph[0], "--task", "links").stderr
     assert "task 'classify' needs labels" in compare(graph[0], "--task", "classify,link").stderr
     assert compare(graph[0], "--labels", "nowhere.txt").exit_code == 2
     assert f"'{graph[1]}' is not a folder that can be written to" in compare(graph[0], "-o", graph[1]).stderr

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from neural_brane import NeuralBrane
 from neural_brane.cli.app import app
+from neural_brane.evaluate.labelled import Splits
 from neural_brane.evaluate.link import hold_out_edges
-from neural_brane.evaluate.splits import Splits
 from neural_brane.files.graphs.formats import write_graph
 from neural_brane.files.vectors.formats import VectorFile
 from neural_brane.graph import AttributedGraph

@@ -10,7 +10,7 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError
 from neural_brane.evaluate import Splits, regress
-from neural_brane.evaluate.regress import PENALTIES, rank_correlation
+from neural_brane.evaluate.classify import PENALTIES, rank_correlation
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ import pytest
 
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.evaluate import Splits, random_splits
-from neural_brane.evaluate.splits import tuning_part
+from neural_brane.evaluate.labelled import tuning_part
 
 
 def test_every_split_is_a_division_of_all_nodes():

@@ -7,7 +7,7 @@ from neural_brane.evaluate.map import map_2d
 from neural_brane.explore import layout
 from neural_brane.explore.layout import KeptLayout, fit_square, pca, read_layout, tsne
 from neural_brane.explore.opening import check_tsne, kept_tsne, lay_out
-from neural_brane.explore.run import Run
+from neural_brane.explore.view import Run
 
 
 def blobs(nodes=120, dim=8, groups=3):

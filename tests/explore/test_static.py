@@ -8,9 +8,14 @@ import pytest
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import ParameterError
-from neural_brane.explore import static
+from neural_brane.explore import server as static
 from neural_brane.explore.opening import lay_out, open_view
-from neural_brane.explore.static import check_size, one_file, write_static
+from neural_brane.explore.server import check_size, write_static
+
+
+def page_of(view, folder):
+    write_static(view, folder / "page.html")
+    return (folder / "page.html").read_text(encoding="utf-8")
 
 
 def data_of(page):
@@ -18,8 +23,8 @@ def data_of(page):
     return {asked: zlib.decompress(base64.b64decode(text)) for asked, text in found.items()}
 
 
-def test_the_file_needs_nothing_else_and_forbids_the_rest(small_view):
-    page = one_file(small_view)
+def test_the_file_needs_nothing_else_and_forbids_the_rest(small_view, tmp_path):
+    page = page_of(small_view, tmp_path)
     assert not re.findall(r'(?:src|href)="(?!#|data:)[^"]*"', page)
     assert "default-src 'none'" in page
     assert 'src="main.js"' not in page
@@ -29,8 +34,8 @@ def test_the_file_needs_nothing_else_and_forbids_the_rest(small_view):
         assert all(name in modules for name in re.findall(r'from "([\w./-]+\.js)"', code))
 
 
-def test_the_file_holds_what_the_server_answers_about_all_nodes(small_view, unpack):
-    data = {asked: unpack(content) for asked, content in data_of(one_file(small_view)).items()}
+def test_the_file_holds_what_the_server_answers_about_all_nodes(small_view, unpack, tmp_path):
+    data = {asked: unpack(content) for asked, content in data_of(page_of(small_view, tmp_path)).items()}
     assert "nearest" in data.pop("about?")["left_out"]
     assert len(data) == 3 + 4 + 3  # names and lists, colours, one run with its map
     for asked, found in data.items():
@@ -46,7 +51,7 @@ def test_names_cannot_end_the_element_that_holds_them(tmp_path, unpack):
     Embedding(np.eye(3), names).save(tmp_path / "v.npz")
     view = open_view([tmp_path / "v.npz"])
     lay_out(view, "pca")
-    page = one_file(view)
+    page = page_of(view, tmp_path)
     assert page.count("</script>") == 3
     assert unpack(data_of(page)["names?"])["ids"] == names
 

@@ -3,10 +3,8 @@ import pytest
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.explore.nodes import Nodes
 from neural_brane.explore.opening import lay_out, open_view
-from neural_brane.explore.run import Run
-from neural_brane.explore.view import View
+from neural_brane.explore.view import Nodes, Run, View
 from neural_brane.graph import AttributedGraph
 
 
@@ -50,7 +48,7 @@ def test_holders_are_the_nodes_with_an_attribute(small_view):
 
 def test_nearest_nodes_and_scores_are_the_library_s_own(small_view, small_file):
     embedding = Embedding.load(small_file)
-    found = small_view.nearest(0, np.arange(12))
+    found = small_view.runs[0].nearest(np.arange(12), 10)
     for row, node in enumerate(embedding.ids.tolist()):
         span = slice(*found["start"][row : row + 2])
         others = embedding.ids[found["rows"][span]].tolist()
@@ -110,7 +108,7 @@ def test_runs_of_the_same_nodes_come_into_one_order(small_file, small_graph, tmp
     view = open_view([small_file, tmp_path / "other.tsv"], small_graph)
     np.testing.assert_array_equal(view.runs[1].vectors, other.vectors[::-1])
     assert [run["name"] for run in view.about()["runs"]] == ["small", "other"]
-    nearest = view.nodes.ids[view.nearest(1, np.array([3]))["rows"]].tolist()
+    nearest = view.nodes.ids[view.runs[1].nearest(np.array([3]), 10)["rows"]].tolist()
     assert nearest == [node for node, _ in other.nearest(view.nodes.ids[3].item(), k=10)]
 
 
@@ -148,7 +146,7 @@ def test_without_a_graph_there_are_still_vectors_to_look_at(small_file):
     lay_out(view, "pca")
     assert not view.about()["has_graph"]
     assert [len(view.answer(name, {}, np.array([0]))["start"]) for name in ("links", "attributes")] == [2, 2]
-    assert len(view.nearest(0, np.array([0]))["rows"]) == 10
+    assert len(view.runs[0].nearest(np.array([0]), 10)["rows"]) == 10
     assert len(view.nodes.count(np.array([0, 1]))["columns"]) == 0
     assert view.regions(0, "pca")
 

@@ -12,7 +12,7 @@ import neural_brane
 from neural_brane.embedding import Embedding
 from neural_brane.errors import BraneError
 from neural_brane.evaluate.labelled import Repeats
-from neural_brane.experiments.comparison import Comparison, Standing, write_comparison
+from neural_brane.experiments.compare import Comparison, Standing, write_comparison
 from neural_brane.experiments.page import Head, Section, settings, table, text, write_page
 from neural_brane.files.graphs.formats import read_graph
 

@@ -19,11 +19,9 @@ from neural_brane.errors import ParameterError
 from neural_brane.methods.parameters import DIM
 
 if TYPE_CHECKING:
-    from neural_brane.experiments.compare import Order
-    from neural_brane.experiments.comparison import Comparison, Standing
-    from neural_brane.experiments.compute import Ended
+    from neural_brane.experiments.compare import Comparison, Order, Standing
+    from neural_brane.experiments.compute import Ended, Targets, Task
     from neural_brane.experiments.store import Training
-    from neural_brane.experiments.tasks import Targets, Task
     from neural_brane.experiments.tune import Candidate
     from neural_brane.graph import AttributedGraph
     from neural_brane.methods.base import Embedder
@@ -69,9 +67,8 @@ def compare(
     brane compare graph.txt --attributes words.txt --labels classes.txt
     brane compare edges.csv --nodes people.csv --label team -o comparison
     """
-    from neural_brane.experiments.compare import USUAL, prepare
-    from neural_brane.experiments.comparison import JSON, PAGE
-    from neural_brane.experiments.tasks import TASKS
+    from neural_brane.experiments.compare import JSON, PAGE, USUAL, prepare
+    from neural_brane.experiments.compute import TASKS
     from neural_brane.files.storage import check_distinct, check_target
 
     written = {} if output is None else {"--output": output / JSON, "the page of --output": output / PAGE}
@@ -121,7 +118,7 @@ def choose_labels(
     """Return the graph with its classes; or the graph and its labels, if they are numbers or several per node."""
     import numpy as np
 
-    from neural_brane.experiments.tasks import in_order_of
+    from neural_brane.experiments.compute import in_order_of
     from neural_brane.files import datasets
     from neural_brane.files.nodes import as_series, kind_of, plain_lines, to_targets
 
@@ -145,7 +142,7 @@ def show_bars(task: Task, standings: Sequence[Standing]) -> None:
     """Print a bar per method, best first."""
     from rich.console import Console
 
-    from neural_brane.experiments.comparison import with_spread
+    from neural_brane.experiments.compare import with_spread
 
     width = min(max(Console().width - BESIDE, NARROWEST), WIDEST)
 
@@ -165,7 +162,7 @@ def show_bars(task: Task, standings: Sequence[Standing]) -> None:
 
 def show_measures(task: Task, standings: Sequence[Standing]) -> None:
     """Print every measure of every method, and what a training of it takes."""
-    from neural_brane.experiments.comparison import short_time, three_digits
+    from neural_brane.experiments.compare import short_time, three_digits
 
     scored = [one for one in standings if not one.failure]
     measured = [name for name in task.measures if any(name in one.measures for one in scored)]

@@ -73,7 +73,7 @@ def find_source(given: str) -> Path | Embedder:
 
 def write_page(view: View, html: Path, layout: str | None, seed: int) -> None:
     """Write the page as one file."""
-    from neural_brane.explore.static import check_size, write_static
+    from neural_brane.explore.server import check_size, write_static
 
     check_size(view)
     make_layout(view, layout or default_layout(view), seed)

@@ -1,13 +1,20 @@
 """Score vectors by classes, several labels, numbers, clusters, retrieval and links; and draw a map of them."""
 
-from neural_brane.evaluate.classify import Classification, MultilabelClassification, Score, classify, classify_several
+from neural_brane.evaluate.classify import (
+    Classification,
+    MultilabelClassification,
+    NumberScore,
+    Regression,
+    Score,
+    classify,
+    classify_several,
+    regress,
+)
 from neural_brane.evaluate.cluster import Clustering, cluster
-from neural_brane.evaluate.labelled import Labelled, Repeats, match
+from neural_brane.evaluate.labelled import Labelled, Repeats, Splits, match, random_splits
 from neural_brane.evaluate.link import HeldOutEdges, LinkPrediction, hold_out_edges, predict_links
 from neural_brane.evaluate.map import map_2d
-from neural_brane.evaluate.regress import NumberScore, Regression, regress
 from neural_brane.evaluate.retrieve import ListScore, Retrieval, retrieve
-from neural_brane.evaluate.splits import Splits, random_splits
 
 __all__ = [
     "Classification",

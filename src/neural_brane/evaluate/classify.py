@@ -1,17 +1,26 @@
-"""Predict the classes of nodes from their vectors by logistic regression: one class each, or several."""
+"""Predict classes, several labels or numbers of nodes from their vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import Classes, Repeats, Scored, Vectors, vectors_of
-from neural_brane.evaluate.splits import Splits, score_splits, splits_of
+from neural_brane.evaluate.labelled import (
+    Classes,
+    Repeats,
+    Result,
+    Scored,
+    Splits,
+    Vectors,
+    score_splits,
+    splits_of,
+    vectors_of,
+)
 from neural_brane.graph.labels import MultiLabels
 from neural_brane.progress import Meter, Reporter
 
@@ -21,18 +30,14 @@ FOLDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class Score(Result):
     """F1 of each split at one training share."""
 
     train: float
     macro: Repeats  # Macro-F1: every class counts the same
     micro: Repeats  # Micro-F1: every node counts the same (here it equals accuracy)
     C: tuple[float, ...] = ()  # of the regression in each split: the one given, or chosen there
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain numbers, for JSON."""
-        macro, micro = self.macro.as_dict("splits"), self.micro.as_dict("splits")
-        return {"train": self.train, "macro_f1": macro, "micro_f1": micro, "C": list(self.C)}
+    renamed: ClassVar = {"macro": "macro_f1", "micro": "micro_f1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +102,26 @@ def classify(
         raise ParameterError(f"C={C!r} makes no sense; give a number above 0, or 'cv' to choose it")
     classes = Classes.of(labels)
     target = classes.target
-    _check_counts(target, classes.names)
+    counts = np.bincount(target)
+    if counts.min() < 2:
+        more = f" (and {(counts < 2).sum() - 1} other classes)" if (counts < 2).sum() > 1 else ""
+        raise EmbeddingError(
+            f"class {classes.names[counts.argmin()]!r}{more} has one node, which cannot be both trained on and tested; "
+            'merge it into another class or leave its node unlabelled ("")'
+        )
     divisions = splits_of(splits, len(target), seed, target, stratify=stratify, tuning=tuning)
     meter = Meter(progress, len(train) * len(divisions) * (1 + FOLDS * len(C_GRID) if C == "cv" else 1), "regressions")
-    scores = _by_share(score_splits(divisions, train, _scorer(vectors, classes, C, meter)))
+    table = None if callable(vectors) else classes.rows(vectors)
+
+    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
+        # A function that learns sees the labels of this split's training part alone.
+        own = classes.rows(vectors(classes.only(rows))) if callable(vectors) else cast(np.ndarray, table)
+        chosen = _best_c(own[rows], target[rows], meter) if C == "cv" else float(C)
+        found = (*fit_split(own, target, rows, held_out, chosen), chosen)
+        meter.advance()
+        return found
+
+    scores = _by_share(score_splits(divisions, train, score))
     origin = (len(divisions), divisions.seed, divisions.stratify, divisions.tuning)
     return Classification(scores, len(target), int((~classes.kept).sum()), classes.names, *origin, C)
 
@@ -108,22 +129,6 @@ def classify(
 def _by_share(values: Iterable[tuple[Any, ...]]) -> tuple[Score, ...]:
     """The scores at each training share, from its values of Macro-F1, Micro-F1 and C."""
     return tuple(Score(share, Repeats(macro), Repeats(micro), C) for share, macro, micro, C in values)
-
-
-def _scorer(vectors: Any, classes: Classes, C: float | str, meter: Meter) -> Callable[..., tuple[float, float, float]]:
-    """A function that gives Macro-F1, Micro-F1 and C of one split."""
-    table = None if callable(vectors) else classes.rows(vectors)
-    target = classes.target
-
-    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
-        # A function that learns sees the labels of this split's training part alone.
-        own = classes.rows(vectors(classes.only(rows))) if table is None else table
-        chosen = _best_c(own[rows], target[rows], meter) if C == "cv" else float(C)
-        found = (*fit_split(own, target, rows, held_out, chosen), chosen)
-        meter.advance()
-        return found
-
-    return score
 
 
 def fit_split(
@@ -163,18 +168,8 @@ def _best_c(table: np.ndarray, target: np.ndarray, meter: Meter) -> float:
     return C_GRID[int(np.argmax(means))]
 
 
-def _check_counts(target: np.ndarray, classes: tuple[str, ...]) -> None:
-    """Refuse a class of one node: it cannot be in the training part and in the test part."""
-    counts = np.bincount(target)
-    if counts.min() < 2:
-        more = f" (and {(counts < 2).sum() - 1} other classes)" if (counts < 2).sum() > 1 else ""
-        raise EmbeddingError(
-            f"class {classes[counts.argmin()]!r}{more} has one node, which cannot be both trained on and tested; "
-            'merge it into another class or leave its node unlabelled ("")'
-        )
-
-
 # Predict the labels of nodes that have several, as the paper of DeepWalk scores them.
+
 
 RULE = "of each test node as many labels are predicted as it has, the likeliest ones"
 
@@ -254,8 +249,7 @@ def _decide(known: np.ndarray, labels: sparse.csc_array, asked: np.ndarray, C: f
 
     certain = np.empty((len(asked), labels.shape[1]))
     for label in range(labels.shape[1]):
-        has = np.zeros(len(known), dtype=bool)
-        has[labels.indices[labels.indptr[label] : labels.indptr[label + 1]]] = True
+        has = labels[:, [label]].toarray()[:, 0]
         if has.all() or not has.any():
             certain[:, label] = np.inf if has.all() else -np.inf
             continue
@@ -290,3 +284,123 @@ def f1_of_labels(true: sparse.csr_array, predicted: sparse.csr_array) -> tuple[f
     total = np.bincount(true.indices, minlength=labels) + np.bincount(predicted.indices, minlength=labels)
     occurs = total > 0
     return float(np.mean(2 * hits[occurs] / total[occurs])), float(2 * hits.sum() / total.sum())
+
+
+PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)  # times the mean squared length of the centred training vectors
+FEWEST = 3  # nodes to train on, and to test on
+
+
+@dataclass(frozen=True, slots=True)
+class NumberScore(Result):
+    """Scores of predicted numbers in each split, at one training share."""
+
+    train: float
+    r2: Repeats  # 1 is perfect, 0 as good as the mean of the test part, below 0 worse
+    spearman: Repeats  # correlation of ranks, from -1 to 1: whether the order is right
+    penalty: tuple[float, ...]  # chosen in each split, one of PENALTIES
+
+
+@dataclass(frozen=True, slots=True)
+class Regression(Scored):
+    """The scores of a set of vectors, one per training share, and what they were computed on."""
+
+    scores: tuple[NumberScore, ...]
+    labelled: int
+    unlabelled: int
+    mean: float  # of the numbers
+    sd: float
+    splits: int
+    seed: int | None
+
+
+def regress(
+    vectors: Vectors,
+    numbers: Any,
+    *,
+    train: Sequence[float] = (0.3, 0.5, 0.7),
+    splits: int | Splits = 10,
+    seed: int = 0,
+    progress: Reporter | None = None,
+) -> Regression:
+    """Learn the numbers of part of the nodes by ridge regression and predict the others: R² and rank correlation.
+
+    The penalty is the one of `PENALTIES` with the least squared error when each training node is left out in turn;
+    no test node is looked at. Penalties are relative to the length of the vectors, so scaling all vectors changes
+    nothing. Where all predictions are the same, the rank correlation counts as 0.
+
+    Parameters
+    ----------
+    numbers
+        In the order of the vectors; nodes with NaN are left out and counted.
+    vectors, train, splits, seed
+        As `classify` takes them.
+
+    Examples
+    --------
+    >>> vectors = np.random.default_rng(0).normal(size=(60, 2))
+    >>> found = regress(vectors, vectors @ [3.0, -1.0] + 7, train=[0.5]).at(0.5)
+    >>> round(found.r2.mean, 4), found.spearman.mean
+    (1.0, 1.0)
+    """
+    try:
+        values = np.ma.filled(np.ma.asarray(numbers, dtype=np.float64), np.nan)
+    except (TypeError, ValueError) as error:
+        raise EmbeddingError(
+            f"not numbers to predict ({error}); give a number per node, NaN where it has none"
+        ) from None
+    if np.isinf(values).any():
+        raise EmbeddingError(
+            f"{np.isinf(values).sum():,} of {len(values):,} numbers are infinite; give finite ones, or NaN"
+        )
+    kept = ~np.isnan(values)
+    table = vectors_of(vectors, kept, "numbers")
+    target = values[kept]
+    if len(target) == 0 or (target == target[0]).all():
+        raise EmbeddingError(f"all {len(target)} numbers are the same: there is nothing to predict")
+    divisions = splits_of(splits, len(table), seed)
+    meter = Meter(progress, len(train) * len(divisions), "regressions")
+
+    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
+        found = _score(table, target, rows, held_out)
+        meter.advance()
+        return found
+
+    scores = tuple(
+        NumberScore(share, Repeats(r2), Repeats(spearman), chosen)
+        for share, r2, spearman, chosen in score_splits(divisions, train, score)
+    )
+    about = (float(target.mean()), float(target.std()), len(divisions), divisions.seed)
+    return Regression(scores, len(table), int((~kept).sum()), *about)
+
+
+def _score(table: np.ndarray, target: np.ndarray, rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
+    """R², rank correlation and the penalty of one split."""
+    from sklearn.linear_model import RidgeCV
+    from sklearn.metrics import r2_score
+
+    true = target[held_out]
+    for part, what in ((target[rows], "train on"), (true, "test on")):
+        if len(part) < FEWEST or (part == part[0]).all():
+            raise EmbeddingError(
+                f"a random part of {len(part)} nodes to {what} is too small or has one number only; "
+                "give numbers of more nodes, or another share to train on"
+            )
+    center = table[rows].mean(axis=0)
+    unit = float(np.mean(np.sum((table[rows] - center) ** 2, axis=1))) or 1.0
+    model = RidgeCV(alphas=[unit * one for one in PENALTIES]).fit(table[rows], target[rows])
+    predicted = model.predict(table[held_out])
+    chosen = min(PENALTIES, key=lambda one: abs(unit * one - model.alpha_))
+    return float(r2_score(true, predicted)), rank_correlation(true, predicted), chosen
+
+
+def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
+    """Spearman's rank correlation; equal numbers share their mean rank, and it is 0 where one side has one number only.
+
+    >>> round(rank_correlation(np.array([1, 2, 3]), np.array([10, 40, 1000])), 12)
+    1.0
+    """
+    from scipy.stats import rankdata
+
+    ranks = [rankdata(values) - (len(values) + 1) / 2 for values in (one, other)]
+    lengths = np.sqrt([float(own @ own) for own in ranks])
+    return float(np.clip(ranks[0] @ ranks[1] / lengths.prod(), -1, 1)) if lengths.all() else 0.0

@@ -33,18 +33,13 @@ class Clustering:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain values, for JSON."""
-        record = {"labelled": self.labelled, "unlabelled": self.unlabelled, "classes": list(self.classes)}
-        record |= {"starts": self.starts, "seed": self.seed}
-        return record | {name: getattr(self, name).as_dict("starts") for name in ("nmi", "purity", "ari")}
+        about = {"labelled": self.labelled, "unlabelled": self.unlabelled, "classes": list(self.classes)}
+        scores = {name: getattr(self, name).as_dict("starts") for name in ("nmi", "purity", "ari")}
+        return about | {"starts": self.starts, "seed": self.seed} | scores
 
 
 def cluster(
-    vectors: Vectors,
-    labels: Any,
-    *,
-    starts: int = 10,
-    seed: int = 0,
-    progress: Reporter | None = None,
+    vectors: Vectors, labels: Any, *, starts: int = 10, seed: int = 0, progress: Reporter | None = None
 ) -> Clustering:
     """Run k-means with as many clusters as there are classes, and compare the two.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, GraphError, ParameterError
-from neural_brane.evaluate.labelled import check_finite, find_rows
+from neural_brane.evaluate.labelled import Result, check_finite, find_rows
 from neural_brane.files.npz import open_npz, write_npz
 from neural_brane.files.storage import atomic, check_target
 from neural_brane.graph import AttributedGraph
@@ -91,8 +91,7 @@ class HeldOutEdges:
                     )
                 ids, training, positives, negatives, about = (archive[name] for name in KEYS)
             digests = json.loads(about.item())
-            low, high = training.T
-            adjacency = assemble(np.stack([low, high], axis=1), None, len(ids))
+            adjacency = assemble(training, None, len(ids))
             ids = as_ids(ids)
             attributes, names = attribute_matrix(None, None, ids)
             graph = AttributedGraph(adjacency, attributes, ids, names, name=Path(path).stem)
@@ -180,14 +179,24 @@ def keys_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
     return ends[:, 0] * nodes + ends[:, 1]
 
 
-SIMILARITIES = ("cosine", "dot", "distance")
+def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    dots = np.einsum("ij,ij->i", left, right)
+    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
+    return np.divide(dots, lengths, out=np.zeros_like(dots), where=lengths > 0)
+
+
+SIMILARITIES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {  # of two tables, row by row
+    "cosine": _cosines,
+    "dot": lambda left, right: np.einsum("ij,ij->i", left, right),
+    "distance": lambda left, right: -np.linalg.norm(left - right, axis=1),
+}
 TRAINING_EDGES = 50_000  # the regression learns from at most this many edges, and from the same number of negatives
 BLOCK_PAIRS = 65_536  # pairs scored at a time
 MAX_ITERATIONS = 10_000  # a bound, not a setting: the regression stops when it has converged
 
 
 @dataclass(frozen=True, slots=True)
-class LinkPrediction:
+class LinkPrediction(Result):
     """Scores of ranking held-out edges above pairs without an edge."""
 
     similarity: str
@@ -204,10 +213,6 @@ class LinkPrediction:
     extra: int  # vectors of nodes that the graph lacks
     verified: bool  # the vectors' provenance proves that they were trained without the held-out edges
     seed: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
-        return asdict(self)
 
 
 def predict_links(
@@ -245,7 +250,7 @@ def predict_links(
     truth = np.repeat([1, 0], [len(held_out.positives), len(held_out.negatives)])
     meter = Meter(progress, 2, "scorings")
     with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
-        similar = _rank(truth, np.concatenate([_similar(*ends, similarity) for ends in _ends(table, pairs)]))
+        similar = _rank(truth, np.concatenate([SIMILARITIES[similarity](*ends) for ends in _ends(table, pairs)]))
         meter.advance()
         scores, learned = _regress(table, held_out, pairs, seed)
         regression = _rank(truth, scores)
@@ -277,17 +282,6 @@ def _ends(table: np.ndarray, pairs: np.ndarray) -> Iterator[tuple[np.ndarray, np
     for at in range(0, len(pairs), BLOCK_PAIRS):
         low, high = pairs[at : at + BLOCK_PAIRS].T
         yield table[low].astype(np.float64), table[high].astype(np.float64)
-
-
-def _similar(left: np.ndarray, right: np.ndarray, similarity: str) -> np.ndarray:
-    """The similarity of two vectors, row by row."""
-    if similarity == "distance":
-        return -np.linalg.norm(left - right, axis=1)
-    dots = np.einsum("ij,ij->i", left, right)
-    if similarity == "dot":
-        return dots
-    lengths = np.linalg.norm(left, axis=1) * np.linalg.norm(right, axis=1)
-    return np.divide(dots, lengths, out=np.zeros_like(dots), where=lengths > 0)
 
 
 def _regress(table: np.ndarray, held_out: HeldOutEdges, pairs: np.ndarray, seed: int) -> tuple[np.ndarray, int]:

@@ -35,7 +35,7 @@ def map_2d(vectors: Vectors, *, seed: int = 0, how: How = "tsne") -> np.ndarray:
 
     if how not in ("tsne", "pca"):
         raise ParameterError(f"how={how!r} makes no sense; give 'tsne' or 'pca'")
-    table = vectors.vectors if isinstance(vectors, Embedding) else np.asarray(vectors)
+    table = np.asarray(vectors)
     if table.ndim != 2 or len(table) < 5 or table.shape[1] < 2:
         raise EmbeddingError(f"vectors {table.shape}: a map needs five nodes and two dimensions or more")
     table = table.astype(np.float64)
@@ -76,6 +76,7 @@ def plot(
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.patheffects import withStroke
 
     check_target(path, (".png",), ".png, as pictures are written", EmbeddingError)
     classes = np.full(len(embedding), "") if labels is None else np.asarray(labels).astype(str)
@@ -90,8 +91,14 @@ def plot(
     axes.set(xticks=[], yticks=[], title=title)
     axes.spines[:].set_visible(False)
     draw_dots(axes, points, classes[rows])
+    halo = withStroke(linewidth=2.5, foreground="white")  # readable over other dots
     for row in named:
-        _name(axes, points[np.searchsorted(rows, row)], str(embedding.ids[row]))
+        point = points[np.searchsorted(rows, row)]
+        axes.scatter(point[0], point[1], s=70, facecolors="none", edgecolors="black", linewidths=1.2)
+        axes.annotate(
+            str(embedding.ids[row]), tuple(point), (6, 5), textcoords="offset points", fontsize=9, weight="bold",
+            path_effects=[halo],
+        )  # fmt: skip
     with atomic(path) as temporary:
         figure.savefig(temporary, format="png", metadata={"Software": None})
 
@@ -119,20 +126,6 @@ def draw_dots(axes: Axes, points: np.ndarray, classes: np.ndarray) -> None:
     for _, here, colour, marker in groups:
         x, y = points[here].T
         axes.scatter(x, y, s=size, c=colour, marker=marker, alpha=0.85, linewidths=0)
-    if len(found):
-        entries = [
-            Line2D([], [], linestyle="", color=colour, marker=marker, label=text)  # larger than the dots
-            for text, _, colour, marker in groups
-        ]
-        axes.legend(handles=entries, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-
-
-def _name(axes: Axes, point: np.ndarray, text: str) -> None:
-    """Draw a ring around a dot, and its name beside it with a white halo, readable over other dots."""
-    import matplotlib.patheffects
-
-    halo = matplotlib.patheffects.withStroke(linewidth=2.5, foreground="white")
-    axes.scatter(point[0], point[1], s=70, facecolors="none", edgecolors="black", linewidths=1.2)
-    axes.annotate(
-        text, tuple(point), (6, 5), textcoords="offset points", fontsize=9, weight="bold", path_effects=[halo]
-    )
+    if len(found):  # with signs larger than the dots
+        signs = [Line2D([], [], linestyle="", color=c, marker=m, label=text) for text, _, c, m in groups]
+        axes.legend(handles=signs, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

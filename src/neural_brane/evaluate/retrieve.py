@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from neural_brane.errors import EmbeddingError, ParameterError
-from neural_brane.evaluate.labelled import Scored, Vectors, are_labelled, vectors_of
+from neural_brane.evaluate.labelled import Result, Scored, Vectors, are_labelled, vectors_of
 from neural_brane.graph.labels import MultiLabels
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import Exact
@@ -21,7 +21,7 @@ BLOCK_ENTRIES = 2**22  # pairs of a query and a node that shares a label, and en
 
 
 @dataclass(frozen=True, slots=True)
-class ListScore:
+class ListScore(Result):
     """Scores of lists of one length, on average over the queries."""
 
     k: int
@@ -31,10 +31,6 @@ class ListScore:
     chance_precision: float  # of nodes in random order
     chance_recall: float
     most_recall: float  # of perfect lists: a class larger than k does not fit in
-
-    def as_dict(self) -> dict[str, Any]:
-        """All of it as plain numbers, for JSON."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,9 @@ def retrieve(
     >>> found.precision, round(found.chance_precision, 3)
     (1.0, 0.333)
     """
-    several = isinstance(labels, MultiLabels) or not _are_classes(labels)
+    tabular = sparse.issparse(labels) or (isinstance(labels, np.ndarray) and labels.ndim == 2)
+    several = isinstance(labels, MultiLabels) or tabular
+    several = several or not all(isinstance(one, str | int | np.integer) for one in labels)
     if several:
         given = MultiLabels.of(labels)
     else:
@@ -97,7 +95,13 @@ def retrieve(
     if len(known.names) < 2:
         raise EmbeddingError(f"{len(known.names)} class(es) among the labels; at least two are needed to tell apart")
     lengths = _lengths(k, len(table))
-    asked = _sample(len(table), queries, seed)
+    if (queries is not None and queries < 1) or seed < 0:
+        raise ParameterError(
+            f"queries={queries}, seed={seed} make no sense; ask for at least one node, and give a seed of 0 or more"
+        )
+    asked = np.arange(len(table))
+    if queries is not None and queries < len(table):
+        asked = np.sort(np.random.default_rng(seed).choice(len(table), queries, replace=False))
     found, relevant = find_hits(table, known, asked, lengths[-1], Meter(progress, len(asked), "queries"))
     findable = relevant > 0
     if not findable.any():
@@ -105,13 +109,6 @@ def retrieve(
     scores = tuple(_score(found[findable, :length], relevant[findable], len(table) - 1) for length in lengths)
     counts = (int(findable.sum()), int((~findable).sum()), len(table), int((~kept).sum()))
     return Retrieval(scores, *counts, known.names, several, seed)
-
-
-def _are_classes(labels: Any) -> bool:
-    """Tell labels of one class per node from lists and tables."""
-    if sparse.issparse(labels) or (isinstance(labels, np.ndarray) and labels.ndim == 2):
-        return False
-    return all(isinstance(one, str | int | np.integer) for one in labels)
 
 
 def _lengths(k: int | Sequence[int] | None, nodes: int) -> list[int]:
@@ -124,17 +121,6 @@ def _lengths(k: int | Sequence[int] | None, nodes: int) -> list[int]:
     if lengths[-1] >= nodes:
         raise ParameterError(f"k={lengths[-1]} of {nodes} labelled nodes: a list holds {nodes - 1} other nodes at most")
     return lengths
-
-
-def _sample(nodes: int, queries: int | None, seed: int) -> np.ndarray:
-    """The rows to ask for, in order."""
-    if (queries is not None and queries < 1) or seed < 0:
-        raise ParameterError(
-            f"queries={queries}, seed={seed} make no sense; ask for at least one node, and give a seed of 0 or more"
-        )
-    if queries is None or queries >= nodes:
-        return np.arange(nodes)
-    return np.sort(np.random.default_rng(seed).choice(nodes, queries, replace=False))
 
 
 def find_hits(

@@ -82,7 +82,14 @@ def look_at(source: str | Path, read: Callable[[], AttributedGraph]) -> Source:
     """The sizes of `synthetic:NODES`, .npz files and folders of parts as announced; of anything else after `read()`."""
     name = str(source)
     if name.startswith(SYNTHETIC):
-        return _synthetic(synthetic_nodes(name))
+        nodes = synthetic_nodes(name)
+        entries, few = nodes * ATTRIBUTES_PER_NODE, min(max(nodes, 2), TRIAL)
+        sizes = Sizes(
+            nodes=nodes, edges=nodes * DEGREE // 2, attributes=default_attributes(nodes),
+            attribute_entries=entries, text_bytes=4 * nodes,
+        )  # fmt: skip
+        seconds = timed(lambda: synthetic(few)) * nodes / few
+        return Source(sizes, ENTRY_BYTES * (nodes * DEGREE + entries) - sizes.graph_bytes, seconds)
     if name.endswith(".npz") and Path(source).is_file():
         found = _archive(Path(source))
         if found is not None:
@@ -94,20 +101,6 @@ def look_at(source: str | Path, read: Callable[[], AttributedGraph]) -> Source:
     start = time.perf_counter()
     graph = read()
     return Source(Sizes.of(graph), reading_seconds=time.perf_counter() - start, graph=graph)
-
-
-def _synthetic(nodes: int) -> Source:
-    entries = nodes * ATTRIBUTES_PER_NODE
-    sizes = Sizes(
-        nodes=nodes,
-        edges=nodes * DEGREE // 2,
-        attributes=default_attributes(nodes),
-        attribute_entries=entries,
-        text_bytes=4 * nodes,
-    )
-    few = min(max(nodes, 2), TRIAL)
-    seconds = timed(lambda: synthetic(few)) * nodes / few
-    return Source(sizes, ENTRY_BYTES * (nodes * DEGREE + entries) - sizes.graph_bytes, seconds)
 
 
 def _archive(path: Path) -> Source | None:
@@ -206,20 +199,16 @@ class Estimate:
         """Whether it fits and, where it does not, what to change."""
         if self.available is None:
             return "this system does not say how much memory there is"
-        if self.several is not None:
-            return self._verdict_of_ranks(self.several, self.available)
-        if self.fits:
-            return f"fits: {show_size(self.available)} can be had"
+        can = f"{show_size(self.available)} can be had"
+        if (several := self.several) is not None:
+            copy, ranges = several.here(self.available, self.peak, self.memory["graph"]) if self.fits else (0, 0)
+            here = f"room for {copy:,} such ranks with one copy of the graph, for {ranges:,} by node range"
+            change = "no number of ranks would fit"
+            if several.fitting_ranks:
+                change = f"ranks={several.fitting_ranks} would fit"
+            return f"fits: {can} here, {here}" if self.fits else f"does not fit: {can} here; {change}"
         change = f"dim={self.fitting_dim} would fit" if self.fitting_dim else "no dim would fit; try another method"
-        return f"does not fit: {show_size(self.available)} can be had; {change}"
-
-    def _verdict_of_ranks(self, several: Several, room: int) -> str:
-        can = f"{show_size(room)} can be had here"
-        if self.fits:
-            copy, ranges = several.here(room, self.peak, self.memory["graph"])
-            return f"fits: {can}, room for {copy:,} such ranks with one copy of the graph, for {ranges:,} by node range"
-        ranks = several.fitting_ranks
-        return f"does not fit: {can}; " + (f"ranks={ranks} would fit" if ranks else "no number of ranks would fit")
+        return f"fits: {can}" if self.fits else f"does not fit: {can}; {change}"
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, fit for JSON."""
@@ -311,20 +300,17 @@ def _of_ranks(
             more *= 2
             if sum(_rank_memory(ranks_of(sizes, sizes, settings, more))[1].values()) <= room:
                 fitting = more
-    return (
-        Several(
-            ranks=ranks,
-            moments={name: dict(parts) for name, parts in found.moments.items()},
-            host=found.host,
-            batch=found.batch._asdict(),
-            counted=found.counted,
-            traffic={name: round(count) for name, count in found.traffic._asdict().items()},
-            steps=settings["epochs"] * settings["batches_per_epoch"] if found.batch.triplets else 0,
-            fitting_ranks=fitting,
-        ),
-        moment,
-        memory,
+    several = Several(
+        ranks=ranks,
+        moments={name: dict(parts) for name, parts in found.moments.items()},
+        host=found.host,
+        batch=found.batch._asdict(),
+        counted=found.counted,
+        traffic={name: round(count) for name, count in found.traffic._asdict().items()},
+        steps=settings["epochs"] * settings["batches_per_epoch"] if found.batch.triplets else 0,
+        fitting_ranks=fitting,
     )
+    return several, moment, memory
 
 
 def _rank_memory(found: Ranks) -> tuple[str, dict[str, int]]:

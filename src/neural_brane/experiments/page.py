@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from neural_brane.files.storage import atomic
 
 T = TypeVar("T")
 
-# A page: a heading, some tiles, and sections with an anchor each.
 
-
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(NamedTuple):
     """A part of a page."""
 
     anchor: str
     title: str
     body: str
-
-    def html(self) -> str:
-        """The section as HTML."""
-        return f'<section id="{self.anchor}"><h2>{escape(self.title)}</h2>{self.body}</section>'
 
 
 def write_page(
@@ -50,17 +42,15 @@ def write_page(
         warning=f'<p class="warning">{escape(warning, quote=False)}</p>' if warning else "",
         tiles="".join(f'<div class="tile"><b>{value}</b><span>{what}</span></div>' for value, what in tiles),
         contents="".join(f'<a href="#{one.anchor}">{escape(one.title)}</a>' for one in shown),
-        sections="\n".join(one.html() for one in shown),
+        sections="\n".join(
+            f'<section id="{one.anchor}"><h2>{escape(one.title)}</h2>{one.body}</section>' for one in shown
+        ),
     )
     with atomic(path) as draft:
         draft.write_text(text, encoding="utf-8")
 
 
-# Tables that a click on a heading sorts.
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """A heading; a click on it sorts by text or by number."""
 
     html: str

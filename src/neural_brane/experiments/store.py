@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def describe_machine() -> dict[str, object]:
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "python": platform.python_version(),
-        "packages": {name: found for name in PACKAGES if (found := _version(name))},
+        "packages": {name: version(name) for name in PACKAGES if any(distributions(name=name))},
     }
 
 
@@ -54,13 +55,6 @@ def _processor(path: Path = Path("/proc/cpuinfo")) -> str:
     if "cpu family" in facts and not any(letter.isdigit() for letter in name):
         return f"{name} (family {facts['cpu family']}, model {facts['model']})"
     return name
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 # One training and how its vectors are scored: what decides the result, and nothing else.
@@ -123,6 +117,15 @@ def fingerprint(method: str, parameters: dict[str, Any]) -> str:
 def dataset_digest(dataset: str) -> str:
     """The digest of a dataset by its name."""
     return datasets.load(dataset).digest()
+
+
+def check_names(names: Iterable[str], known: Sequence[str], what: str) -> None:
+    """Refuse a name that is none of those known."""
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f" (did you mean '{close[0]}'?)" if close else ""
+            raise ParameterError(f"there is no {what} '{name}'{hint}; choose from {', '.join(dict.fromkeys(known))}")
 
 
 class Store:

@@ -16,10 +16,9 @@ import numpy as np
 from sklearn.model_selection import ParameterGrid
 
 from neural_brane.errors import GraphError, ParameterError
-from neural_brane.evaluate.labelled import Repeats
-from neural_brane.evaluate.splits import tuning_part
+from neural_brane.evaluate.labelled import Repeats, tuning_part
 from neural_brane.experiments.compute import failures_of
-from neural_brane.experiments.store import Record, Store, Training
+from neural_brane.experiments.store import Store, Training
 from neural_brane.graph import AttributedGraph
 from neural_brane.methods.base import Embedder
 from neural_brane.progress import Meter, Reporter
@@ -85,9 +84,14 @@ def tuned() -> dict[str, dict[str, Tuned]]:
 def parse(text: str) -> dict[str, dict[str, Tuned]]:
     """Tuned parameters by dataset and then by method, from TOML; an array is a tuple."""
     return {
-        dataset: {method: _tuned(entry) for method, entry in methods.items()}
+        dataset: {
+            method: Tuned(**entry | {"parameters": {
+                name: tuple(value) if isinstance(value, list) else value for name, value in entry["parameters"].items()
+            }})
+            for method, entry in methods.items()
+        }
         for dataset, methods in tomllib.loads(text).items()
-    }
+    }  # fmt: skip
 
 
 def tuned_parameters(method: str, dataset: str) -> dict[str, Any]:
@@ -99,11 +103,6 @@ def tuned_parameters(method: str, dataset: str) -> dict[str, Any]:
         f"no tuned parameters of '{method}' are kept for '{dataset}'"
         + (f", only for {others}" if others else f", nor for any other dataset; find some with 'brane tune {method}'")
     )
-
-
-def _tuned(entry: dict[str, Any]) -> Tuned:
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in entry["parameters"].items()}
-    return Tuned(**entry | {"parameters": values})
 
 
 def _key(name: str) -> str:
@@ -191,7 +190,11 @@ def tune(
     if runs < 1:
         raise ParameterError(f"runs={runs}: at least one is needed")
     hidden, points = hide_test_labels(graph), candidates(grid)
-    trainings = [_trainings(method, {"seed": seed} | (fixed or {}) | point, graph.name, runs) for point in points]
+    trainings = []
+    for point in points:
+        others = {"seed": seed} | (fixed or {}) | point
+        first = others.pop("seed")
+        trainings.append([Training(method, others, graph.name, first + run, SCORING) for run in range(runs)])
     with nullcontext(folder) if folder else TemporaryDirectory() as place:
         store = Store(place, graph=hidden)
         wanted = store.distinct(training for some in trainings for training in some)
@@ -199,22 +202,13 @@ def tune(
         meter = Meter(progress, len(wanted), "trainings")
         meter.resume(len(wanted) - len(missing))
         failures = failures_of(missing, store, meter.advance, jobs=jobs, isolated=False)
-        found = [
-            _candidate(point, [(store.get(one), failures.get(store.path(one), "")) for one in some])
-            for point, some in zip(points, trainings, strict=True)
-        ]
+        found = []
+        for point, some in zip(points, trainings, strict=True):
+            records = [record for one in some if (record := store.get(one)) is not None]
+            macro = tuple(float(np.mean(record["macro_f1"][f"{FITTED:g}"])) for record in records)
+            if len(records) == runs:
+                found.append(Candidate(point, macro, float(np.mean([record["seconds"] for record in records]))))
+            else:  # one run that fails makes the point fail
+                why = next(failures[path] for one in some if (path := store.path(one)) in failures)
+                found.append(Candidate(point, failure=why))
     return sorted(found, key=lambda one: -one.score)
-
-
-def _trainings(method: str, parameters: dict[str, Any], dataset: str, runs: int) -> list[Training]:
-    others = {name: value for name, value in parameters.items() if name != "seed"}
-    return [Training(method, others, dataset, parameters["seed"] + run, SCORING) for run in range(runs)]
-
-
-def _candidate(point: dict[str, Any], runs: list[tuple[Record | None, str]]) -> Candidate:
-    """A point of the grid from the record of each run, or why it has none: one that fails fails the point."""
-    records = [record for record, _ in runs if record is not None]
-    if len(records) < len(runs):
-        return Candidate(point, failure=next(failure for record, failure in runs if record is None))
-    macro = tuple(float(np.mean(record["macro_f1"][f"{FITTED:g}"])) for record in records)
-    return Candidate(point, macro, float(np.mean([record["seconds"] for record in records])))

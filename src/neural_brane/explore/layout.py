@@ -22,6 +22,7 @@ from neural_brane.files.npz import open_npz, write_npz
 from neural_brane.files.storage import atomic
 from neural_brane.graph.ids import locate
 from neural_brane.kernels.threads import one_blas_thread
+from neural_brane.linalg.weights import unit_rows
 from neural_brane.progress import Meter, Reporter
 from neural_brane.search.exact import Exact
 
@@ -48,7 +49,7 @@ def pca(vectors: np.ndarray, *, sample: int = AXES_ROWS) -> np.ndarray:
     sums, products = np.zeros(vectors.shape[1]), np.zeros((vectors.shape[1],) * 2)
 
     def moments(some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        unit = directions(vectors[some])
+        unit = unit_rows(vectors[some])
         return unit.sum(axis=0, dtype=np.float64), (unit.T @ unit).astype(np.float64)
 
     with one_blas_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -65,16 +66,10 @@ def pca(vectors: np.ndarray, *, sample: int = AXES_ROWS) -> np.ndarray:
 
         def project(at: int) -> None:
             span = slice(at, at + BLOCK_ROWS)
-            points[span, : turn.shape[1]] = directions(vectors[span]) @ turn - shift
+            points[span, : turn.shape[1]] = unit_rows(vectors[span]) @ turn - shift
 
         list(pool.map(project, range(0, total, BLOCK_ROWS)))
     return points
-
-
-def directions(block: np.ndarray) -> np.ndarray:
-    """Vectors at length one; zeros stay zeros."""
-    lengths = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
-    return np.divide(block, lengths, out=np.zeros(block.shape, np.float32), where=lengths > 0)
 
 
 def require_tsne() -> Any:
@@ -97,37 +92,27 @@ def tsne(vectors: np.ndarray, *, seed: int = 0, progress: Reporter | None = None
     package = require_tsne()
     if len(vectors) < FEWEST:
         return pca(vectors)
-    nearest, cosines = _nearest_of_all(vectors, min(NEIGHBOURS, len(vectors) - 1), progress)
+    count = min(NEIGHBOURS, len(vectors) - 1)
+    meter, search = Meter(progress, len(vectors), "nodes", part="nearest nodes"), Exact(vectors)
+    nearest, cosines = np.empty((len(vectors), count), np.int64), np.empty((len(vectors), count), np.float32)
+    for at in range(0, len(vectors), QUERIES):
+        some = np.arange(at, min(at + QUERIES, len(vectors)))
+        nearest[some], cosines[some] = search.nearest(vectors[some], count, some)
+        meter.advance(len(some))
     distances = np.sqrt(np.maximum(2 - 2 * cosines.astype(np.float64), 0))
     known = package.nearest_neighbors.PrecomputedNeighbors(nearest, distances)
     perplexity = min(PERPLEXITY, nearest.shape[1] / 3)
     affinities = package.affinity.PerplexityBasedNN(knn_index=known, perplexity=perplexity, n_jobs=-1)
     start = package.initialization.rescale(pca(vectors).astype(np.float64), inplace=True)
     meter = Meter(progress, EARLY + LATE, "iterations", part="t-SNE")
-    options = {
-        "n_jobs": -1,
-        "callbacks": lambda *_: meter.advance(EVERY),
-        "callbacks_every_iters": EVERY,
-        "inplace": True,
-    }
+    report = {"callbacks": lambda *_: meter.advance(EVERY), "callbacks_every_iters": EVERY}
+    options = report | {"n_jobs": -1, "inplace": True}
     # Forces are summed by a tree where there are few nodes, else on a grid.
     gradient = "bh" if len(vectors) < 10_000 else "fft"
     points = package.TSNEEmbedding(start, affinities, random_state=seed, negative_gradient_method=gradient)
     points.optimize(EARLY, exaggeration=12, momentum=0.5, **options)
     points.optimize(LATE, momentum=0.8, **options)
     return np.asarray(points, dtype=np.float32)
-
-
-def _nearest_of_all(vectors: np.ndarray, k: int, progress: Reporter | None) -> tuple[np.ndarray, np.ndarray]:
-    """The `k` nearest other nodes of every node, and their cosines; both (nodes, k)."""
-    meter = Meter(progress, len(vectors), "nodes", part="nearest nodes")
-    search = Exact(vectors)
-    rows, cosines = np.empty((len(vectors), k), np.int64), np.empty((len(vectors), k), np.float32)
-    for at in range(0, len(vectors), QUERIES):
-        some = np.arange(at, min(at + QUERIES, len(vectors)))
-        rows[some], cosines[some] = search.nearest(vectors[some], k, some)
-        meter.advance(len(some))
-    return rows, cosines
 
 
 class KeptLayout:

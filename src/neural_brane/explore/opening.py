@@ -12,9 +12,7 @@ import numpy as np
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.explore.layout import KeptLayout, pca, read_layout, require_tsne, tsne
-from neural_brane.explore.nodes import Nodes
-from neural_brane.explore.run import Run
-from neural_brane.explore.view import View
+from neural_brane.explore.view import Nodes, Run, View
 from neural_brane.files.vectors.parts import finite_blocks
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import locate
@@ -53,7 +51,9 @@ def open_runs(sources: Sequence[Source]) -> tuple[np.ndarray, list[Run]]:
     if not sources:
         raise ParameterError("no file of vectors; give one, as in 'brane explore vectors.npz'")
     runs: list[Run] = []
-    names = _short_names(sources)
+    names = [one.stem if isinstance(one, Path) else one.title for one in sources]
+    if len(set(names)) < len(names):
+        names = [str(one) for one in sources]  # with their folders
     for source, name in zip(sources, names, strict=True):
         path = source if isinstance(source, Path) else None
         model = source if not isinstance(source, Path) else open_model(source) if source.suffix == MODEL else None
@@ -100,12 +100,6 @@ def _matched(first: str, path: str, ids: np.ndarray, others: np.ndarray) -> np.n
             f"and {extra:,} are only there; give vectors of one graph"
         )
     return rows
-
-
-def _short_names(sources: Sequence[Source]) -> list[str]:
-    """The names of files without their folders, with them where two are alike; those of methods."""
-    names = [one.stem if isinstance(one, Path) else one.title for one in sources]
-    return names if len(set(names)) == len(names) else [str(one) for one in sources]
 
 
 def lay_out(view: View, layout: str, *, seed: int = 0, progress: Reporter | None = None) -> None:

@@ -6,16 +6,255 @@ the answers of all nodes. What the page makes of them (cards, search, summaries)
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
+from scipy import sparse
 
-from neural_brane.errors import ParameterError
-from neural_brane.explore.nodes import Nodes, count_edges
-from neural_brane.explore.run import Run, divide
-from neural_brane.insight.groups import name_groups, weigh_attributes
-from neural_brane.search.exact import cosines_of_pairs
+from neural_brane.embedding import Layer
+from neural_brane.errors import EmbeddingError, ParameterError
+from neural_brane.explore.layout import fit_square
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.ids import encode, locate
+from neural_brane.insight.groups import choose_k, name_groups, partition, weigh_attributes
+from neural_brane.kernels.threads import one_blas_thread
+from neural_brane.linalg.weights import unit_rows
+from neural_brane.search.exact import Exact, cosines_of_pairs
+
+if TYPE_CHECKING:
+    from neural_brane.methods.base import Embedder
+
+
+class Nodes:
+    """The nodes in the order of the vectors, with what a graph knows of them; the graph may be missing.
+
+    Parameters
+    ----------
+    ids
+        (nodes,) ids in the order of the vectors.
+    graph
+        A graph that has all of these nodes; its other nodes are left out.
+    """
+
+    def __init__(self, ids: np.ndarray, graph: AttributedGraph | None = None):
+        self.ids, self.graph = ids, graph
+        self.names = pl.Series(ids).cast(pl.String)
+        self.adjacency = sparse.csr_array((len(ids), len(ids)), dtype=np.float32)
+        self.attributes = sparse.csr_array((len(ids), 0), dtype=np.float32)
+        self.attribute_names = pl.Series([], dtype=pl.String)
+        self.labels: np.ndarray | None = None
+        if graph is None:
+            return
+        rows = locate(graph.ids, ids)
+        if len(missing := ids[rows < 0]):
+            raise EmbeddingError(
+                f"{len(missing):,} of {len(ids):,} nodes with a vector are not in the graph, such as "
+                f"{', '.join(map(repr, missing[:3].tolist()))}; give the graph that the vectors were made from"
+            )
+        self.adjacency, self.attributes, self.labels = graph.adjacency, graph.attributes, graph.labels
+        self.attribute_names = pl.Series(graph.attribute_names).cast(pl.String)
+        if not np.array_equal(rows, np.arange(len(graph))):
+            self.adjacency = sparse.csr_array(graph.adjacency[rows][:, rows])
+            self.attributes = sparse.csr_array(graph.attributes[rows])
+            self.labels = None if graph.labels is None else graph.labels[rows]
+        self.adjacency.sort_indices()
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def rows(self) -> dict[Any, int]:
+        """The row of each node by its id."""
+        return {node: row for row, node in enumerate(self.ids.tolist())}
+
+    @cached_property
+    def holders(self) -> np.ndarray:
+        """(attributes,) the number of nodes that have each attribute."""
+        return np.bincount(self.attributes.indices, minlength=len(self.attribute_names))
+
+    @cached_property
+    def classes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The distinct labels, the commonest first, and each node's place among them: past the last if it has none."""
+        codes, names = encode(self.labels if self.labels is not None else np.full(len(self), ""))
+        counts = np.where(names == "", -1, np.bincount(codes, minlength=len(names)))
+        order = np.lexsort((names, -counts))
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        return names[order][counts[order] >= 0], rank[codes]
+
+    def links_of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The neighbours of some nodes and the weights of the edges, the heaviest first."""
+        start, neighbours, weights = _lists(self.adjacency[rows], lambda part: -part.data)
+        return {"start": start, "rows": neighbours, "weights": weights}
+
+    def attributes_of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """The attributes of some nodes and how much of each they have, the rarest first: they say most about a node."""
+        start, columns, amounts = _lists(self.attributes[rows], lambda part: self.holders[part.indices])
+        return {"start": start, "columns": columns, "amounts": amounts}
+
+    def holders_of(self, column: int) -> dict[str, np.ndarray]:
+        """The nodes that have an attribute, and how much of it each has."""
+        if not 0 <= column < len(self.attribute_names):
+            raise ParameterError(f"there is no attribute {column}; there are {len(self.attribute_names)}, from 0")
+        span = slice(*self._by_attribute.indptr[column : column + 2])
+        return {
+            "rows": self._by_attribute.indices[span].astype(np.uint32),
+            "amounts": self._by_attribute.data[span].astype(np.float32),
+        }
+
+    @cached_property
+    def _by_attribute(self) -> sparse.csc_array:
+        return sparse.csc_array(self.attributes)
+
+    def count(self, rows: np.ndarray) -> dict[str, Any]:
+        """Count how many of some nodes have each attribute (if any has it), and the edges among them."""
+        rows = np.unique(rows)
+        found = np.bincount(self.attributes[rows].indices, minlength=len(self.attribute_names))
+        columns = np.flatnonzero(found)
+        return {
+            "columns": columns.astype(np.uint32),
+            "found": found[columns].astype(np.uint32),
+            "edges": count_edges(self.adjacency[rows][:, rows]),
+        }
+
+
+def count_edges(adjacency: sparse.csr_array) -> int:
+    """The edges of a symmetric matrix; a self-loop is one."""
+    return int(adjacency.nnz + np.count_nonzero(adjacency.diagonal())) // 2
+
+
+def _lists(part: sparse.csr_array, rank: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The entries of each row in the order of their rank: where rows begin, columns and values."""
+    rows = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+    order = np.lexsort((part.indices, rank(part), rows))
+    return part.indptr.astype(np.uint32), part.indices[order].astype(np.uint32), part.data[order].astype(np.float32)
+
+
+BLOCK_ROWS = 65_536  # read at a time
+SAMPLE = 20_000  # rows from which groups are found
+NAMING = 2  # attributes that name a cluster
+REASONS = 8  # attributes, neighbours and suggested links in a card
+
+
+@dataclass(eq=False)
+class Run:
+    """Vectors of all nodes, which stay on the disk where the file allows it.
+
+    Parameters
+    ----------
+    name
+        What the page calls it.
+    vectors
+        (nodes, dim) float32 in the order of the map's nodes.
+    layer
+        Scores links by the vectors, where the method has learned such a layer.
+    path
+        The file that they come from, beside which a map of them may be kept.
+    model
+        The fitted method that made them, if it is known; it can explain them.
+    """
+
+    name: str
+    vectors: np.ndarray
+    _: KW_ONLY
+    layer: Layer | None = None
+    path: Path | None = None
+    model: Embedder | None = None
+
+    def __post_init__(self) -> None:
+        self.points: dict[str, np.ndarray] = {}  # by layout
+        self._search = Exact(self.vectors)
+        self._lock = threading.Lock()  # the first search computes the vectors' lengths
+
+    @property
+    def dim(self) -> int:
+        """The width of a vector."""
+        return int(self.vectors.shape[1])
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """(nodes,) the length of each vector."""
+        blocks = (self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self.vectors), BLOCK_ROWS))
+        return np.concatenate([np.empty(0, np.float32)] + [np.linalg.norm(block, axis=1) for block in blocks])
+
+    def add_layout(self, name: str, points: np.ndarray) -> None:
+        """Add a map of the nodes."""
+        self.points[name] = fit_square(points)
+
+    def points_of(self, layout: str) -> np.ndarray:
+        """(nodes, 2) where the nodes stand, by the name of the map."""
+        if layout not in self.points:
+            raise ParameterError(f"there is no map {layout!r} of {self.name}; there is {', '.join(self.points)}")
+        return self.points[layout]
+
+    def nearest(self, rows: np.ndarray, k: int) -> dict[str, np.ndarray]:
+        """The `k` nodes nearest to each of some, their cosines and, if there is a layer, its scores of a link."""
+        with self._lock:
+            found = self._search.nearest(self.vectors[rows], k, rows)
+        width = found.rows.shape[1]
+        answer = {
+            "start": (np.arange(len(rows) + 1) * width).astype(np.uint32),
+            "rows": found.rows.ravel().astype(np.uint32),
+            "cosines": found.cosines.ravel(),
+        }
+        if self.layer is not None:
+            pairs = np.stack([np.repeat(rows, width), found.rows.ravel()], axis=1)
+            answer["scores"] = self.layer.score(self.vectors, pairs)
+        return answer
+
+    def clusters(self, nodes: Nodes) -> tuple[list[str], np.ndarray]:
+        """Clusters of the directions of the vectors: their names, and the cluster of each node."""
+        codes = divide(self.vectors, prepare=unit_rows)
+        words = name_groups(nodes.attributes, codes, int(codes.max()) + 1, NAMING)
+        names = [" · ".join(nodes.attribute_names[one.attribute] for one in several) for several in words]
+        return [f"{at + 1}: {name}" if name else f"cluster {at + 1}" for at, name in enumerate(names)], codes
+
+    def reasons(self, nodes: Nodes, row: int) -> dict[str, Any]:
+        """Reasons for a node's vector, and likely links, as far as the model can give them; empty without one."""
+        found: dict[str, Any] = {}
+        if self.model is None:
+            return found
+        node = nodes.ids[row].item()
+        with suppress(ParameterError):
+            explained = self.model.explain(node, top=REASONS)
+            found["attributes"] = [[str(name), float(share)] for name, share in explained.attributes]
+            found["neighbours"] = [[nodes.rows[other], float(share)] for other, share in explained.neighbours]
+        with suppress(ParameterError):
+            found["suggested"] = [
+                {"row": nodes.rows[one.id], "score": float(one.score), "why": str(one.reasons)}
+                for one in self.model.suggest(node, REASONS)
+            ]
+        return found
+
+
+def divide(
+    table: np.ndarray, k: int | None = None, *, prepare: Callable[[np.ndarray], np.ndarray] = np.asarray, seed: int = 0
+) -> np.ndarray:
+    """The group of every row: k-means finds the middles of a sample of them, and each row joins the nearest middle.
+
+    k: how many groups there are at most; None has the number chosen. prepare: applied to rows as they are read.
+    """
+    total = len(table)
+    rng = np.random.default_rng(seed)
+    rows = np.arange(total) if total <= SAMPLE else np.sort(rng.choice(total, SAMPLE, replace=False))
+    sample = prepare(table[rows])
+    k = choose_k(sample, seed) if k is None else min(k, len(np.unique(sample, axis=0)))
+    found = partition(sample, k, seed)
+    middles = np.stack([sample[found == group].mean(axis=0) for group in range(k)])
+    codes = []
+    with one_blas_thread():
+        for at in range(0, total, BLOCK_ROWS):
+            block = prepare(table[at : at + BLOCK_ROWS])
+            codes.append(np.argmax(block @ middles.T - np.square(middles).sum(axis=1) / 2, axis=1))
+    return np.unique(np.concatenate(codes), return_inverse=True)[1]
+
 
 NEAREST = 10  # nodes in a list of the nearest
 QUICK_CLUSTERS = 20_000  # nodes up to which clusters are found in a moment
@@ -24,6 +263,12 @@ FEWEST = 12  # nodes in a region, on average
 CLEAR = 0.6  # share of a region's nodes with one label, from which the label names it
 WORDS = 2  # attributes that name a region
 
+TITLES = {
+    "label": "label",
+    "cluster": "cluster of similar vectors",
+    "degree": "number of neighbours",
+    "length": "length of the vector",
+}
 LISTS = ("links", "attributes", "nearest", "count")  # questions about some nodes, which are sent along
 
 Answer = dict[str, Any]
@@ -47,7 +292,7 @@ class View:
         if name in LISTS:
             some = self._checked(np.arange(len(self.nodes)) if rows is None else rows)
             if name == "nearest":
-                return self.nearest(int(query["run"]), some)
+                return self._run(int(query["run"])).nearest(some, NEAREST)
             lists = {"links": self.nodes.links_of, "attributes": self.nodes.attributes_of, "count": self.nodes.count}
             return lists[name](some)
         ask = {
@@ -76,15 +321,11 @@ class View:
         }
 
     def _columns(self) -> list[dict[str, str]]:
-        columns = []
-        if self.nodes.labels is not None:
-            columns.append({"name": "label", "title": "label"})
-        if self.nodes.graph is not None:
-            columns.append({"name": "degree", "title": "number of neighbours"})
-        columns.append({"name": "length", "title": "length of the vector"})
-        clusters = {"name": "cluster", "title": "cluster of similar vectors"}
-        at = bool(self.nodes.labels is not None) if len(self.nodes) <= QUICK_CLUSTERS else len(columns)
-        return [*columns[:at], clusters, *columns[at:]]  # the page opens with the first, which must be there at once
+        shown = ["label"] * (self.nodes.labels is not None)
+        shown += ["cluster"] if len(self.nodes) <= QUICK_CLUSTERS else []
+        shown += ["degree", "length"] if self.nodes.graph is not None else ["length"]
+        shown += ["cluster"] if len(self.nodes) > QUICK_CLUSTERS else []  # the page opens with the first, at once
+        return [{"name": name, "title": TITLES[name]} for name in shown]
 
     def names(self) -> Answer:
         """The names of all nodes and attributes, how many nodes have each attribute, and how much it says of one."""
@@ -103,8 +344,8 @@ class View:
     def _regions(self, run: int, layout: str) -> list[list[dict[str, Any]]]:
         """For each level, the regions of a map with their name, place and size; the largest first."""
         points = self._run(run).points_of(layout)
-        finest = [count for count in LEVELS if len(points) >= FEWEST * count] or ([1] if len(points) else [])
-        return [self._level(points, count) for count in finest]
+        counts = [count for count in LEVELS if len(points) >= FEWEST * count] or [1] * bool(len(points))
+        return [self._level(points, count) for count in counts]
 
     def _level(self, points: np.ndarray, count: int) -> list[dict[str, Any]]:
         groups = divide(points, count)
@@ -134,19 +375,15 @@ class View:
         if name == "cluster":
             return _category("cluster", *self.clusters)
         if name == "degree":
-            return _number("number of neighbours", self.nodes.degrees)
+            return _number(name, np.diff(self.nodes.adjacency.indptr))
         if name == "length":
-            return _number("length of the vector", self.runs[0].lengths)
+            return _number(name, self.runs[0].lengths)
         raise ParameterError(f"there is no colour {name!r}; choose label, cluster, degree, length or attribute:NAME")
 
     @cached_property
     def clusters(self) -> tuple[list[str], np.ndarray]:
         """The clusters of the first run's vectors, by name, and the cluster of each node."""
         return self.runs[0].clusters(self.nodes)
-
-    def nearest(self, run: int, rows: np.ndarray) -> dict[str, np.ndarray]:
-        """The nearest nodes of some nodes by one run, their cosines and, where the run has them, scores of a link."""
-        return self._run(run).nearest(rows, NEAREST)
 
     def alike(self, one: int, other: int) -> Answer:
         """The cosine of two nodes by each run, and the first run's score of a link between them."""
@@ -185,5 +422,5 @@ def _category(title: str, names: list[str], codes: np.ndarray) -> Answer:
     }
 
 
-def _number(title: str, values: np.ndarray) -> Answer:
-    return {"title": title, "kind": "number", "values": values.astype(np.float32)}
+def _number(name: str, values: np.ndarray) -> Answer:
+    return {"title": TITLES[name], "kind": "number", "values": values.astype(np.float32)}

@@ -83,7 +83,11 @@ class LinkScorer(NamedTuple):
         and so weigh rather too much.
         """
         scores = ["similarity"] if self.embedding.layer is None else ["score", "similarity"]
-        links = _some_links(self.graph.adjacency)
+        adjacency = self.graph.adjacency
+        places = np.random.default_rng(0).permutation(adjacency.nnz)[:LINKS]  # always the same ones of a graph
+        ends = np.searchsorted(adjacency.indptr, places, side="right") - 1
+        links = np.column_stack([ends, adjacency.indices[places]])
+        links = links[links[:, 0] != links[:, 1]]
         odds = {by: self._odds(links, by) for by in (*scores, "neighbours")}
         best = max(scores, key=odds.__getitem__)
         return LinkWeights(best, odds["neighbours"] / odds[best])
@@ -156,14 +160,6 @@ def candidates(adjacency: sparse.csr_array, row: int) -> np.ndarray:
     free[adjacency[[row]].indices] = False
     free[row] = False
     return free
-
-
-def _some_links(adjacency: sparse.csr_array) -> np.ndarray:
-    """(k, 2) rows of both ends, always the same ones of the same graph."""
-    places = np.random.default_rng(0).permutation(adjacency.nnz)[:LINKS]
-    ends = np.searchsorted(adjacency.indptr, places, side="right") - 1
-    links = np.column_stack([ends, adjacency.indices[places]])
-    return links[links[:, 0] != links[:, 1]]
 
 
 def _by_layer(layer: Layer) -> Compare:

@@ -70,7 +70,7 @@ def find_rows(ids: np.ndarray | StoredColumn, wanted: Any) -> np.ndarray:
 
 
 def unknown(ids: np.ndarray | StoredColumn, node: Any) -> EmbeddingError:
-    """The error that says which ids there are, and which of them (of parts, the first) look like the one given."""
+    """The error for an unknown id, with ids that look like it (of parts, among the first)."""
     return EmbeddingError(about_unknown(ids[:LOOKED_AT] if isinstance(ids, StoredColumn) else ids, node))
 
 
@@ -216,7 +216,11 @@ class Exact:
             best = search(0)
         else:
             with one_blas_thread(), ThreadPoolExecutor(workers) as pool:  # each of ours would start as many of BLAS
-                best = _merged(list(pool.map(search, range(workers))), k)
+                parts = list(pool.map(search, range(workers)))
+            rows = np.concatenate([part.rows for part in parts], axis=1)
+            cosines = np.concatenate([part.cosines for part in parts], axis=1)
+            asked = np.repeat(np.arange(len(rows)), rows.shape[1])
+            best = _with_candidates(_nothing(len(rows), k), asked, rows.ravel(), cosines.ravel())
         self._inverse = inverse
         return best
 
@@ -326,14 +330,6 @@ def _with_candidates(best: Best, asked: np.ndarray, rows: np.ndarray, cosines: n
     first = np.searchsorted(asked[order], np.arange(queries))
     chosen = order[first[:, None] + np.arange(k)]
     return Best(rows[chosen], cosines[chosen])
-
-
-def _merged(parts: list[Best], k: int) -> Best:
-    """The best of what several threads found for the same queries."""
-    rows = np.concatenate([part.rows for part in parts], axis=1)
-    cosines = np.concatenate([part.cosines for part in parts], axis=1)
-    asked = np.repeat(np.arange(len(rows)), rows.shape[1])
-    return _with_candidates(_nothing(len(rows), k), asked, rows.ravel(), cosines.ravel())
 
 
 def unit_rows(vectors: np.ndarray) -> np.ndarray:

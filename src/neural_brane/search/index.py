@@ -270,7 +270,10 @@ def load_index(path: str | Path, *, threads: int | None = None, check: bool = Tr
         footer = _read_footer(path, file)
         if check and _digest(file, footer.lengths[0]) != footer.digests[0]:
             _refuse(path, "the lists are not what their checksum says")
-        ids, about = (_read_part(path, file, footer, at) for at in (1, 2))
+        file.seek(footer.lengths[0])
+        ids, about = (file.read(length) for length in footer.lengths[1:])
+        if tuple(hashlib.sha256(part).digest() for part in (ids, about)) != footer.digests[1:]:
+            _refuse(path, "its ids or its provenance are not what their checksum says")
     try:
         lists = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
         known = as_ids(read_array(BytesIO(ids), len(ids)), what=f"{path}: ids", error=EmbeddingError)
@@ -296,14 +299,6 @@ def _read_footer(path: Path, file: IO[bytes]) -> Footer:
     if sum(numbers) + tail != size:
         _refuse(path, f"it has {size:,} bytes, not {sum(numbers) + tail:,}")
     return Footer((numbers[0], numbers[1], numbers[2]), (first, second, third))
-
-
-def _read_part(path: Path, file: IO[bytes], footer: Footer, at: int) -> bytes:
-    file.seek(sum(footer.lengths[:at]))
-    data = file.read(footer.lengths[at])
-    if hashlib.sha256(data).digest() != footer.digests[at]:
-        _refuse(path, "its ids or its provenance are not what their checksum says")
-    return data
 
 
 def _digest(file: IO[bytes], length: int) -> bytes:

@@ -6,8 +6,8 @@ import pytest
 
 from neural_brane import synthetic
 from neural_brane.evaluate.labelled import Repeats
-from neural_brane.experiments.comparison import Comparison, Standing, rank
-from neural_brane.experiments.tasks import TASKS
+from neural_brane.experiments.compare import Comparison, Standing, rank
+from neural_brane.experiments.compute import TASKS
 
 GRAPH = {"name": "town", "nodes": 12, "edges": 14, "attributes": 6, "classes": 2, "digest": "0123456789abcdef"}
 MACHINE = {

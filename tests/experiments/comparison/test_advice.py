@@ -1,5 +1,5 @@
 from neural_brane.evaluate.labelled import Repeats
-from neural_brane.experiments.comparison import Standing
+from neural_brane.experiments.compare import Standing
 
 
 def test_each_task_has_its_best_method(standing, comparison):

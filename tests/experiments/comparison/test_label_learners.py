@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from neural_brane.experiments.compare import compare
-from neural_brane.experiments.comparison import LEARNS_LABELS, write_comparison
+from neural_brane.experiments.compare import LEARNS_LABELS, compare, write_comparison
 
 
 def test_they_are_marked_in_every_table_with_one_sentence(comparison, standing, tmp_path):

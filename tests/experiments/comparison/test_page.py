@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 import pytest
 
 from neural_brane.evaluate.labelled import Repeats
-from neural_brane.experiments.comparison import Standing, write_comparison
+from neural_brane.experiments.compare import Standing, write_comparison
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 
 from neural_brane.errors import ParameterError
 from neural_brane.evaluate.labelled import Repeats
-from neural_brane.experiments.comparison import Standing, level, rank
+from neural_brane.experiments.compare import Standing, level, rank
 
 
 def test_the_best_comes_first_and_what_failed_last(standing):

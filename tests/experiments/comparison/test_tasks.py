@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neural_brane.errors import EmbeddingError, GraphError, ParameterError
-from neural_brane.experiments.tasks import TASKS, choose_tasks, in_order_of
+from neural_brane.experiments.compute import TASKS, choose_tasks, in_order_of
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.labels import MultiLabels
 
@@ -26,7 +26,7 @@ def test_tasks_come_in_one_order_whatever_was_asked(graph):
 
 
 def test_what_cannot_be_scored_is_told_before_anything_is_trained(graph):
-    with pytest.raises(ParameterError, match=r"task 'clasify' is unknown \(did you mean 'classify'\?\)"):
+    with pytest.raises(ParameterError, match=r"there is no task 'clasify' \(did you mean 'classify'\?\)"):
         choose_tasks(["clasify"], graph)
     with pytest.raises(GraphError, match="task 'cluster' needs labels of two classes or more"):
         choose_tasks(["link", "cluster"], graph.relabelled(None))

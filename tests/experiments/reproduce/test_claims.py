@@ -1,6 +1,6 @@
 import numpy as np
 
-from neural_brane.experiments.reproduce.claims import FAILS, HOLDS, UNJUDGED, claims
+from neural_brane.experiments.reproduce.results import FAILS, HOLDS, UNJUDGED, claims
 
 
 def said(results, words):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from neural_brane.experiments.comparison import paired
-from neural_brane.experiments.reproduce.claims import duel, duels
+from neural_brane.experiments.compare import paired
 from neural_brane.experiments.reproduce.plan import choose_columns
+from neural_brane.experiments.reproduce.results import duel, duels
 
 
 def test_the_paired_test_is_scipys():

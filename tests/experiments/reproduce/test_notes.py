@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from neural_brane.experiments.reproduce.claims import notes
 from neural_brane.experiments.reproduce.plan import choose_columns
+from neural_brane.experiments.reproduce.results import notes
 
 
 def noted(results, words):

@@ -137,7 +137,7 @@ def test_another_tuning_part_would_be_tested(change, monkeypatch):
     (series,) = plan(["classification"], choose_columns(["deepwalk"]), ["stdlib"], FULL, runs=1)
     nodes = nodes_in_test_sets(series.trainings[0], graph)
     for name, value in change.items():
-        module = "evaluate.splits" if name == "TUNING_SEED" else "experiments.tune"
+        module = "evaluate.labelled" if name == "TUNING_SEED" else "experiments.tune"
         monkeypatch.setattr(f"neural_brane.{module}.{name}", value)
     assert not nodes.isdisjoint(np.flatnonzero(hide_test_labels(graph).labels != "").tolist())
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neural_brane import METHODS, classify, synthetic
-from neural_brane.evaluate.splits import random_splits
+from neural_brane.evaluate.labelled import random_splits
 from neural_brane.experiments.compare import prepare
 from neural_brane.experiments.compute import compute
 from neural_brane.experiments.store import Training

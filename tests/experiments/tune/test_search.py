@@ -5,7 +5,7 @@ import pytest
 
 from neural_brane import load
 from neural_brane.errors import GraphError, ParameterError
-from neural_brane.evaluate.splits import tuning_part
+from neural_brane.evaluate.labelled import tuning_part
 from neural_brane.experiments import compute as computing
 from neural_brane.experiments.tune import RUNS, candidates, hide_test_labels, tune
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neural_brane.embedding import Embedding
-from neural_brane.explore.static import write_static
+from neural_brane.explore.server import write_static
 
 
 @pytest.fixture(params=["server", "file"])

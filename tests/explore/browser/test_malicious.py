@@ -7,7 +7,7 @@ import pytest
 
 from neural_brane.embedding import Embedding
 from neural_brane.explore.opening import lay_out, open_view
-from neural_brane.explore.static import write_static
+from neural_brane.explore.server import write_static
 from neural_brane.graph import AttributedGraph
 
 ATTACKS = [

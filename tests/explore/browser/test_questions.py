@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neural_brane.embedding import Embedding
-from neural_brane.explore.static import write_static
+from neural_brane.explore.server import write_static
 from neural_brane.insight.groups import rank_typical
 
 

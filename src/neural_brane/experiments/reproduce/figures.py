@@ -43,15 +43,25 @@ def draw_all(results: Results, folder: Path) -> dict[str, Path]:
 
 def clustering(results: Results) -> Figure:
     """Bars of NMI and Purity for every method, on the paper's two datasets where they were run."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
     there = results.datasets("clustering")
     datasets = [name for name in CLUSTERED if name in there] or there
     figure, grid = _panels(len(datasets), 2, width=5.2, height=4.6)
     for row, dataset in zip(grid, datasets, strict=True):
         for axes, measure in zip(row, ("nmi", "purity"), strict=True):
-            cells = results.find("clustering", measure, dataset=dataset)
-            _method_bars(axes, cells)
+            _method_bars(axes, results.find("clustering", measure, dataset=dataset))
             axes.set(title=dataset, xlabel="NMI" if measure == "nmi" else "Purity")
-    _group_legend(figure, [one.group for one in results.cells if one.output == "clustering"])
+    groups = {one.group for one in results.cells if one.output == "clustering"}
+    handles: list[Any] = [
+        Patch(facecolor=GROUPS[group], hatch=HATCHES[group], edgecolor="white", linewidth=0, label=group)
+        for group in GROUPS
+        if group in groups
+    ]
+    handles.append(Line2D([], [], color=INK, linewidth=0, marker="|", markersize=12, markeredgewidth=2,
+                          label="published"))  # fmt: skip
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     return figure
 
 
@@ -79,20 +89,6 @@ def _method_bars(axes: Axes, cells: Sequence[Cell]) -> None:
     axes.invert_yaxis()
     axes.margins(x=0.16)
     axes.set_xlim(left=0)
-
-
-def _group_legend(figure: Figure, groups: Sequence[str]) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    shown = [group for group in GROUPS if group in groups]
-    handles: list[Any] = [
-        Patch(facecolor=GROUPS[group], hatch=HATCHES[group], edgecolor="white", linewidth=0, label=group)
-        for group in shown
-    ]
-    handles.append(Line2D([], [], color=INK, linewidth=0, marker="|", markersize=12, markeredgewidth=2,
-                          label="published"))  # fmt: skip
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
 
 
 def dimension(results: Results) -> Figure:

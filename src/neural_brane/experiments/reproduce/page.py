@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from neural_brane import __version__
 from neural_brane.experiments.page import Head, Section, listing, number, settings, table, text, write_page
-from neural_brane.experiments.reproduce.claims import (
+from neural_brane.experiments.reproduce.figures import INK
+from neural_brane.experiments.reproduce.plan import COLUMNS, DEFAULT, RELEASED, counterpart
+from neural_brane.experiments.reproduce.results import (
     CHANCE,
     FAILS,
     HOLDS,
     SLACK,
     UNJUDGED,
+    Cell,
     Duel,
+    Results,
     best,
     claims,
     duels,
     notes,
 )
-from neural_brane.experiments.reproduce.figures import INK
-from neural_brane.experiments.reproduce.plan import COLUMNS, DEFAULT, RELEASED, counterpart
-from neural_brane.experiments.reproduce.results import Cell, Results
 from neural_brane.experiments.tune import RUNS
 
 # The tables of the report, as HTML.
@@ -45,8 +46,7 @@ def signed(value: float) -> str:
     return sign + f1(abs(value))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A column of a table of scores: a measure on a dataset, at a share of training nodes where it has one."""
 
     dataset: str
@@ -67,21 +67,18 @@ def classification(results: Results) -> str:
     return _scores(results, "classification", list(places))
 
 
-def clustering(results: Results) -> str:
-    """NMI, purity and ARI of every method on every graph."""
-    return _by_measure(results, "clustering", {"nmi": "NMI", "purity": "purity", "ari": "ARI"})
+MEASURES = {  # by output, with their headings
+    "clustering": {"nmi": "NMI", "purity": "purity", "ari": "ARI"},
+    "links": {"auc_of_cosines": "cosine", "auc": "regression", "auc_own": "own score"},
+}
 
 
-def links(results: Results) -> str:
-    """The AUC of held-out edges: by cosine, by regression and, where a method has one, by its own score."""
-    return _by_measure(results, "links", {"auc_of_cosines": "cosine", "auc": "regression", "auc_own": "own score"})
-
-
-def _by_measure(results: Results, output: str, headings: dict[str, str]) -> str:
+def by_measure(results: Results, output: str) -> str:
+    """A table of clustering or of links: every measure of every method on every graph."""
     places = [
         Place(dataset, measure, heading)
         for dataset in results.datasets(output)
-        for measure, heading in headings.items()
+        for measure, heading in MEASURES[output].items()
         if results.find(output, measure, dataset=dataset)
     ]
     return _scores(results, output, places)
@@ -128,15 +125,14 @@ def _score(one: Cell | None, top: Cell, starts_group: bool) -> str:
 def duel_table(rows: Sequence[Duel]) -> str:
     """Neural-Brane against the runner-up in every row of the table."""
 
-    def reading(one: Duel) -> str:
-        ahead = "ahead" if one.difference > 0 else "behind"
-        return f"{ahead}, {'beyond chance' if one.significant else 'could be chance'}"
-
     def score(cell: Cell, first: bool) -> str:
         return number(cell.mean, f"<b>{f1(cell.mean)}</b>", "best" if first else "")
 
-    def difference(one: Duel) -> str:
-        return number(one.difference, signed(one.difference), "up" if one.difference > 0 else "down")
+    def side(one: Duel, up: str, down: str) -> str:
+        return up if one.difference > 0 else down
+
+    def chance(one: Duel) -> str:
+        return "beyond chance" if one.significant else "could be chance"
 
     columns: list[tuple[Head, Callable[[Duel], str]]] = [
         (Head("dataset", "text"), lambda one: text(one.dataset)),
@@ -145,11 +141,11 @@ def duel_table(rows: Sequence[Duel]) -> str:
         (Head("Neural-Brane"), lambda one: score(one.ours, one.difference > 0)),
         (Head("runner-up", "text"), lambda one: text(one.rival.heading)),
         (Head("its Macro-F1"), lambda one: score(one.rival, one.difference <= 0)),
-        (Head("difference"), difference),
+        (Head("difference"), lambda one: number(one.difference, signed(one.difference), side(one, "up", "down"))),
         (Head("pairs"), lambda one: number(one.runs, str(one.runs))),
         (Head("t"), lambda one: number(one.t, NONE if one.t is None else f"{one.t:.2f}")),
         (Head("p"), lambda one: number(one.p, NONE if one.p is None else f"{one.p:.1e}")),
-        (Head("read", "text"), lambda one: text(reading(one))),
+        (Head("read", "text"), lambda one: text(f"{side(one, 'ahead', 'behind')}, {chance(one)}")),
     ]
     return listing(rows, columns)
 
@@ -284,10 +280,13 @@ def write_report(results: Results, figures: dict[str, Path], path: Path, *, trai
     quick = (
         "This is a quick run: trainings are tiny, to try all of the code. Its figures say nothing about the methods."
     )
+    runs = max((one.runs for one in results.cells), default=0)
     write_page(
         path,
         title="Neural-Brane: the paper's experiments, run again",
-        lead=_lead(results),
+        lead=f"Every figure here was computed by <code>brane reproduce</code>, version {__version__}: up to {runs} "
+        f"runs of each method on {', '.join(results.data)}, a run being one training scored on its own random splits. "
+        "Nothing was filled in by hand; the sentences are computed too.",
         warning=quick if results.scale == "quick" else "",
         tiles=_tiles(results, trainings),
         sections=_sections(results, figures),
@@ -300,7 +299,7 @@ def _sections(results: Results, figures: dict[str, Path]) -> list[Section]:
             name,
             title,
             f"<figure>{inline(figures[name])}<figcaption>{escape(caption)}</figcaption></figure>"
-            + (clustering(results) if name == "clustering" else ""),
+            + (by_measure(results, name) if name in MEASURES else ""),
         )
         for name, (title, caption) in FIGURES.items()
         if name in figures
@@ -315,7 +314,7 @@ def _sections(results: Results, figures: dict[str, Path]) -> list[Section]:
         Section("classification", "Classification", _after(_on_classes(results), classification(results))),
         Section("duels", "Neural-Brane against the runner-up", _after(DUELS, duel_table(rivals) if rivals else "")),
         *drawn,
-        Section("links", "Links", _after(LINKS, links(results))),
+        Section("links", "Links", _after(LINKS, by_measure(results, "links"))),
         Section("costs", "Time and memory", _after(_on_costs(results), costs(results))),
         Section("data", "Data", data(results)),
         Section("failures", "Failed", f"<ul>{failed}</ul>" if failed else ""),
@@ -340,15 +339,6 @@ def inline(path: Path) -> str:
     style = f"max-width:{float(width.group(1)) * 1.25:.0f}px" if width else ""
     svg = re.sub(r' (?:width|height)="[\d.]+pt"', "", svg, count=2)
     return svg.replace("<svg", f'<svg role="img" aria-label="{path.stem}" style="{style}"', 1)
-
-
-def _lead(results: Results) -> str:
-    runs = max((one.runs for one in results.cells), default=0)
-    return (
-        f"Every figure here was computed by <code>brane reproduce</code>, version {__version__}: up to {runs} runs of "
-        f"each method on {', '.join(results.data)}, a run being one training scored on its own random splits. "
-        "Nothing was filled in by hand; the sentences are computed too."
-    )
 
 
 def _tiles(results: Results, trainings: int) -> list[tuple[str, str]]:
@@ -423,23 +413,19 @@ def _method_line(results: Results) -> str:
         f"{one.machine} ({', '.join(f'{name} {version}' for name, version in one.versions.items())})"
         for one in results.cells
     )
+    tuned = "How tuned: by a search on labels that are in part those that are predicted here."
+    if results.tuning:
+        tuned = (
+            f"How tuned: a fixed {results.tuning:.0%} of the labelled nodes of each graph is the tuning part. A grid "
+            f"search trains each candidate {RUNS} times and scores it within that part; the mean decides. In every "
+            "split the tuning part belongs to the training nodes, of all methods alike, so no label that a search has "
+            "seen is predicted."
+        )
     return (
         "<p>Run k of every method has seed k and the same random splits. Labels are never used in training.</p>"
-        f"<p>{_how_tuned(results)} What was found is marked {TUNED}; a method without the mark has its "
+        f"<p>{tuned} What was found is marked {TUNED}; a method without the mark has its "
         "defaults, and Neural-Brane's recipes are not tuned to a graph.</p>"
         f"<p>{'<br>'.join(map(escape, machines))}</p>"
         f"<details><summary>Parameters of every method</summary>{parameters(results)}</details>"
         f"<details><summary>All {len(results.cells):,} figures</summary>{everything(results)}</details>"
-    )
-
-
-def _how_tuned(results: Results) -> str:
-    """What a search has seen of the labels that are predicted here."""
-    if not results.tuning:
-        return "How tuned: by a search on labels that are in part those that are predicted here."
-    return (
-        f"How tuned: a fixed {results.tuning:.0%} of the labelled nodes of each graph is the tuning part. A grid "
-        f"search trains each candidate {RUNS} times and scores it within that part; the mean decides. In every split "
-        "the tuning part belongs to the training nodes, of all methods alike, so no label that a search has seen is "
-        "predicted."
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from neural_brane.errors import ParameterError
-from neural_brane.experiments.store import Training
+from neural_brane.experiments.store import Training, check_names
 from neural_brane.experiments.tune import TUNING, tuned
 from neural_brane.files import datasets as known_datasets
 from neural_brane.files.datasets import registry
@@ -214,52 +212,33 @@ def _shown(output: str, columns: dict[str, Column], dataset: str, scale: Scale) 
 
 def _series(output: str, column: Column, dataset: str, setting: dict[str, Any], scale: Scale, runs: int) -> Series:
     count = min(runs, column.most_runs, {"map": 1, "links": scale.link_runs}.get(output, runs))
-    found = None if column.settings else tuned().get(dataset, {}).get(column.method)
-    parameters = _parameters(column, found.parameters if found else column.settings, scale) | setting
-    trainings = tuple(
-        Training(column.method, parameters, dataset, seed, _scoring(output, column, dataset, seed, scale))
-        for seed in range(count)
-    )
-    return Series(output, column, dataset, trainings, setting, tuned=found is not None)
-
-
-def _scoring(output: str, column: Column, dataset: str, seed: int, scale: Scale) -> dict[str, Any]:
-    """What is scored of a training: links alone, or all that the other outputs show."""
-    if output == "links":
-        return {"links": {"share": HELD_OUT}}
-    return scale.scoring(mapped=dataset in scale.mapped and column.name in MAPS and seed == 0)
-
-
-def _parameters(column: Column, chosen: dict[str, Any], scale: Scale) -> dict[str, Any]:
-    """The parameters of a column, those chosen for it among them, at the scale's size."""
     method = METHODS[column.method]
-    known = method.parameters()
+    found = None if column.settings else tuned().get(dataset, {}).get(column.method)
     replaced = (method.small if scale.small else {}) | scale.sizes | {"device": scale.device}
-    return {"dim": scale.dim} | chosen | {name: value for name, value in replaced.items() if name in known}
+    parameters = {"dim": scale.dim} | (found.parameters if found else column.settings)
+    parameters |= {name: value for name, value in replaced.items() if name in method.parameters()} | setting
+    drawn = dataset in scale.mapped and column.name in MAPS
+    trainings = []
+    for seed in range(count):  # links are scored alone, else all that the other outputs show
+        scoring = {"links": {"share": HELD_OUT}} if output == "links" else scale.scoring(mapped=drawn and seed == 0)
+        trainings.append(Training(column.method, parameters, dataset, seed, scoring))
+    return Series(output, column, dataset, tuple(trainings), setting, tuned=found is not None)
 
 
 def choose_columns(names: Sequence[str]) -> list[Column]:
     """The columns of the methods named, in the order of the table; when none is named, all that can be trained here."""
-    _check(names, [column.method for column in COLUMNS] + list(RECIPES), "method")
+    check_names(names, [column.method for column in COLUMNS] + list(RECIPES), "method")
     if not names:
         return [column for column in COLUMNS if column.method not in left_out()]
     return [column for column in COLUMNS if column.name in names or column.method in names]
 
 
 def left_out() -> list[str]:
-    """The methods of the paper's tables that cannot be trained here, because their package is not installed."""
+    """The methods of the paper's tables whose packages are not installed here."""
     return [name for name in untrainable() if name in {column.method for column in COLUMNS}]
 
 
 def choose_datasets(names: Sequence[str], scale: Scale) -> list[str]:
     """The datasets named; the scale's when none is."""
-    _check(names, list(registry()), "dataset")
+    check_names(names, list(registry()), "dataset")
     return list(dict.fromkeys(names)) or list(scale.datasets)
-
-
-def _check(names: Sequence[str], known: Sequence[str], what: str) -> None:
-    for name in names:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f" (did you mean '{close[0]}'?)" if close else ""
-            raise ParameterError(f"there is no {what} '{name}'{hint}; choose from {', '.join(dict.fromkeys(known))}")

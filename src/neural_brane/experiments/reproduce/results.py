@@ -1,10 +1,10 @@
-"""Finished trainings made into results: means over runs beside the paper's numbers, as records, JSON and CSV."""
+"""Finished trainings made into results, and what the results say of the claims of the paper."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,18 @@ from typing import Any
 import numpy as np
 
 from neural_brane.evaluate.labelled import Repeats
+from neural_brane.experiments.compare import paired
 from neural_brane.experiments.reproduce import plan
-from neural_brane.experiments.reproduce.plan import OURS, SHARES, Series
+from neural_brane.experiments.reproduce.plan import (
+    ATTRIBUTES,
+    CLUSTERED,
+    DEFAULT,
+    OURS,
+    RECIPES,
+    RELEASED,
+    SHARES,
+    Series,
+)
 from neural_brane.experiments.store import Record, Store, fingerprint, machine_name
 from neural_brane.experiments.tune import TUNING
 from neural_brane.files.storage import atomic
@@ -65,7 +75,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Everything that was measured, ready to be written, drawn and put in words."""
+    """Everything that was measured."""
 
     scale: str
     cells: list[Cell]
@@ -122,15 +132,16 @@ def _measures(output: str) -> list[tuple[str, float | None]]:
     return [(name, share) for name in names for share in SHARES]
 
 
-def _value(record: Record, measure: str, train: float | None) -> float:
-    """A measure of one run: the last loss, or the mean over its splits or starts."""
-    if measure == "loss":
-        return float(record["loss"][-1])
-    return float(np.mean(record[measure] if train is None else record[measure][f"{train:g}"]))
-
-
 def _cell(series: Series, records: list[Record], code: str, measure: str, train: float | None) -> Cell:
-    values = [_value(record, measure, train) for record in records]
+    """A measure of the runs: the last loss, or the mean over splits or starts."""
+    curve = []
+    if measure == "loss":
+        values = [float(record["loss"][-1]) for record in records]
+        epochs = zip(*(record["loss"] for record in records), strict=False)  # as many as the shortest run has
+        curve = [[round(float(np.mean(losses)), 6), round(Repeats(losses).sd, 6)] for losses in epochs]
+    else:
+        found = [record[measure] if train is None else record[measure][f"{train:g}"] for record in records]
+        values = [float(np.mean(one)) for one in found]
     reference = _published(series, measure, train)
     mean, column = float(np.mean(values)), series.column
     return Cell(
@@ -156,7 +167,7 @@ def _cell(series: Series, records: list[Record], code: str, measure: str, train:
         parameters=series.trainings[0].deciding_parameters(),
         versions=records[0]["machine"]["packages"] | {"python": records[0]["machine"]["python"]},
         machine="; ".join(dict.fromkeys(machine_name(record["machine"]) for record in records)),
-        curve=_curve(records) if series.output == "convergence" else [],
+        curve=curve,
         tuned=series.tuned,
         fingerprint=code,
     )
@@ -169,12 +180,6 @@ def _published(series: Series, measure: str, train: float | None) -> float | Non
         row = plan.macro_f1(method, dataset)
         return None if row is None else row[SHARES.index(train)]
     return plan.nmi(method, dataset) if (series.output, measure) == ("clustering", "nmi") else None
-
-
-def _curve(records: list[Record]) -> list[list[float]]:
-    epochs = min(len(record["loss"]) for record in records)
-    table = np.array([record["loss"][:epochs] for record in records])
-    return [[round(float(column.mean()), 6), round(Repeats(tuple(column)).sd, 6)] for column in table.T]
 
 
 def read_json(path: Path) -> Results:
@@ -206,7 +211,11 @@ def write_json(results: Results, path: Path, **more: Any) -> None:
 def write_csv(results: Results, path: Path) -> None:
     """Write results.csv: a line per cell, nested values as JSON."""
     rows = [
-        {name: _flat(value) for name, value in asdict(cell).items() if name not in ("values", "curve")}
+        {
+            name: json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+            for name, value in asdict(cell).items()
+            if name not in ("values", "curve")
+        }
         for cell in results.cells
     ]
     with atomic(path) as draft, draft.open("w", encoding="utf-8", newline="") as file:
@@ -215,5 +224,424 @@ def write_csv(results: Results, path: Path) -> None:
         writer.writerows(rows)
 
 
-def _flat(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+# Neural-Brane against the best of its rivals, row by row of the table, and whether the difference could be chance.
+
+CHANCE = 0.01  # the paper's level of significance
+
+
+@dataclass(frozen=True, slots=True)
+class Duel:
+    """Neural-Brane beside the best of its rivals in one row of the table."""
+
+    dataset: str
+    train: float | None
+    rivals: str  # whom the rival is the best of: "methods of the paper", "attribute baselines"; or itself
+    ours: Cell
+    rival: Cell
+    t: float | None  # of the paired test over the runs that both have; None where there is no test
+    p: float | None
+
+    @property
+    def difference(self) -> float:
+        """By how much Neural-Brane is ahead."""
+        return self.ours.mean - self.rival.mean
+
+    @property
+    def runs(self) -> int:
+        """The runs that both have."""
+        return min(self.ours.runs, self.rival.runs)
+
+    @property
+    def significant(self) -> bool:
+        """Whether chance alone would make such a difference in fewer than one case in a hundred."""
+        return self.p is not None and self.p < CHANCE
+
+    @property
+    def outcome(self) -> str:
+        """What the runs say: "won" or "lost" beyond chance, or "open"."""
+        return "open" if not self.significant else "won" if self.difference > 0 else "lost"
+
+    def as_dict(self) -> dict[str, object]:
+        """All of it as plain values, for JSON."""
+        return {
+            "dataset": self.dataset, "train": self.train, "rivals": self.rivals, "rival": self.rival.column,
+            "neural_brane": self.ours.mean, "runner_up": self.rival.mean, "difference": round(self.difference, 6),
+            "runs": self.runs, "t": self.t, "p": self.p,
+        }  # fmt: skip
+
+
+def duels(results: Results, column: str = RELEASED) -> list[Duel]:
+    """A recipe in every row of the classification table: against the paper's methods, then against the baselines."""
+    found = []
+    for ours in results.find("classification", "macro_f1", column=column):
+        row = results.find("classification", "macro_f1", dataset=ours.dataset, train=ours.train)
+        paper = [one for one in row if one.group not in (OURS, ATTRIBUTES)]
+        baselines = [one for one in row if one.group == ATTRIBUTES]
+        for name, rivals in (("methods of the paper", paper), ("attribute baselines", baselines)):
+            if rivals:
+                found.append(duel(ours, best(rivals), name))
+    return found
+
+
+def duel(ours: Cell, rival: Cell, rivals: str = "") -> Duel:
+    """Two cells side by side, with the test of their runs."""
+    t, p = paired(ours.values, rival.values)
+    return Duel(ours.dataset, ours.train, rivals or rival.heading, ours, rival, t, p)
+
+
+def best(cells: Sequence[Cell]) -> Cell:
+    """The cell with the highest mean."""
+    return max(cells, key=lambda one: one.mean)
+
+
+# The paper's claims, judged by these results: every number and verdict in the sentences is computed.
+#
+# A claim of a difference holds where every row shows it beyond chance, and does not where one row shows the contrary
+# beyond chance; where chance explains what is between, it cannot be judged.
+
+HOLDS, FAILS, UNJUDGED = "holds", "does not hold", "cannot be judged here"
+SLACK = 0.02  # a cell that is lower than the paper's by no more than this counts as reproduced
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A statement, whether it holds here, and the numbers that show it."""
+
+    claim: str
+    verdict: str
+    evidence: str
+    count: str = ""  # in how much of what was looked at it holds
+
+    @property
+    def headline(self) -> str:
+        """The verdict with its count."""
+        return f"{self.verdict} ({self.count})" if self.count else self.verdict
+
+
+def claims(results: Results) -> list[Claim]:
+    """Every claim that these results have numbers on, in the order of the report."""
+    parts = (
+        _ranking, _shortfalls, _chance, _pairs, _clustering, _lead_in_clusters, _dimension, _convergence, _pooling,
+        _time,
+    )  # fmt: skip
+    return [claim for part in parts for claim in part(results)]
+
+
+def verdict(outcomes: Sequence[str]) -> str:
+    """The verdict on what is claimed of every row, by the outcome of each: "won", "lost" or "open".
+
+    >>> verdict(["won", "open"]), verdict(["won", "lost", "open"])
+    ('cannot be judged here', 'does not hold')
+    """
+    if "lost" in outcomes:
+        return FAILS
+    return HOLDS if all(one == "won" for one in outcomes) else UNJUDGED
+
+
+def _judged(claim: str, outcomes: Sequence[str], evidence: str, what: str) -> Claim:
+    return Claim(claim, verdict(outcomes), evidence, f"{outcomes.count('won')} of {len(outcomes)} {what}")
+
+
+def _ranking(results: Results) -> Iterator[Claim]:
+    ten = "Neural-Brane outperforms all ten competing methods at every training ratio."
+    plain = "(Not in the paper) Neural-Brane is better than plain spectral baselines on the attributes."
+    for claim, rivals in ((ten, "methods of the paper"), (plain, "attribute baselines")):
+        rows = [one for one in duels(results) if one.rivals == rivals]
+        if rows:
+            others = [one for one in duels(results, DEFAULT) if one.rivals == rivals]
+            default = f" With the default recipe: {_leads(others)}." if others else ""
+            evidence = f"It leads the {rivals} in {_leads(rows)}." + _losses(rows) + default
+            yield _judged(claim, [one.outcome for one in rows], evidence, "rows")
+
+
+def _shortfalls(results: Results) -> Iterator[Claim]:
+    cells = [one for one in results.find("classification", "macro_f1", column=RELEASED) if one.comparable]
+    if cells:
+        low = [one for one in cells if (one.difference or 0.0) < -SLACK]
+        told = "; ".join(
+            f"{one.dataset} at {100 * (one.train or 0):g} %: {one.mean:.4f} against {one.published:.4f}, "
+            f"{-(one.difference or 0.0):.4f} below"
+            for one in low
+        )
+        outcomes = ["won"] * len(cells)
+        for at, one in enumerate(cells):
+            if one in low:
+                _, p = paired(one.values, [(one.published or 0.0) - SLACK] * one.runs)
+                outcomes[at] = "lost" if p is not None and p < CHANCE else "open"
+        yield _judged(
+            f"Neural-Brane's own cells (released recipe) come out no lower than the paper's minus {SLACK}.",
+            outcomes,
+            f"{len(cells) - len(low)} of {len(cells)} cells do."
+            + (f" Below: {told}; beyond chance: {outcomes.count('lost')}." if low else ""),
+            "cells",
+        )
+
+
+def _chance(results: Results) -> Iterator[Claim]:
+    rows = [one for one in duels(results) if one.rivals == "methods of the paper" and one.p is not None]
+    if rows:
+        outcomes = [one.outcome for one in rows]
+        yield _judged(
+            f"The lead over the runner-up is statistically significant (paired t-test, p < {CHANCE}).",
+            outcomes,
+            f"A lead that chance does not explain in {outcomes.count('won')} of {len(rows)} rows; a deficit that it "
+            f"does not explain in {outcomes.count('lost')}. The test pairs runs, which have the same splits.",
+            "rows",
+        )
+
+
+def _pairs(results: Results) -> Iterator[Claim]:
+    """The paper's remarks on pairs of methods."""
+    for better, worse in ((RELEASED, "graph2gauss"), ("tadw", "deepwalk"), ("deepwalk+nnmf", "deepwalk")):
+        rows = [
+            duel(one, other)
+            for one in results.find("classification", "macro_f1", column=better)
+            for other in results.find("classification", "macro_f1", column=worse, dataset=one.dataset, train=one.train)
+        ]
+        if rows:
+            lead = sum(row.difference for row in rows) / len(rows)
+            yield _judged(
+                f"{rows[0].ours.heading} is better than {rows[0].rival.heading}.",
+                [row.outcome for row in rows],
+                f"In {_leads(rows)}; by {lead:+.3f} in the mean." + _gains(rows),
+                "rows",
+            )
+
+
+def _gains(rows: Sequence[Duel]) -> str:
+    """By how many percent Neural-Brane leads where the paper says it too, which it does of G2G on citeseer."""
+    told = [row for row in rows if row.dataset == "citeseer" and row.ours.column == RELEASED]
+    if not told or any(row.ours.published is None or row.rival.published is None for row in told):
+        return ""
+    here = ", ".join(f"{row.ours.mean / row.rival.mean - 1:+.1%}" for row in told)
+    there = ", ".join(f"{(row.ours.published or 0) / (row.rival.published or 1) - 1:+.1%}" for row in told)
+    return f" On citeseer: {here}; published: {there}."
+
+
+def _clustering(results: Results) -> Iterator[Claim]:
+    for dataset in results.datasets("clustering"):
+        cells = results.find("clustering", "nmi", dataset=dataset)
+        ours = [one for one in cells if one.column == RELEASED]
+        rivals = [one for one in cells if one.group not in (OURS, ATTRIBUTES)]
+        baselines = [one for one in cells if one.group == ATTRIBUTES]
+        if not ours or not rivals:
+            continue
+        row = duel(ours[0], best(rivals))
+        first, rival = row.ours, row.rival
+        apart = f"{abs(first.mean / rival.mean - 1):.1%} {'higher' if row.difference > 0 else 'lower'}"
+        also = "".join(f" With the default recipe: {one.mean:.4f}." for one in cells if one.column == DEFAULT)
+        if baselines and best(baselines).mean > first.mean:
+            also += f" The attribute baseline {best(baselines).heading} has {best(baselines).mean:.4f}."
+        source = f" (published: {first.published:.4f})" if first.published is not None and first.comparable else ""
+        yield Claim(
+            ("" if dataset in CLUSTERED else "(Not in the paper, which clusters citeseer and Arnetminer only) ")
+            + f"Neural-Brane's clusters are the best on {dataset} (NMI).",
+            verdict([row.outcome]),
+            f"NMI {first.mean:.4f}{source}; the best competitor, {rival.heading}, has {rival.mean:.4f}, "
+            f"so Neural-Brane is {apart}{_by_chance(row)}." + also,
+        )
+
+
+def _lead_in_clusters(results: Results) -> Iterator[Claim]:
+    """The paper's lead over its best competitor, of which it gives the percentage alone, on another graph."""
+    for dataset in results.datasets("clustering"):
+        other = plan.counterpart(dataset)
+        for name, lead in plan.nmi_lead(other).items() if other != dataset else ():
+            ours = results.find("clustering", "nmi", dataset=dataset, column=RELEASED)
+            theirs = results.find("clustering", "nmi", dataset=dataset, column=name)
+            if ours and theirs:
+                yield Claim(
+                    f"On {dataset} Neural-Brane's clusters are {lead:.1%} above those of {theirs[0].heading} (NMI).",
+                    UNJUDGED,
+                    f"Here the two have {ours[0].mean:.4f} and {theirs[0].mean:.4f}; but this is another version of "
+                    "the graph, and the paper prints neither figure.",
+                )
+
+
+def _dimension(results: Results) -> Iterator[Claim]:
+    told, outcomes = [], []
+    for dataset in results.datasets("dimension"):
+        points = results.find("dimension", "macro_f1", dataset=dataset, train=0.7)
+        points.sort(key=lambda one: one.setting["dim"])
+        if len(points) < 3:
+            continue
+        low, middle, high = points[0], points[len(points) // 2 - (len(points) % 2 == 0)], points[-1]
+        rise, after = duel(middle, low), duel(high, middle)
+        outcomes.append("lost" if after.significant else rise.outcome)
+        widths = [one.setting["dim"] for one in (low, middle, high)]
+        told.append(
+            f"{dataset}: {rise.difference:+.3f} from {widths[0]} to {widths[1]}{_by_chance(rise)}, "
+            f"{after.difference:+.3f} from there to {widths[2]}{_by_chance(after)}"
+        )
+    if told:
+        held = f"Rises beyond chance, and then changes no more than chance does, on {outcomes.count('won')} of"
+        yield _judged(
+            "Macro-F1 first rises with the dimension and then stays level.",
+            outcomes,
+            f"{held} {len(told)} graphs. {'; '.join(told)}.",
+            "graphs",
+        )
+
+
+def _convergence(results: Results) -> Iterator[Claim]:
+    told, outcomes = [], []
+    for cell in results.find("convergence", "loss"):
+        curve = [mean for mean, _ in cell.curve]
+        if len(curve) <= 10:
+            continue
+        share = (curve[0] - curve[9]) / (curve[0] - min(curve)) if curve[0] > min(curve) else 1.0
+        outcomes.append("won" if share >= 0.9 else "lost")
+        told.append(f"{cell.dataset}: {share:.0%} of the whole fall, loss {curve[9]:.3f} then {curve[-1]:.3f}")
+    if told:
+        done = f"By epoch 10 at least 90 % of the fall is done on {outcomes.count('won')} of {len(told)} graphs."
+        yield _judged("The loss converges within about 10 epochs.", outcomes, f"{done} {'; '.join(told)}.", "graphs")
+
+
+def _pooling(results: Results) -> Iterator[Claim]:
+    rows = []
+    for dataset in results.datasets("pooling"):
+        pair = [results.find("pooling", "macro_f1", dataset=dataset, train=0.7, pooling=how) for how in ("max", "sum")]
+        if all(pair):
+            rows.append(duel(pair[0][0], pair[1][0]))
+    if rows:
+        told = "; ".join(
+            f"{row.dataset}: {row.ours.mean:.4f} against {row.rival.mean:.4f}{_by_chance(row)}" for row in rows
+        )
+        yield _judged(
+            "Max pooling is better than sum pooling.", [row.outcome for row in rows], f"At 70 %: {told}.", "graphs"
+        )
+
+
+def _time(results: Results) -> Iterator[Claim]:
+    for one in results.find("classification", "macro_f1", column="graphsage", train=0.7):
+        other = plan.counterpart(one.dataset)
+        if other != one.dataset and plan.macro_f1("graphsage", other) is None:
+            yield Claim(
+                f"GraphSAGE does not finish on {one.dataset} in two days on 64 cores.",
+                UNJUDGED,
+                f"Here it took {one.seconds:,.0f} seconds on {'a GPU' if one.on_gpu else 'one core'}, on the smaller "
+                "version of the graph and in a program of our own.",
+            )
+
+
+def _leads(rows: Sequence[Duel]) -> str:
+    """In how many rows the first of two is ahead, and in how many of them by more than chance."""
+    ahead, sure = sum(row.difference > 0 for row in rows), sum(row.outcome == "won" for row in rows)
+    return f"{ahead} of {len(rows)} rows, beyond chance in {sure}"
+
+
+def _losses(rows: Sequence[Duel]) -> str:
+    """A sentence on the rows where Neural-Brane is not first: by dataset, who is ahead and by how much."""
+    lost, told = [row for row in rows if row.difference <= 0], []
+    for dataset in dict.fromkeys(row.dataset for row in lost):
+        here = [row for row in lost if row.dataset == dataset]
+        shares = "/".join(f"{100 * (row.train or 0):g}" for row in here)
+        rivals = " or ".join(dict.fromkeys(row.rival.heading for row in here))
+        gaps = [-row.difference for row in here]
+        gap = f"{gaps[0]:.3f}" if len(gaps) == 1 else f"{min(gaps):.3f} to {max(gaps):.3f}"
+        told.append(f"{dataset} at {shares} %: {rivals} is ahead by {gap}")
+    return f" Not on {'; '.join(told)}." if told else ""
+
+
+def _by_chance(row: Duel) -> str:
+    return "" if row.significant else " (could be chance)"
+
+
+# What the results say besides the paper's claims: which recipe is the paper's, its rivals' figures, its graphs.
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A statement and the numbers behind it."""
+
+    note: str
+    evidence: str
+
+
+def notes(results: Results) -> list[Note]:
+    """Every note that these results have numbers on, in the order of the report."""
+    return [note for part in (_recipes, _competitors, _graphs, _versions) for note in part(results)]
+
+
+def _recipes(results: Results) -> Iterator[Note]:
+    distance = {}
+    for column in RECIPES:
+        cells = [one for one in results.find("classification", "macro_f1", column=column) if one.comparable]
+        if cells:
+            near = sum(abs(one.difference or 0.0) <= SLACK for one in cells)
+            mean = sum(abs(one.difference or 0.0) for one in cells) / len(cells)
+            distance[cells[0].heading] = (mean, near, len(cells))
+    if len(distance) > 1:
+        closest = min(distance, key=lambda name: distance[name])
+        told = "; ".join(f"{name}: {mean:.4f}, {near} of {n}" for name, (mean, near, n) in distance.items())
+        _, near, all_of_them = distance[closest]
+        yield Note(
+            f"The recipe that reproduces the published figures is {closest}."
+            if near == all_of_them
+            else f"No recipe reproduces all published figures; the nearest is {closest}.",
+            f"Mean distance from the published Macro-F1, and cells within {SLACK}: {told}. "
+            "Counted on the graphs that are the paper's own.",
+        )
+
+
+def _competitors(results: Results) -> Iterator[Note]:
+    """How the competitors' cells compare with the published ones: the likeliest reason for another ranking."""
+    cells = [
+        one
+        for one in results.find("classification", "macro_f1")
+        if one.comparable and one.group not in (OURS, ATTRIBUTES)
+    ]
+    if cells:
+        differences = {one.heading: one.difference or 0.0 for one in sorted(cells, key=lambda one: one.difference or 0)}
+        most, difference = list(differences.items())[-1]
+        above = sum((one.difference or 0.0) > 0 for one in cells)
+        mean = sum(one.difference or 0.0 for one in cells) / len(cells)
+        yield Note(
+            f"{above} of {len(cells)} comparable cells of the competitors come out above the published ones.",
+            f"By {mean:+.3f} in the mean, most for {most}, {difference:+.3f}. This is the likeliest reason where the "
+            "paper's ranking does not hold here: Neural-Brane's own figures are reproduced, its rivals' are surpassed.",
+        )
+
+
+def _graphs(results: Results) -> Iterator[Note]:
+    """Where the counts of a graph are not those that the paper prints."""
+    told = []
+    for dataset, facts in results.data.items():
+        printed = plan.graph(dataset)
+        told += [
+            f"{dataset} has {facts[what]:,} {what}, {count:,} in the paper"
+            for what, count in printed.items()
+            if facts[what] not in (0, count)
+        ]
+        if printed.get("attributes") and not facts["attributes"]:
+            told.append(f"{dataset} is without its attributes, whose file is not at hand")
+    if told:
+        yield Note(
+            "The published files are not in all counts what the paper says of them.",
+            f"{'; '.join(told)}. Edges are counted once, whichever way and however often a file states them.",
+        )
+
+
+def _versions(results: Results) -> Iterator[Note]:
+    for dataset, facts in results.data.items():
+        other = plan.counterpart(dataset)
+        if other == dataset:
+            continue
+        components, there = "", results.data.get(other, {})
+        if "components" in facts:
+            components = (
+                f" It falls into {facts['components']:,} components, the largest of "
+                f"{facts['largest_component']:,} nodes"
+            )
+            if "components" in there:
+                components += (
+                    f" (the paper's version: {there['components']:,}, the largest of {there['largest_component']:,})"
+                )
+            components += ", so that walks alone see little of it."
+        nodes = plan.graph(other)["nodes"]
+        yield Note(
+            f"{dataset} here is not the paper's version of it.",
+            f"It has {facts['nodes']:,} nodes, the paper's has {nodes:,}. The published figures stand beside ours, "
+            "but a difference between them says nothing about a method. Its links partly restate its attributes, "
+            "so its scores want care." + components,
+        )

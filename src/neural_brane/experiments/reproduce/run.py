@@ -10,9 +10,8 @@ from typing import Any
 
 from neural_brane.errors import BraneError, GraphError, ParameterError
 from neural_brane.experiments.compute import Ended, compute_missing
-from neural_brane.experiments.reproduce.claims import claims, duels, notes
 from neural_brane.experiments.reproduce.plan import FULL, OUTPUTS, Scale, Series, choose_columns, choose_datasets, plan
-from neural_brane.experiments.reproduce.results import Results, summarise, write_csv, write_json
+from neural_brane.experiments.reproduce.results import Results, claims, duels, notes, summarise, write_csv, write_json
 from neural_brane.experiments.store import Store, Training
 from neural_brane.files import datasets as known_datasets
 from neural_brane.methods.training import resolve
