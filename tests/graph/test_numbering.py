@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from neural_brane.graph.adjacency import Rules, assemble, scatter_edges
+from neural_brane.graph.adjacency import Rules, assemble
 from neural_brane.graph.ids import encode
 from neural_brane.graph.numbering import Numbering, names_of
+from neural_brane.graph.scatter import scatter_edges
 
 WORDS = ["", "a", "aa", "b" * 7, "b" * 8, "c" * 15, "c" * 16, "d" * 17, "é", "日本語の名前です", "x" * 200, "🙂" * 5]
 
