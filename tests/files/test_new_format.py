@@ -58,11 +58,10 @@ def run(tmp_path_factory):
     ("arguments", "shown"),
     [
         (["-m", "neural_brane", "formats"], "lines that Python prints"),
-        (["-m", "neural_brane", "embed", "--help"], ".toy"),
         (["-m", "neural_brane", "embed", "stdlib", "-o", "v.unknown"], ".toy"),
         (["scripts/formats_table.py", "--print"], "| `.toy` | lines that Python prints |"),
     ],
-    ids=["help", "help of --output", "an error", "the table of the documentation"],
+    ids=["the list of formats", "an error", "the table of the documentation"],
 )
 def test_a_new_format_is_listed(run, arguments, shown):
     result = run(*arguments)
