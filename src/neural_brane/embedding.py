@@ -15,6 +15,7 @@ from neural_brane.files.vectors.formats import VectorFile, read_vectors
 from neural_brane.files.vectors.npz import map_vectors
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import about_unknown, as_ids, locate, repeated
+from neural_brane.graph.lazy import pl
 from neural_brane.insight.groups import Clusters, find_clusters
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.progress import Reporter
@@ -22,7 +23,6 @@ from neural_brane.search.exact import describe, find_rows, mean_vector, nearest_
 
 if TYPE_CHECKING:
     import pandas as pd
-    import polars as pl
 
     from neural_brane.search.index import Index
 
@@ -231,8 +231,6 @@ class Embedding:
         >>> Embedding([[1, 2]], ["a"]).to_polars().row(0)
         ('a', 1.0, 2.0)
         """
-        import polars as pl
-
         return pl.DataFrame({"id": self.ids} | {f"d{at}": column for at, column in enumerate(self.vectors.T)})
 
     @classmethod

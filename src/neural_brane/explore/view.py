@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from scipy import sparse
 
 from neural_brane.embedding import Layer
@@ -23,6 +22,7 @@ from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.explore.layout import fit_square
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import encode, locate
+from neural_brane.graph.lazy import pl
 from neural_brane.insight.groups import choose_k, name_groups, partition, weigh_attributes
 from neural_brane.kernels.threads import one_blas_thread
 from neural_brane.linalg.weights import unit_rows

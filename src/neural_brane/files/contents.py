@@ -26,6 +26,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.columns import Column, as_texts, infer_columns
 from neural_brane.graph.frames import as_frame, edge_columns, known_pair
 from neural_brane.graph.ids import locate
+from neural_brane.graph.lazy import pl
 from neural_brane.graph.nodes import choose_id
 
 SPLITS = ("ids", "orders")
@@ -177,8 +178,6 @@ def _tell_parquet(path: Path) -> tuple[str, Facts]:
     with path.open("rb") as file:
         if reason := why_unreadable("Parquet", file):  # a damaged one can end the process that reads it
             return "Parquet, damaged", {"reason": reason}
-    import polars as pl
-
     schema = pl.read_parquet_schema(path)
     rows = int(pl.scan_parquet(path).select(pl.len()).collect().item())
     provenance = _json(pl.read_parquet_metadata(path).get("provenance"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 from scipy import sparse
@@ -18,11 +18,8 @@ from neural_brane.graph.columns import SEPARATORS, as_numbers, as_texts, infer_c
 from neural_brane.graph.frames import Place, find_column, id_column
 from neural_brane.graph.ids import MISSING, all_integers, encode, locate
 from neural_brane.graph.labels import MultiLabels
+from neural_brane.graph.lazy import pl
 from neural_brane.graph.nodes import NodeOptions, check_distinct
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 # Attribute files: one node per line, `node id:value id:value ...`, where an `id` alone means `id:1`.
 
@@ -46,8 +43,6 @@ def parse_rows(path: Path, data: bytes, first_line: int = 1) -> Rows:
 
     Every word is checked; `to_matrix` checks that the nodes are in the graph.
     """
-    import polars as pl
-
     words = read_words(data).with_columns(pl.col("line") + (first_line - 1))
     # The first word is a node, and a colon in it is part of its name.
     nodes = words.filter("first").select("line", node=pl.concat_str("name", "value", separator=":", ignore_nulls=True))
@@ -173,8 +168,6 @@ def to_targets(lines: LabelLines, kind: Kind, separator: str | None = None) -> t
 
 
 def _unlisted(lines: LabelLines) -> pl.Series:
-    import polars as pl
-
     if isinstance(lines.values.dtype, pl.List):
         raise GraphError(f"{lines.where}: the labels are lists; score several labels (multilabel)")
     return lines.values
@@ -186,8 +179,6 @@ def _split(lines: LabelLines, separator: str | None, *, repeated: bool) -> tuple
     Without a separator, it is the one that lists of a table would have; or a semicolon, bar, comma or tab that occurs
     anywhere; or, where no node has several lines, spaces.
     """
-    import polars as pl
-
     values = lines.values
     if not isinstance(values.dtype, pl.List):
         texts = as_texts(values)
@@ -212,8 +203,6 @@ def plain_lines(where: str, ids: np.ndarray, values: pl.Series) -> LabelLines:
 
 def as_series(labels: np.ndarray) -> pl.Series:
     """Return labels that are words as a column."""
-    import polars as pl
-
     return pl.Series("label", labels.tolist(), dtype=pl.String)
 
 
@@ -235,8 +224,6 @@ class Pairs:
 
 def read_pairs(path: Path) -> Pairs:
     """Read a label file and check every line; `to_array` checks that its nodes are in the graph."""
-    import polars as pl
-
     table = read_lines(read_text(path, "label file"))
     if not len(table):  # blanks that only Unicode knows
         raise empty(path, "label file")

@@ -22,7 +22,7 @@ from typing import IO, Any, NamedTuple, Self
 import numpy as np
 
 from neural_brane.errors import BraneError, DependencyError, GraphError
-from neural_brane.graph.ids import check_polars
+from neural_brane.graph.lazy import check_polars
 from neural_brane.graph.memory import available, require_memory, show_size
 
 # Text files in blocks of whole records: UTF-8, line feeds, without a byte order mark, whatever the file has.

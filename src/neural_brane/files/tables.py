@@ -21,11 +21,11 @@ from neural_brane.files.reading import BLOCK, HEAD, Block, Unpacked, read_blocks
 from neural_brane.files.trial import why_unreadable
 from neural_brane.graph import frames
 from neural_brane.graph.frames import Place
+from neural_brane.graph.lazy import pl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    import polars as pl
 
 # Text files to columns of words, with the number of the line each came from.
 
@@ -75,8 +75,6 @@ def read_table(data: bytes, columns: list[str]) -> pl.DataFrame:
 
     A word is null where its line is too short. Words beyond the last column are dropped.
     """
-    import polars as pl
-
     table = _read_columns(_single_spaced(data), columns, " ").with_row_index("line", offset=1)
     return table.filter(pl.col(columns[0]).is_not_null())
 
@@ -87,8 +85,6 @@ def read_words(data: bytes) -> pl.DataFrame:
     `first` marks the first word of a line. A word NAME:VALUE is cut at its last colon; in others, value is
     null. Leaves out blank lines.
     """
-    import polars as pl
-
     raw = np.frombuffer(_single_spaced(data).rstrip(b"\n") + b"\n", dtype=np.uint8).copy()
     stops = np.flatnonzero((raw == ord(" ")) | (raw == ord("\n")) | (raw == ord(":")))
     kinds = raw[stops]
@@ -105,8 +101,6 @@ def read_words(data: bytes) -> pl.DataFrame:
 
 def read_lines(data: bytes) -> pl.DataFrame:
     """Return whole lines, in columns `line` (the number) and `text`; leaves out blank lines."""
-    import polars as pl
-
     table = _read_columns(data, ["text"], _UNIT).with_row_index("line", offset=1)
     return table.filter(pl.col("text").str.strip_chars() != "")
 
@@ -125,8 +119,6 @@ def _single_spaced(data: bytes) -> bytes:
 
 def _read_columns(data: bytes, columns: list[str], separator: str) -> pl.DataFrame:
     """Split every line into named columns of strings."""
-    import polars as pl
-
     # The heading fixes the number of columns: without it, Polars would take the first line's.
     heading = separator.join(columns).encode() + b"\n"
     return pl.read_csv(
@@ -299,8 +291,6 @@ def _without_quotes(data: bytes, separator: str) -> bytes | None:
 
 def _parse_plain(data: bytes, dialect: Dialect) -> pl.DataFrame | None:
     """Parse records without quotes; None where one has too many fields or, being blank, too few."""
-    import polars as pl
-
     names = column_names(dialect)
     if dialect.columns == 1 and (data.startswith(b"\n") or b"\n\n" in data):
         return None
@@ -323,16 +313,12 @@ def _parse_plain(data: bytes, dialect: Dialect) -> pl.DataFrame | None:
 
 def strip_spaces(frame: pl.DataFrame) -> pl.DataFrame:
     """Take the spaces off around strings; what is empty then is null."""
-    import polars as pl
-
     stripped = pl.col(pl.String).str.strip_chars()
     return frame.with_columns(pl.when(stripped != "").then(stripped))
 
 
 def _parse_carefully(path: Path, block: Block, dialect: Dialect) -> tuple[pl.DataFrame, np.ndarray]:
     """Parse records one by one: fields with quotes or line feeds in them, blank lines, wrong lengths."""
-    import polars as pl
-
     reader = csv.reader(io.StringIO(block.data.decode(), newline=""), delimiter=dialect.separator, strict=True)
     rows, lines, line = [], [], block.line
     try:
@@ -364,8 +350,6 @@ def _parse_carefully(path: Path, block: Block, dialect: Dialect) -> tuple[pl.Dat
 
 def read_typed(file: Unpacked, kind: str) -> pl.DataFrame:
     """Read a Parquet file, an Arrow file (also called Feather) or an Arrow stream, tried in another process first."""
-    import polars as pl
-
     data = file.read()
     if reason := why_unreadable(kind, data):
         raise _unreadable(file, kind, reason)
@@ -375,8 +359,6 @@ def read_typed(file: Unpacked, kind: str) -> pl.DataFrame:
 
 def read_json_lines(file: Unpacked, blocks: Iterable[Block]) -> tuple[pl.DataFrame, int, np.ndarray]:
     """Read lines that are each a JSON object; the types follow from all of them. Return also their line numbers."""
-    import polars as pl
-
     data = b"".join(block.data for block in blocks)
     lines = np.flatnonzero([bool(line.strip()) for line in data.split(b"\n")]) + 1
     try:
@@ -483,8 +465,6 @@ def read_frame(
     Whether there is a `header` is recognised where it is not given. Columns without titles are named column_1,
     column_2, … Where nothing tells whether a first line holds titles, it is an error, or, if `titled`, it does.
     """
-    import polars as pl
-
     with TableReader(path, what=what, header=header, titled=titled) as reader:
         pieces = list(reader.pieces())
         told, path, under = reader.told, reader.path, reader.dialect is not None and reader.dialect.titles

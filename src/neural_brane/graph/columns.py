@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import polars as pl
-
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.graph.ids import MISSING as MISSING_WORDS
+from neural_brane.graph.lazy import pl
 
 # A CSV file has text alone, a Parquet file has numbers, and pandas turns whole numbers into fractions where one is
 # missing. `plain` makes all of them the same.

@@ -8,13 +8,13 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-import polars as pl
 from scipy import sparse
 
 from neural_brane.errors import GraphError
 from neural_brane.graph.attributed import AttributedGraph
 from neural_brane.graph.frames import Place, as_frame, is_adjacency, is_frame, package_of
 from neural_brane.graph.ids import locate
+from neural_brane.graph.lazy import pl
 from neural_brane.graph.nodes import choose_id, find_rows, tell_bare
 
 TABLES = ("pandas", "polars", "pyarrow")

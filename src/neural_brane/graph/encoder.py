@@ -9,7 +9,6 @@ from datetime import date
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-import polars as pl
 from scipy import sparse
 
 from neural_brane.errors import GraphError, ParameterError
@@ -26,6 +25,7 @@ from neural_brane.graph.columns import (
     plain,
 )
 from neural_brane.graph.ids import as_ids, locate, repeated
+from neural_brane.graph.lazy import pl
 
 # Columns that give a node one attribute at most: a category, a bin of numbers, or a flag.
 

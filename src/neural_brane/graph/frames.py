@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 
 from neural_brane.errors import GraphError
 from neural_brane.graph.ids import MISSING, all_integers, as_ids, encode, locate
+from neural_brane.graph.lazy import pl
 
 
 def package_of(value: Any) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from neural_brane.errors import BraneError, DependencyError, GraphError
+from neural_brane.errors import BraneError, GraphError
+from neural_brane.graph.lazy import check_polars, pl
 
 # What counts as missing in arrays and objects: None, NaN, NaT, NA and what an array's mask hides.
 
@@ -50,33 +49,6 @@ def as_array(
     except (TypeError, ValueError, OverflowError) as problem:
         raise error(f"{what} cannot be made a plain array ({problem}); give {expected}") from problem
     return array.astype(object) if array.dtype.kind == "T" else array
-
-
-# Polars in forked processes: its threads do not survive a fork, and what waits for them waits without end.
-
-_used = False  # whether Polars has been at work in this process
-_stranded = False  # whether it had been in the one that this was forked from
-
-
-def check_polars() -> None:
-    """Call before Polars works on tables: an error instead of a wait without end."""
-    global _used
-    if _stranded:
-        raise DependencyError(
-            "this process was forked from one that had read tables already, and the threads that read them (Polars) "
-            "do not survive a fork; read the graph before the fork and hand it over, or start processes with "
-            "multiprocessing.get_context('spawn')"
-        )
-    _used = True
-
-
-def _after_fork() -> None:
-    global _stranded
-    _stranded = _used
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 # What to say of an id that no node has.

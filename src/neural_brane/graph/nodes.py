@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
-import polars as pl
 from scipy import sparse
 
 from neural_brane.errors import GraphError
@@ -17,6 +16,7 @@ from neural_brane.graph.columns import Column, as_texts, infer_columns, plain
 from neural_brane.graph.encoder import Encoder, Missing
 from neural_brane.graph.frames import Frame, Place, as_frame, find_column, id_column, series_of
 from neural_brane.graph.ids import is_missing, locate
+from neural_brane.graph.lazy import pl
 
 if TYPE_CHECKING:
     from neural_brane.graph.attributed import AttributedGraph

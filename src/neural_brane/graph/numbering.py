@@ -9,10 +9,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
+
+from neural_brane.graph.lazy import pl
 
 # Eight bytes at a time: load a word of text, find a byte in it, mix it into a hash.
 

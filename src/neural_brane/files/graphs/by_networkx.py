@@ -34,6 +34,7 @@ from neural_brane.graph.build import Links, attribute_matrix, canonical, node_id
 from neural_brane.graph.encoder import Encoder
 from neural_brane.graph.ids import all_integers
 from neural_brane.graph.labels import node_labels
+from neural_brane.graph.lazy import pl
 from neural_brane.graph.memory import require_memory
 from neural_brane.graph.nodes import NodeData, attributes_of
 
@@ -315,8 +316,6 @@ def _build(path: Path, found: Found, rules: Rules) -> AttributedGraph:
 
 def _ids(words: list[Any], kind: str | None) -> np.ndarray:
     """The ids, integers where the file says so, or says nothing and all are spelled as integers."""
-    import polars as pl
-
     if kind == "strings" or not all(isinstance(word, str) for word in words):
         return node_ids(words)
     whole = all_integers(pl.Series(words, dtype=pl.String))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from scipy import sparse
@@ -31,9 +31,7 @@ from neural_brane.graph.adjacency import Rules, assemble
 from neural_brane.graph.build import attribute_matrix, canonical
 from neural_brane.graph.frames import known_pair
 from neural_brane.graph.ids import INTEGER, MISSING, all_integers, encode, locate
-
-if TYPE_CHECKING:
-    import polars as pl
+from neural_brane.graph.lazy import pl
 
 # Graph files as text: one edge per line, with or without a header. `graph_text` states the format.
 
@@ -75,8 +73,6 @@ def is_separated(path: Path, text: str) -> bool:
 
 def _read_lines(file: Unpacked) -> Edges:
     """Read lines of words: `u v` or `u v weight`, perhaps under a header."""
-    import polars as pl
-
     path = file.path
     table = read_table(read_text(file, "graph file"), ["u", "v", "weight", "more"])
     numbers = _numbers(table)
@@ -161,8 +157,6 @@ def _first(table: pl.DataFrame) -> dict[str, Any] | None:
 
 def _check_columns(path: Path, table: pl.DataFrame) -> None:
     """Refuse lines that are too long, files where only some edges have weights, and files without edges."""
-    import polars as pl
-
     if bad := _first(table.filter(pl.col("more").is_not_null())):
         words = " ".join(str(bad[column]) for column in ("u", "v", "weight", "more"))
         fail(path, bad["line"], f"the line has more than three columns ('{words}'); {EXPECTED}")
@@ -183,8 +177,6 @@ def _check_columns(path: Path, table: pl.DataFrame) -> None:
 
 def _check_kinds(path: Path, table: pl.DataFrame, nodes: int | None) -> None:
     """Refuse column titles, missing ids and, under a header, names among numbers."""
-    import polars as pl
-
     for end in ("u", "v"):
         if bad := _first(table.filter(pl.col(end).is_in(MISSING))):
             fail(path, bad["line"], f"'{bad[end]}' stands for no value, and an edge needs two nodes; remove the line")

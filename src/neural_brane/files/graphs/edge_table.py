@@ -13,6 +13,7 @@ from neural_brane.files.reading import Block, Unpacked
 from neural_brane.files.tables import TableReader, column_names, parse_block, read_frame
 from neural_brane.graph.frames import EdgeColumns, Place, column_weights, edge_columns, side_by_side
 from neural_brane.graph.ids import MISSING, all_integers
+from neural_brane.graph.lazy import pl
 from neural_brane.graph.numbering import PADDING, Names, Numbering, first_mark, load_word, marks, names_of, renumber
 
 if TYPE_CHECKING:
@@ -71,8 +72,6 @@ SAMPLE = 1000  # records from which columns are chosen
 
 def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) -> Edges:
     """Read the edges of a table as `read_edge_table` does, in the memory of the result and a few blocks."""
-    import polars as pl
-
     dialect = reader.dialect
     if dialect is None:
         raise GraphError(f"{reader.path}: only text is read in blocks")

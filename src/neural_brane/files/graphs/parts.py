@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,10 +14,8 @@ from neural_brane.errors import ShardError
 from neural_brane.files.storage import MANIFEST, Manifest, atomic, check_writable, describe_files
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.ids import as_ids
+from neural_brane.graph.lazy import pl
 from neural_brane.progress import Meter, Reporter
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # The files of a folder, and their manifest.
 
@@ -250,8 +248,6 @@ class Shards:
 
     def _read_names(self, file: str, column: str) -> np.ndarray:
         """A column of a file, whose checksum is compared first: a damaged one can end the process that reads it."""
-        import polars as pl
-
         self.manifest.check_file(self.folder, file)
         return as_ids(pl.read_parquet(self.folder / file)[column].to_numpy(), what=f"{self.folder / file}")
 
@@ -347,15 +343,12 @@ def _write_rows(home: Path, matrix: str, rows: Rows, data: str) -> None:
 
 def write_names(path: Path, column: str, names: np.ndarray) -> None:
     """Write ids or names as a Parquet file of one column."""
-    import polars as pl
-
     kind = pl.Int64() if names.dtype.kind == "i" else pl.String()
     write_series(path, column, kind, iter([pl.Series(names, dtype=kind)]))
 
 
 def write_series(path: Path, column: str, kind: pl.DataType, series: Iterator[pl.Series]) -> None:
     """Write names that come some at a time as a Parquet file of one column, through Polars' streaming engine."""
-    import polars as pl
     from polars.io.plugins import register_io_source
 
     def frames(*_: Any) -> Iterator[pl.DataFrame]:

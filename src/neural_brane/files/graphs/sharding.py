@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -39,10 +39,8 @@ from neural_brane.files.reading import check_count as check_nodes
 from neural_brane.files.storage import describe_files
 from neural_brane.files.tables import fail
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, check_rules
+from neural_brane.graph.lazy import pl
 from neural_brane.progress import Meter, Reporter
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MEMORY = 1_000_000_000  # bytes
 LEAST = 100_000_000  # bytes that DuckDB needs for any work
@@ -161,8 +159,6 @@ class Database:
 
     def append(self, table: str, rows: pl.DataFrame) -> None:
         """Add rows to a table, or make it. A column of integers turns into one of strings when names come."""
-        import polars as pl
-
         texts = {name: kind == pl.String for name, kind in rows.schema.items()}
         known = self._columns.setdefault(table, {})
         for name in texts.keys() & known.keys():
@@ -269,8 +265,6 @@ class _Sharding:
 
     def _judge_first_line(self, lines: EdgeLines) -> None:
         """Tell by all other lines whether the first was titles, a header or an edge."""
-        import polars as pl
-
         tables = self.tables
         if lines.candidate is None:
             strange = f"NOT ({_INTEGER.format('u')} AND {_INTEGER.format('coalesce(v, u)')})"
@@ -446,7 +440,6 @@ class _Sharding:
 
     def _write_names(self, path: Path, table: str, first: int, last: int) -> None:
         """Write the names with the numbers from first to last - 1."""
-        import polars as pl
 
         def blocks() -> Iterator[pl.Series]:
             for at in range(first, last, BLOCK):

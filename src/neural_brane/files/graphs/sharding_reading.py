@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,9 +29,7 @@ from neural_brane.files.tables import (
 )
 from neural_brane.graph.frames import EdgeColumns, Place, edge_columns, id_column, known_pair
 from neural_brane.graph.ids import INTEGER, MISSING, all_integers
-
-if TYPE_CHECKING:
-    import polars as pl
+from neural_brane.graph.lazy import pl
 
 
 class Piece(NamedTuple):
@@ -49,8 +47,6 @@ class Piece(NamedTuple):
 
 def as_integers(frame: pl.DataFrame, *names: str) -> pl.DataFrame:
     """Turn columns of strings into int64 if all of them spell integers the usual way."""
-    import polars as pl
-
     whole = all(all_integers(frame[name]) for name in names)
     return frame.with_columns(pl.col(names).cast(pl.Int64)) if whole else frame
 
@@ -132,8 +128,6 @@ def _parse_table(reader: TableReader, block: Block, chosen: EdgeColumns) -> pl.D
 
 def _frame(found: EdgeColumns) -> pl.DataFrame:
     """Return chosen columns of edges as u, v and, where there are any, weight."""
-    import polars as pl
-
     frame = pl.DataFrame({"u": found.source, "v": found.target})
     return frame if found.weights is None else frame.with_columns(weight=pl.Series(found.weights))
 
@@ -143,8 +137,6 @@ def plain_integers(block: Block, separator: str) -> pl.DataFrame | None:
 
     Polars also reads '007' and ' 7'. But then the digits of what it read are fewer than the bytes of the block.
     """
-    import polars as pl
-
     try:
         frame = pl.read_csv(
             block.data,
@@ -168,8 +160,6 @@ def plain_integers(block: Block, separator: str) -> pl.DataFrame | None:
 
 def parquet_frames(path: Path) -> Iterator[pl.DataFrame]:
     """Yield the rows of a Parquet file, some at a time."""
-    import polars as pl
-
     try:
         table = pl.scan_parquet(path)
         for at in range(0, count_rows(path), ROWS):
@@ -180,8 +170,6 @@ def parquet_frames(path: Path) -> Iterator[pl.DataFrame]:
 
 def count_rows(path: Path) -> int:
     """Read the number of rows of a Parquet file off its footer."""
-    import polars as pl
-
     try:
         return int(pl.scan_parquet(path).select(pl.len()).collect().item())
     except pl.exceptions.PolarsError as error:
@@ -253,8 +241,6 @@ class EdgeLines:
 
     def _parse(self, block: Block) -> pl.DataFrame:
         """Return the edges of a block, every line checked."""
-        import polars as pl
-
         table = read_table(block.data, ["u", "v", "weight", "more"]).with_columns(pl.col("line") + (block.line - 1))
         long = table.filter(pl.col("more").is_not_null())
         if len(long):
@@ -304,8 +290,6 @@ def find_attributes(path: Path) -> tuple[Iterator[Piece], int]:
 
 def _attribute_lines(path: Path) -> Iterator[Piece]:
     """Yield the lines of an attribute file, a block at a time."""
-    import polars as pl
-
     empty = True
     with Unpacked(path, "attribute file", streamed=True) as file:
         for block in text_blocks(file):
@@ -322,8 +306,6 @@ def _attribute_lines(path: Path) -> Iterator[Piece]:
 
 def _attribute_table(path: Path) -> Iterator[Piece]:
     """Yield the rows of a Parquet file: a node, one of its attributes and, in a third column, how much of it."""
-    import polars as pl
-
     done = 0
     for frame in parquet_frames(path):
         place = Place(f"{path}, from row {done}")

@@ -13,7 +13,7 @@ import hashlib
 import mmap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -32,55 +32,45 @@ from neural_brane.files.vectors.table import (
     column_names,
     parse_provenance,
 )
+from neural_brane.graph.lazy import pl
 from neural_brane.graph.memory import require_memory
-
-if TYPE_CHECKING:
-    import polars
 
 ROW_GROUP = 16_384  # rows that are written, and can be read, together
 
 
 def write_parquet(content: Content, path: Path) -> None:
     """Write the columns `id` and `vector`, an array of `dim` numbers, and `made_from` where it is known."""
-    import polars
-
-    schema: dict[str, Any] = {"id": polars.Int64 if content.ids.dtype.kind == "i" else polars.String}
-    schema["vector"] = polars.Array(polars.Float32, content.dim)
+    schema: dict[str, Any] = {"id": pl.Int64 if content.ids.dtype.kind == "i" else pl.String}
+    schema["vector"] = pl.Array(pl.Float32, content.dim)
     if content.made_from is not None:
-        schema["made_from"] = polars.String
+        schema["made_from"] = pl.String
     write_frames(path, schema, _vector_frames(content), content.provenance)
 
 
 def write_columns(content: Content, path: Path) -> None:
     """Write the columns `id d0 d1 …`, for programs that know no columns of arrays."""
-    import polars
-
-    schema: dict[str, Any] = {"id": polars.Int64 if content.ids.dtype.kind == "i" else polars.String}
-    schema |= dict.fromkeys(column_names(content.dim), polars.Float32)
+    schema: dict[str, Any] = {"id": pl.Int64 if content.ids.dtype.kind == "i" else pl.String}
+    schema |= dict.fromkeys(column_names(content.dim), pl.Float32)
     write_frames(path, schema, as_frames(content), content.provenance)
 
 
-def _vector_frames(content: Content) -> Iterator[polars.DataFrame]:
-    import polars
-
+def _vector_frames(content: Content) -> Iterator[pl.DataFrame]:
     done = 0
     for ids, block in content.with_ids():
-        frame = polars.DataFrame(
-            {"id": ids, "vector": polars.Series(block, dtype=polars.Array(polars.Float32, content.dim))}
-        )
+        frame = pl.DataFrame({"id": ids, "vector": pl.Series(block, dtype=pl.Array(pl.Float32, content.dim))})
         if content.made_from is not None:
-            frame = frame.with_columns(polars.Series("made_from", content.made_from[done : done + len(block)]))
+            frame = frame.with_columns(pl.Series("made_from", content.made_from[done : done + len(block)]))
         done += len(block)
         yield frame
 
 
-def write_frames(path: Path, schema: dict[str, Any], frames: Iterator[polars.DataFrame], provenance: str) -> None:
+def write_frames(path: Path, schema: dict[str, Any], frames: Iterator[pl.DataFrame], provenance: str) -> None:
     """Write frames through Polars' streaming engine, so that the whole table is never in memory; then the checksum."""
     from polars.io.plugins import register_io_source
 
     failure: list[Exception] = []
 
-    def source(*_: Any) -> Iterator[polars.DataFrame]:
+    def source(*_: Any) -> Iterator[pl.DataFrame]:
         try:
             yield from frames
         except Exception as error:  # Polars would wrap it in an error of its own
@@ -136,21 +126,19 @@ def _unreadable(path: Path, reason: str) -> EmbeddingError:
 
 def read_parquet(path: Path) -> VectorTable:
     """Read a column `id` and, as the vectors, a column of arrays or lists; else all other columns, a number in each."""
-    import polars
-
     if not _has_checksum(path):  # a file of another program, which could end the process that reads it
         with open(path, "rb") as file:
             if reason := why_unreadable("Parquet", file):
                 raise _unreadable(path, reason)
     try:
-        scanned = polars.scan_parquet(path)
+        scanned = pl.scan_parquet(path)
         schema = scanned.collect_schema()
         width = sum(getattr(kind, "size", 1) for kind in schema.values())  # an array's numbers
-        numbers = scanned.select(polars.len()).collect().item() * width
+        numbers = scanned.select(pl.len()).collect().item() * width
         require_memory(8 * numbers, f"{path}: reading {numbers:,} numbers", "use a machine with more memory")
-        table = polars.read_parquet(path)
-        text = polars.read_parquet_metadata(path).get("provenance", "{}")
-    except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError, ValueError) as error:
+        table = pl.read_parquet(path)
+        text = pl.read_parquet_metadata(path).get("provenance", "{}")
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         raise _unreadable(path, str(error).partition("\n")[0]) from None
     if "id" not in table.columns or table.width < 2:
         raise EmbeddingError(f"{path}: has columns {table.columns[:4]}; 'id' and then the numbers were expected")
@@ -158,7 +146,7 @@ def read_parquet(path: Path) -> VectorTable:
     made_from = None
     if nested := [series for series in table if series.dtype.is_nested()]:
         vectors = vectors_of(path, nested)
-        if "made_from" in table.columns and table["made_from"].dtype == polars.String:
+        if "made_from" in table.columns and table["made_from"].dtype == pl.String:
             made_from = _complete(path, table["made_from"]).to_numpy().astype(str)
     else:
         vectors = np.empty(table.shape, dtype=np.float32)
@@ -169,7 +157,7 @@ def read_parquet(path: Path) -> VectorTable:
     return VectorTable(vectors, ids.to_numpy(), parse_provenance(path, text), made_from=made_from)
 
 
-def _complete(path: Path, series: polars.Series) -> polars.Series:
+def _complete(path: Path, series: pl.Series) -> pl.Series:
     """Refuse a column with missing values."""
     if series.null_count():
         raise EmbeddingError(
@@ -178,18 +166,16 @@ def _complete(path: Path, series: polars.Series) -> polars.Series:
     return series
 
 
-def vectors_of(path: Path, nested: list[polars.Series]) -> np.ndarray:
+def vectors_of(path: Path, nested: list[pl.Series]) -> np.ndarray:
     """Vectors that stand in one column: `vector`, or the only one of arrays or lists."""
-    import polars
-
     chosen = [series for series in nested if series.name == "vector"] or nested
     if len(chosen) > 1:
         names = ", ".join(f"'{series.name}'" for series in chosen)
         raise EmbeddingError(f"{path}: columns {names} could all be the vectors; name one of them 'vector'")
     series = _complete(path, chosen[0])
-    if not isinstance(series.dtype, polars.Array | polars.List) or not series.dtype.inner.is_numeric():
+    if not isinstance(series.dtype, pl.Array | pl.List) or not series.dtype.inner.is_numeric():
         raise EmbeddingError(f"{path}: column '{series.name}' holds {series.dtype}, not vectors of numbers")
-    lists = series.arr.to_list() if isinstance(series.dtype, polars.Array) else series
+    lists = series.arr.to_list() if isinstance(series.dtype, pl.Array) else series
     lengths = lists.list.len().unique().to_list() if len(lists) else [getattr(series.dtype, "size", 1)]
     if len(lengths) != 1 or not lengths[0]:
         raise EmbeddingError(

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from typing import IO, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
@@ -31,12 +31,9 @@ from neural_brane.files.storage import (
 )
 from neural_brane.files.vectors.parquet import ROW_GROUP, vectors_of, write_frames
 from neural_brane.files.vectors.table import LAYER, VectorTable
-from neural_brane.graph.ids import as_ids, check_polars, locate, repeated
+from neural_brane.graph.ids import as_ids, locate, repeated
+from neural_brane.graph.lazy import check_polars, pl
 from neural_brane.graph.memory import require_memory
-
-if TYPE_CHECKING:
-    import polars
-
 
 # The names of the files of a folder of vectors.
 
@@ -114,16 +111,14 @@ class StoredParquet:
         self._manifest: VectorManifest | None = manifest  # None once the file is checked
         self._lock = Lock()
 
-    def scan(self, *, numbered: str | None = None) -> polars.LazyFrame:
+    def scan(self, *, numbered: str | None = None) -> pl.LazyFrame:
         """The file, for a query of Polars; `numbered` names a column of row numbers."""
-        import polars
-
         check_polars()
         with self._lock:
             if self._manifest is not None:
                 self._manifest.check_file(self.folder, self.name)
             self._manifest = None
-        return polars.scan_parquet(self.folder / self.name, row_index_name=numbered)
+        return pl.scan_parquet(self.folder / self.name, row_index_name=numbered)
 
 
 @dataclass(frozen=True)
@@ -143,20 +138,16 @@ class ParquetColumn:
 
     def find(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Those of the wanted values that stand in the column, and their rows; the column is never read as a whole."""
-        import polars
-
         if not self.table.rows:
             return wanted[:0], np.empty(0, np.int64)
         query = self.table.scan(numbered="row").select("row", self.name)
-        found = self._collect(query.filter(polars.col(self.name).is_in(polars.Series(wanted).implode())))
+        found = self._collect(query.filter(pl.col(self.name).is_in(pl.Series(wanted).implode())))
         return found[self.name].to_numpy().astype(wanted.dtype), found["row"].to_numpy().astype(np.int64)
 
-    def _collect(self, query: polars.LazyFrame) -> polars.DataFrame:
-        import polars
-
+    def _collect(self, query: pl.LazyFrame) -> pl.DataFrame:
         try:
             return query.collect()
-        except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError) as failure:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as failure:
             path, reason = self.table.folder / self.table.name, str(failure).partition("\n")[0]
             raise PartError(f"{path}: cannot be read ({reason}); {AGAIN}") from None
 
@@ -391,8 +382,8 @@ class PartWriter:
             )
         self.folder, self.part, self.first, self.rows, self.dim, self.kind = Path(folder), part, first, rows, dim, kind
         self._done = 0
-        self._ids: list[polars.Series] = []
-        self._made_from: list[polars.Series] = []
+        self._ids: list[pl.Series] = []
+        self._made_from: list[pl.Series] = []
         self._stack = ExitStack()
         self._drafts: list[Path] = []
         self._table: IO[bytes] | None = None  # where vectors go: the .npy file, or one without a name
@@ -418,8 +409,6 @@ class PartWriter:
 
     def write(self, ids: Any, vectors: np.ndarray, made_from: Any = None) -> None:
         """Append the vectors of the next nodes, with their ids; `made_from` is a word per node, for all or for none."""
-        import polars
-
         vectors = np.ascontiguousarray(vectors, dtype="<f4")
         names = as_ids(ids, what=f"{self._name}: ids", error=PartError)
         if self._table is None:
@@ -433,11 +422,11 @@ class PartWriter:
             raise PartError(f"{self._name}: more than the {self.rows:,} rows that were announced")
         if not len(names):
             return
-        self._ids.append(polars.Series("id", names))
+        self._ids.append(pl.Series("id", names))
         if self._ids[-1].dtype != self._ids[0].dtype:
             raise PartError(f"{self._name}: ids are integers in one block and strings in another; give one of the two")
         if made_from is not None:
-            self._made_from.append(polars.Series("made_from", made_from, dtype=polars.String))
+            self._made_from.append(pl.Series("made_from", made_from, dtype=pl.String))
         self._table.write(vectors.data)
         self._done += len(names)
 
@@ -464,29 +453,25 @@ class PartWriter:
 
     def _write_ids(self) -> str | None:
         """Write the Parquet file of a part; return what the ids are, if there are any."""
-        import polars
-
-        columns = [polars.concat(self._ids) if self._ids else polars.Series("id", [], polars.Int64)]
-        columns += [polars.concat(self._made_from)] if self._made_from else []
-        frame = polars.DataFrame(columns)
+        columns = [pl.concat(self._ids) if self._ids else pl.Series("id", [], pl.Int64)]
+        columns += [pl.concat(self._made_from)] if self._made_from else []
+        frame = pl.DataFrame(columns)
         schema: dict[str, Any] = dict(frame.schema)
         frames = iter([frame])
         if self.kind == "parquet":
-            schema = {"id": schema["id"], "vector": polars.Array(polars.Float32, self.dim)} | schema
+            schema = {"id": schema["id"], "vector": pl.Array(pl.Float32, self.dim)} | schema
             frames = self._with_vectors(frame)
         write_frames(self._drafts[-2], schema, frames, "{}")
-        return None if not self.rows else INTEGER if frame["id"].dtype == polars.Int64 else STRING
+        return None if not self.rows else INTEGER if frame["id"].dtype == pl.Int64 else STRING
 
-    def _with_vectors(self, frame: polars.DataFrame) -> Iterator[polars.DataFrame]:
+    def _with_vectors(self, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
         """The columns of a part in frames of some rows, with the vectors that were put aside."""
-        import polars
-
         if not self.rows:
             return
         vectors = np.memmap(self._table, "<f4", "r", shape=(self.rows, self.dim))  # type: ignore[call-overload]
-        kind = polars.Array(polars.Float32, self.dim)
+        kind = pl.Array(pl.Float32, self.dim)
         for at in range(0, self.rows, WRITTEN_ROWS):
-            block = polars.Series("vector", np.asarray(vectors[at : at + WRITTEN_ROWS]), dtype=kind)
+            block = pl.Series("vector", np.asarray(vectors[at : at + WRITTEN_ROWS]), dtype=kind)
             yield frame.slice(at, WRITTEN_ROWS).insert_column(1, block)
 
     @property

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from neural_brane.errors import EmbeddingError
+from neural_brane.graph.lazy import pl
 
 if TYPE_CHECKING:
-    import polars
-
     from neural_brane.files.vectors.parts import StoredColumn
 
 PROVENANCE, SCORES, MADE_FROM = "provenance", "layer", "made_from"  # what some formats keep besides vectors and ids
@@ -132,20 +131,16 @@ def column_names(dim: int) -> list[str]:
     return [f"d{i}" for i in range(dim)]
 
 
-def as_frames(content: Content) -> Iterator[polars.DataFrame]:
+def as_frames(content: Content) -> Iterator[pl.DataFrame]:
     """Turn blocks of vectors into data frames with the columns id, d0, d1, ..."""
-    import polars
-
     for ids, block in content.with_ids():
-        columns = map(polars.Series, column_names(content.dim), block.T)
-        yield polars.DataFrame([polars.Series("id", ids), *columns])
+        columns = map(pl.Series, column_names(content.dim), block.T)
+        yield pl.DataFrame([pl.Series("id", ids), *columns])
 
 
 def number_lines(block: np.ndarray, separator: str) -> list[str]:
     """A line of text per row, in the shortest decimals that read back as the same float32."""
-    import polars
-
-    text = polars.DataFrame(list(map(polars.Series, column_names(block.shape[1]), block.T))).write_csv(
+    text = pl.DataFrame(list(map(pl.Series, column_names(block.shape[1]), block.T))).write_csv(
         include_header=False, separator=separator
     )
     return text.split("\n")[: len(block)]
