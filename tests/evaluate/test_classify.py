@@ -102,11 +102,11 @@ def test_what_cannot_be_scored_is_described(clouds):
         classify(np.eye(6), ["a", "a", "a", "a", "b", "b"], train=[0.2])
     with pytest.raises(ParameterError, match="leaves nothing"):
         classify(np.eye(4), ["a", "a", "b", "b"], train=[0.01])
-    with pytest.raises(ParameterError, match="C=-1 makes no sense; give a number above 0, or 'cv'"):
+    with pytest.raises(ParameterError, match=r"number.*0.*'cv'"):
         classify(vectors, labels, C=-1)
-    with pytest.raises(EmbeddingError, match="3 training nodes are too few to choose C"):
+    with pytest.raises(EmbeddingError, match="3 training"):
         classify(np.eye(6), ["a", "b"] * 3, train=[0.5], C="cv", seed=1)
-    with pytest.raises(EmbeddingError, match="splits of 3 nodes, 240 labelled vectors"):
+    with pytest.raises(EmbeddingError, match=r"splits.*3.*240"):
         classify(vectors, labels, splits=Splits.draw(np.arange(3), np.zeros(3)))
 
 

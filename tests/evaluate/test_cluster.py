@@ -83,11 +83,11 @@ def test_a_golden_value():
 
 def test_what_cannot_be_clustered_is_described(clouds):
     vectors, labels = clouds
-    with pytest.raises(EmbeddingError, match=r"1 class\(es\) among the labels"):
+    with pytest.raises(EmbeddingError, match=r"1.*labels"):
         cluster(vectors, ["x"] * 150)
-    with pytest.raises(EmbeddingError, match="1 of 150 vectors hold NaN"):
+    with pytest.raises(EmbeddingError, match=r"1.*150 vectors"):
         cluster(np.where(np.arange(150)[:, None] == 3, np.nan, vectors), labels)
-    with pytest.raises(EmbeddingError, match="fewer distinct vectors than 3 clusters; one for each class"):
+    with pytest.raises(EmbeddingError, match=r"vectors.*3"):
         cluster(np.ones((150, 4)), labels)
     with pytest.raises(ParameterError, match="starts=0"):
         cluster(vectors, labels, starts=0)

@@ -91,15 +91,15 @@ def test_what_cannot_be_scored_is_described(topics):
     vectors, has = topics
     with pytest.raises(EmbeddingError, match=r"1 different label\(s\)"):
         classify_several(vectors, [["x"]] * 80)
-    with pytest.raises(EmbeddingError, match=r"vectors \(80, 4\) and 79 lists of labels"):
+    with pytest.raises(EmbeddingError, match=r"vectors 80.*4.*79"):
         classify_several(vectors, has[1:])
-    with pytest.raises(EmbeddingError, match="1 of 80 vectors hold NaN"):
+    with pytest.raises(EmbeddingError, match=r"1.*80 vectors"):
         classify_several(np.where(np.arange(80)[:, None] == 3, np.nan, vectors), has)
     with pytest.raises(ParameterError, match="C=0 makes no sense"):
         classify_several(vectors, has, C=0)
-    with pytest.raises(GraphError, match=r"labels of node 0 are 'net'; give a list, as in \['net'\]"):
+    with pytest.raises(GraphError, match=r"labels.*0.*'net'"):
         classify_several(vectors, ["net"] * 80)
     with pytest.raises(GraphError, match="must hold 0 and 1 alone"):
         classify_several(vectors, 2 * has.astype(int))
-    with pytest.raises(GraphError, match="1 names of 4 labels"):
+    with pytest.raises(GraphError, match=r"1 names.*4"):
         MultiLabels.of(has, ["a"])

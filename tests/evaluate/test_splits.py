@@ -59,7 +59,7 @@ def test_the_tuning_part_is_always_the_same():
     """Parameters in tune/tuned.toml were found on it: where it changes, they have to be searched again."""
     assert tuning_part(20, 0.2).tolist() == [0, 1, 4, 6]
     assert len(tuning_part(20, 0.0)) == 0
-    with pytest.raises(ParameterError, match=r"tuning=1\.5: the share to tune on must lie between 0 and 1"):
+    with pytest.raises(ParameterError, match=r"tuning=1\.5.*share.*0.*1"):
         tuning_part(20, 1.5)
 
 
@@ -112,9 +112,9 @@ def test_a_file_of_another_program_needs_ids_and_orders_alone(tmp_path):
 
 def test_splits_of_other_nodes_are_refused():
     splits = Splits.draw(IDS, CLASSES)
-    with pytest.raises(EmbeddingError, match="1 nodes of the splits have no label and vector, such as 'hal'"):
+    with pytest.raises(EmbeddingError, match=r"1 nodes.*'hal'"):
         splits.in_order_of(IDS[:-1])
-    with pytest.raises(EmbeddingError, match="2 nodes are in no split, such as 'ian', 'joy'; draw splits"):
+    with pytest.raises(EmbeddingError, match=r"2 nodes.*'ian'.*'joy'"):
         splits.in_order_of(np.append(IDS, ["ian", "joy"]))
 
 

@@ -100,7 +100,7 @@ def test_a_map_from_a_file_is_matched_by_id(tmp_path, small_view):
     lay_out(small_view, str(tmp_path / "umap.tsv"))
     assert list(small_view.runs[0].points) == ["pca", "umap"]
     Embedding(places[1:], ids[1:]).save(tmp_path / "short.tsv")
-    with pytest.raises(EmbeddingError, match="1 of 12 nodes have no place, such as 'leo'"):
+    with pytest.raises(EmbeddingError, match=r"1.*12 nodes.*'leo'"):
         read_layout(tmp_path / "short.tsv", ids)
     Embedding(np.zeros((12, 3)), ids).save(tmp_path / "wide.tsv")
     with pytest.raises(EmbeddingError, match="two numbers for each node"):

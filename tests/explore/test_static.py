@@ -59,7 +59,7 @@ def test_names_cannot_end_the_element_that_holds_them(tmp_path, unpack):
 def test_what_is_too_large_for_a_file_is_refused(small_view, monkeypatch):
     check_size(small_view)
     monkeypatch.setattr(static, "MOST_NODES", 11)
-    with pytest.raises(ParameterError, match=r"12 nodes with .* are too many for one file.*without --html"):
+    with pytest.raises(ParameterError, match="12 nodes"):
         check_size(small_view)
 
 

@@ -114,10 +114,10 @@ def test_runs_of_the_same_nodes_come_into_one_order(small_file, small_graph, tmp
 
 def test_files_of_other_nodes_are_refused(small_file, small_graph, tmp_path):
     Embedding(np.ones((11, 2)), small_graph.ids[1:]).save(tmp_path / "fewer.npz")
-    with pytest.raises(EmbeddingError, match=r"not of the same nodes: 1 of .*small.npz are missing.*such as 'ann'"):
+    with pytest.raises(EmbeddingError, match=r"nodes.*1.*'ann'"):
         open_view([small_file, tmp_path / "fewer.npz"])
     Embedding(np.ones((2, 2)), ["ann", "zoe"]).save(tmp_path / "strange.npz")
-    with pytest.raises(EmbeddingError, match="1 of 2 nodes with a vector are not in the graph, such as 'zoe'"):
+    with pytest.raises(EmbeddingError, match=r"1.*2 nodes.*'zoe'"):
         open_view([tmp_path / "strange.npz"], small_graph)
 
 

@@ -129,5 +129,5 @@ def test_arrays_that_were_changed_are_refused(change, message, tmp_path):
 def test_a_header_that_claims_a_terabyte_takes_no_memory(tmp_path):
     with open(tmp_path / "v.npy", "wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (2**32, 64)})
-    with pytest.raises(BraneError, match=r"v\.npy: the header announces 1\.1 TB .* cut off or damaged"):
+    with pytest.raises(BraneError, match=r"v\.npy.*header"):
         Embedding.load(tmp_path / "v.npy")

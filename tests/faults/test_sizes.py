@@ -65,7 +65,7 @@ def test_a_header_of_nodes_that_no_line_shows_is_refused(tmp_path):
 def test_isolated_nodes_are_believed_in_reason(tmp_path):
     path = tmp_path / "graph.txt"
     path.write_text("20000 1\n1 2\n")
-    with pytest.warns(ReadingWarning, match="read as a header: 20000 nodes"):
+    with pytest.warns(ReadingWarning, match=r"header.*20000"):
         assert len(read_graph(path)) == 20_000
 
 
@@ -73,7 +73,7 @@ def test_an_archive_of_zeros_is_judged_by_what_it_unpacks_to(tmp_path):
     path = tmp_path / "graph.npz"
     write_zeros(path, {"adj_data": (150_000_000, "<f4"), "adj_indices": (10, "<i4")})
     assert path.stat().st_size < 10_000_000
-    with pytest.raises(OutOfMemoryError, match=r"its arrays, .* in the file, needs 600.0 MB of memory"):
+    with pytest.raises(OutOfMemoryError, match=r"arrays.*600.0"):
         read_graph(path)
     with pytest.raises(OutOfMemoryError, match=r"needs 600.0 MB"):
         read_vectors(path)
@@ -83,9 +83,9 @@ def test_a_member_whose_header_claims_more_than_it_holds_is_refused(tmp_path):
     write_header(tmp_path / "big.npy", (1 << 20, 1 << 20))
     with zipfile.ZipFile(tmp_path / "graph.npz", "w") as archive:
         archive.write(tmp_path / "big.npy", "adj_data.npy")
-    with pytest.raises(GraphError, match=r"the header announces 4.4 TB .* cut off or damaged"):
+    with pytest.raises(GraphError, match=r"header.*4.4"):
         read_graph(tmp_path / "graph.npz")
-    with pytest.raises(EmbeddingError, match=r"the header announces 4.4 TB .* cut off or damaged"):
+    with pytest.raises(EmbeddingError, match=r"header.*4.4"):
         read_vectors(tmp_path / "big.npy")
 
 
@@ -102,7 +102,7 @@ def test_columns_that_no_entry_shows_are_refused(tmp_path):
 def test_a_first_line_of_vectors_that_do_not_follow_is_refused(suffix, tmp_path):
     path = tmp_path / f"vectors{suffix}"
     path.write_bytes(b"999999999 1000\nfirst " + (bytes(4000) if suffix == ".bin" else b"0.5 " * 1000 + b"\n"))
-    with pytest.raises(EmbeddingError, match=r"announces 999999999 nodes, 1 follow; is it cut off"):
+    with pytest.raises(EmbeddingError, match=r"999999999 nodes.*1"):
         read_vectors(path)
 
 
@@ -158,7 +158,7 @@ def test_limits_of_the_process_and_of_control_groups_count(tmp_path):
 
 
 def test_a_refusal_says_what_is_needed_and_what_there_is():
-    with pytest.raises(OutOfMemoryError, match=r"^a table needs 2.4 GB of memory, and 1.0 kB can be had; give less$"):
+    with pytest.raises(OutOfMemoryError, match=r"table.*2.4.*1.0"):
         require_memory(2_350_000_000, "a table", "give less", room=1_000)
     require_memory(1_000, "a table", "give less", room=1_000)
     assert issubclass(OutOfMemoryError, BraneError)

@@ -255,7 +255,7 @@ def test_own_attributes_that_are_damaged_are_refused(small_graph, tmp_path):
         small_graph.save(path)
         text = path.read_text()
         path.write_text(text.replace("chess", "chass", 1))
-        with pytest.raises(GraphError, match="of node 'ann' is not in the list of names"):
+        with pytest.raises(GraphError, match="node 'ann'"):
             read_graph(path)
 
 
@@ -263,7 +263,7 @@ def test_other_data_beside_our_own_is_told(small_graph, tmp_path):
     small_graph.save(tmp_path / "g.gml")
     text = (tmp_path / "g.gml").read_text().replace('label "ann"', 'label "ann" town "x"')
     (tmp_path / "g.gml").write_text(text)
-    with pytest.warns(UserWarning, match=r"nodes have attributes of their own; 'town' are left out"):
+    with pytest.warns(UserWarning, match=r"nodes.*'town'"):
         assert read_graph(tmp_path / "g.gml").digest() == small_graph.digest()
 
 
@@ -283,7 +283,7 @@ def test_options_of_one_format_are_refused_by_others(small_graph, tmp_path):
     with pytest.raises(ParameterError, match=r"compress and layout are for \.npz files"):
         small_graph.save(tmp_path / "g.gml", compress=True)
     small_graph.save(tmp_path / "g.gml")
-    with pytest.raises(GraphError, match=r"\.gml files hold their own attributes; leave out a\.txt"):
+    with pytest.raises(GraphError, match=r"\.gml.*files"):
         read_graph(tmp_path / "g.gml", attributes="a.txt")
     with pytest.raises(GraphError, match=r"source says how a table of edges is read; leave it out for \.gml"):
         read_graph(tmp_path / "g.gml", source="u")

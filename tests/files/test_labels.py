@@ -37,5 +37,5 @@ def test_label_file(read_malformed, content, message):
 
 def test_label_file_alone(tmp_path):
     (tmp_path / "l.txt").write_text("a\tx\nb\ty\na\tz\n")
-    with pytest.raises(GraphError, match=r"l\.txt:3: node 'a' already has line 1"):
+    with pytest.raises(GraphError, match=r"l\.txt:3.*node 'a'.*1"):
         read_labels(tmp_path / "l.txt")

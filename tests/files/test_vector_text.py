@@ -66,7 +66,7 @@ def test_word2vec_binary_with_and_without_line_ends(end, tmp_path):
     assert found.ids.tolist() == ["a", "b"]
     assert found.vectors.tolist() == [[1, 2], [3, 2]]
     (tmp_path / "v.bin").write_bytes(b"3 2\n" + b"".join(rows))
-    with pytest.raises(EmbeddingError, match="announces 3 nodes, 2 follow; is it cut off"):
+    with pytest.raises(EmbeddingError, match=r"3 nodes.*2"):
         read_vectors(tmp_path / "v.bin")
     (tmp_path / "v.bin").write_bytes(b"\x80\x04nonsense")
     with pytest.raises(EmbeddingError, match="first line must be 'nodes dim'"):

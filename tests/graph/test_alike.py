@@ -52,15 +52,15 @@ def test_links_to_known_nodes_need_no_row(known, recwarn):
 
 def test_new_nodes_of_the_edges_without_a_row_are_told(known):
     edges = pl.DataFrame({"from": ["zoe", "xia"], "to": ["ann", "bob"]})
-    with pytest.warns(UserWarning, match="1 of the 4 nodes of the edges have no row here, such as 'xia'"):
+    with pytest.warns(UserWarning, match=r"1.*4 nodes.*'xia'"):
         as_graph_like((edges, NEW), known)
 
 
 def test_columns_and_values_that_are_unknown_are_left_out_and_counted(known):
     odd = NEW.with_columns(pl.Series("country", ["IN", "XX"]), height=pl.lit(3), weight=pl.lit(4))
     with (
-        pytest.warns(UserWarning, match="2 columns were not learned from and are left out, such as 'height', 'weight'"),
-        pytest.warns(UserWarning, match="1 values of column 'country' of the nodes were not seen before"),
+        pytest.warns(UserWarning, match=r"2 columns.*'height'.*'weight'"),
+        pytest.warns(UserWarning, match=r"1 values.*'country'"),
     ):
         graph = as_graph_like(odd, known)
     assert names(graph, "yan") == ["age=45", "tags=b"]
@@ -74,15 +74,15 @@ def test_an_absent_column_is_empty(known, absent):
 
 
 def test_a_table_without_a_known_column_or_id_is_refused(known):
-    with pytest.raises(GraphError, match="none of the columns that were learned from is there, such as 'age'"):
+    with pytest.raises(GraphError, match=r"columns.*'age'"):
         as_graph_like(pl.DataFrame({"name": ["zoe"], "height": [3]}), known)
-    with pytest.raises(GraphError, match="no column 'name', which held the ids of the nodes learned from"):
+    with pytest.raises(GraphError, match="column 'name'"):
         as_graph_like(NEW.rename({"name": "who"}), known)
     assert len(join_alike(None, NEW.rename({"name": "who"}), known, id="who")) == 2
 
 
 def test_a_graph_that_came_from_no_table_says_what_to_give(small_graph):
-    with pytest.raises(GraphError, match="graph 'small' does not come from a table of nodes"):
+    with pytest.raises(GraphError, match="graph 'small'"):
         as_graph_like(NEW, small_graph)
 
 

@@ -161,7 +161,7 @@ def test_a_graph_with_other_edges_shares_its_nodes_and_refuses_what_the_construc
     assert (other.ids, other.attributes, other.labels) == (small_graph.ids, small_graph.attributes, small_graph.labels)
     with pytest.raises(GraphError, match=r"edge weights reach down to -4\.0"):
         small_graph.relinked(-small_graph.adjacency)
-    with pytest.raises(GraphError, match=r"labels have shape \(3,\) for 12 nodes"):
+    with pytest.raises(GraphError, match=r"labels.*3.*12"):
         small_graph.relabelled(["x"] * 3)
 
 

@@ -48,7 +48,7 @@ def test_frames_of_pandas_join_by_index():
         assert graph.attribute_names.tolist() == ["x", "y"]
     assert same(as_graph(adjacency), attributes=False).ids.tolist() == ["a", "b", "c"]
     same(as_graph((WEIGHTS, traits.reset_index(drop=True).loc[[2, 0, 1]])))
-    with pytest.raises(GraphError, match="joined to the 3 nodes by its index: node 0 has no row"):
+    with pytest.raises(GraphError, match=r"3 nodes.*0"):
         as_graph((WEIGHTS, traits))
     with pytest.raises(GraphError, match=r"cannot learn from pandas\..*DataFrame; give an AttributedGraph"):
         as_graph(traits)

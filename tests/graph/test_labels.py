@@ -55,5 +55,5 @@ def test_a_series_is_joined_by_its_index():
     pandas = pytest.importorskip("pandas", reason="labels may be a pandas Series")
     series = pandas.Series(["z", "x", "y"], index=["c", "a", "b"])
     assert node_labels(series, IDS).tolist() == ["x", "y", "z"]
-    with pytest.raises(GraphError, match=r"node 'a' has no row; set its index .* or give labels\.to_numpy\(\)"):
+    with pytest.raises(GraphError, match="node 'a'"):
         node_labels(series.reset_index(drop=True), IDS)

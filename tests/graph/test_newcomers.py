@@ -44,18 +44,18 @@ def test_newcomers_alone_need_no_link(known):
 
 
 def test_what_is_not_known_is_told(known):
-    with pytest.warns(UserWarning, match="1 of the 2 attributes of graph 'new' were not learned from"):
+    with pytest.warns(UserWarning, match=r"1.*2 attributes.*'new'"):
         new = find_newcomers(known, given([("zoe", "ann")], {"zoe": ["golf", "tea"]}))
     assert new.attributes.nnz == 1
-    with pytest.warns(UserWarning, match=r"1 nodes of graph 'new' \(such as 'yan'\) have neither"):
+    with pytest.warns(UserWarning, match=r"1 nodes.*'new'.*'yan'"):
         found = find_newcomers(known, given([("zoe", "ann"), ("yan", "yan")])).made_from
     assert found.tolist() == ["links", "nothing"]
-    with pytest.raises(GraphError, match=r"no node of graph 'new' .* has an attribute that was learned"):
+    with pytest.raises(GraphError, match=r"node.*'new'"):
         find_newcomers(known, given([("yan", "zoe")]))
 
 
 def test_known_nodes_with_other_attributes_are_told(known):
-    with pytest.warns(UserWarning, match=r"\(such as 'ann'\) are known by their ids and have other"):
+    with pytest.warns(UserWarning, match=r"'ann'.*ids"):
         find_newcomers(known, given([("zoe", "ann")], {"ann": ["tea"]}))
 
 
@@ -86,6 +86,6 @@ def test_numbered_attributes_match_by_number():
 
 
 def test_attributes_not_learned_from_are_counted_and_left_out(small_graph):
-    with pytest.warns(UserWarning, match="2 of the 3 attributes of graph 'new' were not learned from and are left out"):
+    with pytest.warns(UserWarning, match=r"2.*3 attributes.*'new'"):
         aligned = align(given(PAIR, {"zoe": ["tea", "golf", "jazz"]}), small_graph.attribute_names)
     assert aligned.nnz == 1

@@ -17,12 +17,12 @@ def test_values_of_numpy_and_missing_ones_are_plain():
 
 
 def test_keys_that_no_node_has_are_refused():
-    with pytest.raises(GraphError, match="no node of graph 'g' has 'club'; nodes have 'age', 'town'"):
+    with pytest.raises(GraphError, match=r"node.*'g'.*'club'.*'age'"):
         attributes_of(DATA, ["club"])
 
 
 def test_data_that_is_not_used_is_told_and_used_data_is_not():
-    with pytest.warns(UserWarning, match="nodes of graph 'g' have data under 'age', which is not used"):
+    with pytest.warns(UserWarning, match=r"nodes.*'g'.*'age'"):
         DATA.tell_unused({"town"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")

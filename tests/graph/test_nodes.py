@@ -40,9 +40,7 @@ def test_the_label_is_no_attribute():
 
 
 def test_nodes_of_the_edges_without_a_row_are_kept_and_told():
-    with pytest.warns(
-        UserWarning, match=r"people: 2 of the 4 nodes of the edges have no row here, such as 'cid', 'dan'"
-    ):
+    with pytest.warns(UserWarning, match=r"2.*4 nodes.*'cid'"):
         graph = AttributedGraph.from_frames(EDGES).joined(PEOPLE[3:], place=Place("people"))
     assert graph.ids.tolist() == ["ann", "bob", "cid", "dan"]
     assert bag(graph, "cid") == []
@@ -70,27 +68,25 @@ def test_a_node_with_two_rows_is_refused_with_both(place, said):
 
 def test_a_missing_id_is_refused():
     holes = PEOPLE.with_columns(name=pl.Series(["eve", "dan", None, "bob", "ann"]))
-    with pytest.raises(GraphError, match=r"p\.csv:4: column 'name' is empty, and a node needs an id"):
+    with pytest.raises(GraphError, match=r"p\.csv:4.*column 'name'"):
         AttributedGraph.from_frames(EDGES).joined(holes, id="name", place=Place("p.csv", 2))
 
 
 def test_a_table_that_shares_no_node_with_the_edges_is_refused():
-    with pytest.raises(
-        GraphError, match=r"none of the 5 ids in column 'mail' \(such as 'e@x'\) is a node of the edges"
-    ):
+    with pytest.raises(GraphError, match=r"5 ids.*'mail'.*'e@x'"):
         AttributedGraph.from_frames(EDGES, PEOPLE, id="mail")
     with pytest.raises(GraphError, match="no column holds the ids of the edges' nodes"):
         AttributedGraph.from_frames(EDGES, PEOPLE.drop("name"))
 
 
 def test_a_column_that_is_not_there_is_refused_with_the_file():
-    with pytest.raises(GraphError, match=r"^nodes: there is no column 'size' of nodes; there are 'mail', 'name'"):
+    with pytest.raises(GraphError, match=r"column 'size'.*'mail'.*'name'"):
         AttributedGraph.from_frames(EDGES, PEOPLE, columns=["size:number"])
 
 
 def test_a_graph_with_attributes_of_its_own_is_not_joined():
     graph = AttributedGraph.from_edges([("ann", "bob")], attributes={"ann": ["tea"]})
-    with pytest.raises(GraphError, match="has 1 attributes of its own; leave out the table"):
+    with pytest.raises(GraphError, match="1 attributes"):
         graph.joined(PEOPLE)
 
 
@@ -121,5 +117,5 @@ def test_the_encoder_of_a_graph_is_the_one_that_made_its_attributes():
     assert graph.renamed("x").encoder is graph.encoder
     assert graph.encoded(None).digest() == graph.digest()
     other = AttributedGraph.from_frames(EDGES, PEOPLE, ignore=["team"])
-    with pytest.raises(GraphError, match="the encoder gives 4 attributes, which are not the 2 of the graph"):
+    with pytest.raises(GraphError, match=r"encoder.*4.*2"):
         other.encoded(graph.encoder)

@@ -39,7 +39,5 @@ def test_attributes_of_a_graph_join_by_index():
     assert graph.attributes.toarray().tolist() == [[1], [2], [3.5]]
     assert graph.attribute_names.tolist() == ["age"]
     words = frame.assign(town="x")
-    with pytest.raises(
-        GraphError, match=r"attribute column 'town' holds .*, not numbers; AttributedGraph\.from_frames"
-    ):
+    with pytest.raises(GraphError, match=r"attribute.*'town'"):
         AttributedGraph.from_edges([("a", "b"), ("b", "c")], attributes=words)

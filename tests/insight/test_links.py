@@ -107,7 +107,7 @@ def test_what_makes_no_sense_is_refused(small_graph):
         model.suggest("ann", k=0)
     with pytest.raises(ParameterError, match="by='magic' makes no sense"):
         model.suggest("ann", by="magic")
-    with pytest.raises(ParameterError, match="by='score' needs a method that scores pairs"):
+    with pytest.raises(ParameterError, match=r"by='score'.*method"):
         model.suggest("ann", by="score")
 
 

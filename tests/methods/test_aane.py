@@ -61,7 +61,7 @@ def test_links_draw_neighbours_together(small_graph):
 
 def test_without_attributes_there_is_nothing_to_learn(small_graph):
     bare = AttributedGraph.from_sparse(small_graph.adjacency)
-    with pytest.warns(UserWarning, match="4 of the 4 columns of these vectors are zero"):
+    with pytest.warns(UserWarning, match=r"4.*4 columns"):
         assert not AANE(dim=4, seed=0).fit_transform(bare).vectors.any()
 
 

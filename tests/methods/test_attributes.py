@@ -19,7 +19,7 @@ def test_it_is_scikit_learns_tfidf_and_svd_at_one_scale(small_graph):
 
 def test_columns_beyond_the_data_are_zero(small_graph):
     attributes = small_graph.attributes.shape[1]
-    with pytest.warns(UserWarning, match="5 of the 10 columns of these vectors are zero: graph 'small' has fewer"):
+    with pytest.warns(UserWarning, match=r"5.*10 columns.*'small'"):
         vectors = Attributes(dim=attributes + 5, seed=0).fit_transform(small_graph).vectors
     assert not vectors[:, attributes:].any()
     assert vectors[:, :attributes].any(axis=0).all()

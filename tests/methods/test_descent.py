@@ -34,7 +34,7 @@ def test_without_torch_the_error_says_how_to_get_it(name, small_graph, monkeypat
 def test_devices_that_cannot_be_had_are_told(name, small_graph, monkeypatch, caplog):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ParameterError, match=r"device='cuda' cannot be used: PyTorch .* sees no GPU; pip install"):
+    with pytest.raises(ParameterError, match=r"device='cuda'.*PyTorch"):
         METHODS[name](device="cuda").fit(small_graph)
     method = METHODS[name](dim=4, seed=0, device="auto", **BRIEF[name]).fit(small_graph)
     assert method.settings_["device"] == "cpu"
@@ -124,5 +124,5 @@ def test_progress_reports_up_to_the_end(name, small_graph):
 @pytest.mark.parametrize("name", ON_TORCH)
 def test_divergence_is_told(name, small_graph):
     pytest.importorskip("torch")
-    with pytest.raises(ParameterError, match=r"training diverged in epoch \d: .*; lower learning_rate=1e"):
+    with pytest.raises(ParameterError, match=r"training.*learning_rate=1e"):
         METHODS[name](dim=4, epochs=2, seed=0, learning_rate=1e38).fit(small_graph)

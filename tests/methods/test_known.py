@@ -62,9 +62,9 @@ def test_labels_of_nobody_are_no_labels(small_graph, nothing):
 
 
 def test_unknown_ids_and_a_wrong_length_are_refused(small_graph):
-    with pytest.raises(GraphError, match="labels name node 'nobody', which the graph lacks"):
+    with pytest.raises(GraphError, match=r"labels.*'nobody'"):
         Told().fit(small_graph, labels={"nobody": "town"})
-    with pytest.raises(GraphError, match=r"labels have shape \(2,\) for 12 nodes; give one label per node"):
+    with pytest.raises(GraphError, match=r"labels.*2.*12"):
         Told().fit(small_graph, labels=["town", "club"])
 
 
@@ -104,7 +104,7 @@ def test_a_model_file_knows_how_many(small_graph, tmp_path, told):
 def test_a_checkpoint_of_other_labels_is_refused(small_graph, tmp_path):
     path = tmp_path / "run.checkpoint"
     Told(dim=2, seed=0, checkpoint=path).fit(small_graph, labels=KNOWN)
-    with pytest.raises(CheckpointError, match=r"labels was '3 known \(digest .*\)', now 'none'"):
+    with pytest.raises(CheckpointError, match=r"labels.*'none'"):
         Told(dim=2, seed=0, checkpoint=path).fit(small_graph)
     with pytest.raises(CheckpointError, match=r"labels was '3 known .*, now '3 known "):
         Told(dim=2, seed=0, checkpoint=path).fit(small_graph, labels=KNOWN | {"ann": "club"})

@@ -36,7 +36,7 @@ def test_the_first_order_is_of_links_and_the_second_of_shared_neighbours():
 def test_line_of_width_one_and_of_self_loops_alone(small_graph):
     assert Line(dim=1, samples=100, seed=0).fit_transform(small_graph).vectors.shape == (12, 1)
     loops = AttributedGraph.from_edges([(0, 0), (1, 1)], ids=[0, 1, 2])
-    with pytest.warns(UserWarning, match="3 of the 6 columns of these vectors are zero"):
+    with pytest.warns(UserWarning, match=r"3.*6 columns"):
         vectors = Line(dim=6, samples=100, seed=0).fit_transform(loops).vectors
     assert not vectors[:, :3].any()
     assert vectors[:, 3:].any(axis=1).all()

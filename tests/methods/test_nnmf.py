@@ -78,5 +78,5 @@ def test_golden_value(small_graph):
 def test_attributes_below_zero_are_refused(method):
     bags = {"ann": {"age": 2.0}, "bob": {"age": 1.0, "debt": -3.5}}
     graph = AttributedGraph.from_edges([("ann", "bob")], attributes=bags)
-    with pytest.raises(GraphError, match=r"attribute 'debt' of node 'bob' is -3\.5, and .*nnmf adds up parts"):
+    with pytest.raises(GraphError, match=r"attribute 'debt'.*'bob'"):
         method(dim=2).fit(graph)

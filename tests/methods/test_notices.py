@@ -12,9 +12,7 @@ PAIR = [("ann", "bob"), ("bob", "cid")]
 
 def test_amounts_that_differ_within_an_attribute_are_told():
     bags = {"ann": {"age": 31, "chess": 2}, "bob": {"age": 22, "chess": 2}}
-    with pytest.warns(
-        IgnoredAmountsWarning, match=r"plain .* 1 of the 2 attributes of graph 'graph' differ in amount \('age'\)"
-    ):
+    with pytest.warns(IgnoredAmountsWarning, match=r"1.*2 attributes.*'graph'"):
         tell_ignored_amounts(AttributedGraph.from_edges(PAIR, attributes=bags), "plain")
 
 

@@ -72,7 +72,7 @@ def test_names_go_in_and_come_out(tmp_path):
             one.get_feature_names_out(list("hgfedcba"))
     numbered = Attributes(dim=2, seed=0).fit(NUMBERS)
     assert not hasattr(numbered, "feature_names_in_")
-    with pytest.raises(ValueError, match=r"length equal to number of features \(8\), got 3"):
+    with pytest.raises(ValueError, match=r"length.*8.*3"):
         numbered.get_feature_names_out(list("abc"))
     with pytest.raises(NotFittedError):
         Attributes().get_feature_names_out()

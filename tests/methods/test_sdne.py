@@ -134,9 +134,9 @@ def test_a_new_node_linked_to_new_nodes_alone_has_their_mean(small_graph):
 def test_new_nodes_without_links_are_told(small_graph):
     method = SDNE(dim=4, hidden=8, epochs=1, seed=0, device="cpu").fit(small_graph)
     bags = {"zoe": ["tea"], "yan": ["tea"]}
-    with pytest.raises(GraphError, match=r"none of these .such as 'zoe'. has one; give their links"):
+    with pytest.raises(GraphError, match=r"'zoe'.*links"):
         method.transform(AttributedGraph.from_edges([("zoe", "yan")], attributes=bags))
-    with pytest.warns(UserWarning, match=r"1 new nodes .such as 'yan'. are linked to no known node"):
+    with pytest.warns(UserWarning, match=r"1.*nodes.*'yan'"):
         method.transform(AttributedGraph.from_edges([("zoe", "ann")], attributes=bags, ids=["ann", "zoe", "yan"]))
 
 

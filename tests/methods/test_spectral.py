@@ -151,7 +151,7 @@ def test_links_alone_are_averages_without_the_nodes_themselves(small_graph):
 
 def test_ten_nodes_at_the_default_width():
     graph = synthetic(10, classes=2, seed=0)
-    with pytest.warns(UserWarning, match=r"of the 150 columns of these vectors are zero: .* give a smaller dim"):
+    with pytest.warns(UserWarning, match="150 columns"):
         vectors = PropagatedAttributes(seed=0).fit_transform(graph).vectors
     assert np.isfinite(vectors).all()
     assert 0 < np.count_nonzero(vectors.any(axis=0)) <= 10

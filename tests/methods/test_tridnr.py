@@ -70,7 +70,7 @@ def test_one_table_of_vectors_serves_walks_and_documents(graph, monkeypatch):
 
 
 def test_a_share_of_one_and_negative_attributes_are_refused(graph):
-    with pytest.raises(ParameterError, match=r"text_weight=1.0 makes no sense; give a number from 0 and below 1"):
+    with pytest.raises(ParameterError, match=r"text_weight=1.0.*number.*0.*1"):
         TriDNR(text_weight=1.0).fit(graph)
     negative = AttributedGraph.from_sparse(graph.adjacency, -graph.attributes)
     with pytest.raises(GraphError, match="tridnr draws attributes in proportion"):

@@ -105,9 +105,9 @@ def test_nothing_to_ask_or_to_find():
 
 
 def test_queries_of_another_shape_are_refused():
-    with pytest.raises(ParameterError, match=r"queries have shape \(1, 3\); give a table \(queries, 12\)"):
+    with pytest.raises(ParameterError, match=r"queries.*1.*3.*12"):
         nearest_rows(table(5), np.ones((1, 3)), 2)
-    with pytest.raises(ParameterError, match=r"exclude has shape \(2,\); give one row for each of 1 queries"):
+    with pytest.raises(ParameterError, match=r"shape 2.*1"):
         nearest_rows(table(5), table(1), 2, [0, 1])
 
 

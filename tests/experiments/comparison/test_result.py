@@ -43,7 +43,7 @@ def test_the_best_of_a_task(standing, comparison):
     )
     assert found.best("classify").method == "b"
     assert found.best("link") is None
-    with pytest.raises(ParameterError, match="task 'cluster' was not compared; there are classify, link"):
+    with pytest.raises(ParameterError, match=r"'cluster'.*link"):
         found.best("cluster")
 
 

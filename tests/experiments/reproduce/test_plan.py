@@ -143,7 +143,7 @@ def test_another_tuning_part_would_be_tested(change, monkeypatch):
 
 
 def test_names_that_are_not_known():
-    with pytest.raises(ParameterError, match=r"no method 'tadv' \(did you mean 'tadw'\?\)"):
+    with pytest.raises(ParameterError, match="method 'tadv'"):
         choose_columns(["tadv"])
     with pytest.raises(ParameterError, match=r"no dataset 'citeser' \(did you mean 'citeseer'\?\)"):
         choose_datasets(["citeser"], FULL)

@@ -85,14 +85,14 @@ def test_orders_that_come_to_nothing(tmp_path):
         prepare(tmp_path, SMALL, outputs=["pooling"], methods=["tadw"])
     scale = replace(SMALL, sizes={"dim": 0})
     work = prepare(tmp_path, scale, outputs=["classification"], methods=["attributes"], runs=1)
-    with pytest.raises(BraneError, match="no training succeeded; the first says: dim=0"):
+    with pytest.raises(BraneError, match=r"training.*dim=0"):
         reproduce(work)
 
 
 def test_a_dataset_without_labels_is_refused_before_anything_is_computed(tmp_path, monkeypatch):
     graph = replace(load("stdlib"), labels=None)
     monkeypatch.setattr("neural_brane.files.datasets.load", lambda name: graph)
-    with pytest.raises(GraphError, match="dataset 'cora' has no labels to score by"):
+    with pytest.raises(GraphError, match=r"'cora'.*labels"):
         prepare(tmp_path, SMALL, datasets=["cora"])
 
 
@@ -100,5 +100,5 @@ def test_a_gpu_that_is_not_there_is_told_once_and_before_anything_is_computed(tm
     monkeypatch.setattr(devices, "_missing", lambda packages: "PyTorch sees no GPU")
     order = {"outputs": ["classification"], "methods": ["neural-brane"]}
     work = prepare(tmp_path, replace(SMALL, device="cuda"), **order)
-    with pytest.raises(ParameterError, match="device='cuda' cannot be used: PyTorch sees no GPU; pip install"):
+    with pytest.raises(ParameterError, match=r"device='cuda'.*PyTorch"):
         reproduce(work, watch=lambda ended: pytest.fail("a training was computed"))

@@ -134,5 +134,5 @@ def check_columns(ask):
     assert (chess["counts"], chess["values"][ask.rows["bob"]]) == ([4, 8], 0)
     beer = ask("column", "attribute:beer")
     assert (beer["kind"], beer["values"][ask.rows["joy"]]) == ("number", 2)
-    with pytest.raises(Exception, match="no node has an attribute 'golf'"):
+    with pytest.raises(Exception, match=r"node.*'golf'"):
         ask("column", "attribute:golf")

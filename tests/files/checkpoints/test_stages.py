@@ -46,7 +46,7 @@ def test_a_stopped_stage_goes_on_where_it_was(make):
 
 def test_fewer_steps_than_were_taken_are_refused(make):
     count(make(), 6, per_epoch=2)
-    with pytest.raises(CheckpointError, match="has trained 3 epochs, more than the 2 that are asked for; ask for as"):
+    with pytest.raises(CheckpointError, match=r"3 epochs.*2"):
         count(make(), 4, per_epoch=2)
 
 
@@ -199,7 +199,7 @@ def test_last_bits_that_may_differ_are_told(make, monkeypatch, code):
 
 def test_other_arrays_are_refused(make):
     count(make(), 2)
-    with make() as opened, pytest.raises(CheckpointError, match=r"arrays of stage 'counting' are \{'table': \(\(3,\)"):
+    with make() as opened, pytest.raises(CheckpointError, match=r"arrays.*'counting'.*3"):
         list(Stages(opened).stage("counting").steps(2, {"table": np.zeros(4)}, {}))
     with make() as opened, pytest.raises(CheckpointError, match=r"float64.*not.*float32"):
         list(Stages(opened).stage("counting").steps(2, {"table": np.zeros(3, np.float32)}, {}))

@@ -118,14 +118,14 @@ def test_a_member_of_an_archive_is_copied_and_never_extracted_and_its_size_is_bo
     file = tiny(address=f"{address}/all.tgz", member="../../escaped")
     assert fetch(*file) == folders["cache"] / "g.txt"
     assert not list(tmp_path.rglob("escaped"))
-    with pytest.raises(KeyError, match="has 8 bytes, more than 7"):
+    with pytest.raises(KeyError, match=r"8 bytes.*7"):
         _retrieve(file[1], tmp_path / "draft", largest=7)
 
 
 def test_a_wrong_download_is_refused_and_leaves_nothing(folders, site):
     folder, address = site
     (folder / "g.txt").write_bytes(CHANGED)
-    with pytest.raises(DatasetError, match=r"/g\.txt now holds another file, sha256:"):
+    with pytest.raises(DatasetError, match=r"/g\.txt.*file"):
         fetch(*tiny(address=f"{address}/g.txt"))
     assert list(folders["cache"].iterdir()) == []
 

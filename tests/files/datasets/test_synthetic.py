@@ -54,7 +54,7 @@ def test_a_seed_gives_one_graph(graph):
 def test_by_name():
     assert load("synthetic:1500").digest() == synthetic(1500).digest()
     assert load("synthetic:1500").name == "synthetic:1500"
-    with pytest.raises(DatasetError, match="'synthetic:many' does not say how many nodes; write a number"):
+    with pytest.raises(DatasetError, match=r"'synthetic:many'.*nodes"):
         load("synthetic:many")
 
 

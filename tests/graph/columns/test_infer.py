@@ -78,7 +78,7 @@ def test_what_is_given_is_obeyed():
 
 def test_columns_that_are_not_there_or_have_two_roles_are_refused():
     frame = pl.DataFrame({"node": [1], "age": [2]})
-    with pytest.raises(GraphError, match="no column 'aeg' of nodes; there are 'node', 'age'"):
+    with pytest.raises(GraphError, match=r"column 'aeg'.*'node'.*'age'"):
         infer_columns(frame, ignore=["aeg"])
-    with pytest.raises(GraphError, match="'age' is the label of the nodes and cannot be an attribute"):
+    with pytest.raises(GraphError, match=r"'age'.*label"):
         infer_columns(frame, columns=["age:number"], label="age")

@@ -56,7 +56,7 @@ def test_a_run_on_the_gpu_goes_on_from_its_checkpoint(small_graph, monkeypatch, 
     resumed = NeuralBrane(checkpoint=tmp_path / "run", **settings).fit(small_graph)
     assert resumed.loss_history_ == whole.loss_history_
     np.testing.assert_array_equal(resumed.embedding_.vectors, whole.embedding_.vectors)
-    with pytest.raises(CheckpointError, match="device was 'cuda', now 'cpu', and all its steps depend on it"):
+    with pytest.raises(CheckpointError, match=r"device.*'cuda'.*'cpu'"):
         NeuralBrane(checkpoint=tmp_path / "run", **settings | {"device": "cpu"}).fit(small_graph)
 
 

@@ -49,7 +49,7 @@ def test_a_graph_without_links_has_the_spectral_part_alone():
     model = NeuralBrane(**SHORT).fit(graph)
     assert model.settings_["spectral_dim"] == 24
     assert score(graph) > 0.75
-    with pytest.raises(GraphError, match="no score was learned: graph 'graph' has no links"):
+    with pytest.raises(GraphError, match="graph 'graph'"):
         model.score([(0, 1)])
     with pytest.raises(GraphError, match="nothing to rank"):
         NeuralBrane(**SHORT | {"spectral_dim": 0}).fit(graph)
@@ -81,7 +81,7 @@ def test_any_dim_is_divided(dim, spectral):
 
 
 def test_a_spectral_part_needs_a_length():
-    with pytest.raises(ParameterError, match=r"length=0\.0 makes no sense; give a number above 0 when there is a spec"):
+    with pytest.raises(ParameterError, match=r"length=0\.0.*number.*0"):
         NeuralBrane(length=0).fit(planted())
     with pytest.raises(ParameterError, match="spectral_dim=151 makes no sense; give 0 to dim=150"):
         NeuralBrane(spectral_dim=151).fit(planted())
