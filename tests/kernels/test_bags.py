@@ -7,7 +7,7 @@ from scipy import sparse
 from neural_brane.kernels import bags, cpu
 from neural_brane.kernels.bags import Steps, Trained, propagate
 from neural_brane.kernels.model import padded, rows_of, zeros
-from neural_brane.methods.maps import bags_of, random_table
+from neural_brane.methods.ep import bags_of, random_table
 
 
 def descend_reference(trained: Trained, gradient, touched, rate: float):

@@ -4,7 +4,7 @@ import pytest
 from neural_brane import CCASSG, load
 from neural_brane.errors import ParameterError
 from neural_brane.linalg.weights import without_self_loops
-from neural_brane.methods import convolution
+from neural_brane.methods import cca_ssg, convolution
 
 torch = pytest.importorskip("torch", reason="cca-ssg needs torch: pip install 'neural-brane[torch]'")
 
@@ -24,23 +24,23 @@ def piece_of(graph):
 
 
 def tensors(weights, grad=False):
-    return convolution.Correlation(*(torch.from_numpy(part).requires_grad_(grad) for part in weights))
+    return cca_ssg.Correlation(*(torch.from_numpy(part).requires_grad_(grad) for part in weights))
 
 
 def test_the_loss_is_the_formula():
     rng = np.random.default_rng(0)
     first, second = rng.standard_normal((2, 30, 4)) * [1, 10, 0.1, 3] + 5
-    loss = convolution.correlation_loss(torch.from_numpy(first), torch.from_numpy(second), 0.3)
+    loss = cca_ssg.correlation_loss(torch.from_numpy(first), torch.from_numpy(second), 0.3)
     assert loss.item() == pytest.approx(dense_loss(first, second, 0.3), rel=1e-8)
 
 
 def test_views_that_agree_and_do_not_repeat_are_the_minimum():
     table = np.linalg.qr(np.random.default_rng(0).standard_normal((50, 5)))[0]
     table = np.linalg.qr(table - table.mean(axis=0))[0] * 7
-    loss = convolution.correlation_loss(torch.from_numpy(table), torch.from_numpy(table), 0.0)
+    loss = cca_ssg.correlation_loss(torch.from_numpy(table), torch.from_numpy(table), 0.0)
     assert loss.item() == pytest.approx(-5 * 49 / 50, rel=1e-8)
     repeated = torch.from_numpy(np.repeat(table[:, :1], 5, axis=1))
-    assert convolution.correlation_loss(repeated, repeated, 1.0) > 30
+    assert cca_ssg.correlation_loss(repeated, repeated, 1.0) > 30
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -48,10 +48,10 @@ def test_gradients_are_finite_differences_of_the_dense_network(layers, small_gra
     rng = np.random.default_rng(1)
     piece = piece_of(small_graph)
     shapes = ((5, 3), (1, 3), (3 if layers == 2 else 0, 3), (1, 3))
-    arrays = convolution.Correlation(*(rng.standard_normal(shape).astype(np.float32) for shape in shapes))
-    views = [convolution.draw_view(piece, 0.4, 0.2, np.random.default_rng(at)) for at in range(2)]
+    arrays = cca_ssg.Correlation(*(rng.standard_normal(shape).astype(np.float32) for shape in shapes))
+    views = [cca_ssg.draw_view(piece, 0.4, 0.2, np.random.default_rng(at)) for at in range(2)]
     weights = tensors(arrays, grad=True)
-    loss = convolution.correlation_loss(*(convolution.forward(weights, piece, view) for view in views), 0.1)
+    loss = cca_ssg.correlation_loss(*(cca_ssg.forward(weights, piece, view) for view in views), 0.1)
     loss.backward()
     attributes = piece.entries.toarray().astype(float)
 
@@ -90,7 +90,7 @@ def test_vectors_are_the_formula(layers, small_graph):
 def test_views_lack_the_shares_asked_for_in_both_directions():
     graph = load("stdlib")
     piece = piece_of(graph)
-    view = convolution.draw_view(piece, 0.4, 0.3, np.random.default_rng(0))
+    view = cca_ssg.draw_view(piece, 0.4, 0.3, np.random.default_rng(0))
     rows = view.averages.rows
     links = len(rows.indices) - len(graph)  # without what a node counts itself by
     assert links / piece.links.nnz == pytest.approx(0.6, abs=0.03)
@@ -98,7 +98,7 @@ def test_views_lack_the_shares_asked_for_in_both_directions():
     starts = np.repeat(np.arange(len(graph)), np.diff(rows.indptr.numpy()))
     pairs = set(zip(starts.tolist(), rows.indices.tolist(), strict=True))
     assert all((end, start) in pairs for start, end in pairs)
-    whole = convolution.draw_view(piece, 0.0, 0.0, np.random.default_rng(0))
+    whole = cca_ssg.draw_view(piece, 0.0, 0.0, np.random.default_rng(0))
     np.testing.assert_array_equal(whole.averages.rows.values, piece.averages.rows.values)
 
 

@@ -3,19 +3,19 @@ import pytest
 
 from neural_brane import DGI, load
 from neural_brane.linalg.weights import without_self_loops
-from neural_brane.methods import convolution
+from neural_brane.methods import convolution, dgi
 
 torch = pytest.importorskip("torch", reason="dgi needs torch: pip install 'neural-brane[torch]'")
 
 
 def tensors(weights):
-    return convolution.Infomax(*(torch.from_numpy(part).requires_grad_() for part in weights))
+    return dgi.Infomax(*(torch.from_numpy(part).requires_grad_() for part in weights))
 
 
 def weights_for(attributes, dim):
     rng = np.random.default_rng(0)
     shapes = ((attributes, dim), (1, dim), (1, 1), (dim, dim))
-    return convolution.Infomax(*(rng.standard_normal(shape).astype(np.float32) * 0.7 for shape in shapes))
+    return dgi.Infomax(*(rng.standard_normal(shape).astype(np.float32) * 0.7 for shape in shapes))
 
 
 def without_weights(graph):
@@ -52,7 +52,7 @@ def test_the_loss_and_its_gradients_are_those_of_torch_geometric(small_graph):
     expected.backward()
 
     ours = tensors(weights)
-    loss = convolution.infomax_loss(ours, convolution.Piece(links, attributes, "cpu"), shuffled)
+    loss = dgi.infomax_loss(ours, convolution.Piece(links, attributes, "cpu"), shuffled)
     loss.backward()
     assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
     np.testing.assert_allclose(ours.table.grad, theirs.encoder.convolution.lin.weight.grad.T, rtol=1e-4, atol=1e-7)

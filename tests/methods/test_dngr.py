@@ -4,7 +4,7 @@ from scipy import sparse
 
 from neural_brane import DNGR, load, synthetic
 from neural_brane.errors import GraphError, ParameterError
-from neural_brane.methods import autoencoder
+from neural_brane.methods import dngr
 
 torch = pytest.importorskip("torch", reason="dngr needs torch: pip install 'neural-brane[torch]'")
 
@@ -17,7 +17,7 @@ def graph():
     graph.adjacency.data[:] = 1 + (graph.adjacency.indices + rows) % 3
     links = np.pad(graph.adjacency.toarray(), (0, 1))
     links[3, 3] = 2
-    return autoencoder.AttributedGraph.from_sparse(sparse.csr_array(links))
+    return dngr.AttributedGraph.from_sparse(sparse.csr_array(links))
 
 
 def information(links, *, steps, restart):
@@ -61,7 +61,7 @@ def test_few_numbers_in_a_row_change_the_matrix_and_many_do_not(graph):
 def test_loss_and_gradients_are_those_of_dense_matrices(graph):
     matrix = sparse.csr_array(matrix_of(DNGR(), graph))
     rng = np.random.default_rng(3)
-    layer = autoencoder.first_layer(40, 6, rng, "cpu")
+    layer = dngr.first_layer(40, 6, rng, "cpu")
     with torch.no_grad():
         for bias in layer[1::2]:
             bias.copy_(torch.from_numpy(rng.standard_normal(bias.shape).astype(np.float32)))

@@ -4,7 +4,7 @@ from scipy import sparse
 
 from neural_brane import EP, AttributedGraph, classify, load
 from neural_brane.errors import GraphError
-from neural_brane.methods.maps import draw
+from neural_brane.methods.ep import draw
 
 
 def test_vectors_are_the_means_of_rows(small_graph):

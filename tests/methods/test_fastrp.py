@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neural_brane import AttributedGraph, FastRP, synthetic
-from neural_brane.methods.links import random_projection
+from neural_brane.methods.fastrp import random_projection
 
 
 def textbook(graph, *, dim, weights, hub_discount, seed):

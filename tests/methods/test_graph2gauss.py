@@ -4,7 +4,7 @@ from scipy import sparse
 
 from neural_brane import Graph2Gauss, load
 from neural_brane.errors import GraphError
-from neural_brane.methods import graphsage
+from neural_brane.methods import graph2gauss
 from neural_brane.sampling.walks import HopSampler
 
 torch = pytest.importorskip("torch", reason="graph2gauss needs torch: pip install 'neural-brane[torch]'")
@@ -35,7 +35,7 @@ def loss_of(mean, variance, triplets):
 
 def test_energies_are_the_closed_form():
     mean, variance = draw_gaussians()
-    energies = graphsage.energy(*map(torch.from_numpy, (mean, variance)), FIRST, SECOND)
+    energies = graph2gauss.energy(*map(torch.from_numpy, (mean, variance)), FIRST, SECOND)
     expected = [divergence(mean, variance, i, j) for i, j in zip(FIRST, SECOND, strict=True)]
     np.testing.assert_allclose(energies, expected, rtol=1e-10, atol=1e-12)
     assert energies[3] == 0
@@ -44,12 +44,12 @@ def test_energies_are_the_closed_form():
 @pytest.mark.parametrize("which", ["energy", "loss"])
 def test_gradients_are_finite_differences_of_the_closed_form(which):
     mean, variance = draw_gaussians()
-    triplets = graphsage.Triplets(FIRST, SECOND, np.array([2, 2, 4, 1]), np.array([0.1, 0.2, 0.3, 0.4]))
+    triplets = graph2gauss.Triplets(FIRST, SECOND, np.array([2, 2, 4, 1]), np.array([0.1, 0.2, 0.3, 0.4]))
     tensors = [torch.from_numpy(part).requires_grad_() for part in (mean, variance)]
     if which == "energy":
-        graphsage.energy(*tensors, FIRST, SECOND).sum().backward()
+        graph2gauss.energy(*tensors, FIRST, SECOND).sum().backward()
     else:
-        graphsage.rank_loss(*tensors, triplets).backward()
+        graph2gauss.rank_loss(*tensors, triplets).backward()
 
     def value():
         if which == "loss":
@@ -85,9 +85,9 @@ def test_triplets_weigh_what_they_stand_for(small_graph):
 
 def test_vectors_are_the_trained_means(small_graph):
     method = Graph2Gauss(dim=5, hidden=7, epochs=3, seed=0).fit(small_graph)
-    weights = graphsage.GaussianWeights(*map(torch.from_numpy, method.weights_))
-    rows = graphsage.backend.SparseRows(small_graph.attributes, "cpu")
-    mean, variance = graphsage.gaussians(weights, rows)
+    weights = graph2gauss.GaussianWeights(*map(torch.from_numpy, method.weights_))
+    rows = graph2gauss.backend.SparseRows(small_graph.attributes, "cpu")
+    mean, variance = graph2gauss.gaussians(weights, rows)
     np.testing.assert_allclose(method.embedding_.vectors, mean, rtol=1e-4, atol=1e-6)
     assert (variance > 0).all()
 

@@ -4,8 +4,8 @@ from scipy import sparse
 
 from neural_brane import GraRep, synthetic
 from neural_brane.linalg.weights import transition
-from neural_brane.methods import links
-from neural_brane.methods.links import largest_of_rows
+from neural_brane.methods import grarep
+from neural_brane.methods.grarep import largest_of_rows
 
 
 def textbook(graph, *, dim, steps, shift):
@@ -99,7 +99,7 @@ def test_few_numbers_in_a_row_change_vectors_and_many_do_not(graph):
 
 def test_the_size_of_blocks_changes_nothing(graph, monkeypatch):
     whole = GraRep(dim=8, seed=0).fit_transform(graph).vectors
-    monkeypatch.setattr(links, "BLOCK_NUMBERS", 100)
+    monkeypatch.setattr(grarep, "BLOCK_NUMBERS", 100)
     np.testing.assert_array_equal(GraRep(dim=8, seed=0, threads=1).fit_transform(graph).vectors, whole)
 
 

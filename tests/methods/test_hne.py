@@ -6,7 +6,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from neural_brane import HNE, AttributedGraph, synthetic
 from neural_brane.linalg.tables import tables_on
-from neural_brane.methods.maps import Adam, Links, Pairs, slopes, weighed
+from neural_brane.methods.hne import Adam, Links, Pairs, slopes, weighed
 
 
 def weighted_graph():

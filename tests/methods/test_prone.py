@@ -4,7 +4,7 @@ from scipy import linalg
 
 from neural_brane import AttributedGraph, ProNE, synthetic
 from neural_brane.linalg.tables import tables_on
-from neural_brane.methods.links import Filter, link_matrix
+from neural_brane.methods.prone import Filter, link_matrix
 from neural_brane.progress import Meter
 
 

@@ -4,7 +4,7 @@ from scipy import sparse
 
 from neural_brane import SDNE, AttributedGraph, load, synthetic
 from neural_brane.errors import GraphError
-from neural_brane.methods import autoencoder
+from neural_brane.methods import autoencoder, sdne
 
 torch = pytest.importorskip("torch", reason="sdne needs torch: pip install 'neural-brane[torch]'")
 
@@ -21,7 +21,7 @@ def graph():
 def drawn_weights(nodes, hidden=7, dim=5):
     """Weights as training begins with, but with biases that are not 0."""
     rng = np.random.default_rng(4)
-    weights = autoencoder.first_weights(nodes, hidden, dim, rng, "cpu")
+    weights = sdne.first_weights(nodes, hidden, dim, rng, "cpu")
     with torch.no_grad():
         for bias in weights[1::2]:
             bias.copy_(torch.from_numpy(rng.standard_normal(bias.shape).astype(np.float32)))
@@ -44,7 +44,7 @@ def textbook(weights, dense, batch, *, alpha, beta):
 
 @pytest.mark.parametrize("size", [11, 40])
 def test_loss_and_gradients_are_those_of_dense_matrices(graph, size):
-    links = autoencoder.scaled(graph.adjacency, 1.7)
+    links = sdne.scaled(graph.adjacency, 1.7)
     batch = np.sort(np.random.default_rng(0).permutation(40)[:size])
     weights = drawn_weights(40)
     loss = SDNE(alpha=0.3, beta=4.0, device="cpu")._loss(weights, links, batch)
@@ -61,12 +61,12 @@ def test_loss_and_gradients_are_those_of_dense_matrices(graph, size):
 
 def test_batches_estimate_the_distances_of_all_links():
     """Their mean over all pairs of nodes as batches is the sum over all links."""
-    links, weights = autoencoder.scaled(synthetic(12, seed=2).adjacency, 1.0), drawn_weights(12)
+    links, weights = sdne.scaled(synthetic(12, seed=2).adjacency, 1.0), drawn_weights(12)
     pairs = [np.array([u, v]) for u in range(12) for v in range(u + 1, 12)]
     with torch.no_grad():
         parts = [SDNE(alpha=alpha, device="cpu") for alpha in (1.0, 0.0)]
         mean = np.mean([parts[0]._loss(weights, links, pair) - parts[1]._loss(weights, links, pair) for pair in pairs])
-        codes, _ = autoencoder.apply_layers(weights, autoencoder.backend.SparseRows(links, "cpu"))
+        codes, _ = sdne.apply_layers(weights, sdne.backend.SparseRows(links, "cpu"))
     squares = ((codes[:, None] - codes[None]) ** 2).sum(2).numpy()
     assert mean == pytest.approx((links.toarray() * squares).sum() / 12, rel=1e-3)
 

@@ -4,7 +4,7 @@ from scipy import sparse
 
 from neural_brane import UPPSNE, AttributedGraph, classify, load
 from neural_brane.errors import GraphError, ParameterError
-from neural_brane.methods.maps import places_of, unit
+from neural_brane.methods.upp_sne import places_of, unit
 
 
 @pytest.mark.parametrize("dim", [1, 6, 7])

@@ -1,4 +1,4 @@
-"""Skip-gram with tables trained at a learning rate that falls to zero; LINE and PTE, which draw entries of matrices."""
+"""Share what skip-gram methods need: tables, and training at a learning rate that falls to zero."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -8,17 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu, sgns
 from neural_brane.kernels.model import padded, zeros
-from neural_brane.linalg.weights import unit_rows, without_self_loops
 from neural_brane.methods.base import Embedder, Vectors
 from neural_brane.methods.parameters import shared, whole
-from neural_brane.methods.training import ALIAS, SINGLE, Loop, Moments
+from neural_brane.methods.training import SINGLE, Loop
 from neural_brane.progress import Meter
-from neural_brane.sampling.buckets import TileSorter, count_buckets
+from neural_brane.sampling.buckets import TileSorter
 from neural_brane.sampling.walks import EdgeSampler, window_pairs
 
 CHUNK_PAIRS = 500_000  # drawn, sorted and trained at a time: enough for many in each tile, little to keep
@@ -213,96 +211,3 @@ def two_seeds(seed: int) -> tuple[int, int]:
 def edges_of(matrix: sparse.csr_array, samples: int, seed: int) -> Corpus:
     """The entries of a matrix as pairs of row and column."""
     return Corpus(EdgeSampler(matrix, seed=seed).draw, samples, pairs=1)
-
-
-class Line(EdgeSkipGram):
-    """LINE: large-scale information network embedding (Tang, Qu, Wang, Zhang, Yan, Mei; 2015).
-
-    The first dim // 2 numbers are first-order proximity (both ends of an edge have one vector each, in one table), the
-    others second-order (the other end has a vector of its own as context). Edges are drawn in proportion to their
-    weight; self-loops say nothing of the first order. As in the authors' program, each half of a vector is scaled to
-    length one. A node without neighbours keeps a random direction.
-    """
-
-    title = "line"
-    uses = ("links",)
-    growth = "time: edges × dim; memory: edges + nodes × dim"
-    paper = "Tang, Qu, Wang, Zhang, Yan, Mei: LINE, 2015"
-
-    samples: int | None = whole(
-        "Edges drawn for each order; when None 100 for each adjacency entry, 3 million at least.", default=None
-    )
-
-    def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
-        samples = self._samples(graph.adjacency.nnz)
-        parts = []
-        for order, width, own_seed in zip(
-            (1, 2), (self.dim // 2, self.dim - self.dim // 2), two_seeds(seed), strict=True
-        ):
-            matrix = graph.adjacency if order == 2 else without_self_loops(graph.adjacency)
-            if width and matrix.nnz:
-                degree = matrix.sum(axis=1)
-                targets = None if order == 1 else degree
-                model = SkipGram(degree, targets, dim=width, negatives=self.negatives, seed=own_seed)
-                parts.append((edges_of(matrix, samples, own_seed), model))
-        self._train(parts, "edges")
-        halves = [unit_rows(model.vectors) for _, model in parts]
-        vectors = np.zeros((len(graph), self.dim), np.float32)
-        vectors[:, self.dim - sum(half.shape[1] for half in halves) :] = np.hstack(halves)
-        return vectors
-
-    def memory(self, sizes: Sizes) -> Moments:
-        n, entries = sizes.nodes, sizes.links
-        held = self._tables(n, n)  # one of half the width, and two
-        held = {"tables": held["tables"] * 3 // 4, "sampling": 2 * held["sampling"] + 32 * entries}
-        return {
-            "preparing draws": held | {"sampling": (20 + ALIAS) * entries},
-            "training": held | self._chunk(n, self.negatives),
-            "joining both orders": held | {"vectors": 3 * SINGLE * n * self.dim},
-        }
-
-
-class PTE(EdgeSkipGram):
-    """PTE: predictive text embedding through large-scale heterogeneous text networks (Tang, Qu, Mei; 2015).
-
-    The node-node and the node-attribute network are trained jointly, without labels: a node's vector must tell its
-    neighbours from other nodes, and its attributes from others. Entries are drawn in proportion to their value, as
-    many from the one network as from the other. A node with neither keeps the small random vector it starts with.
-    """
-
-    title = "pte"
-    growth = "time: (edges + attribute entries) × dim; memory: edges + attribute entries + (nodes + attributes) × dim"
-    paper = "Tang, Qu, Mei: PTE, 2015"
-
-    samples: int | None = whole(
-        "Entries drawn from each network; when None 100 for each entry of the larger, 3 million at least.", default=None
-    )
-
-    def memory(self, sizes: Sizes) -> Moments:
-        n, entries = sizes.nodes, sizes.links + sizes.attribute_entries
-        held = self._tables(n, n + sizes.attributes)
-        held["sampling"] += 12 * entries
-        return {
-            "preparing draws": held | {"sampling": (6 + ALIAS // 2) * entries},
-            "training": held | self._chunk(n, self.negatives),
-            "vectors": held | {"vectors": SINGLE * n * self.dim},
-        }
-
-    def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
-        if graph.attributes.nnz and not graph.attributes.data.min() > 0:
-            raise GraphError(
-                f"attribute values reach down to {graph.attributes.data.min()}; pte draws attributes in proportion to "
-                "their value, so all must be above 0: shift or drop the negative ones"
-            )
-        networks = [matrix for matrix in (graph.adjacency, graph.attributes) if matrix.nnz]
-        samples = self._samples(max(matrix.nnz for matrix in networks))
-        sources = sum(matrix.sum(axis=1) / matrix.sum() for matrix in networks)
-        targets = [matrix.sum(axis=0) for matrix in networks]
-        buckets = count_buckets(sources, *targets)
-        parts: list[Part] = []
-        for matrix, frequency, own_seed in zip(networks, targets, two_seeds(seed), strict=False):
-            shared = parts[0][1] if parts else sources
-            model = SkipGram(shared, frequency, dim=self.dim, negatives=self.negatives, seed=own_seed, buckets=buckets)
-            parts.append((edges_of(matrix, samples, own_seed), model))
-        self._train(parts, "edges")
-        return parts[0][1].vectors

@@ -1,0 +1,211 @@
+"""HNE, linear: a map of attributes after which linked nodes have the larger inner products."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.special import expit
+
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.changes import Newcomers
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.tables import Tables, tables_on
+from neural_brane.linalg.weights import without_self_loops
+from neural_brane.methods.base import Fitted, InductiveEmbedder, stack
+from neural_brane.methods.descent import uniform
+from neural_brane.methods.features import own_attributes, row_blocks
+from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.methods.spectral import weighed
+from neural_brane.methods.training import DOUBLE, SINGLE, WEIGHED, Loop, Moments
+
+MEAN_SHARE, SQUARE_SHARE, SMALLEST = 0.9, 0.999, 1e-8  # constants of Adam that its paper advises
+
+LEAST_LINKS, BATCHES = 20_000, 50  # least links of a step, and steps that make one pass over a large graph
+
+
+class Pairs(NamedTuple):
+    """Nodes by their numbers, and whether each two of them are linked."""
+
+    first: np.ndarray
+    second: np.ndarray
+    signs: np.ndarray  # 1 where they are linked, -1 where not
+    weights: np.ndarray  # how much each pair counts
+
+
+class LearnedMap(NamedTuple):
+    """The map, and how its training went."""
+
+    map: np.ndarray  # U (attributes, dim)
+    threshold: np.ndarray  # t (1,): links are expected where inner products are above it
+    loss_history: list[float]  # the mean over the pairs of each step, with the regularisation
+
+
+class HNE(InductiveEmbedder):
+    """Heterogeneous network embedding via deep architectures (Chang, Han, Tang, Qi, Aggarwal, Huang; 2015).
+
+    In its linear form, and for nodes of one kind, so that there is one map U of attributes x to vectors Uᵀx. The
+    inner product of two nodes less a threshold t, s = xᵀUUᵀy − t, is to be positive if and only if they are linked:
+    U and t minimise the mean of ln(1 + exp(∓s)) over linked and unlinked pairs, and l2 / links × ‖U‖². The paper
+    has a second map for images, which a deep network sees before; these graphs have none.
+
+    Attributes are tf-idf in rows of length one, as the paper's texts are. Each step draws some links, and as many
+    unlinked pairs; a link counts as much as its weight. Adam takes the steps in place of the paper's plain
+    descent, and t is learned. The regularisation is divided by the number of links, as the sum of losses is: then one
+    value fits small and large graphs. The defaults were chosen by the classes of citeseer, cora, wiki, caltech36 and
+    acm. A node without attributes has the vector zero. In a graph without any attribute each node is its own attribute,
+    and only its own nodes can be embedded.
+    """
+
+    title = "hne"
+    growth = "time: epochs × (batch_size × entries of a node + attributes) × dim; memory: edges + attributes × dim"
+    paper = "Chang, Han, Tang, Qi, Aggarwal, Huang: Heterogeneous network embedding via deep architectures, 2015"
+    grid = {"learning_rate": [0.003, 0.01, 0.03], "l2": [0.05, 0.5, 5.0]}  # its paper does not say what was searched
+    small = {"epochs": 2}
+    holds = {"hne": LearnedMap}
+    similarity = "dot"  # it is trained on inner products
+    by_attributes = True
+    why_not = "its map is shared by all nodes, so that more steps move all of them; transform embeds new nodes"
+    prolongs = ("epochs",)
+
+    l2: float = number("Weight of the regularisation, as if losses were summed over all links.", default=0.5, least=0)
+    batch_size: int | None = whole(
+        "Links of a step, beside as many pairs without one; when None a fiftieth of all links, and 20,000 at least, or "
+        "all where there are fewer.",
+        default=None,
+    )
+    learning_rate: float = shared("learning_rate", default=0.01, about="Of Adam.")
+    epochs: int = shared("epochs", default=100, about="Steps, each over `batch_size` links.")
+    checkpoint: str | Path | None = shared("checkpoint", default=None)
+
+    def memory(self, sizes: Sizes) -> Moments:
+        n, width = sizes.nodes, sizes.attributes or sizes.nodes
+        entries = sizes.attribute_entries or n
+        pairs = 2 * self._batch(sizes.edges)
+        nodes = min(2 * pairs, n)
+        matrices = {"matrices": 8 * entries + 12 * sizes.links}
+        return {
+            "weighing attributes": {"matrices": 2 * WEIGHED * max(entries, sizes.links)},
+            "training": matrices
+            | {
+                "tables": 5 * SINGLE * width * self.dim,  # the map, its gradient, Adam's two means and what it takes
+                "batches": SINGLE * self.dim * (2 * pairs + nodes) + 16 * DOUBLE * pairs + 24 * nodes * entries // n,
+            },
+            "vectors": matrices | {"vectors": SINGLE * (n + width) * self.dim},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied in all steps."""
+        width, entries = sizes.attributes or sizes.nodes, sizes.attribute_entries or sizes.nodes
+        pairs = 2 * self._batch(sizes.edges)
+        nodes = min(2 * pairs, sizes.nodes)
+        return float(self.epochs * self.dim * (2 * nodes * entries / max(sizes.nodes, 1) + 4 * pairs + 8 * width))
+
+    def _learn(self, graph: AttributedGraph, seed: int) -> LearnedMap:
+        own = own_attributes(graph)
+        attributes = weighed(own, own)
+        table = uniform(np.random.default_rng(seed), (attributes.shape[1], self.dim))
+        weights = {"U": table, "t": np.zeros(1, np.float32)}
+        links = Links(graph.adjacency)
+        adam, tables = Adam(weights, self.learning_rate), tables_on("cpu", self.threads)
+
+        def step(epoch: int) -> float:
+            pairs = links.draw(self._batch(links.count), np.random.default_rng([seed, epoch]))
+            l2 = self.l2 / max(links.count, 1)
+            loss, *gradients = slopes(attributes, weights["U"], weights["t"], pairs, l2=l2, tables=tables)
+            adam.step(gradients, epoch + 1)
+            return loss
+
+        losses = Loop.of(self, "map").run(adam.arrays, step)
+        return LearnedMap(weights["U"], weights["t"], losses)
+
+    def _batch(self, links: int) -> int:
+        return min(self.batch_size or max(LEAST_LINKS, links // BATCHES), links)
+
+    def _blocks(self, graph: AttributedGraph, learned: LearnedMap) -> Iterator[np.ndarray]:
+        own = own_attributes(graph)
+        return _vectors(weighed(own, own), learned.map)
+
+    def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
+        attributes = weighed(new.attributes, fitted.graph.attributes)
+        return stack(_vectors(attributes, fitted.learned.map), len(new), self.dim)
+
+
+class Links:
+    """The links of a graph, to be drawn from beside pairs that have none."""
+
+    def __init__(self, adjacency: sparse.csr_array):
+        entries = sparse.triu(without_self_loops(adjacency), format="coo")
+        self.nodes, self.count = adjacency.shape[0], entries.nnz
+        self.rows, self.columns = entries.row, entries.col
+        self.weights = entries.data / entries.data.mean() if self.count else entries.data
+        self.keys = np.sort(self._keys(entries.row, entries.col))
+
+    def draw(self, size: int, rng: np.random.Generator) -> Pairs:
+        """So many links, and as many pairs of any two nodes, less those that are linked."""
+        links = np.arange(size) if size == self.count else rng.choice(self.count, size, replace=False, shuffle=False)
+        some, others = rng.integers(self.nodes, size=(2, size))
+        keys = self._keys(np.minimum(some, others), np.maximum(some, others))
+        places = np.minimum(np.searchsorted(self.keys, keys), self.count - 1)
+        apart = (some != others) & (self.keys[places] != keys if self.count else True)
+        some, others = some[apart], others[apart]
+        signs = np.repeat([1.0, -1.0], [size, len(some)])
+        weights = np.concatenate([self.weights[links], np.ones(len(some))])
+        first, second = (self.rows[links], some), (self.columns[links], others)
+        return Pairs(np.concatenate(first), np.concatenate(second), signs, weights)
+
+    def _keys(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """A number for every two nodes, of which the first has the smaller number."""
+        return first.astype(np.int64) * self.nodes + second
+
+
+class Adam:
+    """Steps of arrays down their gradients, by running means of these; all of its state can be kept."""
+
+    def __init__(self, weights: dict[str, np.ndarray], learning_rate: float):
+        self.weights, self.rate = weights, learning_rate
+        self.means = {name: np.zeros_like(weight) for name, weight in weights.items()}
+        self.squares = {name: np.zeros_like(weight) for name, weight in weights.items()}
+        means = {f"{name}, mean": mean for name, mean in self.means.items()}
+        self.arrays = weights | means | {f"{name}, square": square for name, square in self.squares.items()}
+
+    def step(self, gradients: list[np.ndarray], number: int) -> None:
+        """Take step `number`, from 1, in place; gradients are written over."""
+        for name, gradient in zip(self.weights, gradients, strict=True):
+            mean, square = self.means[name], self.squares[name]
+            mean *= MEAN_SHARE
+            mean += (1 - MEAN_SHARE) * gradient
+            square *= SQUARE_SHARE
+            gradient *= gradient
+            gradient *= 1 - SQUARE_SHARE
+            square += gradient
+            np.sqrt(square / (1 - SQUARE_SHARE**number), out=gradient)
+            gradient += SMALLEST
+            self.weights[name] -= self.rate / (1 - MEAN_SHARE**number) * mean / gradient
+
+
+def slopes(
+    attributes: sparse.csr_array, table: np.ndarray, threshold: np.ndarray, pairs: Pairs, *, l2: float, tables: Tables
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """The mean of ln(1 + exp(∓(xᵀUUᵀy − t))) over pairs, and l2 ‖U‖²; and its gradients by U and t.
+
+    Only the pairs' nodes are looked at. The gradient by their vectors is a sparse matrix times the vectors.
+    """
+    nodes, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
+    first, second = np.split(places, 2)
+    rows, transposed = tables.both_ways(attributes[nodes])
+    vectors = rows @ table
+    apart = pairs.signs * (np.einsum("ij,ij->i", vectors[first], vectors[second], dtype=np.float64) - threshold)
+    loss = np.mean(pairs.weights * np.logaddexp(0, -apart)) + l2 * np.square(table, dtype=np.float64).sum()
+    pulls = -pairs.signs * pairs.weights * expit(-apart) / len(apart)
+    both = (np.tile(pulls, 2), (places, np.concatenate([second, first])))
+    moved = tables.matrix(sparse.csr_array(both, shape=(len(nodes), len(nodes)))) @ vectors
+    gradient = transposed @ moved
+    gradient += np.float32(2 * l2) * table
+    return float(loss), gradient, np.array([-pulls.sum()], np.float32)
+
+
+def _vectors(attributes: sparse.csr_array, table: np.ndarray) -> Iterator[np.ndarray]:
+    """The vectors of nodes with these attributes, some nodes at a time."""
+    return (attributes[rows] @ table for rows in row_blocks(attributes.shape[0]))

@@ -1,0 +1,174 @@
+"""LANE: links, attributes and known labels, each reduced on its own and drawn together."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from neural_brane.errors import GraphError
+from neural_brane.graph import AttributedGraph
+from neural_brane.graph.memory import Sizes
+from neural_brane.linalg.eigenvectors import Operator, leading_eigenvectors
+from neural_brane.linalg.tables import Table, Tables, tables_on
+from neural_brane.linalg.weights import weigh, without_self_loops
+from neural_brane.methods.base import Vectors
+from neural_brane.methods.factorisation import Factorisation
+from neural_brane.methods.parameters import number, shared
+from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectral_width
+
+SELF = 1e-6  # added to the likeness of a node with itself, as the authors' program does
+
+
+class Affinity(NamedTuple):
+    """D⁻½(XXᵀ + diag)D⁻½: cosines between rows of X, normalised by their sums; never formed."""
+
+    profiles: sparse.csr_array  # D⁻½X, where rows of X have length one
+    diagonal: np.ndarray  # (cosine of a node with itself, which is 1 + SELF, less that of XXᵀ) over D
+
+    @classmethod
+    def of(cls, matrix: sparse.csr_array, what: str) -> "Affinity":
+        """The affinity of nodes by a matrix with a row for each."""
+        profiles = weigh(matrix, np.ones(matrix.shape[1]))
+        own = 1 + SELF - (np.diff(profiles.indptr) > 0)
+        degrees = profiles @ (profiles.T @ np.ones(matrix.shape[0])) + own
+        if not (degrees > 0).all():
+            raise GraphError(
+                f"lane divides by each node's likeness to all others by {what}, and negative values make that "
+                f"{degrees.min():.3g} for some; shift or drop the negative ones"
+            )
+        roots = np.sqrt(degrees)
+        profiles.data /= np.repeat(roots, np.diff(profiles.indptr))
+        return cls(profiles, own / degrees)
+
+
+class Sum:
+    """A weighted sum of an affinity and of projections UUᵀ, as `leading_eigenvectors` multiplies with it."""
+
+    def __init__(
+        self, tables: Tables, affinity: Affinity | None, weight: float, others: Sequence[tuple[float, np.ndarray]]
+    ):
+        self.weight, self.others, self.affinity = weight, [one for one in others if one[0]], affinity
+        self.size = len(others[0][1])
+        if affinity is not None:
+            self.profiles = tables.matrix(affinity.profiles)
+            self.transposed = tables.matrix(affinity.profiles.T.tocsr())
+            self.diagonal = affinity.diagonal.astype(np.float32)[:, None]
+
+    def image(self, table: Table) -> Table:
+        """The sum times a table."""
+        total = np.zeros_like(table)
+        if self.affinity is not None:
+            product = self.profiles @ (self.transposed @ table) + self.diagonal * table
+            total += np.float32(self.weight) * product
+        for weight, axes in self.others:
+            total += np.float32(weight) * (axes @ (axes.T @ table))
+        return total
+
+    def gram(self, table: Table) -> np.ndarray:
+        """The inner products of the table's columns by the sum, float64."""
+        total = np.zeros((table.shape[1],) * 2)
+        if self.affinity is not None:
+            wide = table.astype(np.float64)
+            total += self.weight * (self.transposed.gram(table) + wide.T @ (self.diagonal * wide))
+        for weight, axes in self.others:
+            along = (axes.T @ table).astype(np.float64)
+            total += weight * along.T @ along
+        return total
+
+
+class LANE(Factorisation):
+    """Label informed attributed network embedding (Huang, Li, Hu; 2017).
+
+    Links, attributes and labels each give an affinity of nodes: cosines, normalised as a Laplacian is. Each has axes
+    U of its own, and H are the axes that all of them share. In turn, each is solved for as the leading eigenvectors of
+    its affinity beside the projections on the others, by products alone: no affinity is ever formed.
+
+    Labels are learned from only where they are given, by `fit(graph, labels=known)`. Then, as in the authors' program,
+    H is found for the labelled nodes, and every other node is placed by its links and attributes along the linear map
+    from these to H. Without labels H is found for all nodes, by links and attributes. H is scaled by √nodes, so that a
+    number is about one whatever the size of the graph.
+
+    Examples
+    --------
+    >>> from neural_brane import load
+    >>> graph = load("stdlib")
+    >>> known = dict(zip(graph.ids[:300].tolist(), graph.labels[:300].tolist()))
+    >>> LANE(dim=16, seed=0).fit_transform(graph, labels=known).vectors.shape
+    (554, 16)
+    """
+
+    title = "lane"
+    uses_labels = True
+    growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
+    paper = "Huang, Li, Hu: Label informed attributed network embedding, 2017"
+    # Its paper has weights from 0.01 to 100, its authors' program those of the upper half.
+    grid = {"attribute_weight": [1.0, 10.0, 43.0], "label_weight": [1.0, 30.0, 100.0]}
+
+    attribute_weight: float = number("Weight of the attributes, the paper's α₁.", default=10.0, above=0)
+    label_weight: float = number("Weight of the labels, the paper's α₂.", default=30.0, least=0)
+    correlation: float = number(
+        "Without labels: how strongly the axes of links and of attributes are drawn together.", default=0.1, least=0
+    )
+    link_share: float = number("With labels: weight of links where other nodes are placed.", default=1.0, least=0)
+    attribute_share: float = number("The same for attributes.", default=1.6, least=0)
+    epochs: int = shared("epochs", default=5, about="How many times all axes are solved for.")
+
+    def memory(self, sizes: Sizes) -> Moments:
+        n, entries = sizes.nodes, sizes.links + sizes.nodes + sizes.attribute_entries
+        width = spectral_width(n, self.dim)
+        held = {"matrices": 2 * WEIGHED * entries + 16 * entries, "axes": 4 * SINGLE * n * self.dim}
+        return {
+            "training": held | {"tables": 5 * SINGLE * n * width},
+            "vectors": held | {"vectors": 6 * SINGLE * n * self.dim},
+        }
+
+    def work(self, sizes: Sizes) -> float:
+        """Numbers multiplied: every turn of the three affinities and of H."""
+        width = spectral_width(sizes.nodes, self.dim)
+        entries = sizes.links + sizes.nodes + sizes.attribute_entries
+        return float(self.epochs * width * (14 * entries + 14 * sizes.nodes * (10 * self.dim + 4 * width)))
+
+    def _factorise(self, graph: AttributedGraph, seed: int) -> Vectors:
+        links = (without_self_loops(graph.adjacency) + sparse.eye_array(len(graph))).tocsr()
+        if self._known is None:
+            return Vectors(self._solve(links, graph.attributes, None, seed) * np.sqrt(len(graph)))
+        known = np.flatnonzero(self._known != "")
+        classes, numbers = np.unique(self._known[known], return_inverse=True)
+        ones = (np.ones(len(known)), (np.arange(len(known)), numbers))
+        labels = sparse.csr_array(ones, shape=(len(known), len(classes)))
+        axes = self._solve(links[known][:, known], graph.attributes[known], labels, seed)
+        vectors = np.zeros((len(graph), self.dim))  # placed along linear maps to H, found from the labelled nodes
+        for share, matrix in ((self.link_share, links), (self.attribute_share, graph.attributes)):
+            matrix = matrix.astype(np.float64)
+            seen = matrix[known].T @ axes  # (HᵀX)ᵀ, whose pseudo-inverse maps a row of X to H
+            vectors += share * (matrix @ (seen @ np.linalg.pinv(seen.T @ seen, hermitian=True)))
+        vectors[known] = axes
+        return Vectors(vectors * np.sqrt(len(known)))
+
+    def _solve(
+        self, links: sparse.csr_array, attributes: sparse.csr_array, labels: sparse.csr_array | None, seed: int
+    ) -> np.ndarray:
+        """H (nodes, dim), with columns of length one at right angles."""
+        tables, nodes = tables_on("cpu", self.threads), links.shape[0]
+        by_links, by_attributes = Affinity.of(links, "links"), Affinity.of(attributes, "attributes")
+        by_labels = None if labels is None else Affinity.of(labels, "labels")
+        first, second = self.attribute_weight, self.label_weight if labels is not None else 0.0
+        together = first if labels is not None else self.correlation
+        axes = {name: np.zeros((nodes, self.dim), np.float32) for name in ("G", "A", "Y", "H")}
+
+        def turn(name: str, affinity: Affinity | None, weight: float, others: Sequence[tuple[float, str]]) -> None:
+            operator: Operator = Sum(tables, affinity, weight, [(share, axes[other]) for share, other in others])
+            values, vectors = leading_eigenvectors(operator, self.dim, tables=tables, seed=seed)
+            roots = np.sqrt(values)
+            axes[name][:] = vectors * np.divide(1, roots, out=np.zeros_like(roots), where=roots > 0)
+
+        def step(_: int) -> None:
+            turn("G", by_links, 1.0, [(together, "A"), (second, "Y"), (1.0, "H")])
+            turn("A", by_attributes, first, [(together, "G"), (1.0, "H")])
+            if by_labels is not None:
+                turn("Y", by_labels, second, [(second, "G"), (1.0, "H")])
+            turn("H", None, 0.0, [(1.0, "G"), (1.0, "A"), (1.0 if labels is not None else 0.0, "Y")])
+
+        Loop.of(self, "axes", advice="give a smaller dim").run(axes, step)
+        return axes["H"].astype(np.float64)
