@@ -11,7 +11,8 @@ from neural_brane.methods import nnmf, tadw
 from neural_brane.methods.training import Loop, diverged, require_finite
 from neural_brane.progress import Meter
 
-RUN = {"method": "counting", "graph": {"digest": "d"}, "parameters": {}, "seed": 1, "code": "c", "libraries": {}}
+RUN = {"method": "counting", "graph": {"digest": "d"}, "parameters": {}, "seed": 1, "libraries": {}, "version": "1",
+       "code": {"behaviour": "00", "sample": [1.0], "untried": False}}  # fmt: skip
 
 
 def loop_of(stages=None, *, seen=None, steps=6, **options):

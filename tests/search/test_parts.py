@@ -1,13 +1,14 @@
 """Search in a folder of parts: the answers of the merged vectors, and never all of them in memory."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
 from neural_brane.embedding import Embedding
 from neural_brane.errors import EmbeddingError, PartError
-from neural_brane.files.vectors.parts import KINDS, Stored, write_parts
+from neural_brane.files.vectors.parts import KINDS, write_parts
 from neural_brane.search.exact import BLOCK_ROWS, Exact, nearest_rows
 from neural_brane.search.index import EmbeddingParts, check_belongs
 
@@ -61,12 +62,13 @@ def test_a_search_reads_each_block_once_and_never_many_rows_at_a_time(merged, fo
     parts = EmbeddingParts(folder, check=False)
     read = []
 
-    class Counting(NamedTuple):
-        stored: Stored
+    @dataclass
+    class Counting:
+        stored: Any
 
-        def read(self, begin, end):
-            read.append(end - begin)
-            return self.stored.read(begin, end)
+        def __getitem__(self, rows):
+            read.append(rows.stop - rows.start)
+            return self.stored[rows]
 
     parts.vectors._parts = [Counting(one) for one in parts.vectors._parts]
     search = Exact(parts.vectors, threads=1)

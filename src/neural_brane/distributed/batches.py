@@ -272,9 +272,10 @@ def sampling_tables(
         excluded = degree if allow_self_negative else degree + ~loops
         anchors = np.flatnonzero((degree > 0) & (excluded < np.count_nonzero(weights))).astype(np.int32)
         alias = alias_table(weights) if len(anchors) else AliasTable(*[np.empty(0)] * 2)
-        for path, array in zip(files.values(), (anchors, weights, *alias), strict=True):
+        arrays: list[np.ndarray] = [anchors, weights, *alias]
+        for path, array in zip(files.values(), arrays, strict=True):
             np.save(path, array)
-        del degrees, degree, loops, excluded, alias
+        del degrees, degree, loops, excluded, alias, arrays
     exchange.wait()
     anchors, weights, keep, other = (np.asarray(np.load(path, mmap_mode="r")) for path in files.values())
     exchange.wait()
