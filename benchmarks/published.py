@@ -32,7 +32,6 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from neural_brane.files.datasets.registry import registry
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
@@ -42,6 +41,7 @@ from neural_brane.evaluate import classify_several
 from neural_brane.evaluate.classify import Score
 from neural_brane.evaluate.labelled import Splits
 from neural_brane.experiments.store import describe_machine
+from neural_brane.files.datasets import registry
 from neural_brane.files.storage import atomic
 
 FIGURES = Path(__file__).with_name("published.toml")

@@ -91,7 +91,7 @@ def test_what_cannot_be_scored_is_described(topics):
     vectors, has = topics
     with pytest.raises(EmbeddingError, match=r"1 different label\(s\)"):
         classify_several(vectors, [["x"]] * 80)
-    with pytest.raises(EmbeddingError, match=r"vectors 80.*4.*79"):
+    with pytest.raises(EmbeddingError, match=r"80.*79 lists"):
         classify_several(vectors, has[1:])
     with pytest.raises(EmbeddingError, match=r"1.*80 vectors"):
         classify_several(np.where(np.arange(80)[:, None] == 3, np.nan, vectors), has)

@@ -90,7 +90,7 @@ def test_pytorch_geometric(data):
 
 def test_labels_of_a_whole_graph_are_left_out_and_told(data):
     data.y = data.y[:1]
-    with pytest.warns(UserWarning, match=r"shape 1.*4"):
+    with pytest.warns(UserWarning, match=r"shape.*4 nodes"):
         assert AttributedGraph.from_geometric(data).labels is None
 
 

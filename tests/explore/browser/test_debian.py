@@ -36,7 +36,7 @@ def test_search_card_lasso_colour_and_export(opened, debian_view):
     nearest = embedding.nearest("python3-numpy", k=10)
     assert page.locator("table.nearest td:first-child .name").all_inner_texts() == [node for node, _ in nearest]
     row = embedding.row("python3-numpy")
-    page.wait_for_selector(f".map[data-edges='{int(view.nodes.degrees[row])}']")
+    page.wait_for_selector(f".map[data-edges='{int(np.diff(view.nodes.adjacency.indptr)[row])}']")
     had, links = view.nodes.attributes_of(np.array([row])), view.nodes.links_of(np.array([row]))
     names = [view.nodes.attribute_names[int(column)] for column in had["columns"]]
     assert page.locator("#node .tag .name").all_inner_texts() == names
