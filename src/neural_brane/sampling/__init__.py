@@ -1,0 +1,1 @@
+"""Draw triplets, walks and pairs from counter-based random numbers: draw k is the same whoever asks for it."""
