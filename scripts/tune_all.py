@@ -1,4 +1,4 @@
-"""Search the parameters of the paper's competitors on its graphs, and write src/neural_brane/tune/tuned.toml.
+"""Search the parameters of the paper's competitors on its graphs, and write src/neural_brane/experiments/tuned.toml.
 
     python scripts/tune_all.py [--jobs 16] [--device cuda] [--methods tadw …] [--datasets citeseer …] [--folder tuning]
 

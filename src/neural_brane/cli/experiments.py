@@ -232,7 +232,7 @@ def tune(
         )
     show_candidates(results)
     best = results[0]
-    echo("To keep in tune/tuned.toml:\n")
+    echo("To keep in experiments/tuned.toml:\n")
     seen = hide_test_labels(graph).digest()
     echo(Tuned(fixed | best.parameters, best.score, total, runs, seen).as_toml(method, graph.name))
 

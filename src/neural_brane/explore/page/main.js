@@ -214,12 +214,16 @@ function click(row, event) {
   return event?.shiftKey ? comparePair(row) : showNode(row);
 }
 
-// The edges of the node that is shown, and of the selected nodes while they are few.
+// The edges of the node that is shown, and of the selected nodes while they are few. An answer that comes after a later
+// question is not drawn.
+let asked = 0;
 const showEdges = guarded(async () => {
+  const mine = ++asked;
   const rows = new Set(state.selection.length <= MOST_EDGE_ROWS ? state.selection : []);
   if (state.node !== null) rows.add(state.node);
   if (state.other !== null) rows.add(state.other);
   const pairs = rows.size && about.has_graph ? await api.edges([...rows].sort((a, b) => a - b)) : [];
+  if (mine !== asked) return;
   for (const map of maps) {
     map.setEdges("chosen", pairs);
     map.mark([state.node, state.other].filter((row) => row !== null));
