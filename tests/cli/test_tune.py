@@ -13,7 +13,7 @@ def test_a_search_prints_a_table_and_the_lines_to_keep_and_can_be_repeated(tmp_p
     monkeypatch.chdir(tmp_path)
     first = tune("attributes", "stdlib", "--grid", "dim=2,8")
     assert first.exit_code == 0, first.stderr
-    table, _, lines = first.stdout.partition("To keep in tune/tuned.toml:")
+    table, _, lines = first.stdout.partition("To keep in experiments/tuned.toml:")
     assert "validation Macro-F1" in table
     entry = tomllib.loads(lines)["stdlib"]["attributes"]
     assert entry["parameters"] == {"dim": 8}

@@ -56,7 +56,7 @@ def test_the_tuning_part_is_trained_on_in_every_split_and_the_rest_is_drawn(stra
 
 
 def test_the_tuning_part_is_always_the_same():
-    """Parameters in tune/tuned.toml were found on it: where it changes, they have to be searched again."""
+    """Parameters in experiments/tuned.toml were found on it: where it changes, they have to be searched again."""
     assert tuning_part(20, 0.2).tolist() == [0, 1, 4, 6]
     assert len(tuning_part(20, 0.0)) == 0
     with pytest.raises(ParameterError, match=r"tuning=1\.5.*share.*0.*1"):
