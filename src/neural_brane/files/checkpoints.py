@@ -172,6 +172,7 @@ def _holder(lock: Path) -> str:
 
 # Ctrl-C, a request to end, and the terminal's end, which Windows does not know.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+HANGUP = getattr(signal, "SIGHUP", None)
 
 
 class Patience:
@@ -235,9 +236,9 @@ class Patience:
         return tell
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        first = self._signal is None
+        again = self._signal is not None and number != HANGUP  # a terminal that is lost may say so twice
         self._signal = number
-        if not (first and self.busy):
+        if again or not self.busy:
             self.busy = False
             self.release()
 
