@@ -32,7 +32,7 @@ LONG = timedelta(days=30)  # how long ranks of a host wait for the one that writ
 
 
 class Work(NamedTuple):
-    """What the ranks train on, where the vectors go, and how the work is divided."""
+    """A training by ranks: its graph, its output, its parameters, and how the ranks share the work."""
 
     source: str
     reading: Reading

@@ -172,7 +172,7 @@ def show_method(method: type[Embedder]) -> None:
 
 
 def _uses(method: type[Embedder]) -> str:
-    """What a method learns from."""
+    """List the inputs of a method: links, attributes, labels."""
     from neural_brane.methods.base import MARK
 
     return ", ".join([*method.uses, f"labels {MARK}"] if method.uses_labels else method.uses)

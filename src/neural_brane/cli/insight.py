@@ -257,5 +257,5 @@ def describer(graph: AttributedGraph | None, labels: Path | None) -> Callable[[A
 
 
 def shown(about: dict[str, Any]) -> list[str]:
-    """What is known of a node, as texts."""
+    """Write the facts of a node as texts."""
     return [", ".join(value) if isinstance(value, list) else value or "" for value in about.values()]

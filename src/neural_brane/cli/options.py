@@ -194,7 +194,7 @@ class Links:
     ] = "keep"
 
     def keywords(self) -> dict[str, Any]:
-        """What was given, as keywords of `neural_brane.read`."""
+        """Return the given options as keywords of `neural_brane.read`."""
         given = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
         if "header" in given:
             given["header"] = given["header"] == "yes"

@@ -1,4 +1,4 @@
-"""Which rank owns which rows, and what ranks send one another."""
+"""Divide rows among ranks, and send rows and numbers between them."""
 
 from typing import Any
 

@@ -125,7 +125,7 @@ class Comparison:
 
     @property
     def remarks(self) -> list[str]:
-        """What the signs beside methods mean, where there are any."""
+        """Explain the signs that stand beside methods."""
         shown = [one for standings in self.standings.values() for one in standings]
         signs = {LEVEL: any(one.level for one in shown), LEARNS_LABELS: any(one.learns_labels for one in shown)}
         return [text for text, found in signs.items() if found]
