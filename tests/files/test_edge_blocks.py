@@ -34,7 +34,7 @@ def test_blocks_give_the_edges_of_the_whole(write, kind, block):
     with TableReader(path, what="table", block=block) as reader:
         blocks = read_edge_blocks(reader, EMPTY)
     for edges in (large, blocks):
-        assert edges.told == whole.told
+        assert edges.description == whole.description
         np.testing.assert_array_equal(edges.ids, whole.ids)
         assert edges.ids.dtype.kind == whole.ids.dtype.kind
         np.testing.assert_array_equal(edges.ends, whole.ends)

@@ -257,7 +257,9 @@ def inspect_file(path: Path) -> Report:
             return _inspect_vectors(path)
     lines = [line for line in content.text.split("\n") if line.strip()][:SHOWN]
     edges = read_edges(path)
-    report = Report(path, f"{edges.told}, {content.encoding.told}", rows=[[line] for line in lines], titles=["line"])
+    report = Report(
+        path, f"{edges.description}, {content.encoding.description}", rows=[[line] for line in lines], titles=["line"]
+    )
     return _add_edges(report, edges)
 
 
@@ -301,14 +303,14 @@ def _inspect_table(table: FrameFile) -> Report:
     if not (known_pair(names) or len(names) <= 3 or shared):
         report.counts["reads as"] = "a table of nodes; give it with --nodes"
         return report
-    report.told += f"; {found.told}"
+    report.told += f"; {found.description}"
     ends, ids = found.number()
     return _add_edges(report, Edges(ids, ends, found.weights, 0, report.told))
 
 
 def _report_table(table: FrameFile) -> Report:
     head = table.frame.head(SHOWN)
-    report = Report(table.path, table.told, {"rows": len(table.frame)}, infer_columns(table.frame))
+    report = Report(table.path, table.description, {"rows": len(table.frame)}, infer_columns(table.frame))
     constant = [column for column in report.columns if column.distinct == 1 and not column.missing]
     report.odd = [f"column '{column.name}' has one value in all rows, {column.examples[0]!r}" for column in constant]
     report.titles, report.rows = (

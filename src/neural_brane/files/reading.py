@@ -43,7 +43,7 @@ class Encoding(NamedTuple):
     """An encoding by the name that Python knows, and in words."""
 
     name: str
-    told: str
+    description: str
 
 
 class Block(NamedTuple):
@@ -56,9 +56,9 @@ class Block(NamedTuple):
 
 def find_encoding(head: bytes) -> Encoding:
     """Recognise an encoding by its byte order mark, or UTF-16 by its zeros; else UTF-8, which is checked later."""
-    for mark, name, told in _MARKS:
+    for mark, name, description in _MARKS:
         if head.startswith(mark):
-            return Encoding(name, told)
+            return Encoding(name, description)
     even, odd = head[0::2].count(0), head[1::2].count(0)
     half = len(head) // 2
     if half and max(even, odd) > 0.4 * half and min(even, odd) <= 0.05 * half:
@@ -131,7 +131,7 @@ class _Decoder:
             try:
                 data = self._decoder.decode(data, final).encode()
             except UnicodeError as error:
-                raise self._refuse(line, f"the text is not {self._encoding.told} ({error})") from None
+                raise self._refuse(line, f"the text is not {self._encoding.description} ({error})") from None
         if b"\0" in data:
             raise self._refuse(line + data.count(b"\n", 0, data.index(b"\0")), "the file is binary")
         if b"\r" in data or self._cut_line_end:

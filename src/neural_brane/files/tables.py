@@ -147,7 +147,7 @@ class Dialect:
     titles: tuple[str, ...]
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The dialect in words."""
         if self.columns == 1:
             return f"one column, {'with' if self.titles else 'without'} a header"
@@ -418,13 +418,13 @@ TYPED = {"parquet": "Parquet", "arrow": "Arrow", "arrow stream": "Arrow stream",
 class FrameFile:
     """A table, and how it was read.
 
-    `told` says so in words. `first_line` is the line number of the first row, 0 where the format has no lines;
+    `description` says so in words. `first_line` is the line number of the first row, 0 where the format has no lines;
     `lines` has the number of every row where rows do not stand on consecutive lines.
     """
 
     path: Path
     frame: pl.DataFrame
-    told: str
+    description: str
     first_line: int
     lines: np.ndarray | None = None
 
@@ -467,14 +467,14 @@ def read_frame(
     """
     with TableReader(path, what=what, header=header, titled=titled) as reader:
         pieces = list(reader.pieces())
-        told, path, under = reader.told, reader.path, reader.dialect is not None and reader.dialect.titles
+        description, path, under = reader.description, reader.path, reader.dialect is not None and reader.dialect.titles
     if not sum(len(piece.frame) for piece in pieces):
         raise GraphError(f"{path}: the {what} has no rows{' under its titles' if under else ''}; give at least one")
     lines = None
     if any(piece.lines is not None for piece in pieces):
         lines = np.concatenate([piece_lines(piece) for piece in pieces])
     frame = pieces[0].frame if len(pieces) == 1 else pl.concat([piece.frame for piece in pieces])
-    return FrameFile(path, frame, told, pieces[0].first_line, lines)
+    return FrameFile(path, frame, description, pieces[0].first_line, lines)
 
 
 def piece_lines(piece: Piece) -> np.ndarray:
@@ -485,7 +485,7 @@ def piece_lines(piece: Piece) -> np.ndarray:
 
 
 class TableReader:
-    """A table file, opened and recognised; `pieces` gives its rows, and `told` says how they are read.
+    """A table file, opened and recognised; `pieces` gives its rows, and `description` says how they are read.
 
     The parameters are those of `read_frame`. Use it in a `with` statement.
     """
@@ -528,16 +528,20 @@ class TableReader:
         self._file.__exit__()
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Say how the file is read: format, separator, header, encoding, compression."""
         words = [TYPED.get(self.content.kind, "text")]
         if self.dialect is not None:
             name = {",": "CSV", "\t": "TSV"}.get(self.dialect.separator, "text")
-            words = [f"{name} {self.dialect.told}" if self.dialect.columns > 1 else f"text in {self.dialect.told}"]
+            words = [
+                f"{name} {self.dialect.description}"
+                if self.dialect.columns > 1
+                else f"text in {self.dialect.description}"
+            ]
             comments = self._skipped - bool(self.dialect.titles)
             words += [f"after {comments} comment line{'s' if comments > 1 else ''}"] if comments else []
         if self.content.kind in ("text", "JSON lines"):
-            words.append(self.content.encoding.told)
+            words.append(self.content.encoding.description)
         return ", ".join(words + ([f"compressed with {self._file.packing}"] if self._file.packing else []))
 
     def pieces(self) -> Iterator[Piece]:

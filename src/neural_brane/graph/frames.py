@@ -101,7 +101,7 @@ class EdgeColumns:
     ignored: list[str]
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Say in words which columns are used."""
         ends = f"edges from '{self.names[0]}' to '{self.names[1]}'"
         weighed = "" if self.names[2] is None else f", weighed by '{self.names[2]}'"

@@ -100,13 +100,13 @@ def _read_lines(file: Unpacked) -> Edges:
         )
     linked = table["v"].is_not_null()
     codes = codes.reshape(-1, 2)[linked.to_numpy()]
-    told = "lines of words" + (f" under a header, '{nodes} {len(codes)}'" if nodes is not None else "")
+    description = "lines of words" + (f" under a header, '{nodes} {len(codes)}'" if nodes is not None else "")
     edges = table.filter(linked)
     weights = None if edges["weight"].null_count() == len(edges) else check_weights(path, edges)
     doubt = ""
     if nodes is not None and numbers is not None and weights is None and int(numbers.max()) < nodes - 1:
         doubt = doubt_header(path, nodes, len(numbers))
-    return Edges(ids, codes, weights, unnamed, told, doubt)
+    return Edges(ids, codes, weights, unnamed, description, doubt)
 
 
 def doubt_header(path: Path, nodes: int, edges: int) -> str:

@@ -97,7 +97,11 @@ def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) 
         renumber(ends, rank)
         ids = numbers[order]
     return Edges(
-        ids, ends.reshape(-1, 2), np.concatenate(weights) if weights else None, 0, f"{reader.told}; {chosen.told}"
+        ids,
+        ends.reshape(-1, 2),
+        np.concatenate(weights) if weights else None,
+        0,
+        f"{reader.description}; {chosen.description}",
     )
 
 
@@ -172,7 +176,7 @@ class EdgeOptions(TypedDict, total=False):
 class Edges:
     """The edges of a graph file: their ends (edges, 2) as positions in ids, and their weights, None for all 1.
 
-    `unnamed` is how many nodes a header counts that the file does not name. `told` says in words how the file was
+    `unnamed` is how many nodes a header counts that the file does not name. `description` says in words how the file was
     read, and `doubt` how else it could be, if it could.
     """
 
@@ -180,7 +184,7 @@ class Edges:
     ends: np.ndarray
     weights: np.ndarray | None
     unnamed: int
-    told: str
+    description: str
     doubt: str = ""
 
 
@@ -195,4 +199,4 @@ def read_edge_table(file: Unpacked, *, large: int = LARGE, **options: Unpack[Edg
     table = read_frame(file, what=WHAT, header=header)
     found = edge_columns(table.frame, table.place, **columns)
     ends, ids = found.number()
-    return Edges(ids, ends, found.weights, 0, f"{table.told}; {found.told}")
+    return Edges(ids, ends, found.weights, 0, f"{table.description}; {found.description}")

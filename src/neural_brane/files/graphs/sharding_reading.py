@@ -87,7 +87,7 @@ class EdgeSource:
             with TableReader(Unpacked(path, WHAT, streamed=True), what=WHAT, header=header) as reader:
                 if reader.dialect is None:
                     raise GraphError(
-                        f"{path}: is {reader.told}, unlike {self.files[0]}, which is text; give tables of one kind"
+                        f"{path}: is {reader.description}, unlike {self.files[0]}, which is text; give tables of one kind"
                     )
                 for block in reader.blocks():
                     chosen = chosen or choose_block_columns(reader, block, reader.dialect, self.columns)
