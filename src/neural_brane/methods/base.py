@@ -256,6 +256,13 @@ class Embedder(Output, Parametrised, ABC):
     `settings_` (the parameters in force) and what the method itself learns, as in `loss_history_`.
     """
 
+    learns = {
+        "embedding_": "Embedding: The vectors with the ids of their nodes and their provenance.",
+        "graph_": "AttributedGraph: The graph that the method was fitted to.",
+        "seed_": "int: The seed that was used, drawn if `seed` is None.",
+        "settings_": "dict: Every parameter with the value that the training used.",
+        "n_features_in_": "int: Number of attributes of the graph.",
+    }
     uses: ClassVar[tuple[str, ...]] = ("links", "attributes")
     growth: ClassVar[str]
     paper: ClassVar[str]

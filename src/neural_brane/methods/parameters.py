@@ -299,6 +299,7 @@ class Parametrised:
     """An estimator as scikit-learn knows it. Its annotated fields are its parameters, stored as they are given."""
 
     title: ClassVar[str]
+    learns: ClassVar[dict[str, str]] = {}  # attributes of a fitted object: name_ -> "type: sentence."; bases add theirs
 
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)
@@ -306,7 +307,12 @@ class Parametrised:
         lines = ["Parameters", "----------"]
         for name, parameter in cls.parameters().items():
             lines += [f"{name} : {parameter.expects()}, default {parameter.default!r}", f"    {parameter.about}"]
-        section = "\n".join(f"    {line}" for line in lines)  # as numpydoc writes it, before the examples
+        learned = {name: text for base in reversed(cls.__mro__) for name, text in vars(base).get("learns", {}).items()}
+        lines += ["", "Attributes", "----------"] if learned else []
+        for name, text in learned.items():
+            kind, _, about = text.partition(": ")
+            lines += [f"{name} : {kind}", f"    {about}"]
+        section = "\n".join(f"    {line}" if line else "" for line in lines)  # numpydoc expects it before the examples
         text, found, examples = (cls.__doc__ or "").rstrip().partition("\n\n    Examples\n")
         if not found and "title" in vars(cls) and cls.__module__.startswith(__package__):
             values = "".join(f"{name}={value!r}, " for name, value in getattr(cls, "small", {}).items())
