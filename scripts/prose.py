@@ -94,9 +94,8 @@ def draw(root: Path, chance: random.Random) -> None:
 def docstrings(file: Path) -> Iterator[Text]:
     """Yield the docstrings of a file."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            if text := ast.get_docstring(node):
-                yield Text(f"{file}:{getattr(node, 'name', '')}", text)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (text := ast.get_docstring(node)):
+            yield Text(f"{file}:{getattr(node, 'name', '')}", text)
 
 
 def tokens(file: Path) -> Iterator[tokenize.TokenInfo]:
