@@ -1,4 +1,4 @@
-"""The README and the pages say only what is so."""
+"""The README and the pages say what is true, and their links lead somewhere."""
 
 import importlib.util
 import json
@@ -6,10 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
+from readme_renderer import markdown
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+HOST = re.compile(
+    r"https://(github\.com/neural-brane/neural-brane/blob|raw\.githubusercontent\.com/neural-brane/neural-brane)/main/"
+)
+PAGES = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.fixture
@@ -34,6 +38,15 @@ def test_the_readme_is_short():
     assert len(text.split()) <= 700
     assert text.count("| --- |") == 1
     assert text.count("![") == 1
+
+
+def test_links_of_the_readme_work_on_a_package_index():
+    html = markdown.render(README.read_text(encoding="utf-8"))
+    targets = re.findall(r'(?:href|src)="([^"#]+)"', html)
+    assert len(targets) > 10
+    for target in targets:
+        assert HOST.match(target), f"{target}: a package index shows the README alone; write the whole address"
+        assert (ROOT / HOST.sub("", target)).is_file(), target
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
