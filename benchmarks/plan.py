@@ -22,7 +22,7 @@ from plan_rows import Shape, asked, counted, foretold, power_law_graph, unshared
 from plan_text import tell
 
 from neural_brane import AttributedGraph, NeuralBrane, load, synthetic
-from neural_brane.distributed.estimate import PROGRAM_BYTES, BatchRows, ranks_of, traffic_of
+from neural_brane.distributed.estimate import PROGRAM_BYTES, BatchRows, estimate_rank, traffic_of
 from neural_brane.files.storage import atomic
 from neural_brane.sampling.triplets import TripletSampler
 
@@ -108,7 +108,7 @@ def memory() -> list[dict]:
     for case, shape in cases():
         nodes, ranks = case["nodes"], case["ranks"]
         sizes, settings = sizes_of(nodes), settings_of(case["model"], nodes, ranks)
-        one = ranks_of(sizes, sizes, settings, ranks, batch=foretold(shape, SHARE))
+        one = estimate_rank(sizes, sizes, settings, ranks, batch=foretold(shape, SHARE))
         moments = {name: dict(parts) for name, parts in one.moments.items()}
         most = {name: PROGRAM_BYTES + one.graph + sum(parts.values()) for name, parts in moments.items()}
         found.append(case | {"graph": one.graph, "moments": moments, "at_most": most, "host": one.host})

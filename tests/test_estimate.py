@@ -46,7 +46,7 @@ def test_memory_is_what_the_arrays_take(name, graph):
         method.fit(graph)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-    assert 0.75 * peak < needed(type(method)(**method.parameters_for(graph)), Sizes.of(graph)) < 1.35 * peak
+    assert 0.75 * peak < needed(type(method)(**method.parameters_for(graph)), Sizes.from_graph(graph)) < 1.35 * peak
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -59,7 +59,7 @@ def test_memory_and_work_grow_with_the_graph(name):
 
 
 def test_sizes_of_a_graph_are_those_of_its_arrays(graph):
-    sizes = Sizes.of(graph)
+    sizes = Sizes.from_graph(graph)
     matrices = (graph.adjacency, graph.attributes)
     arrays = [part for matrix in matrices for part in (matrix.data, matrix.indices, matrix.indptr)]
     arrays += [graph.ids, graph.attribute_names, graph.labels]
@@ -74,7 +74,7 @@ def test_a_synthetic_graph_and_an_archive_tell_their_sizes_unread(graph, tmp_pat
     write_graph(graph, tmp_path / "graph.npz")
     for source in ("synthetic:20000", tmp_path / "graph.npz"):
         found = look_at(source, refuse).sizes
-        known = Sizes.of(graph)
+        known = Sizes.from_graph(graph)
         assert (found.nodes, found.attributes, found.attribute_entries) == (20_000, 2_000, 400_000)
         assert found.edges == pytest.approx(known.edges, rel=0.01)
         assert found.graph_bytes == pytest.approx(known.graph_bytes, rel=0.01)
@@ -112,7 +112,7 @@ def test_every_method_is_timed(name):
 
 
 def test_a_miniature_has_the_shape_of_the_graph():
-    small = Sizes.of(miniature(MILLION, 1_000))
+    small = Sizes.from_graph(miniature(MILLION, 1_000))
     assert small.links / small.nodes == pytest.approx(20, rel=0.1)
     assert small.attribute_entries / small.nodes == 20
 
@@ -173,7 +173,7 @@ def test_memory_that_runs_out_all_the_same_is_told_in_a_line(monkeypatch, tmp_pa
 def test_edges_of_different_weights_are_noticed():
     weighted = synthetic(50)
     weighted.adjacency.data[:] = np.linspace(1, 2, weighted.adjacency.nnz)
-    assert Sizes.of(weighted).weighted
+    assert Sizes.from_graph(weighted).weighted
 
 
 def test_every_method_counts_its_own_arrays():

@@ -14,7 +14,7 @@ from neural_brane.errors import DependencyError, EmbeddingError
 from neural_brane.files.vectors.formats import VectorFile, read_vectors
 from neural_brane.files.vectors.npz import map_vectors
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.ids import about_unknown, as_ids, locate, repeated
+from neural_brane.graph.ids import as_ids, describe_unknown, locate, repeated
 from neural_brane.graph.lazy import pl
 from neural_brane.insight.groups import Clusters, find_clusters
 from neural_brane.kernels.threads import one_blas_thread
@@ -60,7 +60,7 @@ def find_pairs(ids: np.ndarray, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -
         raise EmbeddingError(f"pairs of ids are needed, as in [(u, v), …], not an array of shape {asked.shape}")
     rows = locate(ids, asked.ravel())
     if (rows < 0).any():
-        raise EmbeddingError(about_unknown(ids, asked.ravel()[rows < 0][0].item()))
+        raise EmbeddingError(describe_unknown(ids, asked.ravel()[rows < 0][0].item()))
     return rows.reshape(-1, 2)
 
 

@@ -144,7 +144,7 @@ EDGES = "from,to,weight,kind\nann,bob,1,friend\nbob,ann,2,friend\nbob,bob,3,frie
 def test_a_table_of_edges(inspect):
     text = inspect(edges_csv=EDGES)
     assert (
-        "edges.csv: CSV separated by ',', with a header, UTF-8; edges from 'from' to 'to', weighed by 'weight'" in text
+        "edges.csv: CSV separated by ',', with a header, UTF-8; edges from 'from' to 'to', weighted by 'weight'" in text
     )
     assert "columns not used: 'kind'" in text
     assert "nodes 3; edges 3; ids strings; weights 1 to 3" in text

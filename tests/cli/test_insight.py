@@ -83,7 +83,7 @@ def test_a_table_of_nodes_names_clusters_and_stands_beside_the_nearest(tmp_path)
     [
         (("nearest", "m.brane", "json"), "is a model, not vectors"),
         (("cluster", "v.npz", "--graph", "m.brane"), "is a model, not a graph"),
-        (("cluster", "v.npz", "--graph", "v.npz"), "holds vectors, not a graph"),
+        (("cluster", "v.npz", "--graph", "v.npz"), "found vectors, expected a graph"),
         (("explain", "v.npz", "json"), "is not a model; 'brane embed SOURCE"),
         (("suggest", "empty.brane", "json"), "is empty; fit the method again"),
         (("nearest", "empty.npz", "json"), "is empty; write the vectors again"),

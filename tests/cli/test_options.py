@@ -78,7 +78,7 @@ def test_one_command_from_tables_to_vectors(files):
     assert kinds == expected | {"mail": "ignored"}
     for name, kind in kinds.items():
         assert any(line.split()[:2] == [name, kind] for line in result.stderr.splitlines()), name
-    assert "nearly every row has a value of its own" in result.stderr
+    assert "nearly every row has a different value" in result.stderr
     scored = brane("evaluate", "v.parquet", "--labels", "people.csv", "--id", "name", "--label", "team", "--json")
     assert scored.exit_code == 0, scored.stderr
     assert '"classification"' in scored.stdout
@@ -114,12 +114,12 @@ def test_labels_of_a_table_serve_the_comparison_and_the_search(files):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["embed", "edges.csv", "--label", "team"], "label says how a table of nodes is read, and none is given"),
+        (["embed", "edges.csv", "--label", "team"], "label is for a table of nodes"),
         (["embed", "edges.csv", "--nodes", "none.csv"], "none.csv: there is no such file"),
         (["embed", "edges.csv", "--nodes", "people.csv", "--id", "nmae"], "people.csv: there is no column 'nmae'"),
         (
             ["embed", "edges.csv", "--nodes", "people.csv", "--column", "age:size"],
-            "column 'age:size' is not understood",
+            "column 'age:size' is not valid",
         ),
         (["embed", "stdlib", "--nodes", "people.csv"], "dataset 'stdlib' has its own nodes; leave out people.csv"),
     ],

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from neural_brane import NeuralBrane
 from neural_brane.cli import embed as module
 from neural_brane.cli.app import app
-from neural_brane.cli.terminal import Stopped, telling_what_is_kept
+from neural_brane.cli.terminal import Stopped, explaining_stop
 from neural_brane.embedding import Embedding
 
 SHORT = ["embed", "stdlib", "--epochs", "3", "--set", "batches_per_epoch=5", "--dim", "8", "--threads", "1"]
@@ -81,7 +81,7 @@ def test_without_a_checkpoint_it_says_that_nothing_was_kept(number, folder, sign
 
 def test_after_a_long_training_it_says_how_to_keep_the_next_one():
     times = iter([0.0, 60.0])
-    with pytest.raises(Stopped) as stopped, telling_what_is_kept(NeuralBrane(), clock=lambda: next(times)):
+    with pytest.raises(Stopped) as stopped, explaining_stop(NeuralBrane(), clock=lambda: next(times)):
         raise KeyboardInterrupt
     assert stopped.value.message.startswith("stopped; nothing was kept")
     assert stopped.value.add == ("--checkpoint", "run.checkpoint")
@@ -91,7 +91,7 @@ def test_a_checkpoint_that_does_not_exist_yet_keeps_nothing(folder):
     model = NeuralBrane(checkpoint="run.checkpoint")
     with (
         pytest.raises(Stopped, match=r"run\.checkpoint"),
-        telling_what_is_kept(model),
+        explaining_stop(model),
     ):
         raise KeyboardInterrupt
 

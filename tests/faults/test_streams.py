@@ -83,7 +83,7 @@ def test_a_stream_that_fails_remembers_why(tmp_path):
     with open("/dev/full", "w") as full:
         stream = terminal._tolerant(full)
         print("lost", file=stream)
-        assert terminal.failure(stream).strerror == "No space left on device"
+        assert terminal.write_error(stream).strerror == "No space left on device"
 
 
 @pytest.mark.parametrize("kind", [BraneError, GraphError, NotFittedError])

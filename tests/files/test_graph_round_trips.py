@@ -84,7 +84,7 @@ def test_the_small_graph_and_a_real_one(suffix, small_graph, tmp_path):
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_scipys_npz_holds_all_and_scipy_reads_it(graph, tmp_path):
+def test_scipy_reads_the_npz_file_that_keeps_the_whole_graph(graph, tmp_path):
     GRAPHS[graph].save(tmp_path / "g.npz", layout="scipy")
     same(read_graph(tmp_path / "g.npz"), GRAPHS[graph])
     assert (sparse.load_npz(tmp_path / "g.npz") != GRAPHS[graph].adjacency).nnz == 0
@@ -110,9 +110,9 @@ def test_networkx_reads_what_we_write(suffix, read, small_graph, tmp_path):
 
 @pytest.mark.parametrize("character", ["\x07", "\ufffe"])
 @pytest.mark.parametrize("suffix", [".graphml", ".gexf"])
-def test_characters_that_xml_cannot_hold_are_refused_and_nothing_is_left(suffix, character, tmp_path):
+def test_characters_that_xml_cannot_hold_are_refused_and_leave_no_file(suffix, character, tmp_path):
     graph = AttributedGraph.from_edges([("a", f"b{character}")])
-    with pytest.raises(GraphError, match=rf"g\{suffix}: XML cannot hold the character .* write \.npz instead"):
+    with pytest.raises(GraphError, match=rf"g\{suffix}: XML .*character.*\.npz"):
         graph.save(tmp_path / f"g{suffix}")
     assert list(tmp_path.iterdir()) == []
     graph.save(tmp_path / "g.gml")

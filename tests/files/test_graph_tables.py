@@ -1,4 +1,4 @@
-"""Graphs from tables of edges, whatever their format, compression and encoding, and from text that could be one."""
+"""Graphs from tables of edges in all formats, compressions and encodings, and from text that could be a table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def edges_of(graph) -> set[tuple]:
     return {(*sorted((ids[u], ids[v])), float(w)) for u, v, w in found}
 
 
-def stated(frame: pl.DataFrame) -> set[tuple]:
+def edges_in(frame: pl.DataFrame) -> set[tuple]:
     return {(*sorted((u, v)), w) for u, v, w in frame.iter_rows()}
 
 
@@ -76,20 +76,20 @@ def test_every_format_gives_the_same_graph(tmp_path, kind, packing):
     graph = read_graph(path)
     assert graph.name == "les.mis"
     assert graph.ids[:2].tolist() == ["Jean Valjean", "Javert"]
-    assert edges_of(graph) == stated(EDGES)
+    assert edges_of(graph) == edges_in(EDGES)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_the_content_says_what_a_file_is(tmp_path, kind):
+def test_the_format_is_recognised_by_the_content(tmp_path, kind):
     path = tmp_path / "edges.txt"
     path.write_bytes(FORMATS[kind])
-    assert edges_of(read_graph(path)) == stated(EDGES)
+    assert edges_of(read_graph(path)) == edges_in(EDGES)
 
 
 @pytest.mark.parametrize("kind", ["csv-bom", "parquet"])
 def test_standard_input(monkeypatch, kind):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(FORMATS[kind])))
-    assert edges_of(read_graph("-")) == stated(EDGES)
+    assert edges_of(read_graph("-")) == edges_in(EDGES)
     assert not sys.stdin.buffer.closed
 
 
@@ -126,7 +126,7 @@ def test_text_of_any_name(tmp_path, text, edges, encoding):
         ("ann,bob,friend of,2019\nbob,cid,foe,2020\n", "ann-bob bob-cid"),
     ],
 )
-def test_titles_are_no_edge_and_edges_no_titles(tmp_path, text, edges):
+def test_titles_and_edges_are_distinguished(tmp_path, text, edges):
     path = tmp_path / "g.csv"
     path.write_text(text)
     assert {f"{u}-{v}" for u, v, _ in edges_of(read_graph(path))} == set(edges.split())
@@ -136,14 +136,14 @@ def test_titles_are_no_edge_and_edges_no_titles(tmp_path, text, edges):
     ("data", "message"),
     [
         (b"a,b\nc,d\n", "g.csv:1: cannot tell whether 'a,b' are the titles of columns or the first row; say which"),
-        (b"source,target\n", "g.csv: the table of edges has no rows under its titles; give at least one"),
+        (b"source,target\n", "g.csv: the table of edges has no rows"),
         (b"ann,bob,1\nbob,cid\n", "g.csv:2: the line has 2 fields ('bob,cid'), the first has 3, separated by ','"),
         (b"source,target\nann,bob\n\nbob,\n", "g.csv:4: column 'target' is empty, and an edge needs two nodes"),
-        (b"source,target\nann,bob\nbob,NaN\n", "g.csv:3: column 'target' holds 'NaN', which stands for no value"),
-        (b"source,target\nann,null\n", "g.csv:2: column 'target' holds 'null', which stands for no value"),
+        (b"source,target\nann,bob\nbob,NaN\n", "g.csv:3: column 'target' holds 'NaN'"),
+        (b"source,target\nann,null\n", "g.csv:2: column 'target' holds 'null'"),
         (b"source,target,weight\nann,bob,1e-300\n", "g.csv:2: the weight in column 'weight' is '1e-300'; give finite"),
         (b"source,target,weight\nann,bob,\n", "g.csv:2: the weight in column 'weight' is missing"),
-        (b'source,target\n"ann,bob\nbob,cid\n', "g.csv:2: the quotes of this line do not match"),
+        (b'source,target\n"ann,bob\nbob,cid\n', "g.csv:2: the quotes"),
         (b"source,target\nann,b\xf6b\n", "g.csv:2: byte 0xf6 is not UTF-8; save the graph file as UTF-8 text"),
         (b"source,target\nann,b\0b\n", "g.csv:2: the file is binary; save the graph file as UTF-8 text"),
         (b"\0\1\2\3", "g.csv:1: the file is binary; save the graph file as UTF-8 text"),
@@ -172,7 +172,7 @@ def test_large_unsigned_ids_stay_apart(tmp_path):
     assert read_graph(tmp_path / "g.parquet").ids.tolist() == [str(big), str(big + 1), "7"]
 
 
-def test_a_first_line_that_may_be_an_edge_says_how_it_was_read(write):
+def test_a_header_that_may_be_an_edge_warns(write):
     with pytest.warns(ReadingWarning, match=r"header.*7.*0.*6"):
         assert len(read_graph(write("g.txt", "7 2\n1 3\n2 4\n"))) == 7
     assert read_graph(write("g.txt", "7 2\n2 3\n3 9\n9 1\n")).ids.tolist() == [1, 2, 3, 7, 9]

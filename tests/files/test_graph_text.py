@@ -46,7 +46,7 @@ def test_weights_and_rules(write):
         "3 2\na b\nb c\n",
     ],
 )
-def test_edge_lists_as_people_have_them(write, text):
+def test_edge_lists_in_common_layouts(write, text):
     graph = read_graph(write("g.csv", text))
     assert graph.ids.tolist() == ["a", "b", "c"]
     assert edges_of(graph) == {("a", "b", 1), ("b", "c", 1)}
@@ -75,7 +75,7 @@ def test_with_and_without_header(write, text, ids, edges):
     assert edges_of(graph) == edges
 
 
-def test_named_nodes_that_only_the_header_counted_come_from_the_other_files(write):
+def test_the_other_files_name_nodes_that_only_the_header_counts(write):
     graph = read_graph(
         write("g.txt", "5 2\nb a\na c\n"),
         attributes=write("a.txt", "a x\nd y\n"),

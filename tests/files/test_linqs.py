@@ -38,7 +38,7 @@ def test_the_content_file_may_be_elsewhere(cites, tmp_path):
         read_graph(cites)
 
 
-def test_labels_are_in_the_content_file(cites):
+def test_a_separate_file_of_labels_is_refused(cites):
     with pytest.raises(GraphError, match=r"\.cites.*files"):
         read_graph(cites, labels="l.txt")
 
@@ -49,31 +49,31 @@ def test_labels_are_in_the_content_file(cites):
         (
             "a b\n",
             "a 0 1 x\nb 0 x\n",
-            "p.content:2: the line has 3 columns; expected 4 as in the lines before",
+            "p.content:2: found 3 columns, expected 4",
         ),
-        ("a b\n", "a\n", "p.content:1: the line has 1 columns; expected an id, values and a label"),
+        ("a b\n", "a\n", "p.content:1: found 1 columns"),
         (
             "a b\n",
             "a 0 x\nb 0 x\na 1 y\n",
-            "p.content:3: paper 'a' already has line 1; remove one of the two",
+            "p.content:3: paper 'a' appears again, first in line 1",
         ),
         (
             "a b\n",
             "a 0 x\nb yes x\n",
-            "p.content:2: value 'yes' is not a finite number; write 'id value value ... label'",
+            "p.content:2: value 'yes'",
         ),
         (
             "a b\nb zoe\n",
             "a 0 x\nb 1 x\n",
-            "p.cites:2: paper 'zoe' has no line in p.content; add one there, or remove this line",
+            "p.cites:2: paper 'zoe' has no line in p.content",
         ),
         (
             "a b\nb\n",
             "a 0 x\nb 1 x\n",
-            "p.cites:2: the line does not have two columns; write one citation per line, as 'cited citing'",
+            "p.cites:2: the line does not have two columns",
         ),
-        ("", "a 0 x\n", "p.cites: the .cites file is empty; write one entry per line"),
+        ("", "a 0 x\n", "p.cites: the .cites file is empty"),
     ],
 )
 def test_linqs_files(read_malformed, cites, content, message):
-    assert read_malformed({"p.cites": cites, "p.content": content}) == message
+    assert read_malformed({"p.cites": cites, "p.content": content}).startswith(message)

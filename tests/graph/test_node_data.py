@@ -23,7 +23,7 @@ def test_keys_that_no_node_has_are_refused():
 
 def test_data_that_is_not_used_is_told_and_used_data_is_not():
     with pytest.warns(UserWarning, match=r"nodes.*'g'.*'age'"):
-        DATA.tell_unused({"town"})
+        DATA.warn_unused({"town"})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        DATA.tell_unused({"town", "age"})
+        DATA.warn_unused({"town", "age"})

@@ -55,7 +55,7 @@ def test_a_column_of_other_nodes_is_not_taken_for_the_ids():
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        (Place("p.csv", 2), "p.csv:7: node 'ann' already has line 6; keep one of the two"),
+        (Place("p.csv", 2), "p.csv:7: node 'ann' already has line 6; remove one of the two"),
         (Place("p.csv", 2, np.array([2, 3, 5, 6, 8, 9])), "p.csv:9: node 'ann' already has line 8"),
         (Place("nodes"), "nodes: row 5: node 'ann' already has row 4"),
     ],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neural_brane.graph.ids import about_unknown
+from neural_brane.graph.ids import describe_unknown
 
 
 @pytest.mark.parametrize(
@@ -17,9 +17,9 @@ from neural_brane.graph.ids import about_unknown
     ],
 )
 def test_ids_spelled_alike_are_named(ids, given, close):
-    message = about_unknown(np.array(ids), given)
+    message = describe_unknown(np.array(ids), given)
     assert message.endswith(f"did you mean {close[0]!r}?") if close else "did you mean" not in message
 
 
 def test_no_ids_are_none():
-    assert about_unknown(np.empty(0, np.int64), 3) == "no node 3 here; ids are integers, such as none"
+    assert describe_unknown(np.empty(0, np.int64), 3) == "no node 3 here; ids are integers, such as none"

@@ -12,7 +12,7 @@ GOLDEN = 18.444
 
 
 def batch_of(method, graph, pairs, negatives):
-    batches = graphsage.Batches(method, graph, walks=None, rng=np.random.default_rng(0))
+    batches = graphsage.PairBatches(method, graph, walks=None, rng=np.random.default_rng(0))
     return batches.gather(pairs, negatives)
 
 
@@ -20,7 +20,7 @@ def test_training_and_embedding_are_one_network(small_graph):
     """Where samples hold whole neighbourhoods, the vectors trained on are those that come out."""
     method = GraphSAGE(dim=7, epochs=1, seed=0).fit(small_graph)
     nodes = np.array([1, 4, 8, 10])
-    weights = graphsage.Weights(*map(torch.from_numpy, method.weights_))
+    weights = graphsage.SAGEWeights(*map(torch.from_numpy, method.weights_))
     batch = batch_of(method, small_graph, np.stack([nodes, nodes]), nodes)
     vectors = graphsage._forward(weights, batch, "cpu").numpy()
     np.testing.assert_allclose(vectors, method.embedding_.vectors[nodes], rtol=1e-4, atol=1e-6)
@@ -42,7 +42,7 @@ def test_the_loss_is_the_formula(small_graph):
     z = method.embedding_.vectors.astype(float)
     pairs, negatives = np.array([[0, 1, 7], [2, 5, 8]]), np.array([3, 9])
     batch = batch_of(method, small_graph, pairs, negatives)
-    weights = graphsage.Weights(*map(torch.from_numpy, method.weights_))
+    weights = graphsage.SAGEWeights(*map(torch.from_numpy, method.weights_))
     near = np.sum(z[pairs[0]] * z[pairs[1]], axis=1)
     far = z[pairs[0]] @ z[negatives].T
     expected = np.mean(np.log1p(np.exp(-near)) + np.log1p(np.exp(far)).sum(axis=1))

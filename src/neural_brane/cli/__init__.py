@@ -1,4 +1,4 @@
-"""The `brane` command: parse, call the library, print."""
+"""The `brane` command parses its arguments, calls the library and prints the results."""
 
 
 def main() -> None:
@@ -14,8 +14,8 @@ def main() -> None:
     warnings.showwarning = terminal.show_warning
     try:
         app()
-    except SystemExit as leaving:
-        if (failure := terminal.failure(sys.stdout)) is None:
+    except SystemExit as end:
+        if (error := terminal.write_error(sys.stdout)) is None:
             raise
-        print(f"error: standard output could not be written ({failure.strerror})", file=sys.stderr)
-        raise SystemExit(leaving.code or 1) from None
+        print(f"error: cannot write to standard output ({error.strerror}); its end may be missing", file=sys.stderr)
+        raise SystemExit(end.code or 1) from None

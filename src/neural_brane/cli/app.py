@@ -1,4 +1,4 @@
-"""The application: its help, its commands, and how errors reach the user."""
+"""Define the `brane` application: its help, its commands, and how it prints errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neural_brane.cli.experiments import compare, reproduce, tune
 from neural_brane.cli.explore import demo, explore
 from neural_brane.cli.info import datasets, formats, info, inspect, methods
 from neural_brane.cli.insight import cluster, explain, nearest, suggest
-from neural_brane.cli.terminal import LOG, TYPED, echo, end_log, leave, requests_as_errors
+from neural_brane.cli.terminal import LOG, TYPED, echo, end_log, exit_stopped, signals_as_errors
 from neural_brane.errors import BraneError, printable
 
 HELP = """
@@ -24,25 +24,28 @@ Learn one vector per node of a graph, from its links and its attributes.
 
 \b
 [bold]Start here[/bold]
-  brane demo                                   learn from a graph shipped here
-  brane embed citeseer -o vectors.npz          learn from a known dataset
-  brane embed graph.txt --attributes words.txt -o vectors.tsv
+  brane demo                                   try it on a small graph
+  brane embed citeseer -o vectors.npz          learn vectors of a dataset
+  brane evaluate vectors.npz --labels citeseer score them
+  brane nearest vectors.npz 100157             list similar nodes
+  brane explore vectors.npz --graph citeseer   see a map in the browser
+
+\b
+[bold]Your own graph[/bold]
+  brane formats                                which files can be read
+  brane inspect edges.csv --nodes people.csv   check how yours are read
   brane embed edges.csv --nodes people.csv -o vectors.parquet
-  brane evaluate vectors.npz --labels citeseer
-  brane nearest vectors.npz 100157             the nodes most like one
-  brane explore vectors.npz --graph citeseer   look at them in a browser
-  brane inspect edges.csv --nodes people.csv   how your files would be read
-  brane formats                                files of graphs and vectors
+  brane embed graph.txt --attributes words.txt -o vectors.tsv
 """
 
 
 class BraneGroup(TyperGroup):
-    """A group of commands that prints each foreseen error as one line on stderr and exits with code 2."""
+    """A group of commands that prints an error of the user as one line on stderr and exits with code 2."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
-            with requests_as_errors():
+            with signals_as_errors():
                 return super().invoke(ctx)
         except BraneError as error:
             fail(str(error))
@@ -53,20 +56,20 @@ class BraneGroup(TyperGroup):
         except MemoryError as error:
             from neural_brane.graph.memory import available, show_size
 
-            room, about = available(), f" ({error})" if str(error) else ""
-            left = "" if room is None else f"; {show_size(room)} are free now"
-            advice = "lower --dim; 'brane estimate SOURCE' shows what a training needs, by part"
-            fail(f"memory ran out{about}{left}; {advice}")
+            free, cause = available(), f" ({error})" if str(error) else ""
+            left = "" if free is None else f"; {show_size(free)} are free now"
+            advice = "lower --dim; 'brane estimate SOURCE' prints the memory that a training needs"
+            fail(f"memory ran out{cause}{left}; {advice}")
         except KeyboardInterrupt as stop:
-            leave(stop, ctx.meta[TYPED])
-        except Exception as error:  # a defect: shown in full, and logged
+            exit_stopped(stop, ctx.meta[TYPED])
+        except Exception as error:  # a bug: Python prints its traceback
             LOG.error(printable(f"{type(error).__name__}: {error}"))
             raise
         finally:
             end_log()
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Keep the words of the command, to print the command that resumes a stopped training."""
+        """Remember the typed arguments: `exit_stopped` prints the command that resumes a stopped training."""
         typed = list(args)
         context = super().make_context(info_name, args, parent, **extra)
         context.meta[TYPED] = typed
@@ -93,20 +96,20 @@ app = typer.Typer(
 GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Learn": (embed, transform, update, estimate, tune, compare),
     "Use vectors": (evaluate, nearest, explain, suggest, cluster, explore, convert),
-    "Prepare and look into files": (inspect, info, split_edges, shard),
+    "Prepare and inspect files": (inspect, info, split_edges, shard),
     "Lists and examples": (datasets, methods, formats, demo, reproduce),
 }
 for panel, commands in GROUPS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
-machines = typer.Typer(help="Train in many processes or on many machines.", no_args_is_help=True)
-machines.command("embed")(distributed.embed)
-app.add_typer(machines, name="distributed", rich_help_panel="Learn")
+processes = typer.Typer(help="Train in several processes, on one machine or many.", no_args_is_help=True)
+processes.command("embed")(distributed.embed)
+app.add_typer(processes, name="distributed", rich_help_panel="Learn")
 
 
-def show_version(wanted: bool) -> None:
-    """Print the version and exit."""
-    if wanted:
+def show_version(asked: bool) -> None:
+    """Print the version and exit if `--version` was given."""
+    if asked:
         from neural_brane import __version__
 
         echo(f"brane {__version__}")
@@ -117,7 +120,7 @@ def show_version(wanted: bool) -> None:
 def options(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit."),
+        typer.Option("--version", metavar="", callback=show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Declare the options of the command as a whole; its help is `HELP`."""
+    """Declare the options of `brane` itself; its help is `HELP`."""

@@ -21,7 +21,7 @@ from typer import Argument, Option
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Reading, Training, bundled
-from neural_brane.cli.terminal import LOG, Stopped, counting, echo, log_to, reporting, tell
+from neural_brane.cli.terminal import LOG, Stopped, counting, echo, echo_and_log, log_to, reporting
 from neural_brane.errors import BraneError, EmbeddingError, ParameterError, printable
 
 if TYPE_CHECKING:
@@ -136,11 +136,13 @@ def train_as_rank(work: Work, log: Path | None, start: float) -> None:
         if first:
             log_to(log)
             if warning := advice():
-                tell(f"note: {warning}")
+                echo_and_log(f"note: {warning}")
         graph = open_shards(folder).manifest
         title = f"{graph.name}: {graph.nodes:,} nodes, {graph.edges:,} edges, on {count(place.ranks)}"
         with reporting(title) if first else nullcontext(None) as report:
-            embed_shards(folder, parts, job=place, progress=report, tell=tell, **work.sharing, **work.parameters)
+            embed_shards(
+                folder, parts, job=place, progress=report, tell=echo_and_log, **work.sharing, **work.parameters
+            )
         if first:
             if parts != output:
                 merge_parts(parts, output)

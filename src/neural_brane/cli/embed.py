@@ -13,7 +13,7 @@ from typer import Exit, Option
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Links, Reading, Training, bundled
-from neural_brane.cli.terminal import echo, file_size, log_to, reporting, show_table, telling_what_is_kept
+from neural_brane.cli.terminal import echo, explaining_stop, file_size, log_to, reporting, show_table
 from neural_brane.errors import CheckpointError, ParameterError
 from neural_brane.methods import METHODS, find_method
 
@@ -210,7 +210,7 @@ def learn(model: Embedder, graph: AttributedGraph, results: Results, labels: np.
     if file is not None:
         file.check_ids(graph.ids)
         file.check_size(graph.ids, model.dim)
-    with telling_what_is_kept(model):
+    with explaining_stop(model):
         train(model, graph, labels)
         if results.save_model is not None:
             model.save(results.save_model)

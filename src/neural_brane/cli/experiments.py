@@ -14,7 +14,7 @@ from typer import Argument, Exit, Option
 
 from neural_brane.cli import options as o
 from neural_brane.cli.options import Reading, bundled, parse_grid, parse_settings, split_names
-from neural_brane.cli.terminal import counting, echo, log_to, show_table, tell
+from neural_brane.cli.terminal import counting, echo, echo_and_log, log_to, show_table
 from neural_brane.errors import ParameterError
 from neural_brane.methods.parameters import DIM
 
@@ -323,7 +323,7 @@ def reproduce(
     results = run(
         work,
         jobs=jobs or os.cpu_count() or 1,
-        watch=lambda ended: tell(f"{next(done)}/{len(work.trainings)} {in_a_line(ended)}"),
+        watch=lambda ended: echo_and_log(f"{next(done)}/{len(work.trainings)} {in_a_line(ended)}"),
     )
     echo(f"wrote {output / 'report.html'}, results.json, results.csv and figures/")
     for one in results.failures:

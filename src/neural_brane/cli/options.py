@@ -1,4 +1,4 @@
-"""Declare the options that several commands share, and read what was typed."""
+"""Declare the options that several commands share, and parse their values."""
 
 from __future__ import annotations
 
@@ -26,37 +26,46 @@ if TYPE_CHECKING:
 TRAINING = "Training ('brane methods NAME' lists all parameters)"
 READING = "Reading the graph"
 
-# Options of single values. A help text of at most 45 characters stays on one line of a terminal with 80 columns.
+# Options with one value. A help text of at most 45 characters fits on one line of a terminal with 80 columns.
 
-Source = Annotated[str, Argument(help="A dataset or a graph file.")]
-SourceOrNone = Annotated[str | None, Argument(help="A dataset or a graph file.")]
-Output = Annotated[Path, Option("--output", "-o", metavar="<file>", help="Vectors; 'brane formats' lists suffixes.")]
-OutputOrNone = Annotated[
-    Path | None, Option("--output", "-o", metavar="<file>", help="Vectors; 'brane formats' lists suffixes.")
+_source = Argument(help="Graph file, or a name from 'brane datasets'.")
+_output = Option("--output", "-o", metavar="<file>", help="Write vectors here; see 'brane formats'.")
+Source = Annotated[str, _source]
+SourceOrNone = Annotated[str | None, _source]
+Output = Annotated[Path, _output]
+OutputOrNone = Annotated[Path | None, _output]
+SaveModel = Annotated[
+    Path | None, Option("--save-model", metavar="<file>", help="Write the model here, as in m.brane.")
 ]
-SaveModel = Annotated[Path | None, Option("--save-model", metavar="<file>", help="Fitted model, such as m.brane.")]
-ModelFile = Annotated[Path, Argument(help="Model of 'brane embed --save-model'.")]
-Vectors = Annotated[Path, Argument(help="Vectors in any of 'brane formats'.")]
-Ids = Annotated[Path | None, Option(metavar="<file>", help="Ids of an .npy file, one per line.")]
+ModelFile = Annotated[Path, Argument(help="Model from 'brane embed --save-model'.")]
+Vectors = Annotated[Path, Argument(help="File of vectors; see 'brane formats'.")]
+Ids = Annotated[Path | None, Option(metavar="<file>", help="Ids of the rows of an .npy file, one a line.")]
 Node = Annotated[str, Argument(help="Id of a node.")]
-Method = Annotated[str, Option(metavar="<name>", help="See 'brane methods'.")]
-Seed = Annotated[int, Option(metavar="<whole>", help="Same seed, same result.")]
-Jobs = Annotated[int | None, Option(metavar="<whole>", help="Trainings at a time (one per core).", show_default=False)]
-Log = Annotated[Path | None, Option(metavar="<file>", help="Append progress and errors to a file.")]
-AsJson = Annotated[bool, Option("--json", help="Print JSON and nothing else.")]
+Method = Annotated[str, Option(metavar="<name>", help="Name from 'brane methods'.")]
+Seed = Annotated[int, Option(metavar="<whole>", help="The same seed gives the same result.")]
+Jobs = Annotated[int | None, Option(metavar="<whole>", help="Trainings at once (default: one per core).")]
+Log = Annotated[Path | None, Option(metavar="<file>", help="Append progress and errors to this file.")]
 GraphSource = Annotated[
-    str | None, Option("--graph", metavar="<source>", help="Dataset or graph file that describes the nodes.")
+    str | None, Option("--graph", metavar="<source>", help="Graph of these nodes: a file or a dataset.")
 ]
+
+
+def flag(name: str, help: str, panel: str | None = None) -> Any:
+    """Return an option without a value."""
+    return Option(name, metavar="", help=help, rich_help_panel=panel)
+
+
+AsJson = Annotated[bool, flag("--json", "Print JSON only.")]
 
 
 def bundled(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn each parameter of a command that is a dataclass into one option per field; the command gets the object."""
-    own = inspect.signature(command, eval_str=True)
+    """Replace each dataclass among a command's parameters by one option per field; the command receives the object."""
+    signature = inspect.signature(command, eval_str=True)
     bundles: dict[str, Any] = {
-        name: one.annotation for name, one in own.parameters.items() if is_dataclass(one.annotation)
+        name: one.annotation for name, one in signature.parameters.items() if is_dataclass(one.annotation)
     }
     options = []
-    for name, parameter in own.parameters.items():
+    for name, parameter in signature.parameters.items():
         if name not in bundles:
             options.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
             continue
@@ -72,7 +81,7 @@ def bundled(command: Callable[..., None]) -> Callable[..., None]:
             given[name] = kind(**{one.name: given.pop(one.name) for one in fields(kind)})
         command(**given)
 
-    run.__signature__ = own.replace(parameters=options)  # type: ignore[attr-defined]
+    run.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]
     return run
 
 
@@ -80,10 +89,10 @@ def bundled(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def parameter(name: str) -> Any:
-    """An option for a parameter that methods share: `--NAME VALUE` is short for `--set NAME=VALUE`."""
-    known = SHARED[name]
-    value = "|".join(known.kind.options) if isinstance(known.kind, Choice) else known.kind.__class__.__name__.lower()
-    first_clause = re.split(r"[,;:.]", known.about)[0]
+    """Return an option for a parameter that methods share: `--NAME VALUE` is short for `--set NAME=VALUE`."""
+    shared = SHARED[name]
+    value = "|".join(shared.kind.options) if isinstance(shared.kind, Choice) else type(shared.kind).__name__.lower()
+    first_clause = re.split(r"[,;:.]", shared.about)[0]
     return Option(f"--{name}", metavar=f"<{value}>", help=f"{first_clause}.", rich_help_panel=TRAINING)
 
 
@@ -93,7 +102,7 @@ class Training:
 
     settings: Annotated[
         list[str] | None,
-        Option("--set", metavar="<name=value>", help="Any parameter; may be repeated.", rich_help_panel=TRAINING),
+        Option("--set", metavar="<name=value>", help="Set any parameter; may be repeated.", rich_help_panel=TRAINING),
     ] = None
     dim: Annotated[str | None, parameter("dim")] = None
     epochs: Annotated[str | None, parameter("epochs")] = None
@@ -103,7 +112,7 @@ class Training:
     checkpoint: Annotated[str | None, parameter("checkpoint")] = None
 
     def parameters(self, method: type[Embedder]) -> dict[str, Any]:
-        """The values that were given, by the declarations of the method."""
+        """Return the given parameters, parsed by the method's declarations."""
         short = [
             f"{one.name}={value}"
             for one in fields(self)
@@ -143,29 +152,29 @@ def split_setting(method: type[Embedder], text: str) -> tuple[Parameter, str]:
     name, equals, value = (part.strip() for part in text.partition("="))
     if not equals:
         first = next(iter(method.parameters().values()))
-        raise ParameterError(f"'{text}' sets nothing; write name=value, as in {first.name}={first.example()}")
+        raise ParameterError(f"'{text}' is not a setting; write name=value, as in {first.name}={first.example()}")
     return method.parameter(name.replace("-", "_")), value
 
 
 def split_names(names: list[str] | None) -> list[str]:
-    """Split names that were given by commas, by repeating the option, or both."""
+    """Split names that are separated by commas, given by repeated options, or both."""
     return [part.strip() for name in names or () for part in name.split(",") if part.strip()]
 
 
 def as_id(ids: np.ndarray, typed: str) -> Any:
-    """Convert a typed id to the type of the vectors' ids."""
+    """Return a typed id as an integer if `ids` are integers, else as it is."""
     return int(typed) if ids.dtype.kind == "i" and typed.removeprefix("-").isdecimal() else typed
 
 
-# How a graph is read.
+# Options for reading a graph.
 
 
 def reading(name: str, help: str, metavar: str | None = "<column>") -> Any:
-    """An option that says how a graph is read."""
+    """Return an option for reading a graph."""
     return Option(f"--{name}", metavar=metavar, help=help, rich_help_panel=READING)
 
 
-# Fields whose names differ from the keywords of `neural_brane.read`.
+# Keywords of `neural_brane.read` for fields of another name.
 KEYWORDS = {
     "id_column": "id", "source_column": "source", "target_column": "target", "weight_column": "weight",
     "label_column": "label", "column": "columns",
@@ -174,23 +183,25 @@ KEYWORDS = {
 
 @dataclass(frozen=True)
 class Links:
-    """Options that name the files of a graph and the columns of its links."""
+    """Options that name the files of a graph and the columns of its edges."""
 
     attributes: Annotated[
-        Path | None, reading("attributes", "Attributes, a node per line: '17 3:1 8:1'.", "<file>")
+        Path | None, reading("attributes", "Attributes, one node per line: '17 3:1 8:1'.", "<file>")
     ] = None
-    labels: Annotated[Path | None, reading("labels", "Classes, a node per line: 'node<TAB>label'.", "<file>")] = None
+    labels: Annotated[Path | None, reading("labels", "Labels, one node per line: 'node<TAB>label'.", "<file>")] = None
     nodes: Annotated[Path | None, reading("nodes", "Table of nodes; columns become attributes.", "<file>")] = None
-    id_column: Annotated[str | None, reading("id", "Column of the nodes' ids.")] = None
-    source_column: Annotated[str | None, reading("source", "Column of an edge's first node.")] = None
-    target_column: Annotated[str | None, reading("target", "Column of an edge's second node.")] = None
-    weight_column: Annotated[str | None, reading("weight", "Column of an edge's weight.")] = None
+    id_column: Annotated[str | None, reading("id", "Column of --nodes with the ids.")] = None
+    source_column: Annotated[str | None, reading("source", "Column with the first node of an edge.")] = None
+    target_column: Annotated[str | None, reading("target", "Column with the second node of an edge.")] = None
+    weight_column: Annotated[str | None, reading("weight", "Column with the weight of an edge.")] = None
     header: Annotated[
-        Literal["yes", "no"] | None, reading("header", "Whether the first line holds titles.", "<yes|no>")
+        Literal["yes", "no"] | None, reading("header", "Does the first line hold column titles?", "<yes|no>")
     ] = None
-    duplicates: Annotated[Literal["max", "sum"], reading("duplicates", "An edge given twice.", "<max|sum>")] = "max"
+    duplicates: Annotated[Literal["max", "sum"], reading("duplicates", "Weight of a repeated edge.", "<max|sum>")] = (
+        "max"
+    )
     self_loops: Annotated[
-        Literal["keep", "drop"], reading("self-loops", "Edge of a node to itself.", "<keep|drop>")
+        Literal["keep", "drop"], reading("self-loops", "Edges from a node to itself.", "<keep|drop>")
     ] = "keep"
 
     def keywords(self) -> dict[str, Any]:
@@ -201,7 +212,7 @@ class Links:
         return {KEYWORDS.get(name, name): value for name, value in given.items() if value != []}
 
     def read(self, source: str) -> AttributedGraph:
-        """Read a graph, and print on stderr how each column of its table of nodes was understood."""
+        """Read a graph; print on stderr which kind each column of its table of nodes was given."""
         from neural_brane.files import datasets
 
         graph = datasets.read(source, **self.keywords())
@@ -222,15 +233,15 @@ class Links:
         return graph
 
     def read_optional(self, source: str | None) -> AttributedGraph | None:
-        """Read the graph of `--graph` if there is one; refuse options about a graph if there is none."""
+        """Read the graph of `--graph`; without one, return None and refuse options about a graph."""
         if source is not None:
             return self.read(source)
         if given := self.keywords():
-            raise ParameterError(f"--{next(iter(given)).replace('_', '-')} belongs to a graph; give --graph too")
+            raise ParameterError(f"--{next(iter(given)).replace('_', '-')} describes a graph; give --graph too")
         return None
 
     def files(self, source: str | None = None) -> dict[str, Path | None]:
-        """The files that are read, each with the option that names it."""
+        """Return the input files by the option that names each."""
         from neural_brane.files import datasets
 
         named = {"--attributes": self.attributes, "--labels": self.labels, "--nodes": self.nodes}
@@ -239,13 +250,13 @@ class Links:
 
 @dataclass(frozen=True)
 class Reading(Links):
-    """All options that say how a graph is read, with those of the columns of its table of nodes."""
+    """All options for reading a graph, including those for the columns of its table of nodes."""
 
-    label_column: Annotated[str | None, reading("label", "Column of their classes; not learned from.")] = None
-    column: Annotated[list[str] | None, reading("column", "Kind of a column, as in age:number:8.", "<name:kind>")] = (
+    label_column: Annotated[str | None, reading("label", "Column of --nodes with the labels.")] = None
+    column: Annotated[list[str] | None, reading("column", "Kind of a column, such as age:number:8.", "<name:kind>")] = (
         None
     )
     ignore: Annotated[list[str] | None, reading("ignore", "Column to leave out; may be repeated.")] = None
-    missing: Annotated[Literal["none", "attribute"], reading("missing", "Missing: none, or attribute.", "<rule>")] = (
-        "none"
-    )
+    missing: Annotated[
+        Literal["none", "attribute"], reading("missing", "Empty cells: none, or attribute.", "<rule>")
+    ] = "none"

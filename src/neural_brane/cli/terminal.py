@@ -1,4 +1,4 @@
-"""Print lines, tables and progress, keep a log, and end a command that is asked to stop."""
+"""Print lines, tables and progress; write the log; end a command that is asked to stop."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
     from neural_brane.progress import Progress, Reporter
 
-# Lines and tables. Control characters in ids or names of files are escaped.
+# Lines and tables. Control characters in ids and file names are escaped.
 
-LINES = "\n\t"  # control characters that texts of several lines keep
+LINES = "\n\t"  # control characters that are printed unchanged
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
@@ -48,7 +48,7 @@ def show_table(
     fold: bool = False,
     stderr: bool = False,
 ) -> None:
-    """Print a table; `right` names columns to align right. A narrow terminal cuts, or folds if `fold`, the last one."""
+    """Print a table; align the columns in `right` right. A narrow terminal cuts the last column, or folds it if `fold`."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -68,13 +68,13 @@ def show_table(
 
 
 def file_size(*paths: Path) -> str:
-    """The size of files, for people."""
+    """Return the total size of files as text."""
     from neural_brane.graph.memory import show_size
 
     return show_size(sum(path.stat().st_size for path in paths))
 
 
-# The log of `--log FILE`: progress, warnings and the error, each with the time.
+# The file of `--log` receives progress, warnings and errors, each with the time.
 
 LOG = logging.getLogger("neural_brane.cli")
 LOG.setLevel(logging.INFO)
@@ -83,51 +83,51 @@ LOG.addHandler(logging.NullHandler())
 
 
 def log_to(path: Path | None) -> None:
-    """Append lines to a file from now on; None for no log."""
+    """Start to append log lines to a file; without a file, do nothing."""
     if path is None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise ParameterError(f"--log {path}: cannot be written ({error.strerror}); choose another file") from None
+        raise ParameterError(f"--log {path}: cannot write to it ({error.strerror}); choose another file") from None
 
-    def give_up(_: logging.LogRecord) -> None:
+    def stop_logging(_: logging.LogRecord) -> None:
         LOG.removeHandler(file)
         with suppress(OSError):
             file.close()
-        echo(f"warning: {file.baseFilename} can no longer be written; the run continues without a log", err=True)
+        echo(f"warning: cannot write to {file.baseFilename} any more; the run continues without a log", err=True)
 
-    file.handleError = give_up  # type: ignore[assignment]
+    file.handleError = stop_logging  # type: ignore[assignment]
     file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S%z"))
     LOG.addHandler(file)
 
 
 def end_log() -> None:
-    """Close the log, if there is one."""
+    """Close the log file, if one is open."""
     for handler in LOG.handlers[:]:
         if isinstance(handler, logging.FileHandler):
             LOG.removeHandler(handler)
             handler.close()
 
 
-def tell(line: str) -> None:
-    """Print a line on stderr and add it to the log."""
+def echo_and_log(line: str) -> None:
+    """Print a line on stderr and write it to the log."""
     echo(line, err=True)
     LOG.info(printable(line))
 
 
 def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    """Print a warning as one line and log it; replaces `warnings.showwarning`."""
+    """Print a warning as one line and log it, in place of `warnings.showwarning`."""
     echo(f"warning: {message}", err=True)
     LOG.warning(printable(message))
 
 
-# Progress: a bar on a terminal, a few plain lines elsewhere.
+# Progress is a bar on a terminal and a few plain lines elsewhere.
 
-PROGRESS_LINES = 5  # plain lines of a short run
-EVERY = 60.0  # seconds after which a line is printed in any case
-COMPILING = "compiling, once"
+PROGRESS_LINES = 5  # plain lines per run
+EVERY = 60.0  # a long run prints a line after this many seconds
+COMPILING = "compiling (only the first time)"
 QUIET = 2.0  # seconds before counted work prints its first line
 Describe = Callable[["Progress"], str]
 Write = Callable[[str], object]
@@ -136,60 +136,60 @@ Clock = Callable[[], float]
 
 @contextmanager
 def reporting(title: str, *, clock: Clock = time.perf_counter) -> Iterator[Reporter]:
-    """Print the title, and give a `progress` for a method that shows epoch, loss and speed."""
+    """Print the title and yield a reporter that shows epoch, loss and speed of a training."""
     begun = clock()
     lines = partial(_lines, describe, clock, begun)
-    with _shown("preparing", describe, lines, title) as (report, say), noticing_compilation(lambda: say(COMPILING)):
+    with _display("preparing", describe, lines, title) as (report, show), noticing_compilation(lambda: show(COMPILING)):
         yield report
         if sys.stderr.isatty():
-            say(f"trained in {short_clock(clock() - begun)}")
+            show(f"trained in {short_clock(clock() - begun)}")
 
 
 @contextmanager
 def counting(title: str, *, steady: bool = True, clock: Clock = time.perf_counter) -> Iterator[Reporter]:
-    """Give a `progress` for counted work: a bar that disappears, or lines if it takes long.
+    """Yield a reporter for counted work: a bar that disappears, or lines if the work takes long.
 
-    steady: False if units take unequal times; the time left is then computed from the mean rate since the start.
+    steady: False if units take unequal times; the time left then follows from the mean rate since the start.
     """
     begun = clock()
 
     def count(progress: Progress) -> str:
         return f"{title}: {progress.done} of {progress.total} {progress.unit}"
 
-    with _shown(title, count, partial(_lines, count, clock, begun, quiet=QUIET)) as (report, _):
+    with _display(title, count, partial(_lines, count, clock, begun, quiet=QUIET)) as (report, _):
         yield report if steady else lambda one: report(replace(one, rate=one.done / max(clock() - begun, 1e-9)))
 
 
 def _lines(text: Describe, clock: Clock, begun: float, write: Write, quiet: float = 0.0) -> Reporter:
-    """A reporter that writes `PROGRESS_LINES` lines per run, and one every `EVERY` seconds, but none while `quiet`."""
-    part, shown, told_at, quiet_until = "", 0, begun, begun + quiet
+    """Return a reporter that writes `PROGRESS_LINES` lines per run and one every `EVERY` seconds, none while `quiet`."""
+    part, shown, written_at, quiet_until = "", 0, begun, begun + quiet
 
     def report(progress: Progress) -> None:
-        nonlocal part, shown, told_at, quiet_until
+        nonlocal part, shown, written_at, quiet_until
         now = clock()
         if progress.part != part:
             part, shown = progress.part, 0
             quiet_until = now + QUIET if part else begun + quiet
         reached = PROGRESS_LINES * progress.done // max(progress.total, 1)
-        if now >= quiet_until and (reached > shown or now - told_at >= EVERY):
-            shown, told_at = reached, now
+        if now >= quiet_until and (reached > shown or now - written_at >= EVERY):
+            shown, written_at = reached, now
             write(f"{short_clock(now - begun)} {text(progress)} · {time_left(progress)}")
 
     return report
 
 
 @contextmanager
-def _shown(
+def _display(
     first: str, text: Describe, lines: Callable[[Write], Reporter], title: str | None = None
 ) -> Iterator[tuple[Reporter, Write]]:
-    """Give a reporter, and a function that says a word: a bar with lines in the log on a terminal, else plain lines.
+    """Yield a reporter and a function that shows a text: a bar on a terminal (lines go to the log), else plain lines.
 
     A bar without a title disappears.
     """
     if not sys.stderr.isatty():
         if title is not None:
-            tell(title)
-        yield lines(tell), tell
+            echo_and_log(title)
+        yield lines(echo_and_log), echo_and_log
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
@@ -214,11 +214,11 @@ def _shown(
 
 
 def describe(progress: Progress) -> str:
-    """Describe the state of a training in a few words."""
+    """Return the state of a training as text."""
     if progress.part:
         return f"{progress.part}: {progress.done} of {progress.total} {progress.unit}"
     loss = "" if progress.loss is None else f" · loss {progress.loss:.4f}"
-    digits = 0 if progress.rate >= 10 else 1  # a slow method's units are few
+    digits = 0 if progress.rate >= 10 else 1
     speed = f"{progress.rate:,.{digits}f} {progress.unit}/s"
     if progress.per_node is not None:
         speed += f" · {progress.per_node:,.0f} per node"
@@ -226,14 +226,14 @@ def describe(progress: Progress) -> str:
 
 
 def time_left(progress: Progress) -> str:
-    """The time left at the present rate, in words."""
+    """Return the time left at the present rate as text."""
     if progress.done >= progress.total:
         return "done"
     return f"{short_clock((progress.total - progress.done) / progress.rate if progress.rate > 0 else 0.0)} left"
 
 
 def short_clock(seconds: float) -> str:
-    """Show seconds like a clock.
+    """Return seconds as minutes and seconds, with hours if there are any.
 
     >>> short_clock(62), short_clock(3600)
     ('1:02', '1:00:00')
@@ -243,47 +243,47 @@ def short_clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-# The characters of our own texts beyond ASCII, for terminals that lack them.
+# Replacements for terminals that cannot print these characters.
 PLAIN = {"·": "-", "±": "+-", "×": "x", "…": "...", "≈": "~", "−": "-", "█": "#"} | dict.fromkeys("▏▎▍▌▋▊▉", "")
 
 
 class Tolerant(io.FileIO):
-    """An open file that accepts all writes; `failure` is its first error."""
+    """An open file whose writes never fail; `error` keeps the first error."""
 
-    failure: OSError | None = None
+    error: OSError | None = None
 
     def write(self, data: Any, /) -> int:
-        """Write some bytes, or drop them."""
+        """Write the bytes, or drop them after an error."""
         try:
-            while (written := super().write(data)) is None:  # the file does not block, so wait here
+            while (written := super().write(data)) is None:  # A non-blocking file is full: wait until it has room.
                 select.select([], [self], [])
         except OSError as error:
-            self.failure = self.failure or error
+            self.error = self.error or error
             return len(data)
         return written
 
 
 def protect() -> None:
-    """Replace stdin, stdout and stderr by streams that cannot fail, before any other file is opened."""
+    """Replace stdin, stdout and stderr by streams that never fail; call this before any other file is opened."""
     for number in range(3):
         with suppress(OSError):
             os.fstat(number)
             continue
-        os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which the next file would get otherwise
+        os.open(os.devnull, os.O_RDWR)  # Else the next opened file would take this number.
     sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: SIM115
     codecs.register_error("brane", in_ascii)
     sys.stdout, sys.stderr = _tolerant(sys.stdout), _tolerant(sys.stderr)
 
 
-def failure(stream: TextIO) -> OSError | None:
+def write_error(stream: TextIO) -> OSError | None:
     """Return the first error of a stream; a pipe whose reader has left is not an error."""
     stream.flush()
-    met = getattr(getattr(getattr(stream, "buffer", None), "raw", None), "failure", None)
-    return None if isinstance(met, BrokenPipeError) else met
+    error = getattr(getattr(getattr(stream, "buffer", None), "raw", None), "error", None)
+    return None if isinstance(error, BrokenPipeError) else error
 
 
 def in_ascii(error: UnicodeError) -> tuple[str, int]:
-    """Replace characters that a stream cannot encode."""
+    """Replace the characters that a stream cannot encode (a handler of encoding errors)."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
@@ -293,28 +293,28 @@ def in_ascii(error: UnicodeError) -> tuple[str, int]:
 def _tolerant(stream: TextIO | None) -> TextIO:
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8")
-    if os.name != "posix":  # Windows' console takes text, not bytes
+    if os.name != "posix":  # The console of Windows takes text, not bytes.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="brane")
         return stream
     try:
         raw = Tolerant(stream.fileno(), "w", closefd=False)
-    except io.UnsupportedOperation:  # a stream without a file, given by a program that calls this one
+    except io.UnsupportedOperation:  # A program that calls this one gave a stream without a file.
         return stream
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors="brane", line_buffering=True)
 
 
-# A command is asked to stop by Ctrl-C, by a signal, or because its terminal is gone.
+# Ctrl-C, a signal or a closed terminal asks a command to stop.
 
 REQUESTS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-LONG = 5.0  # seconds of training after which to mention checkpoints
-TYPED = "neural_brane.typed"  # key of the words of the command in its context
+LONG = 5.0  # seconds of training after which a stopped command suggests a checkpoint
+TYPED = "neural_brane.typed"  # key of the typed arguments in the context of a command
 
 
 class Stopped(KeyboardInterrupt):
-    """The signal `number` asks a command to stop; `message` says whether its work is kept.
+    """The signal `number` asked a command to stop; `message` states whether its work was saved.
 
-    add: words to add to the command to resume; None if it cannot resume.
+    add: arguments to add to the same command so that it resumes; None if it cannot resume.
     """
 
     def __init__(self, number: int, message: str = "stopped", add: tuple[str, ...] | None = None):
@@ -323,7 +323,7 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def requests_as_errors() -> Iterator[None]:
+def signals_as_errors() -> Iterator[None]:
     """Raise `Stopped` on signals that ask to stop, so that files are cleaned up as after Ctrl-C."""
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -333,7 +333,7 @@ def requests_as_errors() -> Iterator[None]:
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.getsignal(number) for number in REQUESTS}
     for number, old in before.items():
-        if old is not signal.SIG_IGN:  # as nohup asks for
+        if old is not signal.SIG_IGN:  # `nohup` ignores a signal; keep that.
             signal.signal(number, stop)
     try:
         yield
@@ -342,8 +342,8 @@ def requests_as_errors() -> Iterator[None]:
             signal.signal(number, old)
 
 
-def leave(stop: KeyboardInterrupt, typed: list[str]) -> None:
-    """Print whether a stopped command, whose words are `typed`, can resume; exit with the code of the signal."""
+def exit_stopped(stop: KeyboardInterrupt, typed: list[str]) -> None:
+    """Print the command (`typed` plus additions) that resumes a stopped one, if any; exit with the signal's code."""
     stopped = stop if isinstance(stop, Stopped) else Stopped(signal.SIGINT)
     command = "" if stopped.add is None else f"\n  {shlex.join(['brane', *typed, *stopped.add])}"
     LOG.error(printable(stopped.message + command, keep="\n"))
@@ -352,8 +352,8 @@ def leave(stop: KeyboardInterrupt, typed: list[str]) -> None:
 
 
 @contextmanager
-def telling_what_is_kept(model: Embedder, *, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """If the block is stopped, say whether its training is kept, and which command resumes it."""
+def explaining_stop(model: Embedder, *, clock: Clock = time.monotonic) -> Iterator[None]:
+    """If the block is stopped, add to the error whether the training was saved and which command resumes it."""
     begun = clock()
     try:
         yield
@@ -364,8 +364,8 @@ def telling_what_is_kept(model: Embedder, *, clock: Callable[[], float] = time.m
         if path is not None and Path(path).exists():
             raise Stopped(number, f"stopped; the same command resumes from {path}:", ()) from None
         if path is not None:
-            raise Stopped(number, f"stopped before {path} was written; the same command starts again") from None
+            raise Stopped(number, f"stopped before {path} was written; run the same command again") from None
         if "checkpoint" in parameters and clock() - begun >= LONG:
-            message = f"{kept}. With a checkpoint, a stopped training can resume:"
+            message = f"{kept}. With a checkpoint, a stopped training can be resumed:"
             raise Stopped(number, message, ("--checkpoint", "run.checkpoint")) from None
         raise Stopped(number, kept) from None

@@ -1,1 +1,1 @@
-"""Train on many machines: ranks under torchrun that each own a range of nodes and of attributes."""
+"""Train on many machines: under torchrun, each rank owns a range of the nodes and a range of the attributes."""

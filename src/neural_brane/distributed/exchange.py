@@ -8,12 +8,12 @@ from torch import distributed
 
 
 def block_size(count: int, ranks: int) -> int:
-    """Count the numbers that a rank owns, the last ranks fewer or none: ⌈count / ranks⌉, as TorchRec cuts tables."""
+    """Return how many numbers a rank owns: ⌈count / ranks⌉ as in TorchRec; the last ranks own fewer or none."""
     return max(-(-count // ranks), 1)
 
 
 def node_range(count: int, rank: int, ranks: int) -> range:
-    """The numbers that a rank owns of 0 … count − 1: of nodes or, by the same rule, of attributes.
+    """Return the numbers of 0 … count − 1 that a rank owns. The same rule divides nodes and attributes.
 
     >>> [node_range(7, rank, 4) for rank in range(4)]
     [range(0, 2), range(2, 4), range(4, 6), range(6, 7)]
@@ -25,7 +25,7 @@ def node_range(count: int, rank: int, ranks: int) -> range:
 
 
 def owners(numbers: np.ndarray, count: int, ranks: int) -> np.ndarray:
-    """The rank that owns each number.
+    """Return the rank that owns each number.
 
     >>> owners(np.array([0, 6, 3]), 7, 4)
     array([0, 3, 1])
@@ -33,16 +33,17 @@ def owners(numbers: np.ndarray, count: int, ranks: int) -> np.ndarray:
     return numbers // block_size(count, ranks)
 
 
-# All ranks of a group call these methods in the same order. NumPy arrays and PyTorch tensors come back as what they
-# were; gloo carries them through memory, NCCL through the rank's GPU.
+# All ranks of a group call these methods in the same order. A NumPy array returns as an array, a PyTorch tensor as a
+# tensor. Gloo sends them through memory, NCCL through the rank's GPU.
 
-Array = Any  # a NumPy array or a PyTorch tensor
+Array = Any  # NumPy array or PyTorch tensor
 
 
 class Exchange:
-    """Send and sum over the ranks of a process group: the default one when None, this process alone without any.
+    """Send arrays between the ranks of a process group and sum over them.
 
-    alone: this process alone, even if there is a group.
+    group: None means the default group, or this process alone if there is none. alone: use this process alone, even if
+    there is a group.
 
     >>> alone = Exchange(alone=True)
     >>> alone.ranks, alone.send(np.arange(3), [3])
@@ -57,15 +58,15 @@ class Exchange:
                 self.device = torch.device("cuda", torch.cuda.current_device())
 
     def sizes(self, give: np.ndarray) -> np.ndarray:
-        """Return how many rows each rank will send here, given how many this one sends to each; int64."""
+        """Return how many rows each rank will send to this one (int64), given how many this one sends to each."""
         given = np.asarray(give, np.int64)
         return self.send(given, np.ones(self.ranks, np.int64), np.ones(self.ranks, np.int64))
 
     def send(self, values: Array, give: Any, take: Any = None) -> Array:
-        """Give rank r the next `give[r]` rows of an array; returns the rows that come here, in the ranks' order.
+        """Send the next `give[r]` rows of an array to rank r; return the rows received, in the order of the ranks.
 
-        take: how many rows come from each rank, where it is known; else the ranks tell one another first. A rank that
-        is alone gets its own array, not a copy.
+        take: the number of rows from each rank; if None, the ranks exchange these numbers first. A single rank gets
+        its own array back, not a copy.
         """
         if self.ranks == 1:
             return values
@@ -75,7 +76,7 @@ class Exchange:
             given = torch.from_numpy(np.ascontiguousarray(values).reshape(-1).view(np.uint8)).to(self.device)
         else:
             given = values.contiguous().reshape(-1).view(torch.uint8).to(self.device)
-        width = int(np.prod(shape[1:])) * values.dtype.itemsize  # bytes of a row
+        width = int(np.prod(shape[1:])) * values.dtype.itemsize  # bytes per row
         got = torch.empty(shape[0] * width, dtype=torch.uint8, device=self.device)
         distributed.all_to_all_single(
             got, given, [int(rows) * width for rows in take], [int(rows) * width for rows in give], group=self.group
@@ -85,9 +86,9 @@ class Exchange:
         return got.to(values.device).view(values.dtype).reshape(shape)
 
     def total(self, values: np.ndarray) -> np.ndarray:
-        """The sum of an array over the ranks, in the order of their numbers, so that its bits never vary.
+        """Return the sum of an array over the ranks, always added in the order of the ranks, so that no bit varies.
 
-        Every rank adds up a piece of the array, and then all get all pieces: a rank never holds more than two arrays.
+        Every rank sums one piece of the array, then all ranks get all pieces. A rank never holds more than two arrays.
         """
         if self.ranks == 1:
             return values
@@ -103,14 +104,14 @@ class Exchange:
         return self.gather(summed, equal)[: len(flat)].reshape(values.shape)
 
     def gather(self, values: Array, take: Any = None) -> Array:
-        """The arrays of all ranks, one after another; take: how many rows each has, where it is known."""
+        """Return the arrays of all ranks, one after another; take: the number of rows of each, if known."""
         if self.ranks == 1:
             return values
         joined = np.concatenate if isinstance(values, np.ndarray) else torch.cat
         return self.send(joined([values] * self.ranks), np.full(self.ranks, len(values)), take)
 
     def largest(self, values: np.ndarray) -> np.ndarray:
-        """The largest of each number of an array among the ranks."""
+        """Return, for each entry of an array, its largest value among the ranks."""
         if self.ranks == 1:
             return values
         most = torch.from_numpy(np.array(values)).to(self.device)
@@ -118,47 +119,47 @@ class Exchange:
         return most.cpu().numpy()
 
     def from_first(self, values: np.ndarray) -> np.ndarray:
-        """The first rank's array, on all: what must not differ by a bit, though the ranks' machines may."""
+        """Return rank 0's array on every rank, for values that machines could compute with different bits."""
         if self.ranks == 1:
             return values
-        told = torch.from_numpy(np.array(values)).to(self.device)
-        distributed.broadcast(told, group=self.group, group_src=0)
-        return told.cpu().numpy()
+        first = torch.from_numpy(np.array(values)).to(self.device)
+        distributed.broadcast(first, group=self.group, group_src=0)
+        return first.cpu().numpy()
 
     def wait(self) -> None:
-        """Return once all ranks have come here."""
+        """Return once all ranks have called this method."""
         self.largest(np.zeros(1, np.int64))
 
 
 class Requests:
-    """Questions about numbered rows, sent once to the ranks that own them and answered as often as is needed.
+    """Requests for numbered rows. They are sent once to the ranks that own the rows, and can be answered many times.
 
-    numbers: the rows that this rank asks about, in any order, of 0 … count − 1. A rank owns those of `node_range`.
+    numbers: the rows that this rank requests, in any order, from 0 … count − 1. `node_range` says who owns a row.
     """
 
     def __init__(self, exchange: Exchange, numbers: np.ndarray, count: int):
         self.exchange, self.own = exchange, node_range(count, exchange.rank, exchange.ranks)
         self.asked = len(numbers)
         owner = owners(numbers, count, exchange.ranks)
-        self.give = np.bincount(owner, minlength=exchange.ranks)  # questions to each rank
+        self.give = np.bincount(owner, minlength=exchange.ranks)  # requests to each rank
         in_order = bool((owner[1:] >= owner[:-1]).all())
         self.order = None if in_order else np.argsort(owner, kind="stable")
-        self.take = exchange.sizes(self.give)  # questions from each rank
+        self.take = exchange.sizes(self.give)  # requests from each rank
         sent = numbers if self.order is None else numbers[self.order]
-        self.wanted = exchange.send(sent, self.give, self.take) - self.own.start  # own rows that are asked for
+        self.wanted = exchange.send(sent, self.give, self.take) - self.own.start  # own rows that ranks request
 
     def answers(self, answers: Array) -> Array:
-        """Return the owners' answer to each number, a row for each; answers: a row for each of `wanted`."""
+        """Return one row per requested number, from its owner; answers: one row for each of `wanted`."""
         return self._restore(self.exchange.send(answers, self.take, self.give))
 
     def rows_of(self, table: Array) -> Array:
-        """The rows of a table that were asked for; each rank gives its own rows of it."""
+        """Return the requested rows of a table, of which each rank passes its own rows."""
         return self.answers(table[_places(self.wanted, table)])
 
     def bags(self, lengths: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Answers of several values each: how many belong to each number, and all of them, one number after another.
+        """Return answers of several values each: the number of values per request, and the values of all requests.
 
-        lengths: how many values answer each of `wanted`; values: one answer after another.
+        lengths: the number of values for each of `wanted`. values: the values, one answer after another.
         """
         exchange = self.exchange
         sent = _sums(lengths, self.take)
@@ -173,15 +174,15 @@ class Requests:
         return restored, arrived[places]
 
     def back(self, values: Array) -> Array:
-        """Send the owners a row for each number asked; each gets one for each of `wanted`, the askers in order."""
+        """Send owners one row per requested number; return one row for each of `wanted`, in the order of the ranks."""
         if self.order is not None:
             values = values[_places(self.order, values)]
         return self.exchange.send(values, self.give, self.take)
 
     def add(self, values: Array, total: Array) -> None:
-        """Add a row for each number asked to the owners' rows, in the order of the askers; no rank asks for one twice.
+        """Add one row per requested number to the owner's row, in the order of the requesting ranks.
 
-        total: own rows, which what arrives is added to in place.
+        No rank may request a row twice. total: the own rows; they change in place.
         """
         arrived, at = self.back(values), 0
         for rows in self.take.tolist():
@@ -189,7 +190,7 @@ class Requests:
             at += rows
 
     def _restore(self, answers: Array) -> Array:
-        """Answers in the order of the questions."""
+        """Return the answers in the order of the requests."""
         if self.order is None:
             return answers
         restored = np.empty_like(answers) if isinstance(answers, np.ndarray) else torch.empty_like(answers)
@@ -198,10 +199,11 @@ class Requests:
 
 
 def _sums(lengths: np.ndarray, pieces: np.ndarray) -> np.ndarray:
-    """The sums of pieces of an array, one after another, of so many numbers each."""
+    """Return the sums of consecutive pieces of an array; pieces: the length of each."""
     ends = np.append(0, np.cumsum(lengths, dtype=np.int64))[np.cumsum(pieces)]
     return np.diff(ends, prepend=0)
 
 
 def _places(numbers: np.ndarray, like: Array) -> Array:
+    """Return the numbers as an index that fits `like`: an array, or a tensor on its device."""
     return numbers if isinstance(like, np.ndarray) else torch.from_numpy(numbers).to(like.device)

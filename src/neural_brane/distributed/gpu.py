@@ -1,4 +1,4 @@
-"""Make a rank's share of each batch and take its steps on its GPU."""
+"""Make a rank's share of each batch and train on it, on the rank's GPU."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -15,31 +15,31 @@ from neural_brane.kernels.gpu import DEVICE, INTERPRETED, Limits, Trainer, place
 from neural_brane.kernels.model import Bags, Model, Settings, bags_of
 from neural_brane.sampling.triplets_gpu import TripletSampler
 
-# Batches are made on the GPU, which holds the whole graph. The kernels read a copy of the bags' entries; of it only the
-# entries of the nodes in a batch are rewritten, from rows of the whole table to rows that arrive.
+# Batches are made on the GPU, which holds the whole graph. The kernels read a copy of the bags. For the nodes of a batch
+# the copy's entries are renumbered: from rows of the whole table to rows that were looked up.
 
-BLOCK = 32  # entries of a bag that a program takes at a time
-SPARE = 1.25  # rows for which there is room, for each that the first batch needs
+BLOCK = 32  # entries of a bag that one program reads at a time
+SPARE = 1.25  # memory for looked-up rows, as a multiple of the first batch's need
 
 
 class DeviceBatch(NamedTuple):
-    """Triplets in numbers of the graph, and for each table which rows they need."""
+    """Triplets of node numbers, and the rows of each table that they need."""
 
-    step: int  # its number
+    step: int
     triplets: torch.Tensor  # (1, count, 3) int32
-    owners: torch.Tensor  # (nodes,) int32: one slot of each node that the batch meets; other entries mean nothing
+    owners: torch.Tensor  # (nodes,) int32: one slot of each node in the batch; other entries are undefined
     ids: tuple[torch.Tensor, torch.Tensor]  # distinct rows of P and of P', int64, in order
-    places: tuple[torch.Tensor, torch.Tensor]  # for each row of the whole tables its place among the ids, if it has one
+    places: tuple[torch.Tensor, torch.Tensor]  # for each row of the whole tables, its place among the ids if it is one
 
 
 class DeviceBatches:
-    """Makes batches on a stream of its own: the next one while the GPU works on this one."""
+    """A maker of batches on its own stream: it makes the next batch while the GPU trains on this one."""
 
     def __init__(
         self, attributes: sparse.csr_array, adjacency: sparse.csr_array, share: range, batch: int, **options: Any
     ):  # fmt: skip
         self.bags = place(bags_of(attributes)), place(bags_of(adjacency))
-        self.local = [Bags(bag.indptr, bag.indices.clone()) for bag in self.bags]  # as kernels read them
+        self.local = [Bags(bag.indptr, bag.indices.clone()) for bag in self.bags]  # the copy that kernels read
         self._sampler = TripletSampler(adjacency, placed=self.bags[1], device=DEVICE, **options)
         self._rows = attributes.shape[1], adjacency.shape[0]
         self._share, self._batch = share, batch
@@ -48,7 +48,7 @@ class DeviceBatches:
         self._next: tuple[int, DeviceBatch] | None = None
 
     def __call__(self, step: int) -> DeviceBatch:
-        """Batch number `step`, whose entries are renumbered for the kernels."""
+        """Return batch number `step`, its bags renumbered for the kernels."""
         ahead, self._next = self._next, None
         batch = ahead[1] if ahead and ahead[0] == step else self._make(step)
         if self._stream is not None:
@@ -61,7 +61,7 @@ class DeviceBatches:
         return batch
 
     def prepare(self, step: int) -> None:
-        """Begin batch number `step`; called when the step before it has been launched."""
+        """Begin to make batch number `step`; call this once the step before it is launched."""
         self._next = step, self._make(step)
 
     def _make(self, step: int) -> DeviceBatch:
@@ -69,6 +69,7 @@ class DeviceBatches:
             return self._draw(step)
 
     def _draw(self, step: int) -> DeviceBatch:
+        """Draw the triplets of a batch and find the rows they need."""
         triplets = self._sampler.draw(step * self._batch + self._share.start, len(self._share))
         nodes = triplets.view(-1)
         owners = torch.empty(self._rows[1], dtype=torch.int32, device=DEVICE)
@@ -85,7 +86,7 @@ class DeviceBatches:
 
 @triton.jit
 def _mark(nodes, owners, bags, marks, BLOCK: tl.constexpr):
-    """Mark the rows in the bags of nodes (slots,): one program per slot, of which each node's owner does it."""
+    """Set `marks` to 1 for the rows in the bags of nodes (slots,); of a node's slots, only its owner works."""
     slot = tl.program_id(0)
     node = tl.load(nodes + slot).to(tl.int64)
     if tl.load(owners + node) == slot:
@@ -98,7 +99,7 @@ def _mark(nodes, owners, bags, marks, BLOCK: tl.constexpr):
 
 @triton.jit
 def _renumber(nodes, owners, bags, local, places, BLOCK: tl.constexpr):
-    """Write the places of the rows in the bags of nodes (slots,) to local, where the bags are: as `_mark`."""
+    """Write the places of the rows in the bags of nodes (slots,) to `local`, at the entries of the bags."""
     slot = tl.program_id(0)
     node = tl.load(nodes + slot).to(tl.int64)
     if tl.load(owners + node) == slot:
@@ -110,9 +111,9 @@ def _renumber(nodes, owners, bags, local, places, BLOCK: tl.constexpr):
 
 
 class GPUStep(Step):
-    """Steps of a model on a GPU. The rows that arrive are copied to memory that stays, which captured launches read."""
+    """Training steps on a GPU. Looked-up rows are copied to fixed memory, because captured launches read it."""
 
-    together = 16  # steps whose losses are looked at together
+    together = 16  # steps whose losses are read at once
 
     def __init__(
         self, model: ShardedModel, settings: Settings, batch: int, count: int, phase: Phase, bags: list[Bags]
@@ -122,7 +123,7 @@ class GPUStep(Step):
         self._trainer: Trainer | None = None
 
     def __call__(self, batch: DeviceBatch) -> torch.Tensor:
-        """Take one step by all ranks' shares of a batch; returns the whole batch's mean of −ln σ before it."""
+        """Train on all ranks' shares of a batch; return the mean of −ln σ over the whole batch before the step."""
         model = self.model
         with self.phase("lookup"):
             rows = [table.lookup(ids) for table, ids in zip(model.tables, batch.ids, strict=True)]
@@ -138,11 +139,11 @@ class GPUStep(Step):
             trainer.reload()
             loss = trainer.launch(batch.triplets)[0]
         with self.phase("exchange"):
-            self.give_back(rows, trained)
+            self.send_changes(rows, trained)
             return self.add_up(small.weight, small.bias, loss)
 
     def _trainer_for(self, rows: list[int]) -> Trainer:
-        """A trainer with room for so many rows: the one there is, or a new one with more."""
+        """Return a trainer with memory for so many rows of each table: the present one, or a new one."""
         if self._trainer is not None:
             small = self._trainer.model
             if rows[0] <= len(small.attribute_table) and rows[1] <= len(small.neighbour_table):
@@ -153,7 +154,7 @@ class GPUStep(Step):
             for table, count in zip(model.tables, rows, strict=True)
         ]
         small = Model(tables[0], tables[1], model.weight.clone(), model.bias.clone())
-        limits = Limits(nodes_per_slot=0.0)  # one vector per node would read rows that are not here
+        limits = Limits(nodes_per_slot=0.0)  # a vector per node would read rows that were not looked up
         self._trainer = Trainer(small, self._bags[0], self._bags[1], self.rates, self.count, steps=1, limits=limits)
         return self._trainer
 
@@ -161,7 +162,7 @@ class GPUStep(Step):
 def prepare_gpu(
     shards: Any, model: ShardedModel, kernel: Settings, settings: dict[str, Any], seed: int, phase: Phase
 ) -> tuple[DeviceBatches, Callable[[DeviceBatch], torch.Tensor], int]:
-    """The batches and the step of a training on GPUs, and how many losses are looked at together."""
+    """Return the batches and the step of a training on GPUs, and the number of losses to read at once."""
     parts = [shards.part(number) for number in range(len(shards))]
     attributes = sparse.vstack([part.attributes.matrix(shards.attributes) for part in parts], format="csr")
     adjacency = sparse.vstack([part.adjacency.matrix(shards.nodes) for part in parts], format="csr")

@@ -1,4 +1,4 @@
-"""A model whose tables are shared out among the ranks, and one step of its training on CPUs."""
+"""Divide a model's tables among the ranks, and train it one step on CPUs."""
 
 import logging
 import warnings
@@ -15,14 +15,14 @@ from neural_brane.distributed.exchange import Exchange, node_range
 from neural_brane.kernels.model import Bags, Model, Settings, padded
 from neural_brane.methods.neural_brane.training import fill_rows, initial_seeds, random_weight
 
-# TorchRec looks rows up, unpooled, since our own kernels pool them, and subtracts at their owner what is given back.
-# Its fused SGD has rate 1, so a "gradient" is the difference that a row has to take.
+# TorchRec looks up rows without pooling them, because our kernels pool. Its fused SGD subtracts gradients at the owner
+# of a row with rate 1, so the "gradient" that we pass is exactly the change to subtract.
 
 FEATURE = "rows"
 
 
 class ShardedTable:
-    """A table (rows, width) float32 of which each rank owns `node_range`. It may have no rows or no columns."""
+    """A table (rows, width) float32 of which each rank owns the rows of `node_range`; both sizes may be 0."""
 
     def __init__(self, name: str, rows: int, width: int, exchange: Exchange):
         self.name, self.rows, self.width, self.device, self.exchange = name, rows, width, exchange.device, exchange
@@ -33,40 +33,40 @@ class ShardedTable:
                 from torchrec.sparse.jagged_tensor import KeyedJaggedTensor
 
                 self._module = _shard(name, rows, width, exchange)
-            self._asked = KeyedJaggedTensor
+            self._request = KeyedJaggedTensor
 
     @property
     def local(self) -> torch.Tensor:
-        """The rows that this rank owns, to be read and written in place."""
+        """The rows that this rank owns; read and write them in place."""
         if self._module is None:
             return torch.empty((len(self.own), self.width), device=self.device)
         shards = self.state()[f"{self.name}.weight"].local_shards()
         return shards[0].tensor if shards else torch.empty((0, self.width), device=self.device)
 
     def lookup(self, ids: torch.Tensor) -> torch.Tensor:
-        """The rows of distinct ids (k,) int64, in their order. All ranks ask at once; each may ask for none."""
+        """Return the rows of distinct ids (k,) int64, in their order. All ranks call at once; k may be 0."""
         if self._module is None:
             return torch.empty((len(ids), self.width), device=self.device)
-        # FBGEMM needs a bag for each id. With length_per_key nobody waits for the GPU to count.
+        # FBGEMM needs a bag for each id. With length_per_key, no rank waits for the GPU to count the ids.
         lengths = torch.ones(len(ids), dtype=torch.int64, device=self.device)
-        asked = self._asked(keys=[FEATURE], values=ids, lengths=lengths, length_per_key=[len(ids)])
-        found: torch.Tensor = self._module(asked)[FEATURE].values()
+        request = self._request(keys=[FEATURE], values=ids, lengths=lengths, length_per_key=[len(ids)])
+        found: torch.Tensor = self._module(request)[FEATURE].values()
         return found
 
-    def give_back(self, rows: torch.Tensor, difference: torch.Tensor) -> None:
-        """Subtract the difference from rows that were looked up, at their owners; those of several ranks add up."""
+    def subtract(self, rows: torch.Tensor, change: torch.Tensor) -> None:
+        """Subtract a change from looked-up rows, at their owners; the changes of several ranks add up."""
         if self._module is not None:
-            torch.autograd.backward([rows], [difference])
+            torch.autograd.backward([rows], [change])
 
     def state(self) -> dict[str, Any]:
-        """The table as checkpoints keep it."""
+        """Return the table by its name in checkpoints."""
         if self._module is None:
             return {}
         with _quiet():
             return {f"{self.name}.weight": self._module.state_dict()[f"embeddings.{self.name}.weight"]}
 
     def whole(self) -> np.ndarray:
-        """All rows, on every rank."""
+        """Return all rows, on every rank."""
         if self._module is None:
             return np.zeros((self.rows, self.width), np.float32)
         found: torch.Tensor = self.exchange.gather(self.local.contiguous())
@@ -74,7 +74,7 @@ class ShardedTable:
 
 
 def _shard(name: str, rows: int, width: int, exchange: Exchange) -> Any:
-    """TorchRec's module of a table, cut by rows; no rank ever allocates the whole."""
+    """Return TorchRec's module of a table divided by rows; no rank allocates the whole table."""
     import torchrec
     from torch.distributed.optim import _apply_optimizer_in_backward
     from torchrec.distributed.comm_ops import set_gradient_division
@@ -82,7 +82,7 @@ def _shard(name: str, rows: int, width: int, exchange: Exchange) -> Any:
     from torchrec.distributed.sharding_plan import construct_module_sharding_plan, row_wise
     from torchrec.distributed.types import ShardingEnv
 
-    set_gradient_division(False)  # what ranks give back adds up; it is not averaged
+    set_gradient_division(False)  # changes of several ranks add up; the default would average them
     config = torchrec.EmbeddingConfig(name=name, embedding_dim=width, num_embeddings=rows, feature_names=[FEATURE])
     module = torchrec.EmbeddingCollection(tables=[config], device=torch.device("meta"))
     _apply_optimizer_in_backward(torch.optim.SGD, module.parameters(), {"lr": 1.0})
@@ -96,21 +96,21 @@ def _shard(name: str, rows: int, width: int, exchange: Exchange) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the warnings of TorchRec and of what it calls."""
+    """Silence the warnings of TorchRec and of the packages it calls."""
     logging.getLogger("torch.fx._symbolic_trace").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-SMALLEST_SCALE = 0.25  # of the tables' common factor
-FILLED_ROWS = 1 << 13  # whose first values are drawn at a time
+SMALLEST_SCALE = 0.25  # below it, the tables are multiplied by their common factor
+FILLED_ROWS = 1 << 13  # rows that get first values at a time
 
 
 class ShardedModel:
-    """P and P' by rows over the ranks; W and b whole on every rank.
+    """A model with the rows of P and P' divided among the ranks, and W and b whole on every rank.
 
-    The tables hold P / scale: L2 on the parameters shrinks every row at every step, which one common factor does.
+    The tables hold P / scale. L2 regularisation shrinks every row at every step; changing one factor does that.
     """
 
     def __init__(self, attributes: int, nodes: int, settings: dict[str, Any], exchange: Exchange):
@@ -123,11 +123,11 @@ class ShardedModel:
 
     @property
     def tables(self) -> tuple[ShardedTable, ShardedTable]:
-        """Both tables."""
+        """The tables P and P'."""
         return self.attributes, self.neighbours
 
     def start(self, settings: dict[str, Any], seed: int) -> None:
-        """Give all parameters their first values: the same numbers as one process, each rank its own rows."""
+        """Set the first values of all parameters, the same as in one process; each rank fills its own rows."""
         seeds = initial_seeds(seed)
         for table, own_seed, width in zip(self.tables, seeds[:2], self.widths, strict=True):
             local = table.local
@@ -141,57 +141,57 @@ class ShardedModel:
         self.scale = 1.0
 
     def fold(self) -> None:
-        """Multiply the tables by their common factor, which is 1 from then on."""
+        """Multiply the tables by their common factor and set it to 1."""
         if self.scale != 1:
             for table in self.tables:
                 table.local.mul_(self.scale)
             self.scale = 1.0
 
     def shrink(self, decay: float) -> None:
-        """Shrink every row of both tables; folds the factor in where it has become small."""
+        """Shrink every row of both tables; fold the common factor in once it is small."""
         self.scale *= decay
         if self.scale < SMALLEST_SCALE:
             self.fold()
 
     def tensors(self) -> dict[str, Any]:
-        """The tensors that training changes, as checkpoints keep them."""
+        """Return the tensors that training changes, by their names in checkpoints."""
         tables = {name: tensor for table in self.tables for name, tensor in table.state().items()}
         return tables | {"weight": self.weight, "bias": self.bias}
 
     def whole(self) -> Model:
-        """The model as one process has it, on every rank."""
+        """Return the whole model, on every rank."""
         self.fold()
         first, second = (table.whole() for table in self.tables)
         return Model(first, second, self.weight.cpu().numpy(), self.bias.cpu().numpy())
 
 
-Phase = Callable[[str], AbstractContextManager[object]]  # counts the seconds of the block that it opens
+Phase = Callable[[str], AbstractContextManager[object]]  # opens a block and counts its seconds
 
 
 class Step:
-    """Send the differences of rows, of W and b, and the loss to the other ranks at the end of a step."""
+    """A training step; at its end the ranks exchange their changes of rows, of W and of b, and their losses."""
 
     def __init__(self, model: ShardedModel, settings: Settings, batch: int, count: int, phase: Phase):
         self.model, self.batch, self.count, self.phase = model, batch, count, phase
-        self.rates = settings._replace(parameter_l2=0.0)  # kernels see some of the rows; all of them shrink
+        self.rates = settings._replace(parameter_l2=0.0)  # kernels get some of the rows, but L2 must shrink all
         self._train_bias = settings.train_bias
         self._table_decay = 1 - 2 * settings.table_rate * settings.parameter_l2
         self._layer_decay = 1 - 2 * settings.learning_rate * settings.parameter_l2
         self._sums = torch.zeros(model.weight.numel() + model.bias.numel() + 1, device=model.device)
 
-    def give_back(self, rows: list[torch.Tensor], trained: list[torch.Tensor]) -> None:
-        """Tell the owners what a kernel has subtracted from the rows that arrived.
+    def send_changes(self, rows: list[torch.Tensor], trained: list[torch.Tensor]) -> None:
+        """Send the owners what the kernel subtracted from the looked-up rows, and shrink all rows.
 
-        The tables hold T = P / scale, and P becomes decay · P − change, so T becomes T − change / (scale · decay).
+        The tables hold T = P / scale, and P becomes decay · P − change. So T becomes T − change / (scale · decay).
         """
         model, decay = self.model, self._table_decay
         for table, arrived, new in zip(model.tables, rows, trained, strict=True):
             change = torch.sub(arrived.detach() * model.scale if model.scale != 1 else arrived.detach(), new)
-            table.give_back(arrived, change.div_(model.scale * decay) if model.scale * decay != 1 else change)
+            table.subtract(arrived, change.div_(model.scale * decay) if model.scale * decay != 1 else change)
         model.shrink(decay)
 
     def add_up(self, weight: torch.Tensor, bias: torch.Tensor, loss: Any) -> torch.Tensor:
-        """Change W and b by the sum of what the ranks have found; returns the mean loss over the whole batch.
+        """Change W and b by the sum of the ranks' changes; return the mean loss over the whole batch.
 
         loss: the mean over this rank's triplets.
         """
@@ -207,30 +207,32 @@ class Step:
 
 
 class CPUStep(Step):
-    """Steps of a model on the CPU; its scratch memory is allocated once, for batches of `count` triplets."""
+    """Training steps on the CPU; scratch memory for `count` triplets is allocated once."""
 
-    together = 1  # steps whose losses are looked at together
+    together = 1  # steps whose losses are read at once
 
     def __init__(self, model: ShardedModel, settings: Settings, batch: int, count: int, phase: Phase = nullcontext):
         from neural_brane.kernels import cpu
 
         super().__init__(model, settings, batch, count, phase)
-        slots = np.empty((3 * count, model.neighbours.width), np.float32)  # never written, so never allocated
+        slots = np.empty(
+            (3 * count, model.neighbours.width), np.float32
+        )  # never written, so the system gives no memory
         none = np.empty((0, model.attributes.width), np.float32)
         largest = Model(none, slots, model.weight.numpy(), model.bias.numpy())
         empty = Bags(np.zeros(1, np.int64), np.empty(0, np.int32))
         self._trainer = cpu.Trainer(largest, empty, empty, self.rates, count)
 
     def __call__(self, batch: Batch) -> torch.Tensor:
-        """Take one step by all ranks' shares of a batch; returns the whole batch's mean of −ln σ before it."""
+        """Train on all ranks' shares of a batch; return the mean of −ln σ over the whole batch before the step."""
         model = self.model
         with self.phase("lookup"):
             rows = [table.lookup(torch.from_numpy(ids)) for table, ids in zip(model.tables, batch.ids, strict=True)]
         with self.phase("kernel"):
-            trained = [arrived.detach() * model.scale for arrived in rows]  # times 1, as a rule: a copy
+            trained = [arrived.detach() * model.scale for arrived in rows]  # a copy, also when scale is 1
             weight, bias = (theta.clone() for theta in (model.weight, model.bias))
             self._trainer.turn_to(Model(*(theta.numpy() for theta in (*trained, weight, bias))), *batch.bags)
             loss = self._trainer(batch.triplets[None])[0]
         with self.phase("exchange"):
-            self.give_back(rows, trained)
+            self.send_changes(rows, trained)
             return self.add_up(weight, bias, float(loss))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from neural_brane.distributed.estimate import PROGRAM_BYTES as RANK_BYTES
-from neural_brane.distributed.estimate import Ranks, ranks_of
+from neural_brane.distributed.estimate import RankEstimate, estimate_rank
 from neural_brane.errors import GraphError, ParameterError
 from neural_brane.files.datasets import SYNTHETIC, synthetic_nodes
 from neural_brane.files.graphs.parts import MANIFEST, open_shards
@@ -43,7 +43,7 @@ def seconds_of(method: Embedder, sizes: Sizes) -> dict[str, float]:
         warnings.simplefilter("ignore")  # so short a training learns little
         short.fit(miniature(sizes, 200))  # compiles the kernels, or loads them
         seconds = timed(lambda: short.fit(graph))
-    return {"training": seconds * method.work(sizes) / short.work(Sizes.of(graph))}
+    return {"training": seconds * method.work(sizes) / short.work(Sizes.from_graph(graph))}
 
 
 def miniature(sizes: Sizes, nodes: int = MINIATURE) -> AttributedGraph:
@@ -100,7 +100,7 @@ def look_at(source: str | Path, read: Callable[[], AttributedGraph]) -> Source:
         return Source(Sizes(**known, attribute_entries=told.entries, weighted=told.weighted, amounts=told.amounts))
     start = time.perf_counter()
     graph = read()
-    return Source(Sizes.of(graph), reading_seconds=time.perf_counter() - start, graph=graph)
+    return Source(Sizes.from_graph(graph), reading_seconds=time.perf_counter() - start, graph=graph)
 
 
 def _archive(path: Path) -> Source | None:
@@ -247,7 +247,7 @@ def estimate(
     (True, None)
     """
     model = find_method(method)(**parameters) if isinstance(method, str) else method
-    sizes = source if isinstance(source, Sizes) else Sizes.of(source)
+    sizes = source if isinstance(source, Sizes) else Sizes.from_graph(source)
     in_force = model.parameters_in_force() if isinstance(source, Sizes) else model.parameters_for(source)
     chosen = type(model)(**in_force)
     if room is None and (free := available()) is not None:
@@ -292,13 +292,13 @@ def _of_ranks(
     if ranks < 1:
         raise ParameterError(f"ranks is {ranks}; give at least 1")
     settings = cast(Any, method)._settings_for(sizes)
-    found = ranks_of(source, sizes, settings, ranks)
+    found = estimate_rank(source, sizes, settings, ranks)
     moment, memory = _rank_memory(found)
     fitting, more = None, ranks
     if room is not None and sum(memory.values()) > room:
         while fitting is None and more < MOST_RANKS:
             more *= 2
-            if sum(_rank_memory(ranks_of(sizes, sizes, settings, more))[1].values()) <= room:
+            if sum(_rank_memory(estimate_rank(sizes, sizes, settings, more))[1].values()) <= room:
                 fitting = more
     several = Several(
         ranks=ranks,
@@ -313,7 +313,7 @@ def _of_ranks(
     return several, moment, memory
 
 
-def _rank_memory(found: Ranks) -> tuple[str, dict[str, int]]:
+def _rank_memory(found: RankEstimate) -> tuple[str, dict[str, int]]:
     """The moment at which a rank takes most, and what it takes then."""
     moment, parts = largest(found.moments)
     return moment, {"program": RANK_BYTES, "graph": found.graph} | parts

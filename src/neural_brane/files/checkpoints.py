@@ -1,4 +1,4 @@
-"""Keep the state of a training on disk, so that a stopped training resumes and ends with the same vectors."""
+"""Save the state of a training, so that a stopped training resumes and ends with the same vectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from neural_brane.errors import CheckpointError
 from neural_brane.files import tensors
 from neural_brane.files.storage import remove_abandoned
 
-AFRESH = "remove it to start afresh, or name another file"
+AFRESH = "remove it to start again, or name another file"
 CHECKPOINT = tensors.Kind(
     "checkpoint",
     "2",
@@ -34,18 +34,18 @@ CHECKPOINT = tensors.Kind(
     outdated=f"finish it with the version that wrote it, or {AFRESH}",
 )
 
-# Which run a checkpoint belongs to: the method, its parameters and seed, the graph, and the code that computes it.
+# A run is identified by its method, parameters, seed, graph, and the code that computes it.
 
-LIBRARIES = ("numpy", "scipy", "numba", "torch")  # on which the last bits of a step depend
-CLOSE = 1e-3  # of the largest number: by so much results of one code may differ between processors and libraries
+LIBRARIES = ("numpy", "scipy", "numba", "torch")  # their versions change the last bits of a step
+CLOSE = 1e-3  # allowed difference between processors and libraries, as a share of the largest number
 
 
 def identify(
     method: str, parameters: Mapping[str, Any], seed: int, graph: Mapping[str, Any], code: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Describe a run as JSON keeps it.
+    """Return the identity of a run as JSON values.
 
-    graph: its name, size and digest. code: what it computes, from `neural_brane.methods.identity.identify_code`.
+    `graph` has its name, sizes and digest; `code` comes from `neural_brane.methods.identity.identify_code`.
     """
     about: dict[str, Any] = {
         "method": method,
@@ -63,21 +63,22 @@ def identify(
 
 
 def require_same(path: Path, was: Mapping[str, Any], now: Mapping[str, Any], free: tuple[str, ...]) -> None:
-    """Refuse the checkpoint of another run and say what differs; parameters that are `free` may."""
+    """Refuse the checkpoint of another run and name the difference; parameters in `free` may differ."""
     if was["method"] != now["method"]:
-        raise _refusal(path, f"is of method '{was['method']}', not of '{now['method']}'")
+        raise _refusal(path, f"belongs to method '{was['method']}', not to '{now['method']}'")
     if was["graph"]["digest"] != now["graph"]["digest"]:
-        raise _refusal(path, f"is of another graph: it was {_describe(was['graph'])}, now {_describe(now['graph'])}")
+        graphs = f"it was {_describe(was['graph'])}, now {_describe(now['graph'])}"
+        raise _refusal(path, f"belongs to another graph: {graphs}")
     values = [{"seed": one["seed"]} | one["parameters"] for one in (was, now)]
     for name in {**values[0], **values[1]}:
         before, after = (some.get(name) for some in values)
         if before != after and name not in free:
-            what = f"is of another run: {name} was {before!r}, now {after!r}, and all its steps depend on it"
-            raise _refusal(path, what, "give the earlier value to resume it, ")
+            why = f"belongs to another run: {name} was {before!r}, now {after!r}, and all steps depend on it"
+            raise _refusal(path, why, "give the earlier value to resume it, ")
     if not _same_code(was, now):
-        differ = "differ" if isinstance(was["code"], dict) else "cannot be compared with those of so early a file"
-        what = f"was written by version {was['version']}, and this is version {now['version']}, whose steps {differ}"
-        raise _refusal(path, what, "finish it with the code that wrote it, ")
+        differ = "differ" if isinstance(was["code"], dict) else "cannot be compared with it"
+        why = f"was written by version {was['version']}, and this is version {now['version']}, whose steps {differ}"
+        raise _refusal(path, why, "finish it with the code that wrote it, ")
     changed = [
         f"{name} {was['libraries'].get(name)} → {now['libraries'].get(name)}"
         for name in LIBRARIES
@@ -85,17 +86,17 @@ def require_same(path: Path, was: Mapping[str, Any], now: Mapping[str, Any], fre
     ]
     if changed or was["code"]["behaviour"] != now["code"]["behaviour"]:
         warnings.warn(
-            f"{path}: the run resumes with other libraries or on another processor than it began with "
-            f"({', '.join(changed) or 'the same libraries'}); the last bits of its vectors may differ from those of a "
-            "run that was never stopped",
+            f"{path}: the run resumes with other libraries or on another processor "
+            f"({', '.join(changed) or 'the same libraries'}); the last bits of its vectors may differ from those of an "
+            "uninterrupted run",
             stacklevel=2,
         )
 
 
 def _same_code(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether two runs compute the same but for the last bits."""
+    """Return whether two versions of the code compute the same except for the last bits."""
     before, after = was["code"], now["code"]
-    if not isinstance(before, dict):  # a digest of sources, which earlier versions of this package kept
+    if not isinstance(before, dict):  # earlier versions saved a digest of the source files
         return False
     if (before["untried"] or after["untried"]) and was["version"] != now["version"]:
         return False
@@ -109,22 +110,21 @@ def _describe(graph: Mapping[str, Any]) -> str:
     return f"'{graph['name']}' ({sizes}, digest {graph['digest']})"
 
 
-def _refusal(path: Path, what: str, instead: str = "") -> CheckpointError:
-    return CheckpointError(f"{path}: this checkpoint {what}; {instead}{AFRESH}")
+def _refusal(path: Path, why: str, advice: str = "") -> CheckpointError:
+    return CheckpointError(f"{path}: this checkpoint {why}; {advice}{AFRESH}")
 
 
-# A lock beside a checkpoint, so that two runs never write the same one.
+# A lock beside a checkpoint prevents two runs from writing the same file.
 
-WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # the answers of such file systems
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # errors of file systems without locks
 
 
 @contextmanager
 def locked(checkpoint: Path) -> Iterator[None]:
-    """Hold the file `.NAME.lock` beside a checkpoint, or raise at once where another run holds it.
+    """Lock the file `.NAME.lock` beside a checkpoint; raise at once if another run holds the lock.
 
-    The system lets go of it when a process dies, however it dies. Where the file system has no locks, the file itself
-    is the lock; it names the process and the machine, and one that a process of this machine left when it died is
-    taken over.
+    The system releases the lock when the process dies. If the file system has no locks, the existence of the file is
+    the lock. It names the process and the machine, and a lock left by a dead process of this machine is taken over.
     """
     from filelock import FileLock, SoftFileLock, Timeout
 
@@ -142,45 +142,44 @@ def locked(checkpoint: Path) -> Iterator[None]:
     except Timeout:
         raise CheckpointError(
             f"{checkpoint}: {_holder(path)} is training with this checkpoint; wait until it ends, or name another file "
-            f"(if no such process runs any more, remove {path})"
+            f"(if that process has ended, remove {path})"
         ) from None
     except OSError as error:
         raise CheckpointError(
-            f"{checkpoint}: no checkpoint can be written there ({error.strerror}); name a file in a folder "
-            "that can be written to"
+            f"{checkpoint}: no checkpoint can be written there ({error.strerror}); name a file in a writable folder"
         ) from error
     try:
-        if not isinstance(lock, SoftFileLock):  # which writes the same by itself
+        if not isinstance(lock, SoftFileLock):  # a SoftFileLock writes these lines itself
             path.write_text(f"{os.getpid()}\n{socket.gethostname()}\n")
         yield
     finally:
-        if not isinstance(lock, SoftFileLock) and os.name == "posix":  # Windows removes no open file
-            path.unlink(missing_ok=True)  # while it is locked: a run that waits for it sees that it is gone
+        if not isinstance(lock, SoftFileLock) and os.name == "posix":  # Windows cannot remove an open file
+            path.unlink(missing_ok=True)  # still locked, so that no other run can lock a removed file
         lock.release()
 
 
 def _holder(lock: Path) -> str:
-    """Name the process that wrote a lock."""
+    """Return the name of the process that wrote a lock."""
     try:
         words = lock.read_text(errors="replace").split()
-    except OSError:  # it is gone by now, or Windows keeps it closed
+    except OSError:  # the file was removed, or Windows does not open it
         words = []
     return f"process {words[0]} on {words[1]}" if len(words) > 1 else "another process"
 
 
-# Signals that end a process wait until the step in progress is over, so that what is kept is whole.
+# Signals that end a process are delayed until the current step ends, so that the saved state is consistent.
 
-# Ctrl-C, a request to end, and the terminal's end, which Windows does not know.
+# Ctrl-C, a request to end, and a closed terminal; Windows lacks the last.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 HANGUP = getattr(signal, "SIGHUP", None)
 
 
-class Patience:
-    """Holds back, while `busy`, whatever would stop a run: signals, and errors of the function that reports progress.
+class DelayedStop:
+    """Delay everything that stops a run while it is `busy`: signals, and errors of the progress reporter.
 
-    Whoever does the work sets `busy` while it must not be cut short, and calls `release` when it may be. A second
-    signal is not held back. A signal then does what it would have done: what was installed for it is called. Signals
-    that the process ignores stay ignored; outside the main thread, where Python allows no handlers, none are held.
+    The worker sets `busy` before work that must not be interrupted, and calls `release` after it. Then the handler
+    that was installed before is called for the signal. A second signal is not delayed. Ignored signals stay ignored.
+    Outside the main thread no signals are delayed, because Python allows no handlers there.
     """
 
     def __init__(self) -> None:
@@ -205,12 +204,12 @@ class Patience:
             raise self._error
 
     @property
-    def asked(self) -> bool:
-        """Whether something wants the run to stop."""
+    def requested(self) -> bool:
+        """True if a signal or an error has requested a stop."""
         return self._signal is not None or self._error is not None
 
     def release(self) -> None:
-        """Raise the error, or call the handler of the signal, that was held back."""
+        """Raise the delayed error, or call the handler of the delayed signal."""
         if self._error is not None:
             error, self._error = self._error, None
             raise error
@@ -218,12 +217,12 @@ class Patience:
             number, self._signal = self._signal, None
             self._restore()
             signal.raise_signal(number)
-            self._install()  # whoever handled it wants the run to go on
+            self._install()  # the handler returned, so the run continues
 
-    def patient(self, report: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Return the same reporter of progress; an error that it raises in the middle of a step is held back."""
+    def delay_errors(self, report: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Return the same progress reporter, but delay an error that it raises during a step."""
 
-        def tell(progress: Any) -> None:
+        def delayed(progress: Any) -> None:
             if self._error is not None:
                 return
             try:
@@ -233,10 +232,10 @@ class Patience:
                     raise
                 self._error = error
 
-        return tell
+        return delayed
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        again = self._signal is not None and number != HANGUP  # a terminal that is lost may say so twice
+        again = self._signal is not None and number != HANGUP  # a closed terminal may send its signal twice
         self._signal = number
         if again or not self.busy:
             self.busy = False
@@ -251,14 +250,14 @@ class Patience:
             signal.signal(number, old)
 
 
-# One file for one run: locked while it trains, written at intervals and before it stops, checked before it goes on.
+# Each run has one file. It is locked during training, saved at intervals and before a stop, and checked on resuming.
 
-INTERVAL = 10.0  # seconds between two writings, at least
-LARGEST_SHARE = 0.02  # of a run's time that may go into them
+INTERVAL = 10.0  # least seconds between two saves
+LARGEST_SHARE = 0.02  # largest share of the time that saving may take
 
 
 class State(NamedTuple):
-    """The state of a stage: the number of its next step, the arrays that steps change, and plain numbers."""
+    """The state of a stage: the number of the next step, the arrays that steps change, and plain numbers."""
 
     position: int
     arrays: Mapping[str, np.ndarray]
@@ -266,10 +265,10 @@ class State(NamedTuple):
 
 
 class Checkpoint:
-    """Keeps the states of a run's stages in a file, for as long as the block lasts.
+    """A context manager that saves the states of a run's stages in a file.
 
-    identity: the run, from `identify`; a file of another run is refused, but parameters that are `free` may differ.
-    interval: the least seconds of the `clock` between two writings. share: the part of the time that they may take.
+    identity: the run, from `identify`; the file of another run is refused, but parameters in `free` may differ.
+    interval: the least seconds of the `clock` between two saves. share: the share of the time that saving may take.
     """
 
     def __init__(
@@ -282,24 +281,24 @@ class Checkpoint:
         share: float = LARGEST_SHARE,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self.path, self.identity, self.patience = Path(path), identity, Patience()
+        self.path, self.identity, self.stop = Path(path), identity, DelayedStop()
         self._free, self._interval, self._share, self._clock = free, interval, share, clock
-        self._open = ExitStack()  # its lock and its patience
-        self._kept: dict[str, State] = {}  # read from the file, of stages that have not begun
-        self._states: dict[str, Callable[[], State]] = {}  # of the stages that have
+        self._open = ExitStack()  # holds the lock and the delayed stop
+        self._kept: dict[str, State] = {}  # states from the file, for stages that have not begun
+        self._states: dict[str, Callable[[], State]] = {}  # current states of the other stages
         self._written, self._cost = clock(), 0.0
-        self.stale = False  # whether steps were taken since the file was written
+        self.stale = False  # True if steps were taken since the last save
 
     def __enter__(self) -> Self:
         if self.path.is_dir():
-            raise CheckpointError(f"{self.path}: is a folder; name a file in it")
+            raise CheckpointError(f"{self.path}: is a folder; give a file in it")
         with ExitStack() as stack:
-            path = Path(os.path.realpath(self.path))  # one lock for all names that a link gives the file
+            path = Path(os.path.realpath(self.path))  # one lock for all links to the file
             stack.enter_context(locked(path))
             remove_abandoned(path.parent)
             if self.path.exists():
                 self._load()
-            stack.enter_context(self.patience)
+            stack.enter_context(self.stop)
             self._open = stack.pop_all()
         return self
 
@@ -311,32 +310,29 @@ class Checkpoint:
             self._states.clear()
 
     def take(self, stage: str) -> State | None:
-        """Return the state in which a stage was left; None where it had not begun."""
+        """Return the saved state of a stage, or None if it had not begun."""
         return self._kept.pop(stage, None)
 
     def add(self, stage: str, state: Callable[[], State], *, new: bool) -> None:
-        """Keep the state of a stage from now on; one that is `new` is written if it is time to."""
+        """Save the state of a stage from now on; a `new` stage may be saved at once."""
         self._states[stage] = state
         if new:
             self._kept.clear()
-            self.patience.busy = True
+            self.stop.busy = True
             self.end_step()
 
     def begin_step(self) -> None:
-        """Hold back what would stop the run until the step is over; forget kept stages, which come after this one."""
-        self.patience.busy = self.stale = True
+        """Delay stops until the step ends, and drop the saved states of later stages."""
+        self.stop.busy = self.stale = True
         self._kept.clear()
 
     def end_step(self, *, save: bool = False) -> None:
-        """Write the states if it is time to, or if the run is asked to stop, which it then does.
-
-        save: write what the file lacks also before it is time to.
-        """
+        """Save the states if the interval has passed, if `save` is true, or if a stop was requested; then stop."""
         waited = self._clock() - self._written
-        if self.patience.asked or save or waited >= max(self._interval, self._cost / self._share):
+        if self.stop.requested or save or waited >= max(self._interval, self._cost / self._share):
             self._save()
-        self.patience.busy = False
-        self.patience.release()
+        self.stop.busy = False
+        self.stop.release()
 
     def _load(self) -> None:
         about, arrays = tensors.read(self.path, CHECKPOINT)
@@ -346,7 +342,7 @@ class Checkpoint:
             self._kept[stage] = State(state["position"], own, state["numbers"])
 
     def _save(self) -> None:
-        """Write all states, unless a number in them is NaN or infinite; training goes on where that fails."""
+        """Save all states, unless a number is NaN or infinite; warn and continue if the file cannot be written."""
         begun = self._clock()
         states = {name: state() for name, state in self._states.items()} | self._kept
         if not all(is_finite(array) for state in states.values() for array in state.arrays.values()):
@@ -358,7 +354,7 @@ class Checkpoint:
             self.stale = False
         except OSError as error:
             warnings.warn(
-                f"{self.path}: the checkpoint could not be written ({error.strerror or error}); training goes on, and "
+                f"{self.path}: the checkpoint could not be written ({error.strerror or error}); training continues and "
                 "tries again later",
                 stacklevel=2,
             )
@@ -367,42 +363,39 @@ class Checkpoint:
 
 
 def is_finite(array: np.ndarray, block: int = 65_536) -> bool:
-    """Tell whether all numbers of an array are finite, some rows at a time."""
+    """Return whether all numbers of an array are finite; `block` rows are checked at a time."""
     return all(np.isfinite(array[at : at + block]).all() for at in range(0, len(array), block))
 
 
 def kept_seed(path: str | Path) -> int | None:
-    """Return the seed of the run that a file keeps; None where there is no such file."""
+    """Return the seed in a checkpoint, or None if there is none."""
     seed = tensors.read_about(path, CHECKPOINT).get("seed") if Path(path).is_file() else None
     return seed if isinstance(seed, int) else None
 
 
-# Training in stages whose state is kept: what a method sees of a checkpoint.
-#
-# A stage is either made at once or trained in steps::
+# A method trains in stages and saves their states through `Stages`. A stage is computed at once or trained in steps::
 #
 #     text = stages.once("text", lambda: reduce(attributes))
 #     for epoch in stages.stage("factors").steps(epochs, {"nodes": nodes, "parts": parts}):
 #         update(nodes, parts)
 #
-# `steps` counts on from where the checkpoint was left, with the arrays as they were then. Without a checkpoint nothing
-# is kept, and it counts from 0.
+# `steps` continues at the saved step with the saved arrays. Without a checkpoint it counts from 0 and saves nothing.
 
 Arrays = Mapping[str, np.ndarray]
 
 
 class Stages:
-    """The stages of one training, in the order in which they are asked for; each name is used once."""
+    """The stages of one training, in the order of their use; each name is used once."""
 
     def __init__(self, checkpoint: Checkpoint | None = None, prefix: str = ""):
         self._checkpoint, self._prefix = checkpoint, prefix
 
     def once(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """Make an array at once, or return the one that was kept; it must not be changed afterwards."""
+        """Return the saved array, or compute it with `make`; it must not be changed afterwards."""
         return self.all_once(name, lambda: (make(),))[0]
 
     def all_once(self, name: str, make: Callable[[], tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
-        """Do the same for several arrays that are made together."""
+        """Return saved arrays like `once`, or compute them together with `make`."""
         if self._checkpoint is None:
             return make()
         kept = self._checkpoint.take(self._prefix + name)
@@ -412,28 +405,28 @@ class Stages:
         return made
 
     def stage(self, name: str) -> Stage:
-        """Begin a stage that is trained in steps."""
+        """Return a stage that is trained in steps."""
         return Stage(self._checkpoint, self._prefix + name)
 
     def within(self, name: str) -> Stages:
-        """Return the stages of a method that is a part of this one."""
+        """Return the stages of a method inside this one."""
         return Stages(self._checkpoint, f"{self._prefix}{name}, ")
 
 
 class Stage:
-    """Steps that change arrays and a few numbers."""
+    """A stage whose steps change arrays and a few numbers."""
 
     def __init__(self, checkpoint: Checkpoint | None, name: str):
         self._checkpoint, self._name = checkpoint, name
-        self.kept = checkpoint.take(name) if checkpoint else None  # where it was left; None at a start
+        self.kept = checkpoint.take(name) if checkpoint else None  # the saved state; None in a new run
 
     @property
     def position(self) -> int:
-        """The number of the step that comes first."""
+        """The number of the first step."""
         return self.kept.position if self.kept else 0
 
     def restore(self, arrays: Arrays, numbers: dict[str, Any]) -> None:
-        """Bring arrays and numbers to where they were left, in place."""
+        """Set arrays and numbers to their saved values, in place."""
         if self.kept is None or self._checkpoint is None:
             return
         was, now = (
@@ -454,11 +447,11 @@ class Stage:
         per_epoch: int = 1,
         until: Callable[[], bool] = lambda: False,
     ) -> Iterator[int]:
-        """Yield the numbers of the steps that are left, up to `total`, or until `until` ends the stage before a step.
+        """Yield the numbers of the remaining steps below `total`; stop before a step if `until()` is true.
 
-        arrays: changed in place by every step, and restored before the first; or a function that returns them, for
-        arrays on a device: then the caller has called `restore`. numbers: plain numbers and lists that steps set; a
-        step sees the earlier ones. per_epoch: how many steps an epoch has.
+        arrays: restored before the first step and changed in place by every step. For arrays on a device, a function
+        that returns them; its caller calls `restore`. numbers: plain numbers and lists, restored and changed likewise.
+        per_epoch: the number of steps in an epoch.
         """
         numbers = {} if numbers is None else numbers
         if not callable(arrays):
@@ -467,11 +460,11 @@ class Stage:
         if self._checkpoint is None:
             yield from takewhile(lambda _: not until(), range(total))
             return
-        if first > total:  # the vectors would not be those of a shorter run
-            trained, asked = -(-first // per_epoch), total // per_epoch
+        if first > total:  # the vectors would differ from those of a shorter run
+            trained, wanted = -(-first // per_epoch), total // per_epoch
             raise CheckpointError(
-                f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, more than the {asked:,} "
-                f"that are asked for; ask for as many or more to go on, {AFRESH}"
+                f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, more than the requested "
+                f"{wanted:,}; request at least {trained:,}, {AFRESH}"
             )
         fetch = arrays if callable(arrays) else lambda: arrays
         position = first
@@ -482,7 +475,7 @@ class Stage:
             position += 1
             self._checkpoint.end_step()
         ended = State(position, fetch(), numbers)
-        self._checkpoint.add(self._name, lambda: ended, new=False)  # the device that had the arrays may be let go
+        self._checkpoint.add(self._name, lambda: ended, new=False)  # so that the device can free its arrays
         if position > first and self._checkpoint.stale:
-            self._checkpoint.patience.busy = True
+            self._checkpoint.stop.busy = True
             self._checkpoint.end_step(save=True)

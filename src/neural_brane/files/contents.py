@@ -330,8 +330,8 @@ def _add_edges(report: Report, edges: Edges) -> Report:
     report.counts |= {"nodes": len(edges.ids) + edges.unnamed, "edges": len(keys), "ids": kind}
     if edges.weights is not None:
         report.counts["weights"] = f"{edges.weights.min():g} to {edges.weights.max():g}"
-    if edges.doubt:
-        report.odd.append(edges.doubt.partition(": ")[2])
+    if edges.warning:
+        report.odd.append(edges.warning.partition(": ")[2])
     if len(ends) > len(keys):
         report.odd.append(f"{len(ends) - len(keys):,} edges are stated again, in one direction or the other")
     if loops:

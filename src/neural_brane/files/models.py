@@ -1,4 +1,4 @@
-"""Save a fitted method to one file and load it again: its parameters, its graph and what it learned."""
+"""Save a fitted method to one file and load it again, with its parameters, its graph and its learned arrays."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from neural_brane.methods.base import Embedder, Fitted
 from neural_brane.methods.parameters import cores
 from neural_brane.methods.training import resolve
 
-# What a method has learned, as JSON and arrays, and back.
+# Learned values become JSON and arrays.
 #
-# JSON holds numbers, texts, truth values and None as they are. Anything else is an object with one key that says what
-# it is: an array, a sparse matrix, a list, a tuple, a dict, or one of the named tuples that the method declares in
-# `holds`. No other name in a file is looked up, so a file cannot make the program import or call anything. Arrays stand
-# beside the JSON, each once, however often it is used.
+# JSON holds numbers, texts, booleans and None directly. Every other value is an object with one key, its kind: an
+# array, a sparse matrix, a list, a tuple, a dict, or one of the named tuples in the method's `holds`. No other name in
+# a file is looked up, so a file cannot make the program import or call anything. Each array is stored once beside the
+# JSON, even if it is used several times.
 
 Arrays = Mapping[str, np.ndarray]
 
 
 class Packer:
-    """Collect the arrays of values that become JSON. holds: named tuples by the name that files have for them."""
+    """Turn values into JSON and collect their arrays; `holds` maps names in files to named tuples."""
 
     def __init__(self, holds: Mapping[str, type]) -> None:
         self._types = {kind: name for name, kind in holds.items()}
         self._names: dict[int, str] = {}
-        self._found: dict[str, np.ndarray] = {}  # also keeps the arrays alive, so that no two get one number
+        self._found: dict[str, np.ndarray] = {}  # keeps the arrays alive, so that no two have the same id()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays by name, those of wide numbers first: so each begins where a processor reads it best."""
+        """Return all arrays by name, wide dtypes first, so that each array is aligned in the file."""
         return dict(sorted(self._found.items(), key=lambda item: -item[1].dtype.itemsize))
 
     def pack(self, value: Any, where: str) -> Any:
-        """A value as JSON; `where` names its arrays, and the value in errors."""
+        """Return a value as JSON; `where` names the value in errors and its arrays in the file."""
         if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
             return value if not isinstance(value, np.generic) else value.item()
         if isinstance(value, float | np.generic):
@@ -73,11 +73,11 @@ class Packer:
         if type(value) in (list, tuple):
             kind = type(value).__name__
             return {kind: [self.pack(one, f"{where}/{at}") for at, one in enumerate(value)]}
-        raise ModelError(f"{where} is a {type(value).__name__}, which a model file cannot hold; give plain values")
+        raise ModelError(f"{where} is a {type(value).__name__}, which a model file cannot hold; use plain values")
 
     def _array(self, array: np.ndarray, where: str) -> str:
         if array.dtype not in CODES:
-            raise ModelError(f"{where} is an array of {array.dtype}, which a model file cannot hold; give numbers")
+            raise ModelError(f"{where} is an array of {array.dtype}, which a model file cannot hold; use numbers")
         if id(array) not in self._names:
             self._names[id(array)] = where
             self._found[where] = array
@@ -85,9 +85,9 @@ class Packer:
 
 
 def unpack(packed: Any, arrays: Arrays, holds: Mapping[str, Any]) -> Any:
-    """Return the value that `pack` described; ValueError, KeyError or TypeError where it describes none."""
+    """Return the value that `pack` described; raise ValueError, KeyError or TypeError if it is malformed."""
     if isinstance(packed, list):
-        raise ValueError("a bare list")
+        raise ValueError("a list without its kind")
     if not isinstance(packed, dict):
         return packed
     again = partial(unpack, arrays=arrays, holds=holds)
@@ -130,18 +130,18 @@ def _unpack_sparse(content: dict[str, Any], arrays: Arrays) -> sparse.csr_array:
 
 
 def check_rows(indptr: np.ndarray, indices: np.ndarray, rows: int, columns: int) -> None:
-    """Refuse the structure of a sparse matrix that leads beyond its arrays: compiled code would follow it."""
+    """Refuse a sparse matrix with wrong indices, because compiled code would read outside its arrays."""
     whole = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices)
     rising = bool((indptr[1:] >= indptr[:-1]).all())
     inside = len(indices) == 0 or (indices.min() >= 0 and indices.max() < columns)
     if not (whole and rising and inside):
-        raise ValueError(f"entries that are not in {rows} rows and {columns} columns")
+        raise ValueError(f"sparse entries outside {rows} rows and {columns} columns")
 
 
-# A fitted method in one file: its parameters, the graph that it learned from, and what it learned.
+# A model file holds a fitted method: its parameters, its training graph and its learned values.
 #
-# The file is that of `neural_brane.files.tensors`, with a checksum of every bit. Its JSON names the method, its
-# parameters as given and as in force, the graph's numbers, and the arrays that make up what was learned.
+# `neural_brane.files.tensors` writes the file with a checksum of every bit. The JSON names the method, the parameters
+# that were given and those in effect, the sizes of the graph, and the arrays of the learned values.
 
 SUFFIX = ".brane"
 FORMAT = "1"
@@ -150,22 +150,29 @@ MODEL = tensors.Kind(
     FORMAT,
     ModelError,
     mend="restore it from a copy, or fit the method again and save it",
-    outdated="open it with the version that wrote it ('brane info FILE' tells which), or fit the method again and save "
-    "it with this one",
+    outdated="open it with the version that wrote it ('brane info FILE' prints it), or fit and save the method again",
     mark="model",
 )
 GRAPH_PARTS = ("adjacency", "attributes", "ids", "attribute_names", "labels", "name")
 
 
 def save_model(model: Embedder, path: str | Path) -> None:
-    """Write a fitted method to a file that `load_model` opens; it appears whole or not at all."""
+    """Write a fitted method to a file for `load_model`.
+
+    Parameters
+    ----------
+    model : Embedder
+        The fitted method.
+    path : str or Path
+        A file that ends in .brane. It is replaced only when the new file is complete.
+    """
     fitted = model._require_fitted()
     path = check_model_target(path)
     packer, graph = Packer(fitted.method.holds), fitted.graph
     losses = getattr(fitted.learned, "loss_history", None)
     plain = (bool, int, float, str, tuple, list, Path, np.generic, type(None))
-    in_force = fitted.settings | {"progress": None}
-    given = {name: one if isinstance(one, plain) else in_force[name] for name, one in model.get_params().items()}
+    in_effect = fitted.settings | {"progress": None}
+    given = {name: one if isinstance(one, plain) else in_effect[name] for name, one in model.get_params().items()}
     about = {
         "method": fitted.method.title,
         "version": fitted.version,
@@ -178,8 +185,8 @@ def save_model(model: Embedder, path: str | Path) -> None:
         "labels known": fitted.labels_known,
         "loss": None if not losses else float(losses[-1]),
         "epochs": None if losses is None else len(losses),
-        "given": packer.pack(given, "given"),  # an object of Python's stands there as it was in force
-        "settings": packer.pack(in_force, "settings"),
+        "given": packer.pack(given, "given"),  # other Python objects are replaced by the value in effect
+        "settings": packer.pack(in_effect, "settings"),
         "encoder": None if graph.encoder is None else graph.encoder.as_dict(),
         "parts": packer.pack({part: getattr(graph, part) for part in GRAPH_PARTS}, "graph"),
         "learned": packer.pack(fitted.learned, "learned"),
@@ -190,23 +197,28 @@ def save_model(model: Embedder, path: str | Path) -> None:
 
 
 def check_model_target(path: str | Path) -> Path:
-    """Refuse a path that no model can be written to, before the work whose result it shall hold."""
+    """Return the path if a model can be written there, else raise; call it before the training."""
     return check_target(path, (SUFFIX,), SUFFIX, ModelError)
 
 
 def load_model(path: str | Path, *, verify: bool = True) -> Embedder:
-    """Open a fitted method that `save` wrote; it behaves as it did when it was saved, in all its bits.
+    """Open a fitted method that `save` wrote; all its results are the same, bit for bit.
 
-    Arrays are views of the file, which the system reads where they are used, so a model larger than memory opens. The
-    file must not be changed in place as long as the model lives; `save` to the same path replaces it and does no harm.
+    The arrays are views of the file and are read when they are used, so a model may be larger than memory. Do not
+    change the file in place while the model exists; `save` may replace it.
 
     Parameters
     ----------
-    path
+    path : str or Path
         The file.
-    verify
-        Compare the checksum, which reads the whole file once: any changed byte is refused. Without it, a large model
-        opens at once, and damage to its numbers goes unseen.
+    verify : bool
+        Compare the checksum, which reads the whole file once. Without it, a large model opens at once, but damaged
+        numbers go unnoticed.
+
+    Returns
+    -------
+    Embedder
+        The fitted method.
 
     Examples
     --------
@@ -225,11 +237,11 @@ def load_model(path: str | Path, *, verify: bool = True) -> Embedder:
         if path.suffix != SUFFIX and not begin.endswith(tensors.PREFIX):
             raise ModelError(
                 f"{path}: is not a model; 'brane embed SOURCE -o VECTORS --save-model FILE{SUFFIX}' "
-                "writes one, and 'brane info' tells what a file is"
+                "writes one, and 'brane info' describes a file"
             )
         about, arrays = tensors.read(path, MODEL, mapped=True, verify=verify)
     except FileNotFoundError:
-        raise ModelError(f"{path}: there is no such file; give one that model.save wrote") from None
+        raise ModelError(f"{path}: does not exist; give a file that model.save wrote") from None
     except IsADirectoryError:
         raise ModelError(f"{path}: is a folder; give a file that model.save wrote") from None
     try:
@@ -237,13 +249,13 @@ def load_model(path: str | Path, *, verify: bool = True) -> Embedder:
     except ModelError:
         raise
     except (KeyError, ValueError, TypeError, AttributeError, IndexError, StopIteration, BraneError) as error:
-        raise MODEL.damaged(path, f"or of another version: {type(error).__name__}: {error}") from None
+        raise MODEL.damaged(path, f"or from another version: {type(error).__name__}: {error}") from None
 
 
 def _restore(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Embedder:
     if about["method"] not in METHODS:
         raise ModelError(
-            f"this model is of method {about['method']!r}, which this version does not have; open it with version "
+            f"the model was fitted by method {about['method']!r}, which this version lacks; open it with version "
             f"{about['written by']}"
         )
     kind = METHODS[about["method"]]
@@ -251,11 +263,11 @@ def _restore(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Embedder:
     encoder = None if about["encoder"] is None else Encoder.from_dict(about["encoder"])
     graph = AttributedGraph(**read(about["parts"]), encoder=encoder)
     settings = read(about["settings"])
-    if settings["threads"] is not None:  # threads and a device that this machine has
+    if settings["threads"] is not None:  # this machine may have fewer threads and another device
         settings["threads"] = min(settings["threads"], cores())
     if settings.get("device", "cpu") != "cpu":
         settings["device"] = resolve("auto", needs=kind.packages)
-    known = about.get("labels known", 0)  # earlier versions, whose methods learned from no labels, wrote no such line
+    known = about.get("labels known", 0)  # earlier versions lack this key, and no method of theirs used labels
     fitted = Fitted(kind(**settings), graph, read(about["learned"]), about["updated"], known)
     fitted.version = about["version"]
     fitted.data = about["graph"]
@@ -266,10 +278,10 @@ def _restore(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Embedder:
 
 
 def _check_learned(fitted: Fitted) -> None:
-    """Refuse arrays that do not go with the graph: compiled code reads them without looking."""
+    """Refuse arrays that do not fit the graph, because compiled code reads them without checks."""
     vectors, nodes = getattr(fitted.learned, "vectors", None), len(fitted.graph)
     if vectors is not None and vectors.shape != (nodes, fitted.method.dim):
-        raise ValueError(f"vectors of shape {vectors.shape} for {nodes} nodes of dim {fitted.method.dim}")
+        raise ValueError(f"vectors have shape {vectors.shape}, expected {(nodes, fitted.method.dim)}")
     part = getattr(fitted.learned, "part", None)
     if part is not None:
         tables = part.model.attribute_table, part.model.neighbour_table

@@ -1,8 +1,8 @@
-"""NumPy's .npz files with checksums, and arrays that are read only when all of their bytes are there.
+"""Read and write NumPy's .npz files with checksums.
 
-An .npz file is a zip archive of .npy files. One more member, `checksums`, is JSON text: the version of this format
-and the SHA-256 of every other member's bytes. A file without it, of another program or an earlier version, is read
-too; then the zip archive's own CRC-32 of every member is all there is. Objects are never read: that takes pickle.
+An .npz file is a zip archive of .npy files. We add the member `checksums`, a JSON text with the version of this format
+and the SHA-256 of every other member. Files from other programs and earlier versions lack it; for them only the CRC-32
+of the zip archive is checked. Python objects are never read, because reading them takes pickle.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ import numpy as np
 
 from neural_brane.errors import BraneError
 from neural_brane.files.reading import DAMAGE, npz_headers, read_npy_header
+from neural_brane.files.storage import AGAIN
 
 CHECKSUMS = "checksums"
 FORMAT = 1
-COMMENT = b"neural-brane with checksums"  # of the archive: damage to its directory can hide a member, not both
-ZIP64_HEADER = 30 + 20  # bytes before a member's name and after it, besides padding
-PADDING = 0xD935  # the extra field that other writers of zip archives pad with
-ALIGNED = 64  # bytes; NumPy pads the headers of arrays to as many
-CHUNK = 1 << 20  # bytes that are hashed or copied at a time
+COMMENT = b"neural-brane with checksums"  # the archive's comment; damage may hide `checksums` or this, but not both
+ZIP64_HEADER = 30 + 20  # bytes around a member's name, without padding
+PADDING = 0xD935  # the extra field that zip writers use for padding
+ALIGNED = 64  # bytes; NumPy aligns the headers of arrays in the same way
+CHUNK = 1 << 20  # bytes hashed or copied at a time
 
 
-class Rows:
-    """A table of float32 that is written block by block, so that it need never exist as a whole."""
+class RowBlocks:
+    """A float32 table that is written block by block, because it may not fit into memory."""
 
     def __init__(self, blocks: Iterable[np.ndarray], shape: tuple[int, int]):
         self.blocks, self.shape = blocks, shape
 
 
-def write_npz(path: Path, arrays: Mapping[str, np.ndarray | Rows], *, compress: bool = False) -> None:
-    """Write arrays of numbers or strings, and their checksums. The same arrays give the same file, byte for byte."""
+def write_npz(path: Path, arrays: Mapping[str, np.ndarray | RowBlocks], *, compress: bool = False) -> None:
+    """Write arrays of numbers or strings with their checksums; the same arrays give the same bytes."""
     digests = {}
     with zipfile.ZipFile(path, "w") as archive:
         archive.comment = COMMENT
@@ -54,45 +55,45 @@ def write_npz(path: Path, arrays: Mapping[str, np.ndarray | Rows], *, compress: 
 
 
 def _new_member(archive: zipfile.ZipFile, name: str, compress: bool) -> IO[bytes]:
-    """Begin a member whose content stands at a multiple of ALIGNED, so that it can be mapped."""
-    information = zipfile.ZipInfo(f"{name}.npy")  # its date is fixed
+    """Begin a member whose content starts at a multiple of ALIGNED, so that it can be mapped."""
+    information = zipfile.ZipInfo(f"{name}.npy")  # with a fixed date
     information.compress_type = zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED
     length = -(archive.start_dir + ZIP64_HEADER + len(information.filename) + 4) % ALIGNED
     information.extra = struct.pack("<HH", PADDING, length) + bytes(length)
     return archive.open(information, "w", force_zip64=True)
 
 
-def _write_array(file: Any, content: np.ndarray | Rows) -> str:
+def _write_array(file: Any, content: np.ndarray | RowBlocks) -> str:
     """Write an array and return the SHA-256 of its bytes."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
 
     def write(data: Any) -> None:
-        found.update(data)
+        digest.update(data)
         file.write(data)
 
     hashing: Any = SimpleNamespace(write=write)
-    if isinstance(content, Rows):
+    if isinstance(content, RowBlocks):
         header = {"descr": "<f4", "fortran_order": False, "shape": content.shape}
         np.lib.format.write_array_header_1_0(hashing, header)
         for block in content.blocks:
             write(block.data)
     else:
         np.lib.format.write_array(hashing, content, allow_pickle=False)
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 class Npz:
-    """The arrays of an .npz file, each read and checked when it is asked for; made by `open_npz`."""
+    """The arrays of an .npz file, each read and checked when it is used; `open_npz` makes it."""
 
     def __init__(self, path: Path, archive: zipfile.ZipFile, error: type[BraneError]):
         self.path, self._archive, self._error = path, archive, error
         names = archive.namelist()
         self.names = [name.removesuffix(".npy") for name in names if name.endswith(".npy")]
         if len(set(names)) < len(names):
-            self._refuse("two of its arrays have one name")
+            self._refuse("two of its arrays have the same name")
         self._digests: dict[str, str] | None = None
         if (archive.comment == COMMENT) != (CHECKSUMS in self.names):
-            self._refuse("its checksums, or the mark at its end, are gone")
+            self._refuse("its checksums or the mark at its end are missing")
         if CHECKSUMS in self.names:
             self.names.remove(CHECKSUMS)
             self._digests = self._read_checksums()
@@ -115,17 +116,17 @@ class Npz:
             self._refuse(f"array '{name}' cannot be read")
 
     def verify(self, name: str) -> None:
-        """Read all bytes of an array once, and refuse the file where they are not what its checksum says."""
+        """Read an array once and refuse the file if it does not match its checksum."""
         try:
             with self._archive.open(f"{name}.npy") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
         except DAMAGE:
             self._refuse(f"array '{name}' cannot be read")
         if self._digests is not None and digest != self._digests[name]:
-            self._refuse(f"array '{name}' is not what its checksum says")
+            self._refuse(f"array '{name}' does not match its checksum")
 
     def _read_checksums(self) -> dict[str, str]:
-        """The digest of every array, once it is known that they are of the arrays that are here."""
+        """Return the digest of every array; refuse digests of other arrays."""
         try:
             record = json.loads(self[CHECKSUMS].item())
             version, digests = record["format"], record["sha256"]
@@ -135,22 +136,20 @@ class Npz:
             self._refuse("its checksums cannot be read")
         if version != FORMAT:
             raise self._error(
-                f"{self.path}: has checksums of format {version}, and this version reads format {FORMAT}; "
+                f"{self.path}: has checksums of format {version}, but this version reads format {FORMAT}; "
                 "read it with the version of neural-brane that wrote it"
             )
         if not isinstance(digests, dict) or sorted(digests) != sorted(self.names):
-            self._refuse("it has other arrays than its checksums name")
+            self._refuse("its checksums belong to other arrays")
         return digests
 
     def _refuse(self, why: str) -> NoReturn:
-        raise self._error(
-            f"{self.path}: the file is damaged, cut off or changed: {why}; make it again, or copy it anew"
-        )
+        raise self._error(f"{self.path}: the file is damaged, cut off or changed: {why}; {AGAIN}")
 
 
 @contextmanager
 def open_npz(path: str | Path, error: type[BraneError], expected: str) -> Iterator[Npz]:
-    """Open an .npz file; what is none, or is damaged, raises `error`. `expected` says what it should hold."""
+    """Open an .npz file, or raise `error`; `expected` names the arrays for the message."""
     path = Path(path)
     try:
         npz_headers(path, error)
@@ -162,20 +161,20 @@ def open_npz(path: str | Path, error: type[BraneError], expected: str) -> Iterat
     except DAMAGE:
         with path.open("rb") as file:
             if file.read(6) == np.lib.format.MAGIC_PREFIX:
-                raise error(f"{path}: the file holds one array, not {expected}") from None
-        raise error(f"{path}: this is not an .npz file, or it is cut off; {expected} were expected") from None
+                raise error(f"{path}: holds one array, expected {expected}; save them with numpy.savez") from None
+        raise error(f"{path}: is not an .npz file, or is cut off; expected {expected}") from None
     with archive:
         yield Npz(path, archive, error)
 
 
 class ObjectArrayError(ValueError):
-    """An array holds Python objects, which only pickle could read."""
+    """An array that holds Python objects, which only pickle could read."""
 
 
 def read_array(file: IO[bytes], size: int) -> np.ndarray:
     """Read an array from an .npy file or member of `size` bytes.
 
-    Memory is taken only once the header is found to announce exactly the bytes that are there.
+    Memory is allocated only after the size in the header has been compared with the size of the file.
     """
     shape, fortran, dtype = read_npy_header(file)
     if dtype.hasobject:
@@ -191,7 +190,7 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
         if not (count := file.readinto(data[filled : filled + CHUNK].data)):  # type: ignore[attr-defined]
             raise EOFError
         filled += count
-    if file.read(1):  # also reaches the end, where zipfile compares the CRC-32
+    if file.read(1):  # zipfile compares the CRC-32 when it reaches the end
         raise ValueError("bytes follow the array")
     check_text(data, dtype)
     array = data.view(dtype)
@@ -199,7 +198,7 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
 
 
 def check_text(data: np.ndarray, dtype: np.dtype) -> None:
-    """Refuse what is no text: numbers beyond the last character, and halves of characters."""
+    """Refuse code points that are not characters: too large numbers and surrogates."""
     if dtype.kind == "U":
         points = data.view(np.dtype(np.uint32).newbyteorder(dtype.byteorder))
         if ((points > 0x10FFFF) | ((points >= 0xD800) & (points <= 0xDFFF))).any():
@@ -207,6 +206,6 @@ def check_text(data: np.ndarray, dtype: np.dtype) -> None:
 
 
 def read_npy(path: Path) -> np.ndarray:
-    """Read the array of an .npy file; raises one of `DAMAGE` where there is none."""
+    """Read the array of an .npy file; a damaged file raises one of `DAMAGE`."""
     with path.open("rb") as file:
         return read_array(file, os.fstat(file.fileno()).st_size)

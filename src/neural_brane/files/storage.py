@@ -17,27 +17,25 @@ from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_
 
 from neural_brane.errors import BraneError, ParameterError
 
-# The one way in which files are written: whole or not at all, and to a path that was tried before the work.
-#
-# `check_target` and `check_distinct` refuse a path before the work whose result it shall hold; `atomic` writes it
-# after, and `atomic_together` several files that belong together.
+# Before a long computation, `check_target` and `check_distinct` refuse paths that cannot hold its result. After it,
+# `atomic` writes one file, and `atomic_together` several files that belong together.
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks: what a killed run leaves behind stays there
+except ImportError:  # Windows lacks these locks, so drafts of killed runs stay there
     fcntl = None  # type: ignore[assignment]
 
-DRAFT = ".brane-"  # drafts are called .brane-PID-RANDOM, with the suffix of the file that they shall become
+DRAFT = ".brane-"  # drafts are called .brane-PID-RANDOM, with the suffix of the final file
 DRAFT_NAME = re.compile(rf"{re.escape(DRAFT)}\d+-[0-9a-f]{{8}}")
 
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[Path]:
-    """Yield the path of a draft beside `path`; what is written there becomes `path` if nothing fails.
+    """Yield the path of a draft beside `path`, and rename it to `path` if nothing fails.
 
-    Missing folders are made. The draft keeps the suffix, by which many writers choose a format. It is on the disk
-    before it is moved. Of a link, the file that it leads to is replaced. A file that was there keeps its permissions.
-    Drafts of runs that were killed are removed.
+    Missing folders are made. The draft has the suffix of `path`, because many writers choose a format by it. It is
+    synced to the disk before it is renamed. If `path` is a link, its target is replaced. The permissions of an
+    existing file are kept. Drafts of killed runs are removed.
     """
     with atomic_together([path]) as (draft,):
         yield draft
@@ -45,10 +43,10 @@ def atomic(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_together(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
-    """Yield drafts of files that belong together, as `atomic` does of one; they are moved when all are on the disk.
+    """Yield drafts of files that belong together, and rename them when all are on the disk.
 
-    Readers look for the last of them. Of several, that one is taken away before the others are replaced: a crash
-    between two moves leaves a set that is refused, and never old and new files that pass for one set.
+    Readers look for the last file. It is removed before the others are replaced, so that readers refuse the set that a
+    crash between two renames leaves, and never take a mixture of old and new files for one set.
     """
     targets = [Path(os.path.realpath(path)) for path in paths]
     with ExitStack() as stack:
@@ -67,7 +65,7 @@ def atomic_together(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
         for target, draft in zip(targets, drafts, strict=True):
             os.replace(draft, target)
     for folder in {target.parent for target in targets}:
-        with suppress(OSError):  # where folders cannot be synced, only the new name could be lost by a power cut
+        with suppress(OSError):  # if a folder cannot be synced, a power cut can only lose the new name
             _sync(folder, os.O_RDONLY)
 
 
@@ -76,21 +74,21 @@ def check_target(
 ) -> Path:
     """Return the path if a file with one of the suffixes can be written there, else raise `error`.
 
-    Call it before the work whose result the file shall hold. `expected` lists the suffixes in the message. `size` is
-    the number of bytes that the file is expected to have.
+    Call it before the computation of the file's content. `expected` lists the suffixes for the message. `size` is the
+    expected number of bytes.
     """
     path = Path(path)
     if path.suffix not in suffixes:
-        raise error(f"{path}: cannot tell its format; name a file ending in {expected}")
+        raise error(f"{path}: its suffix names no format; give a file that ends in {expected}")
     if path.is_dir():
-        raise error(f"{path}: is a folder; name a file in it")
+        raise error(f"{path}: is a folder; give a file in it")
     check_writable(path, error)
     check_space(path, size, error)
     return path
 
 
 def check_writable(path: str | Path, error: type[BraneError]) -> None:
-    """Refuse a file that cannot be written, by making one for a moment in the nearest folder that exists."""
+    """Refuse a file that cannot be written; the test writes a draft to the nearest existing folder."""
     target = Path(os.path.realpath(path))
     folder = _nearest_folder(target)
     try:
@@ -106,7 +104,7 @@ def check_writable(path: str | Path, error: type[BraneError]) -> None:
 
 
 def check_space(path: str | Path, size: int, error: type[BraneError]) -> None:
-    """Refuse a file of `size` bytes that its disk has no room for; the one that it replaces stays until the end."""
+    """Refuse a file of `size` bytes that does not fit on its disk beside the file that it replaces."""
     folder = _nearest_folder(Path(os.path.realpath(path)))
     free = shutil.disk_usage(folder).free
     if size > free:
@@ -117,24 +115,24 @@ def check_space(path: str | Path, size: int, error: type[BraneError]) -> None:
 
 
 def check_distinct(outputs: Mapping[str, str | Path | None], inputs: Mapping[str, str | Path | None]) -> None:
-    """Refuse an output that is also an input or another output, by whatever name, link or spelling.
+    """Refuse an output that is also an input or another output, even through a link.
 
-    The keys say where a path was given, as in "--output"; a path that is None was not given.
+    The keys name the options of the paths, such as "--output". Paths that are None are ignored.
     """
     given = [(name, path) for name, path in outputs.items() if path is not None]
     others = [(name, path) for name, path in inputs.items() if path is not None]
     for place, (name, path) in enumerate(given):
-        for other, its_path in [*others, *given[:place]]:
-            if same_file(path, its_path):
-                shown = f"{path}" if str(path) == str(its_path) else f"{path}, the same file as {its_path},"
-                what = "read" if (other, its_path) in others else "written"
+        for other, other_path in [*others, *given[:place]]:
+            if same_file(path, other_path):
+                shown = f"{path}" if str(path) == str(other_path) else f"{path}, the same file as {other_path},"
+                use = "read" if (other, other_path) in others else "written"
                 raise ParameterError(
-                    f"{name} {shown} is also {what} as {other} and would be overwritten; choose another file"
+                    f"{name} {shown} is also {use} as {other} and would be overwritten; choose another file"
                 )
 
 
 def same_file(one: str | Path, other: str | Path) -> bool:
-    """Whether two paths lead to one file, also by links; the files need not exist.
+    """Return whether two paths lead to one file, even through links; the files need not exist.
 
     >>> same_file("graph.txt", "./folder/../graph.txt")
     True
@@ -145,13 +143,13 @@ def same_file(one: str | Path, other: str | Path) -> bool:
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove the drafts that killed runs have left in a folder; a draft that somebody writes is locked and stays."""
+    """Remove the drafts of killed runs from a folder; a draft that is being written is locked and stays."""
     if fcntl is None:
         return
     for path in folder.glob(f"{DRAFT}*"):
         if DRAFT_NAME.fullmatch(path.name.removesuffix(path.suffix)) is None:
             continue
-        with suppress(OSError):  # gone meanwhile, locked, or not ours to remove
+        with suppress(OSError):  # it was removed meanwhile, is locked, or belongs to another user
             descriptor = os.open(path, os.O_RDWR)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -162,7 +160,7 @@ def remove_abandoned(folder: Path) -> None:
 
 @contextmanager
 def _draft(folder: Path, suffix: str) -> Iterator[Path]:
-    """Make an empty file in the folder, locked as long as this process needs it, and remove it at the end."""
+    """Yield an empty, locked file in the folder, and remove it at the end."""
     path = folder / f"{DRAFT}{os.getpid()}-{secrets.token_hex(4)}{suffix}"
     with ExitStack() as stack:
         stack.callback(path.unlink, missing_ok=True)
@@ -171,17 +169,17 @@ def _draft(folder: Path, suffix: str) -> Iterator[Path]:
             if fcntl is None:
                 os.close(descriptor)
                 break
-            with suppress(OSError):  # file systems without locks: nobody can lock it, so nobody removes it
+            with suppress(OSError):  # without locks on this file system, no other run removes the draft either
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             if path.exists():
                 stack.callback(os.close, descriptor)
                 break
-            os.close(descriptor)  # another run has removed it just before it was locked
+            os.close(descriptor)  # another run removed it before it was locked
         yield path
 
 
 def _nearest_folder(target: Path) -> Path:
-    """The folder of a file, or the nearest one above it that exists."""
+    """Return the folder of a file, or the nearest existing folder above it."""
     return next(folder for folder in target.absolute().parents if folder.exists())
 
 
@@ -194,35 +192,35 @@ def _sync(path: Path, flags: int) -> None:
 
 
 MANIFEST = "manifest.json"
-CHECKSUM = "checksum"  # of the manifest itself: the CRC-32 of its other entries
-AGAIN = "make it again, or copy it anew"
-BLOCK = 1 << 22  # bytes of a file that are read at once
-Files = dict[str, dict[str, int]]  # by a file's path in its folder: its bytes and crc32
+CHECKSUM = "checksum"  # the key of the manifest's own CRC-32, computed from its other entries
+AGAIN = "make it again, or copy it again"
+BLOCK = 1 << 22  # bytes read at once
+Files = dict[str, dict[str, int]]  # for each path in the folder, its `bytes` and `crc32`
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The facts about a folder of one kind, checked by their types. Whole numbers are counts, from 0 on."""
+    """The description of a folder, with typed entries; integers are counts and never negative."""
 
     FORMAT: ClassVar[str]
     VERSION: ClassVar[int]
     ERROR: ClassVar[type[BraneError]]
     FILE: ClassVar[str] = MANIFEST
-    AGAIN: ClassVar[str] = AGAIN  # how to mend a folder
+    AGAIN: ClassVar[str] = AGAIN  # advice for a damaged folder
 
     files: Files
 
     def contradiction(self) -> str:
-        """Return what is wrong with facts that each have the right type, or nothing."""
+        """Return a contradiction between entries of the right types, or an empty string."""
         return ""
 
     @property
     def size(self) -> int:
-        """The bytes of all files."""
+        """The total number of bytes of all files."""
         return sum(record["bytes"] for record in self.files.values())
 
     def write(self, folder: Path) -> None:
-        """Write the manifest with a checksum of its own; call it when all other files are there."""
+        """Write the manifest with its own checksum, after all other files."""
         content = {"format": self.FORMAT, "version": self.VERSION} | asdict(self)
         with atomic(folder / self.FILE) as draft:
             text = json.dumps(content | {CHECKSUM: _checksum_of_content(content)}, indent=1)
@@ -233,38 +231,38 @@ class Manifest:
         """Read the manifest of a folder; refuse one that is missing, damaged, or of another format or version."""
         path = folder / cls.FILE
         if not path.is_file():
-            state = f"has no {cls.FILE}; it is no folder of {cls.FORMAT}, or is not complete" if folder.is_dir() else ""
-            raise cls.ERROR(f"{folder}: {state or 'is not there'}; {cls.AGAIN}")
+            state = f"has no {cls.FILE}; it is incomplete or not a folder of {cls.FORMAT}" if folder.is_dir() else ""
+            raise cls.ERROR(f"{folder}: {state or 'does not exist'}; {cls.AGAIN}")
         try:
             content = dict(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError, RecursionError):
             raise cls.ERROR(f"{path}: is damaged or cut off, it is not JSON; {cls.AGAIN}") from None
         if content.get("format") != cls.FORMAT:
-            raise cls.ERROR(f"{path}: is of format {content.get('format')!r}, and {cls.FORMAT!r} was expected")
+            raise cls.ERROR(f"{path}: has format {content.get('format')!r}, expected {cls.FORMAT!r}; {cls.AGAIN}")
         if content.get("version") != cls.VERSION:
             raise cls.ERROR(
-                f"{path}: is of version {content.get('version')!r}, and this version of neural-brane reads "
-                f"{cls.VERSION}; read it with the one that wrote it, or {cls.AGAIN}"
+                f"{path}: has version {content.get('version')!r}, but this version of neural-brane reads "
+                f"{cls.VERSION}; read it with the version that wrote it, or {cls.AGAIN}"
             )
         checksum = content.pop(CHECKSUM, None)  # earlier manifests of graphs have none
         if checksum not in (None, _checksum_of_content(content)):
-            raise cls.ERROR(f"{path}: is damaged or changed: it is not what its checksum says; {cls.AGAIN}")
+            raise cls.ERROR(f"{path}: is damaged or changed: it does not match its checksum; {cls.AGAIN}")
         types = get_type_hints(cls)
         for field in fields(cls):
             if field.name not in content:
                 raise cls.ERROR(f"{path}: is damaged, '{field.name}' is missing; {cls.AGAIN}")
-            if not _fits(content[field.name], types[field.name]):
-                raise cls.ERROR(f"{path}: is damaged, '{field.name}' is no {field.type}; {cls.AGAIN}")
+            if not _has_type(content[field.name], types[field.name]):
+                raise cls.ERROR(f"{path}: is damaged, '{field.name}' is not {field.type}; {cls.AGAIN}")
         found = cls(**{field.name: content[field.name] for field in fields(cls)})
         if not all({"bytes", "crc32"} <= record.keys() for record in found.files.values()):
             raise cls.ERROR(f"{path}: is damaged, a file lacks its bytes or crc32; {cls.AGAIN}")
-        if wrong := found.contradiction():
-            raise cls.ERROR(f"{path}: is damaged, {wrong}; {cls.AGAIN}")
+        if contradiction := found.contradiction():
+            raise cls.ERROR(f"{path}: is damaged, {contradiction}; {cls.AGAIN}")
         return found
 
     @classmethod
     def begins(cls, folder: Path) -> bool:
-        """Whether a folder has a manifest of this format, judged by its first words."""
+        """Return whether the first characters of a folder's manifest name this format."""
         try:
             with (folder / cls.FILE).open(encoding="utf-8", errors="replace") as file:
                 return f'"{cls.FORMAT}"' in file.read(200)
@@ -272,20 +270,20 @@ class Manifest:
             return False
 
     def check_sizes(self, folder: Path) -> None:
-        """Refuse a folder in which a file is missing, or has another size than its manifest says."""
+        """Refuse a folder in which a file is missing or has the wrong size."""
         for name, record in self.files.items():
             try:
                 found = (folder / name).stat().st_size
             except OSError:
-                raise self.ERROR(f"{folder / name}: is missing, and {self.FILE} lists it; {self.AGAIN}") from None
+                raise self.ERROR(f"{folder / name}: is missing, but {self.FILE} lists it; {self.AGAIN}") from None
             if found != record["bytes"]:
                 raise self.ERROR(
-                    f"{folder / name}: has {found:,} bytes, and {self.FILE} says {record['bytes']:,}; it is cut off or "
-                    f"changed: {self.AGAIN}"
+                    f"{folder / name}: has {found:,} bytes, but {self.FILE} lists {record['bytes']:,}; it is cut off "
+                    f"or changed: {self.AGAIN}"
                 )
 
     def check_file(self, folder: Path, name: str) -> None:
-        """Read a file once, and refuse it where its bytes are not what the CRC-32 in the manifest says."""
+        """Read a file once and refuse it if its CRC-32 is not the one in the manifest."""
         if checksum_of(folder / name) != self.files[name]["crc32"]:
             raise self.ERROR(
                 f"{folder / name}: is damaged or changed: its checksum is not the one in {self.FILE}; {self.AGAIN}"
@@ -293,35 +291,35 @@ class Manifest:
 
 
 def _checksum_of_content(content: Mapping[str, Any]) -> int:
-    """Return the checksum that a manifest has of itself."""
+    """Return the checksum of a manifest's own content."""
     return zlib.crc32(json.dumps(dict(content), sort_keys=True).encode())
 
 
-def _fits(value: Any, kind: Any) -> bool:
-    """Tell whether a value read from JSON has a type as dataclasses declare them."""
+def _has_type(value: Any, kind: Any) -> bool:
+    """Return whether a value from JSON has the type of a dataclass field."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return True
     if origin is Literal:
         return value in arguments
     if origin in (list, tuple):
-        return isinstance(value, list) and all(_fits(one, arguments[0]) for one in value)
+        return isinstance(value, list) and all(_has_type(one, arguments[0]) for one in value)
     if origin is dict:
-        return isinstance(value, dict) and all(_fits(one, arguments[1]) for one in value.values())
+        return isinstance(value, dict) and all(_has_type(one, arguments[1]) for one in value.values())
     if origin is UnionType:
-        return any(_fits(value, one) for one in arguments)
+        return any(_has_type(value, one) for one in arguments)
     return type(value) is kind and (kind is not int or value >= 0)
 
 
 def checksum_of(path: Path) -> int:
     """Return the CRC-32 of a file's bytes."""
-    found = 0
+    checksum = 0
     with path.open("rb") as file:
         while data := file.read(BLOCK):
-            found = zlib.crc32(data, found)
-    return found
+            checksum = zlib.crc32(data, checksum)
+    return checksum
 
 
 def describe_files(folder: Path, names: Iterable[str]) -> Files:
-    """Return the bytes and CRC-32 of files, as a manifest lists them."""
+    """Return the size and CRC-32 of each file, as a manifest lists them."""
     return {name: {"bytes": (folder / name).stat().st_size, "crc32": checksum_of(folder / name)} for name in names}

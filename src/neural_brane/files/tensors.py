@@ -1,9 +1,9 @@
-"""Read and write arrays with metadata in one file, in the safetensors format, with a checksum of every bit.
+"""Read and write arrays with metadata in one safetensors file, with a checksum of every bit.
 
-Files of ours hold in their header the SHA-256 of the whole file, taken while its own 64 digits are zeros. Any library
-that knows safetensors reads their arrays. The library `safetensors` checks the header of every file that is read. The
-header is written here, because the library takes whole arrays only and lists the metadata in an order that changes
-from run to run: vectors are written block by block, and the same arrays give the same file.
+The header of our files holds the SHA-256 of the whole file, computed while its own 64 digits are zeros. Every program
+that reads safetensors reads the arrays. The library `safetensors` checks the header of every file that we read. We
+write headers ourselves for two reasons: the library takes only whole arrays, but vectors are written block by block;
+and it orders the metadata differently in each run, but the same arrays must give the same file.
 """
 
 from __future__ import annotations
@@ -20,47 +20,47 @@ import numpy as np
 from neural_brane.errors import BraneError
 from neural_brane.files.storage import atomic
 
-PREFIX = b'{"__metadata__":{"checksum":"'  # how the header of our files begins
-ZEROS = "0" * 64  # in the place of the checksum's digits
+PREFIX = b'{"__metadata__":{"checksum":"'  # the first bytes of our headers
+ZEROS = "0" * 64  # stands for the digits of the checksum while it is computed
 DTYPES = {
     "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I16": np.int16,
     "I8": np.int8, "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8, "BOOL": np.bool_,
 }  # fmt: skip
 CODES = {np.dtype(kind): code for code, kind in DTYPES.items()}
-TOLD = {"checksum", "format", "about", "state"}  # a header of ours has one at least; the first format had state
+OUR_KEYS = {"checksum", "format", "about", "state"}  # our headers have at least one; only the first format had state
 
 Arrays = dict[str, np.ndarray]
 
 
 class Kind(NamedTuple):
-    """A kind of our files, and how errors speak of it."""
+    """A kind of our files, with the words for its error messages."""
 
-    noun: str  # as in "the checkpoint is damaged"
-    format: str  # the version of its content that is written and read
+    noun: str  # its name, such as "checkpoint"
+    format: str  # the version of the content that this package writes and reads
     error: type[BraneError]
-    mend: str  # what to do where a file is damaged, as in "restore it from a copy"
-    outdated: str  # what to do with a file of another format
-    mark: str | None = None  # the header's own word for this kind; checkpoints have none
+    mend: str  # advice for a damaged file, such as "restore it from a copy"
+    outdated: str  # advice for a file of another format
+    mark: str | None = None  # the value of `kind` in the header; checkpoints have none
 
     def damaged(self, path: Path, why: str) -> BraneError:
-        """The error for a file that is not as it was written."""
+        """Return the error for a file whose content has changed since it was written."""
         return self.error(f"{path}: the {self.noun} is damaged, {why}; {self.mend}")
 
-    def other(self, path: Path, what: str) -> BraneError:
-        """The error for a file that may never have been of this kind."""
-        return self.error(f"{path}: is not a {self.noun}, or a damaged one: {what}; name another file, or remove it")
+    def wrong_kind(self, path: Path, why: str) -> BraneError:
+        """Return the error for a file that may be of another kind."""
+        return self.error(f"{path}: is not a {self.noun}, or is damaged: {why}; name another file, or remove it")
 
 
 class Header(NamedTuple):
-    """The header of a safetensors file, found sound."""
+    """The checked header of a safetensors file."""
 
-    text: bytes  # all that stands before the arrays
+    text: bytes  # all bytes before the arrays
     metadata: dict[str, str]
-    arrays: dict[str, tuple[str, tuple[int, ...]]]  # kind of number, as in F32, and shape, in the order of their bytes
+    arrays: dict[str, tuple[str, tuple[int, ...]]]  # dtype code, such as F32, and shape, in the order of their bytes
 
 
 def write(path: str | Path, kind: Kind, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write a file that appears whole or not at all; `about` is anything that JSON can hold."""
+    """Write a file atomically; `about` may hold anything that JSON can hold."""
     with atomic(path) as draft, open(draft, "wb") as file:
         write_parts(file, kind, about, arrays, arrays.values())
 
@@ -68,19 +68,16 @@ def write(path: str | Path, kind: Kind, about: Mapping[str, Any], arrays: Mappin
 def write_parts(
     file: BinaryIO, kind: Kind, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], parts: Iterable[np.ndarray]
 ) -> None:
-    """Write the arrays of a file part by part; of `arrays` only kinds and shapes are looked at."""
-    marked = {} if kind.mark is None else {"kind": kind.mark}
-    told = {"checksum": ZEROS, **marked, "format": kind.format, "about": json.dumps(about, allow_nan=False)}
-    tensors: dict[str, Any] = {"__metadata__": told}
+    """Write a file whose bytes come in `parts`; only the dtypes and shapes of `arrays` are used."""
+    mark = {} if kind.mark is None else {"kind": kind.mark}
+    metadata = {"checksum": ZEROS, **mark, "format": kind.format, "about": json.dumps(about, allow_nan=False)}
+    tensors: dict[str, Any] = {"__metadata__": metadata}
     at = 0
     for name, array in arrays.items():
-        tensors[name] = {
-            "dtype": CODES[array.dtype],
-            "shape": array.shape,
-            "data_offsets": [at, at := at + array.nbytes],
-        }
+        offsets = [at, at := at + array.nbytes]
+        tensors[name] = {"dtype": CODES[array.dtype], "shape": array.shape, "data_offsets": offsets}
     header = json.dumps(tensors, separators=(",", ":")).encode()
-    header += b" " * (-len(header) % 8)  # arrays begin at a multiple of eight bytes
+    header += b" " * (-len(header) % 8)  # so that the arrays begin at a multiple of eight bytes
     header = len(header).to_bytes(8, "little") + header
     checksum = hashlib.sha256(header)
     file.write(header)
@@ -93,42 +90,41 @@ def write_parts(
 
 
 def read(path: str | Path, kind: Kind, *, mapped: bool = False, verify: bool = True) -> tuple[dict[str, Any], Arrays]:
-    """Return metadata and arrays; refuse a file of another kind, and one in which a single bit is not as written.
+    """Return metadata and arrays; refuse a file of another kind or with a changed bit.
 
-    mapped: the arrays are read-only views of the file, whose pages the system fetches when they are used. As long as
-    they live the file must not be changed in place; `write` replaces it, which does no harm. verify: compare the
-    checksum, which reads the whole file once, a second for each gigabyte or two. Without it, damage to the numbers of a
-    mapped file goes unseen; a file that is not mapped is always verified.
+    If `mapped`, the arrays are read-only views of the file, which must not be changed in place while they exist;
+    `write` may replace it. `verify` compares the checksum, which reads the whole file at one or two gigabytes per
+    second. Without it, damaged numbers in a mapped file go unnoticed. Files that are not mapped are always verified.
     """
     path = Path(path)
     header = _read_header(path, kind)
-    told = header.metadata
-    if not told.keys() & TOLD:
-        raise kind.other(path, f"no header of a {kind.noun}")
-    if told.get("kind") != kind.mark:
-        raise kind.other(path, f"its header says that it is a '{told.get('kind', 'checkpoint')}'")
-    if told.get("format") != kind.format:
+    metadata = header.metadata
+    if not metadata.keys() & OUR_KEYS:
+        raise kind.wrong_kind(path, f"it has no header of a {kind.noun}")
+    if metadata.get("kind") != kind.mark:
+        raise kind.wrong_kind(path, f"its header says that it is a '{metadata.get('kind', 'checkpoint')}'")
+    if metadata.get("format") != kind.format:
         raise kind.error(
-            f"{path}: a {kind.noun} of format '{told.get('format', 1)}', and this version reads format "
+            f"{path}: is a {kind.noun} of format '{metadata.get('format', 1)}', but this version reads format "
             f"{kind.format}; {kind.outdated}"
         )
     arrays = read_arrays(path, header, mapped=mapped)
     if verify or not mapped:
-        given = told.get("checksum", "")
-        checksum = hashlib.sha256(header.text.replace(given.encode(), ZEROS.encode(), 1))
+        expected = metadata.get("checksum", "")
+        checksum = hashlib.sha256(header.text.replace(expected.encode(), ZEROS.encode(), 1))
         for array in arrays.values():
             checksum.update(_bytes_of(array))
-        if checksum.hexdigest() != given:
-            raise kind.damaged(path, "its checksum is that of other content")
+        if checksum.hexdigest() != expected:
+            raise kind.damaged(path, "its content does not match its checksum")
     try:
-        about: dict[str, Any] = json.loads(told["about"])
+        about: dict[str, Any] = json.loads(metadata["about"])
     except (KeyError, ValueError, RecursionError):
-        raise kind.damaged(path, "what it says of itself cannot be read") from None
+        raise kind.damaged(path, "its metadata cannot be read") from None
     return about, arrays
 
 
 def read_about(path: str | Path, kind: Kind) -> dict[str, Any]:
-    """Return the metadata without a look at the arrays, and so without the checksum; {} where it cannot be read."""
+    """Return the metadata, or {} if it cannot be read; the arrays and the checksum are not read."""
     try:
         metadata = _read_header(Path(path), kind).metadata
         about = json.loads(metadata["about"]) if metadata.get("kind") == kind.mark else {}
@@ -138,33 +134,33 @@ def read_about(path: str | Path, kind: Kind) -> dict[str, Any]:
 
 
 def list_arrays(path: str | Path, error: type[BraneError]) -> Header:
-    """Read the header of any safetensors file, ours or not; the arrays are left unread."""
-    mend = "restore it from a copy, or write it anew"
+    """Read the header of any safetensors file, ours or not, but no array."""
+    mend = "restore it from a copy, or write it again"
     return _read_header(Path(path), Kind("safetensors file", "", error, mend, mend))
 
 
 def _read_header(path: Path, kind: Kind) -> Header:
     from safetensors import SafetensorError, safe_open
 
-    with path.open("rb") as file:  # which also says what is wrong with the path
+    with path.open("rb") as file:  # raises the usual error if the path is wrong
         try:
-            with safe_open(path, "numpy"):  # refuses sizes and places that do not fit the file
+            with safe_open(path, "numpy"):  # refuses sizes and offsets that do not fit the file
                 size = file.read(8)
                 text = file.read(int.from_bytes(size, "little"))
             entries = json.loads(text)
         except (SafetensorError, ValueError, RecursionError) as failure:
-            raise kind.other(path, str(failure).removeprefix("Error while deserializing header: ")) from None
+            raise kind.wrong_kind(path, str(failure).removeprefix("Error while deserializing header: ")) from None
     metadata = entries.pop("__metadata__", None) or {}
     arrays = {}
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
         if entry["dtype"] not in DTYPES:
-            raise kind.damaged(path, f"or array {name!r} has numbers of kind {entry['dtype']!r}, which NumPy lacks")
+            raise kind.damaged(path, f"or array {name!r} has dtype {entry['dtype']!r}, which NumPy lacks")
         arrays[name] = entry["dtype"], tuple(entry["shape"])
     return Header(size + text, metadata, arrays)
 
 
 def read_arrays(path: Path, header: Header, *, mapped: bool = False) -> Arrays:
-    """Read the arrays that a header lists, or map them as read-only views of the file."""
+    """Read the arrays in a header's list, or map them as read-only views of the file."""
     whole = np.asarray(np.memmap(path, np.uint8, mode="r")) if mapped else None
     arrays, at = {}, len(header.text)
     for name, (code, shape) in header.arrays.items():
@@ -173,7 +169,7 @@ def read_arrays(path: Path, header: Header, *, mapped: bool = False) -> Arrays:
             arrays[name] = np.fromfile(path, dtype, count, offset=at).reshape(shape)
         else:
             arrays[name] = whole[at : at + count * dtype.itemsize].view(dtype).reshape(shape)
-        at += count * dtype.itemsize  # the library refuses gaps between them
+        at += count * dtype.itemsize  # the library has refused gaps between arrays
     return arrays
 
 

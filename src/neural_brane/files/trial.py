@@ -1,8 +1,8 @@
-"""Read a file in a process of its own first, because reading it here could end this one.
+"""Try to read a file in a second process, because a damaged file could crash this one.
 
-A damaged Parquet, Arrow or HDF5 file can end the process that reads it, which no `except` can stop: Polars and HDF5
-believe the sizes that the file claims. So this module is a program as well, which reads such a file from standard input
-and prints why it cannot be read. As a program it imports nothing of ours, so that it starts at once.
+Polars and HDF5 trust the sizes in a file. A damaged Parquet, Arrow or HDF5 file can therefore crash the process that
+reads it, and no `except` can prevent this. So this module is also a program: it reads such a file from standard input
+and prints why it cannot be read. The program imports nothing from this package, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO
 
-ENDS = {"Parquet": b"PAR1", "Arrow": b"ARROW1"}  # an Arrow stream may end anywhere
+ENDS = {"Parquet": b"PAR1", "Arrow": b"ARROW1"}  # an Arrow stream has no end mark
 LONGEST = 200  # characters of a reason
 
 
 def why_unreadable(kind: str, content: bytes | IO[bytes]) -> str | None:
-    """Say why a file of a kind, "Parquet", "Arrow", "Arrow stream" or "HDF5", cannot be read; None where it can.
+    """Return why a "Parquet", "Arrow", "Arrow stream" or "HDF5" file cannot be read, or None if it can.
 
-    A Python that stands inside another program cannot be started again: there the file is not tried.
+    Python inside another program cannot start a second process; then only the end of the file is checked.
     """
     from neural_brane.graph.memory import available
 
     if not _last_bytes(content).endswith(ENDS.get(kind, b"")):
         return "its end is missing"
     if kind == "Arrow stream" and isinstance(content, bytes) and int.from_bytes(content[4:8], "little") > len(content):
-        return "its first part is cut off"  # whose size stands after the mark
+        return "its first part is cut off"  # bytes 4 to 8 hold the size of that part
     if not sys.executable:
         return None
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "RUST_BACKTRACE": "0"}
-    found: subprocess.CompletedProcess[bytes] = subprocess.run(  # noqa: S603 - this file as a program
+    ended: subprocess.CompletedProcess[bytes] = subprocess.run(  # noqa: S603 - this file as a program
         [sys.executable, "-P", str(Path(__file__)), kind, str(available() or 0)],
         input=content if isinstance(content, bytes) else None,
         stdin=None if isinstance(content, bytes) else content,
@@ -40,10 +40,10 @@ def why_unreadable(kind: str, content: bytes | IO[bytes]) -> str | None:
         env=environment,
         check=False,
     )
-    if found.returncode == 0:
+    if ended.returncode == 0:
         return None
-    said = [line for line in (found.stdout or found.stderr).decode("utf-8", "replace").splitlines() if line.strip()]
-    return (said[0] if said else f"reading ends with status {found.returncode}")[:LONGEST]
+    lines = [line for line in (ended.stdout or ended.stderr).decode("utf-8", "replace").splitlines() if line.strip()]
+    return (lines[0] if lines else f"reading ends with status {ended.returncode}")[:LONGEST]
 
 
 def _last_bytes(content: bytes | IO[bytes], count: int = 8) -> bytes:
@@ -55,7 +55,7 @@ def _last_bytes(content: bytes | IO[bytes], count: int = 8) -> bytes:
     return last
 
 
-# The program.
+# The program that runs in the second process.
 
 
 def _read_frame(kind: str, data: BytesIO) -> None:
@@ -79,16 +79,16 @@ def _read_hdf5(data: BytesIO) -> None:
         file.visititems(read)
 
 
-def _try_reading(kind: str, most: int) -> None:
-    """Read a file of a kind; `most` is how many bytes of memory may be had, 0 where it is not known."""
-    if most and sys.platform == "linux":
+def _try_reading(kind: str, memory: int) -> None:
+    """Read a file with at most `memory` bytes; 0 means that the limit is unknown."""
+    if memory and sys.platform == "linux":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
     data = BytesIO(sys.stdin.buffer.read())
     try:
         _read_hdf5(data) if kind == "HDF5" else _read_frame(kind, data)
-    except BaseException as error:  # a panic of Polars is no Exception
+    except BaseException as error:  # a panic of Polars is not an Exception
         print((str(error).strip() or type(error).__name__).splitlines()[0])
         sys.exit(1)
 

@@ -1,4 +1,4 @@
-"""Graphs whose nodes carry attributes, and how any input becomes one."""
+"""Graphs whose nodes have attributes, and the conversion of any input to such a graph."""
 
 from neural_brane.graph.attributed import AttributedGraph
 

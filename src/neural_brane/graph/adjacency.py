@@ -1,4 +1,4 @@
-"""Build a symmetric sparse matrix from edges: drop directions, merge repeats, keep or drop self-loops."""
+"""Build a symmetric sparse matrix from edges: ignore directions, merge repeats, keep or drop self-loops."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from scipy import sparse
 
 from neural_brane.errors import ParameterError
 
-# Edges to a symmetric sparse matrix: directions are dropped, repeats merged, self-loops kept or dropped.
-
 Duplicates = Literal["max", "sum"]
 SelfLoops = Literal["keep", "drop"]
 
-LARGE = 2_000_000  # edges from which compiled code is faster than it takes to load
+LARGE = 2_000_000  # from this many edges, compiled code saves more time than loading it takes
 ENTRIES_PER_STRIP = 4_000_000  # keeps the temporary copies of is_symmetric to about 70 MB
 
 
 def check_rules(duplicates: str, self_loops: str) -> None:
-    """Refuse a rule for repeated edges or self-loops that does not exist."""
+    """Raise an error if a rule for repeated edges or self-loops does not exist."""
     if duplicates not in ("max", "sum"):
         raise ParameterError(f"duplicates is {duplicates!r}; give 'max' (keep the heaviest) or 'sum'")
     if self_loops not in ("keep", "drop"):
@@ -28,23 +26,23 @@ def check_rules(duplicates: str, self_loops: str) -> None:
 
 
 class Rules(NamedTuple):
-    """The rules that merge edges: repeats by their largest weight or their sum, self-loops kept or dropped."""
+    """The rules for merging edges: repeats get the largest weight or the sum; self-loops are kept or dropped."""
 
     duplicates: Duplicates = "max"
     self_loops: SelfLoops = "keep"
 
 
-USUAL = Rules()
+DEFAULT_RULES = Rules()
 
 
 def assemble(
-    ends: np.ndarray, weights: np.ndarray | None, nodes: int, rules: Rules = USUAL, *, large: int = LARGE
+    ends: np.ndarray, weights: np.ndarray | None, nodes: int, rules: Rules = DEFAULT_RULES, *, large: int = LARGE
 ) -> sparse.csr_array:
-    """Make the (nodes, nodes) symmetric matrix of edges, whose `ends` (edges, 2) are positions of nodes.
+    """Return the symmetric matrix (nodes, nodes) of edges, given as pairs of node positions `ends` (edges, 2).
 
-    Edges may stand in any direction and order. One that is stated several times, in whichever direction, gets
-    the largest of its weights or their sum, as the rules say. Without weights, each weighs 1. From `large` edges on,
-    compiled code does the same in less time and memory; it copies no ends that are int32.
+    Edges may have any direction and order. A repeated edge, in either direction, gets its largest weight or the sum
+    of its weights, as the rules say. Without `weights`, each edge has weight 1. From `large` edges on, compiled code
+    computes the same matrix in less time and memory; it does not copy `ends` of type int32.
     """
     check_rules(*rules)
     if len(ends) >= large and nodes <= np.iinfo(np.int32).max:
@@ -56,7 +54,7 @@ def assemble(
 
 
 def _assemble_by_sorting(ends: np.ndarray, weights: np.ndarray | None, nodes: int, rules: Rules) -> sparse.csr_array:
-    """Define what `assemble` gives, in plain NumPy."""
+    """Return the matrix of `assemble`, computed in plain NumPy."""
     weights = np.ones(len(ends), dtype=np.float32) if weights is None else weights
     low, high = np.minimum(ends[:, 0], ends[:, 1]).astype(np.int64), np.maximum(ends[:, 0], ends[:, 1])
     if rules.self_loops == "drop":
@@ -78,7 +76,7 @@ def _assemble_by_sorting(ends: np.ndarray, weights: np.ndarray | None, nodes: in
 
 
 def merge(keys: np.ndarray, weights: np.ndarray, duplicates: Duplicates) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct keys, sorted, each with the largest of its weights or their sum, as float32."""
+    """Return the distinct keys, sorted, with the largest weight or the sum of weights of each as float32."""
     if len(keys) == 0:
         return keys, weights.astype(np.float32)
     order = np.argsort(keys, kind="stable")
@@ -87,12 +85,12 @@ def merge(keys: np.ndarray, weights: np.ndarray, duplicates: Duplicates) -> tupl
     if len(first) < len(keys):
         combine = np.maximum if duplicates == "max" else np.add
         keys, weights = keys[first], combine.reduceat(weights, first, dtype=np.float64)
-    with np.errstate(over="ignore"):  # a sum beyond float32 is refused where a graph is checked
+    with np.errstate(over="ignore"):  # the check of the graph finds sums beyond float32
         return keys, weights.astype(np.float32)
 
 
 def compact(matrix: sparse.csr_array) -> sparse.csr_array:
-    """Store a CSR matrix as float32, with int32 indices where they fit; shares every array that needs no change."""
+    """Return a CSR matrix as float32, with int32 indices if they fit; copy only arrays that must change."""
     small = max(matrix.nnz, *matrix.shape) <= np.iinfo(np.int32).max
     kind = np.int32 if small else np.int64
     parts = (
@@ -104,7 +102,7 @@ def compact(matrix: sparse.csr_array) -> sparse.csr_array:
 
 
 def is_symmetric(matrix: sparse.csr_array, *, entries_per_strip: int = ENTRIES_PER_STRIP) -> bool:
-    """Tell whether a square CSR matrix, sorted and without repeats, equals its transpose; strips keep copies small."""
+    """Return whether a square, sorted CSR matrix without repeats is symmetric; compare strip by strip to save memory."""
     nodes = matrix.shape[0]
     strips = 1 + matrix.nnz // entries_per_strip
     cuts = np.linspace(0, nodes, strips + 1).astype(int)
@@ -120,12 +118,12 @@ def is_symmetric(matrix: sparse.csr_array, *, entries_per_strip: int = ENTRIES_P
     return True
 
 
-def symmetrise(matrix: sparse.csr_array, rules: Rules = USUAL) -> sparse.csr_array:
-    """Merge the two directions of every edge of a square CSR matrix, sorted and without repeats, if they differ."""
+def symmetrise(matrix: sparse.csr_array, rules: Rules = DEFAULT_RULES) -> sparse.csr_array:
+    """Return a square, sorted CSR matrix without repeats as a symmetric one: merge the two directions of each edge."""
     symmetric = is_symmetric(matrix)
     if symmetric and (rules.self_loops == "keep" or not matrix.diagonal().any()):
         return matrix
     entries = matrix.tocoo()
-    if symmetric:  # each edge is stated twice, and the two must not be added up
+    if symmetric:  # each edge occurs twice, and the two must not be added up
         rules = rules._replace(duplicates="max")
     return assemble(np.stack(entries.coords, axis=1), entries.data, matrix.shape[0], rules)

@@ -424,7 +424,7 @@ def _made(
     if isinstance(attributes, str):
         bags = {node: bag for node, bag in zip(ids.tolist(), data.column(attributes), strict=True) if bag is not None}
         if not bags:
-            data.tell_unused({attributes, label})
+            data.warn_unused({attributes, label})
         matrix, names = attribute_matrix(bags or None, None, ids)
         return AttributedGraph(adjacency, matrix, ids, names, given)
     matrix, names, encoder = attributes_of(data, attributes)

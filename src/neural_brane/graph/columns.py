@@ -1,4 +1,4 @@
-"""Columns of a table of nodes: their values in one form, and the kind of each column."""
+"""Normalise the columns of a table of nodes, and infer the kind of each column."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from neural_brane.errors import GraphError, ParameterError
 from neural_brane.graph.ids import MISSING as MISSING_WORDS
 from neural_brane.graph.lazy import pl
 
-# A CSV file has text alone, a Parquet file has numbers, and pandas turns whole numbers into fractions where one is
-# missing. `plain` makes all of them the same.
-
 MISSING = ("", *MISSING_WORDS)
-UNKNOWN = ("NA", "N/A", "n/a", "-", "?")  # missing among numbers; a value, such as Namibia, among other words
+UNKNOWN = ("NA", "N/A", "n/a", "-", "?")  # missing among numbers; among words NA may be Namibia
 TRUE, FALSE = ("true", "yes", "y", "t", "on", "1"), ("false", "no", "n", "f", "off", "0")
-NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"  # \d would take the digits of every script
+NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"  # \d would match the digits of every script
 WHOLE = r"^[+-]?[0-9]+$"
 CODE = r"^[+-]?0\d"  # 02139 is a postal code, not a number
 DATE = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?$"
-LARGEST_WHOLE = 2**53  # up to here a float64 holds every whole number
+LARGEST_WHOLE = 2**53  # float64 represents all integers up to this number
 
 
 def plain(series: pl.Series) -> pl.Series | None:
-    """Return a column as Boolean, Int64, UInt64, Float64, String or List(String); None where it holds none of these."""
+    """Return a column as Boolean, Int64, UInt64, Float64, String or List(String), or None if that is impossible.
+
+    The same table gives the same result from a CSV file, which holds only text, from a Parquet file, and from pandas,
+    which converts integers with missing values to floats.
+    """
     kind = series.dtype
     if kind == pl.Boolean:
         return series
@@ -34,7 +35,7 @@ def plain(series: pl.Series) -> pl.Series | None:
     if isinstance(kind, pl.List | pl.Array):
         if kind.inner.is_nested():
             return None
-        texts = series.cast(pl.List(pl.String)).to_frame("list")  # an empty list counts as missing
+        texts = series.cast(pl.List(pl.String)).to_frame("list")  # empty lists count as missing
         return texts.select(pl.when(pl.col("list").list.len() > 0).then("list")).to_series()
     if not (kind == pl.Null or kind.is_temporal() or kind in (pl.String, pl.Categorical, pl.Enum)):
         return None
@@ -58,13 +59,13 @@ def _plain_numbers(series: pl.Series) -> pl.Series:
 
 
 def without_missing(texts: pl.Series, words: tuple[str, ...] = MISSING) -> pl.Series:
-    """Replace texts that say that a value is missing by null."""
+    """Return texts with null for words that mean a missing value."""
     column = texts.to_frame("text")
     return column.select(pl.when(~pl.col("text").is_in(list(words))).then("text")).to_series()
 
 
 def _numbers_in(texts: pl.Series) -> pl.Series | None:
-    """Return the numbers that texts spell, if all spell one and none is a code with leading zeros."""
+    """Return texts as numbers, or None if a text is not a number or has leading zeros."""
     texts = without_missing(texts, UNKNOWN)
     known = texts.drop_nulls()
     if len(known) == 0 or not known.str.contains(NUMBER).all() or known.str.contains(CODE).any():
@@ -78,30 +79,30 @@ def _numbers_in(texts: pl.Series) -> pl.Series | None:
 
 
 def as_texts(values: pl.Series) -> pl.Series:
-    """Return plain values as text: true and false, 3 for 3.0, anything else as it is."""
+    """Return plain values as text."""
     return values.cast(pl.String)
 
 
 def as_numbers(values: pl.Series) -> pl.Series:
-    """Return plain values as Float64; null also where a text is not a number."""
+    """Return plain values as Float64; text that is not a number becomes null."""
     return values.cast(pl.Float64, strict=False).fill_nan(None)
 
 
 def hold_dates(known: pl.Series) -> bool:
-    """Tell whether plain values, none of them missing, are dates such as 2024-02-29, with or without a time of day."""
+    """Return whether plain values, none missing, are dates such as 2024-02-29, with or without a time of day."""
     if known.dtype != pl.String or len(known) == 0 or not known.str.contains(DATE).all():
         return False
     return as_days(known).null_count() == 0
 
 
 def as_days(values: pl.Series) -> pl.Series:
-    """Return dates as days since 1970, in Float64; null where a value is no date."""
+    """Return dates as days since 1970, in Float64; values that are not dates become null."""
     days = as_texts(values).str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
     return days.cast(pl.Int32).cast(pl.Float64)
 
 
 def as_flags(values: pl.Series) -> pl.Series:
-    """Return plain values as Boolean; null also where one is neither true nor false."""
+    """Return plain values as Boolean; values that are neither true nor false become null."""
     if values.dtype == pl.Boolean:
         return values
     words = as_texts(values).str.to_lowercase().to_frame("word")
@@ -112,8 +113,8 @@ def as_flags(values: pl.Series) -> pl.Series:
 ENCODED = ("category", "number", "boolean", "list", "text")  # kinds that become attributes
 KINDS = (*ENCODED, "id", "label", "ignored")
 EXPECTED = (
-    "write NAME:KIND or NAME:KIND:OPTION, as in age:number:8 (bins), tags:list:; (separator), bio:text:2 (nodes that "
-    f"a word must have), country:category, member:boolean; kinds are {', '.join(ENCODED)} and ignored"
+    "write NAME:KIND or NAME:KIND:OPTION, as in age:number:8 (bins), tags:list:; (separator), bio:text:2 (least nodes "
+    f"per word), country:category, member:boolean; kinds are {', '.join(ENCODED)} and ignored"
 )
 _GIVEN = re.compile(rf"^(?P<name>.+?):(?P<kind>{'|'.join((*ENCODED, 'ignored'))})(?::(?P<option>.+))?$", re.DOTALL)
 
@@ -123,23 +124,23 @@ class Column:
     """A column of a table of nodes."""
 
     name: str
-    kind: str  # one of KINDS: category, number, boolean, list and text become attributes, the others do not
-    why: str  # the reason, in words
-    option: int | str | None = None  # a number's bins, the separator of a list in text, the nodes that a word must have
+    kind: str  # one of KINDS; only the kinds in ENCODED become attributes
+    why: str  # reason for the kind
+    option: int | str | None = None  # bins of numbers, separator of a list, or least nodes per word
     missing: int = 0  # rows without a value
     distinct: int = 0  # different values
-    examples: tuple[str, ...] = ()  # some values, for people to look at; not kept in files
+    examples: tuple[str, ...] = ()  # some values to print; files do not keep them
 
 
 class Kind(NamedTuple):
-    """A kind of column as a person states it."""
+    """The kind of a column and its option, as the user gave them."""
 
     kind: str
     option: int | str | None = None
 
 
 def read_kinds(given: Mapping[str, str] | Iterable[str] | None) -> dict[str, Kind]:
-    """Read the kinds of columns by name, given as a dict from a name to its kind, or a list of `NAME:KIND:OPTION`.
+    """Return the kind of each column, given as a dict from name to kind or a list of `NAME:KIND:OPTION`.
 
     >>> read_kinds(["age:number:4", "tags:list:;"])
     {'age': Kind(kind='number', option=4), 'tags': Kind(kind='list', option=';')}
@@ -152,7 +153,7 @@ def read_kinds(given: Mapping[str, str] | Iterable[str] | None) -> dict[str, Kin
     for text in [given] if isinstance(given, str) else given or ():
         match = _GIVEN.match(text)
         if match is None:
-            raise ParameterError(f"column {text!r} is not understood; {EXPECTED}")
+            raise ParameterError(f"column {text!r} is not valid; {EXPECTED}")
         name, kind, option = match["name"], match["kind"], match["option"]
         if name in kinds:
             raise ParameterError(f"column '{name}' is given twice, as {kinds[name].kind} and as {kind}; leave one out")
@@ -166,22 +167,22 @@ def read_kinds(given: Mapping[str, str] | Iterable[str] | None) -> dict[str, Kin
     return kinds
 
 
-# How the kind of a column is judged by its values:
-# - Two values that mean yes and no, or 1 and 0: boolean.
-# - Numbers, and dates such as 2024-02-29: number, cut into bins. Few different ones get a bin each, so that stars from
-#   1 to 5 are five attributes.
-# - Text whose values hold `;` or `|`, or commas between short words that come again and again: list.
-# - Values that are mostly different and have three words or more: text.
-# - Values that come again: category.
-# - Nothing, one value in all rows, or another value in nearly every row: ignored, as it tells no nodes apart or all.
+# The values of a column decide its kind:
+# - Two values that mean yes and no, or 1 and 0, are boolean.
+# - Numbers, and dates such as 2024-02-29, are number. They are cut into bins; if there are few different numbers, each
+#   gets its own bin, so that stars from 1 to 5 become five attributes.
+# - Text whose values contain `;` or `|`, or commas between short words that repeat, is list.
+# - Values that are mostly different and have three words or more are text.
+# - Values that repeat are category.
+# - A column is ignored if it is empty, has one value in all rows, or has a different value in nearly every row.
 
 BINS = 8
-WORD_NODES = 2  # nodes that must have a word
+WORD_NODES = 2  # least number of nodes per word
 EXAMPLES, EXAMPLE_LENGTH = 3, 24
-MOSTLY, NEARLY_ALL = 0.5, 0.9  # shares of values that are different
-PROSE_WORDS, LONG_PROSE_WORDS = 3, 8  # words of a value, on average
-SEPARATORS = {";": 0.2, "|": 0.2, ",": 0.3}  # and the share of values that hold one, in a list
-NUMBERED_ROWS = 10  # fewer numbers that follow one another may be chance
+MOSTLY, NEARLY_ALL = 0.5, 0.9  # shares of distinct values
+PROSE_WORDS, LONG_PROSE_WORDS = 3, 8  # mean number of words per value
+SEPARATORS = {";": 0.2, "|": 0.2, ",": 0.3}  # least share of values that contain the separator, for a list
+NUMBERED_ROWS = 10  # fewer consecutive numbers may be a coincidence
 
 
 def infer_columns(
@@ -192,10 +193,10 @@ def infer_columns(
     id: str | None = None,
     label: str | None = None,
 ) -> list[Column]:
-    """Say of every column of a table of nodes what it is.
+    """Return a description of every column of a table of nodes, with its kind.
 
-    `columns` says it for some (`{"age": "number:8"}` or `["age:number:8"]`), `ignore` leaves some out, `id` and
-    `label` name the columns that hold the nodes' ids and classes.
+    `columns` gives the kinds of some columns (`{"age": "number:8"}` or `["age:number:8"]`), `ignore` names columns to
+    ignore, and `id` and `label` name the columns of the nodes' ids and labels.
 
     Examples
     --------
@@ -209,19 +210,19 @@ def infer_columns(
     roles = {name: role for name, role in ((id, "id"), (label, "label")) if name is not None}
     for name in (*roles, *given, *ignore):
         if name not in frame.columns:
-            raise GraphError(f"there is no column '{name}' of nodes; there are {', '.join(map(repr, frame.columns))}")
+            raise GraphError(f"the nodes have no column '{name}'; give one of {', '.join(map(repr, frame.columns))}")
     for name in (*given, *ignore):
         if name in roles:
-            raise GraphError(f"column '{name}' is the {roles[name]} of the nodes and cannot be an attribute as well")
+            raise GraphError(f"column '{name}' is the {roles[name]} of the nodes, so it cannot be an attribute too")
     given |= {name: Kind("ignored") for name in ignore}
     return [_describe(frame[name], Kind(roles[name]) if name in roles else given.get(name)) for name in frame.columns]
 
 
 def _describe(series: pl.Series, given: Kind | None) -> Column:
-    """A column with its counts and what it is: as given, or else by its values."""
+    """Return a column with its counts and its kind, which is given or else inferred from the values."""
     values = plain(series)
     if values is None:
-        return Column(series.name, "ignored", f"holds {series.dtype}, which has no kind here")
+        return Column(series.name, "ignored", f"holds {series.dtype}, which cannot be encoded")
     known = values.drop_nulls()
     missing, distinct, first = values.null_count(), known.n_unique(), known.head(50)
     texts = first.list.join("; ") if isinstance(first.dtype, pl.List) else as_texts(first)
@@ -239,7 +240,7 @@ def _describe(series: pl.Series, given: Kind | None) -> Column:
 
 
 def _judge(name: str, known: pl.Series, missing: int, distinct: int) -> tuple[str, str, int | str | None]:
-    """Judge the kind of a column by its values; return it, why, and its option."""
+    """Return the kind of a column by its values, the reason, and the option."""
     if len(known) == 0:
         return "ignored", "no row has a value", None
     if isinstance(known.dtype, pl.List):
@@ -255,7 +256,7 @@ def _judge(name: str, known: pl.Series, missing: int, distinct: int) -> tuple[st
     if own and bool((known.diff().drop_nulls() == 1).all()):
         return "ignored", "numbers the rows", None
     if own and (name.lower() == "id" or name.lower().endswith(("_id", "-id", " id")) or name.endswith("Id")):
-        return "ignored", "every row has an id of its own", None
+        return "ignored", "every row has a different id", None
     return "number", f"{distinct} different numbers, a bin each" if distinct <= BINS else "all values are numbers", BINS
 
 
@@ -277,10 +278,10 @@ def _judge_texts(known: pl.Series, distinct: int) -> tuple[str, str, int | str |
     if (different > MOSTLY and words >= PROSE_WORDS) or (words >= LONG_PROSE_WORDS and distinct > BINS):
         return "text", f"{words:.0f} words in a value, most of them different", WORD_NODES
     if different > NEARLY_ALL:
-        return "ignored", "nearly every row has a value of its own", None
-    return "category", f"{distinct:,} values that come again", None
+        return "ignored", "nearly every row has a different value", None
+    return "category", f"{distinct:,} values that repeat", None
 
 
 def _words(texts: pl.Series) -> float:
-    """The number of words of a text, on average."""
+    """Return the mean number of words per text."""
     return float(texts.str.count_matches(r"\S+").mean() or 0)  # type: ignore[arg-type]

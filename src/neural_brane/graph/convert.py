@@ -15,7 +15,7 @@ from neural_brane.graph.attributed import AttributedGraph
 from neural_brane.graph.frames import Place, as_frame, is_adjacency, is_frame, package_of
 from neural_brane.graph.ids import locate
 from neural_brane.graph.lazy import pl
-from neural_brane.graph.nodes import choose_id, find_rows, tell_bare
+from neural_brane.graph.nodes import choose_id, find_rows, warn_without_row
 
 TABLES = ("pandas", "polars", "pyarrow")
 ACCEPTED = (
@@ -128,7 +128,7 @@ def join_alike(
             warnings.warn(f"{place.where}: {len(some):,} columns {what}, such as {examples}", stacklevel=4)
     empty = [pl.lit(None, pl.String).alias(name) for name in absent]
     attributes, names = encoder.encode(table.with_columns(empty))
-    tell_bare(linked, rows.bare(linked) & (locate(known.ids, linked) < 0), place)
+    warn_without_row(linked, rows.without_row(linked) & (locate(known.ids, linked) < 0), place)
     adjacency, attributes, everyone = rows.join(linked, adjacency, attributes)
     name = "new nodes" if links is None else links.name
     return AttributedGraph(adjacency, attributes, everyone, names, name=name, encoder=known.encoder)

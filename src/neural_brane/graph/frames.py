@@ -1,4 +1,4 @@
-"""Data frames of pandas, polars and Arrow, and the edges in their columns."""
+"""Convert data frames of pandas, polars and Arrow, and read edges from their columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from neural_brane.graph.lazy import pl
 
 
 def package_of(value: Any) -> str:
-    """The package that an object's class comes from.
+    """Return the package that defines an object's class.
 
     >>> package_of(np.ones(2))
     'numpy'
@@ -22,61 +22,61 @@ def package_of(value: Any) -> str:
 
 
 def is_frame(value: Any) -> bool:
-    """Tell whether a value is a pandas DataFrame."""
+    """Return whether a value is a pandas DataFrame."""
     return package_of(value) == "pandas" and hasattr(value, "columns")
 
 
 def is_series(value: Any) -> bool:
-    """Tell whether a value is a pandas Series."""
+    """Return whether a value is a pandas Series."""
     return package_of(value) == "pandas" and hasattr(value, "index") and not hasattr(value, "columns")
 
 
 def by_index(rows: Any, ids: np.ndarray, what: str) -> Any:
-    """Return the rows of a DataFrame or Series in the order of the ids that its index names; every id must have one."""
+    """Return the rows of a DataFrame or Series in the order of the ids; its index must contain each id once."""
     index = as_ids(rows.index, what=f"the index of {what}")
     places = locate(ids, index)
     order = np.full(len(ids), -1)
     order[places[places >= 0]] = np.flatnonzero(places >= 0)
     if len(index) != len(ids) or (order < 0).any():
-        lacking = ids[order < 0]
-        found = f"node {lacking[0].item()!r} has no row" if len(lacking) else "some node has several rows, or none here"
+        absent = ids[order < 0]
+        problem = f"node {absent[0].item()!r} has no row" if len(absent) else "a node has several rows, or is unknown"
         raise GraphError(
             f"{what} are a pandas {type(rows).__name__} of {len(index)} rows, joined to the {len(ids)} nodes by its "
-            f"index: {found}; set its index to the nodes' ids, or give {what}.to_numpy() to go by position"
+            f"index: {problem}; set its index to the nodes' ids, or give {what}.to_numpy() to match rows by position"
         )
     return rows.iloc[order]
 
 
 def adjacency_frame(frame: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights of an adjacency whose index and columns name the same nodes, in any order, and these."""
+    """Return the weights and the ids of an adjacency whose index and columns name the same nodes in any order."""
     ids, columns = as_ids(frame.index, what="the index"), as_ids(frame.columns, what="the columns")
     order = locate(columns, ids) if ids.dtype.kind == columns.dtype.kind else np.full(len(ids), -1)
     if len(ids) != len(columns) or (order < 0).any():
         raise GraphError(
-            f"a DataFrame of {len(ids)} rows and {len(columns)} columns is an adjacency only if its index and its "
-            "columns name the same nodes; for a table of edges use AttributedGraph.from_frames(edges, nodes)"
+            f"the index and the columns of this adjacency ({len(ids)} x {len(columns)}) must name the same nodes; "
+            "for a table of edges use AttributedGraph.from_frames(edges, nodes)"
         )
     return frame.iloc[:, order].to_numpy(), ids
 
 
 def is_adjacency(frame: Any) -> bool:
-    """Tell whether a DataFrame's index and columns name the same nodes."""
+    """Return whether a DataFrame's index and columns name the same nodes."""
     return frame.shape[0] == frame.shape[1] and set(frame.index) == set(frame.columns)
 
 
 def numeric_frame(frame: Any, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of a DataFrame of attributes in the order of the ids, and the names of its columns."""
+    """Return the values of a DataFrame of attributes in the order of the ids, and the names of its columns."""
     rows = by_index(frame, ids, "attributes")
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if getattr(dtype, "kind", "O") not in "biuf":
             raise GraphError(
-                f"attribute column {name!r} holds {dtype}, not numbers; AttributedGraph.from_frames(edges, nodes) "
-                "takes columns of every kind"
+                f"attribute column {name!r} has dtype {dtype}, but must be numeric; use "
+                "AttributedGraph.from_frames(edges, nodes) for other columns"
             )
     return rows.to_numpy(dtype=float), as_ids(frame.columns, what="attribute_names")
 
 
-# Titles of the two ends of an edge, and of its weight, in small letters; pairs in the order of preference.
+# Usual titles of the columns of an edge's ends and weight, in lower case. Earlier pairs are preferred.
 PAIRS = (
     ("source", "target"), ("from", "to"), ("src", "dst"), ("src", "dest"), ("source_id", "target_id"),
     ("from_id", "to_id"), ("fromnodeid", "tonodeid"), ("from_node", "to_node"), ("source_node", "target_node"),
@@ -89,9 +89,9 @@ Column = str | int | None
 
 @dataclass(frozen=True, slots=True)
 class EdgeColumns:
-    """The ends of edges, as int64 or strings, and their weights; None where all weigh 1.
+    """The ends of edges, as int64 or strings, and their weights, or None if all are 1.
 
-    `names` are the columns that were used, the weight's None where there is none; `ignored` are all others.
+    `names` are the columns of source, target and weight (None without weights); `ignored` are all other columns.
     """
 
     source: pl.Series
@@ -102,14 +102,14 @@ class EdgeColumns:
 
     @property
     def description(self) -> str:
-        """Say in words which columns are used."""
+        """A description of the columns that are used."""
         ends = f"edges from '{self.names[0]}' to '{self.names[1]}'"
-        weighed = "" if self.names[2] is None else f", weighed by '{self.names[2]}'"
+        weighted = "" if self.names[2] is None else f", weighted by '{self.names[2]}'"
         ignored = f"; columns not used: {', '.join(map(repr, self.ignored))}" if self.ignored else ""
-        return ends + weighed + ignored
+        return ends + weighted + ignored
 
     def number(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ends (edges, 2) as positions among ids, and the ids; strings are numbered as they appear."""
+        """Return the ends (edges, 2) as positions among ids, and the ids; strings are in the order they appear."""
         if self.source.dtype.is_integer():
             codes, ids = encode(np.stack([self.source.to_numpy(), self.target.to_numpy()], axis=1).ravel())
         else:
@@ -118,7 +118,7 @@ class EdgeColumns:
 
 
 def side_by_side(source: pl.Series, target: pl.Series) -> pl.Series:
-    """Return the ends of all edges in one series: two of the first edge, two of the second, ..."""
+    """Return the ends of all edges in one series: both ends of the first edge, then of the second, and so on."""
     both = pl.concat([source, target])
     return both.gather(np.arange(len(both)).reshape(2, -1).T.ravel())
 
@@ -126,7 +126,7 @@ def side_by_side(source: pl.Series, target: pl.Series) -> pl.Series:
 def choose_columns(
     columns: list[str], *, source: Column = None, target: Column = None, weight: Column = None, where: str = "edges"
 ) -> tuple[str, str, str | None]:
-    """Return the columns of both ends and the weight: as given by name or position, or known titles, or the first."""
+    """Return the columns of source, target and weight: as given, else with usual titles, else the first two."""
     given = [None if one is None else find_column(columns, one, where) for one in (source, target, weight)]
     free = [name for name in columns if name not in given]
     ends = given[:2]
@@ -135,8 +135,8 @@ def choose_columns(
     ends = [end or next((name for name in free if name not in ends), None) for end in ends]
     if len(ends) < 2 or None in ends:
         raise GraphError(
-            f"{where}: edges need two columns of ids, and there is {', '.join(map(repr, columns)) or 'none'}; "
-            "separate them by ',', a tab, ';' or '|', or name them with source and target"
+            f"{where}: edges need two columns of ids, but there is only {', '.join(map(repr, columns)) or 'none'}; "
+            "separate columns by ',', a tab, ';' or '|', or give them as source and target"
         )
     if ends[0] == ends[1] or given[2] in ends:
         raise GraphError(f"{where}: source, target and weight are {ends + given[2:]}; give three different columns")
@@ -146,13 +146,13 @@ def choose_columns(
 
 
 def known_pair(columns: list[str]) -> tuple[str, ...]:
-    """Return two of the columns whose titles go together, such as source and target; none where there are none."""
+    """Return two columns with titles that belong together, such as source and target, or an empty tuple."""
     by_title = {name.lower().strip().replace(" ", "_"): name for name in reversed(columns)}
     return next(((by_title[a], by_title[b]) for a, b in PAIRS if a in by_title and b in by_title), ())
 
 
 def find_column(columns: list[str], wanted: str | int, where: str) -> str:
-    """Return the name of a column that is given by its name or by its position, from 0."""
+    """Return the name of a column given by name or by position, counted from 0."""
     if isinstance(wanted, str) and wanted in columns:
         return wanted
     if isinstance(wanted, str) and wanted.isdecimal():
@@ -173,13 +173,13 @@ def edge_columns(
     target: Column = None,
     weight: Column = None,
 ) -> EdgeColumns:
-    """Take edges from a data frame. Columns are chosen as `choose_columns` says; others are left aside.
+    """Return the edges of a data frame, from the columns that `choose_columns` chooses.
 
-    Ids that are all integers written the usual way become int64, all others strings. A missing id, and a weight that
-    is not a finite number above 0, is refused; `place` says where, for the message.
+    Ids become int64 if all are plain integers, else strings. Missing ids and weights that are not finite numbers above
+    0 raise an error; `place` locates the row for the message.
     """
     if weight is source is target is None and frame.columns == [f"column_{at}" for at in (1, 2, 3)]:
-        # `u,v,weight` is how edges are written without titles: the third column is the weight if it holds numbers.
+        # A table of three columns without titles usually is `u,v,weight`: use the third as weights if it is numeric.
         third = frame["column_3"].drop_nulls()
         numbers = third.head(100).cast(pl.Float64, strict=False) if third.dtype == pl.String else third
         weight = "column_3" if len(third) and numbers.dtype.is_numeric() and not numbers.null_count() else None
@@ -194,14 +194,14 @@ def edge_columns(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The origin of the rows of a frame, for messages."""
+    """The origin of a frame's rows, for messages."""
 
     where: str
     first_line: int = 0
     lines: np.ndarray | None = None
 
     def error(self, row: int, message: str) -> GraphError:
-        """An error that points at a row: by its line in a file, else by its position from 0."""
+        """Return an error that names a row by its line in a file, or else by its position from 0."""
         if self.lines is not None:
             return GraphError(f"{self.where}:{self.lines[row]}: {message}")
         if self.first_line:
@@ -210,7 +210,7 @@ class Place:
 
 
 def id_column(column: pl.Series, place: Place, *, needs: str = "an edge needs two nodes") -> pl.Series:
-    """Return ids as int64 or strings; refuse those that are missing or of another kind. `needs` says why."""
+    """Return ids as int64 or strings; raise an error if one is missing or has another type. `needs` is the reason."""
     missing = column.is_null()
     if column.dtype.is_float():
         missing |= column.is_nan().fill_null(True)
@@ -221,15 +221,13 @@ def id_column(column: pl.Series, place: Place, *, needs: str = "an edge needs tw
         whole = column.is_finite() & (column == column.round()) & (column.abs() < 2**53)
         if not whole.all():
             row = int((~whole).arg_max() or 0)
-            raise place.error(
-                row, f"column '{column.name}' holds {column[row]}, which is no id; give whole numbers or strings"
-            )
+            raise place.error(row, f"column '{column.name}' holds {column[row]}; ids must be integers or strings")
         return column.cast(pl.Int64)
     if kind.is_integer():
         narrow = column.cast(pl.Int64, strict=False)
         return column.cast(pl.String) if narrow.null_count() else narrow
     if kind not in (pl.String, pl.Categorical, pl.Enum):
-        raise GraphError(f"{place.where}: column '{column.name}' holds {kind}; ids are integers or strings")
+        raise GraphError(f"{place.where}: column '{column.name}' holds {kind}; ids must be integers or strings")
     ids = column.cast(pl.String)
     if all_integers(ids):
         return ids.cast(pl.Int64)
@@ -241,14 +239,15 @@ def id_column(column: pl.Series, place: Place, *, needs: str = "an edge needs tw
 
 
 def _missing(column: str, needs: str, word: str = "") -> str:
+    """Return the message for a missing id."""
     found = f"holds '{word}', which stands for no value" if word else "is empty"
     return f"column '{column}' {found}, and {needs}; fill it in, or remove the row"
 
 
 def column_weights(column: pl.Series, place: Place) -> np.ndarray:
-    """Return weights as float32; refuse what is not a finite number above 0, also after rounding to float32."""
+    """Return weights as float32; raise an error if one is not a finite number above 0 in float32."""
     if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Null)):
-        raise GraphError(f"{place.where}: column '{column.name}' holds {column.dtype}; weights are numbers above 0")
+        raise GraphError(f"{place.where}: column '{column.name}' holds {column.dtype}; weights must be numbers above 0")
     with np.errstate(over="ignore", under="ignore"):
         weights = column.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy().astype(np.float32)
     bad = ~((weights > 0) & (weights < np.inf))
@@ -257,27 +256,24 @@ def column_weights(column: pl.Series, place: Place) -> np.ndarray:
         found = "missing" if column[row] is None else f"'{column[row]}'"
         raise place.error(
             row,
-            f"the weight in column '{column.name}' is {found}; give finite numbers above 0 that float32 can hold "
-            "(1e-37 to 1e38), or choose another column",
+            f"the weight in column '{column.name}' is {found}; give numbers from 1e-37 to 1e38 (float32), or choose "
+            "another column",
         )
     return weights
 
 
-EXPECTED = "give a DataFrame of pandas or polars, or an Arrow table"
-
-
 class Frame(NamedTuple):
-    """A table as a polars data frame; `index_name` is its column that was the index of a pandas DataFrame."""
+    """A table as a polars data frame; `index_name` is the column that was the index of a pandas DataFrame."""
 
     table: pl.DataFrame
     index_name: str | None = None
 
 
 def as_frame(given: Any, what: str) -> Frame:
-    """Turn a data frame of any library into one of polars; `what` names it in messages.
+    """Return a data frame of any library as a polars frame; `what` names it in messages.
 
-    A pandas index that was set becomes a column; the one that only counts the rows does not. pandas and pyarrow are
-    not imported: whoever gives a frame of theirs has them.
+    A pandas index that the user set becomes a column; the default index does not. This function does not import pandas
+    or pyarrow, which are optional.
     """
     if isinstance(given, pl.DataFrame):
         return Frame(given)
@@ -290,24 +286,24 @@ def as_frame(given: Any, what: str) -> Frame:
             index, given = own[0], given.reset_index(names=own)
         names = [str(name) for name in given.columns]
         if twice := [name for name in names if names.count(name) > 1]:
-            raise GraphError(
-                f"{what} have two columns '{twice[0]}'; rename one (an index that was set counts as a column)"
-            )
+            raise GraphError(f"{what} have two columns '{twice[0]}'; rename one (an index counts as a column)")
         return Frame(pl.DataFrame([_series(name, given.iloc[:, at]) for at, name in enumerate(names)]), index)
     if hasattr(given, "__arrow_c_stream__"):
         return Frame(pl.DataFrame(given))
-    raise GraphError(f"{what} are {type(given).__name__}, which is not a table; {EXPECTED}")
+    raise GraphError(
+        f"{what} are {type(given).__name__}, not a table; give a DataFrame of pandas or polars, or an Arrow table"
+    )
 
 
 def _series(name: str, column: Any) -> pl.Series:
-    """Turn a pandas column of any kind into a polars series, null where it is missing."""
+    """Return a pandas column of any dtype as a polars series; missing values become null."""
     if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufM":
         return pl.Series(name, column.to_numpy())
     return series_of(name, column.astype(object).where(column.notna(), None).tolist())
 
 
 def series_of(name: str, values: list[Any]) -> pl.Series:
-    """Turn values of any kind, None where one is missing, into a series of numbers, truths, text or lists of text."""
+    """Return values, None if missing, as a series of numbers, booleans, text or lists of text."""
     kinds = {type(value) for value in values} - {type(None)}
     if kinds <= {list, tuple, set, frozenset, np.ndarray}:
         return pl.Series(name, [value if value is None else [str(one) for one in value] for value in values])

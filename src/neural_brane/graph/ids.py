@@ -1,4 +1,4 @@
-"""Names of nodes and attributes: integers or strings in, positions out."""
+"""Check the ids of nodes and the names of attributes, and find their positions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import numpy as np
 from neural_brane.errors import BraneError, GraphError
 from neural_brane.graph.lazy import check_polars, pl
 
-# What counts as missing in arrays and objects: None, NaN, NaT, NA and what an array's mask hides.
-
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a value stands for nothing: None, NaN of any kind, NaT or pandas' NA.
+    """Return whether a value is missing: None, NaN of any type, NaT or pandas' NA.
 
     >>> is_missing(float("nan")), is_missing(np.datetime64("NaT")), is_missing("nan"), is_missing(0)
     (True, True, False, False)
@@ -24,21 +22,21 @@ def is_missing(value: Any) -> bool:
         return True
     try:
         return bool(value != value)
-    except (TypeError, ValueError):  # an array, which is no single value
+    except (TypeError, ValueError):  # an array
         return False
 
 
 def as_array(
     values: Any, what: str, error: type[BraneError] = GraphError, expected: str = "a list or an array of one kind"
 ) -> np.ndarray:
-    """Return values as an array whose entries are those given; refuse what a mask hides.
+    """Return values as an array without changing any entry; raise an error if entries are masked.
 
-    NumPy makes one kind of several where a list mixes them: `["a", nan]` would become the strings "a" and "nan",
-    `[2**63, -1]` floats, and True beside a 1 another 1. Here such a list becomes an array of objects.
+    NumPy converts a list of mixed types to one type: `["a", nan]` would become the strings "a" and "nan",
+    `[2**63, -1]` would become floats, and `[True, 1]` integers. This function returns an array of objects instead.
     """
     if np.ma.isMaskedArray(values):
         if hidden := int(np.ma.count_masked(values)):
-            raise error(f"{what}: {hidden} entries are masked; fill them, as with array.filled(...), or drop them")
+            raise error(f"{what}: {hidden} entries are masked; fill them with array.filled(...) or drop them")
         values = values.data
     try:
         array = np.asarray(values)
@@ -47,19 +45,17 @@ def as_array(
             mixed = array.dtype.kind in "Uf" or not {bool, np.bool_}.isdisjoint(map(type, objects.flat))
             array = objects if mixed else array
     except (TypeError, ValueError, OverflowError) as problem:
-        raise error(f"{what} cannot be made a plain array ({problem}); give {expected}") from problem
+        raise error(f"{what} cannot be converted to an array ({problem}); give {expected}") from problem
     return array.astype(object) if array.dtype.kind == "T" else array
 
 
-# What to say of an id that no node has.
-
-CLOSE = 50_000  # ids at most that are compared with one that is unknown
+MOST_COMPARED = 50_000  # ids that are compared with an unknown id
 
 
-def about_unknown(ids: np.ndarray, node: Any) -> str:
-    """Say which ids there are, and which of them look like the one that was given.
+def describe_unknown(ids: np.ndarray, node: Any) -> str:
+    """Return the message for an unknown id: some known ids, and those that look like the unknown one.
 
-    >>> about_unknown(np.array(["ann", "bob"]), "Ann")
+    >>> describe_unknown(np.array(["ann", "bob"]), "Ann")
     "no node 'Ann' here; ids are strings, such as 'ann', 'bob'; did you mean 'ann'?"
     """
     kind = "integers" if ids.dtype.kind == "i" else "strings"
@@ -68,9 +64,11 @@ def about_unknown(ids: np.ndarray, node: Any) -> str:
     text = str(node).casefold()
     if not text or not isinstance(node, str | int | np.integer):
         return message
-    # Names that are spelled much alike, upper case or lower, begin alike: few are compared.
+    # Comparing all ids would be slow: compare only ids with the same first letter, in either case.
     names = ids if ids.dtype.kind == "U" else ids.astype(str)
-    alike = np.flatnonzero(np.char.startswith(names, text[0]) | np.char.startswith(names, text[0].upper()))[:CLOSE]
+    alike = np.flatnonzero(np.char.startswith(names, text[0]) | np.char.startswith(names, text[0].upper()))[
+        :MOST_COMPARED
+    ]
     spelled: dict[str, int] = {}
     for row in alike.tolist():
         spelled.setdefault(str(names[row]).casefold(), row)
@@ -78,18 +76,19 @@ def about_unknown(ids: np.ndarray, node: Any) -> str:
     return f"{message}; did you mean {' or '.join(close)}?" if close else message
 
 
-MANY, SLICE = 100_000, 500_000
-LARGE = 4_000_000  # strings from which compiled code is faster than it takes to load
+MANY = 100_000  # from this many strings, Polars finds duplicates faster than sorting does
+SLICE = 500_000  # strings that `Numbering` takes at a time
+LARGE = 4_000_000  # from this many strings, compiled code saves more time than loading it takes
 LARGEST = int(np.iinfo(np.int64).max)
 NAMELESS = (bool, np.bool_, float, np.floating, complex, np.complexfloating)
-# An integer written the usual way. '007' and '+7' are names: as numbers they would collide with 7.
+# A plain integer. '007' and '+7' remain strings, because as integers they would be equal to 7.
 INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
-# What programs write where a value is missing: no id and no label. NA is a country.
+# Programs write these words for missing values, so none is an id or a label. NA is absent: it is a country code.
 MISSING = ("nan", "NaN", "NAN", "null", "NULL", "None", "<NA>", "NaT")
 
 
 def all_integers(words: pl.Series) -> bool:
-    """Tell whether every word is an integer written the usual way that 64 bits can hold; null counts as one."""
+    """Return whether every word is a plain integer that fits in 64 bits; nulls do not count."""
     if not (words.head(100).str.contains(INTEGER).all() and words.str.contains(INTEGER).all()):
         return False
     return words.cast(pl.Int64, strict=False).null_count() == words.null_count()
@@ -102,10 +101,10 @@ def as_ids(
     error: type[BraneError] = GraphError,
     where: Callable[[int], str] | None = None,
 ) -> np.ndarray:
-    """Turn any list of names into a flat int64 or string array; raise `error` where that cannot be.
+    """Return any list of ids or names as a flat int64 or string array; raise `error` if that is impossible.
 
-    Integers that int64 cannot hold, as some of uint64, all become the strings that spell them. Missing values,
-    booleans and floats name nothing; `where` says of the one at a place which it is, for the error.
+    If an integer does not fit in int64, all integers become strings. Missing values, booleans and floats are errors;
+    `where` describes the entry at a position for the message.
 
     >>> as_ids(["bob", "ann"])
     array(['bob', 'ann'], dtype='<U3')
@@ -114,10 +113,9 @@ def as_ids(
     if array.size == 0:
         array = array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in "iuUSO":
-        lost = "; integers beside a missing value become floats: drop it first" if array.dtype.kind == "f" else ""
+        cause = " (a missing value turns integers into floats: drop it)" if array.dtype.kind == "f" else ""
         raise error(
-            f"{what} are an array of {array.dtype} with shape {array.shape}; give a flat list of integers or of "
-            f"strings{lost}"
+            f"{what} are an array of {array.dtype} with shape {array.shape}; give a flat list of integers or strings{cause}"
         )
     if array.dtype.kind == "O":
         return _names_of_objects(array, error, where or (lambda at: f"{what}[{at}]"))
@@ -131,16 +129,14 @@ def as_ids(
 
 
 def _names_of_objects(array: np.ndarray, error: type[BraneError], where: Callable[[int], str]) -> np.ndarray:
-    """The names that objects are: all integers, or else all strings."""
+    """Return objects as an array of integers if all are integers, else as strings."""
     kinds = set(map(type, array))
     if any(issubclass(kind, NAMELESS) for kind in kinds) or not all(issubclass(kind, str | int) for kind in kinds):
         for at, value in enumerate(array):
             if is_missing(value):
-                raise error(f"{where(at)} is missing ({value}); give every one a name, or drop it")
+                raise error(f"{where(at)} is missing ({value}); give an integer or a string, or drop it")
             if isinstance(value, NAMELESS):
-                raise error(
-                    f"{where(at)} is {value!r}, a {type(value).__name__}; give a list of integers or of strings"
-                )
+                raise error(f"{where(at)} is {value!r}, a {type(value).__name__}; give a list of integers or strings")
     if all(issubclass(kind, int | np.integer) for kind in kinds):
         numbers = [int(value) for value in array]
         fits = min(numbers) >= -LARGEST - 1 and max(numbers) <= LARGEST
@@ -149,21 +145,21 @@ def _names_of_objects(array: np.ndarray, error: type[BraneError], where: Callabl
         words = [value.decode() if isinstance(value, bytes) else str(value) for value in array]
         whole = "\n".join(words).encode()
     except UnicodeError as problem:
-        raise error(f"a name is not text that UTF-8 can hold ({problem}); decode names as UTF-8") from None
+        raise error(f"a name cannot be encoded as UTF-8 ({problem}); decode names as UTF-8") from None
     if b"\0" in whole:
         at = next(at for at, word in enumerate(words) if "\0" in word)
-        raise error(f"{where(at)} is {words[at]!r}, which holds the character NUL; remove it")
+        raise error(f"{where(at)} is {words[at]!r}, which contains the character NUL; remove it")
     return np.array(words)
 
 
 def encode(values: np.ndarray | pl.Series, *, large: int = LARGE) -> tuple[np.ndarray, np.ndarray]:
-    """Return a code per value, and the values in code order: integers increasing, strings by first appearance."""
+    """Return a code per value, and the distinct values by code: integers increasing, strings by first appearance."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
         if high - low > 4 * len(values):
             distinct, codes = np.unique(values, return_inverse=True)
             return codes, distinct
-        # Ids close together are numbered by table lookup, which is many times faster than sorting.
+        # If the integers are close together, a table lookup is many times faster than sorting.
         present = np.zeros(high - low + 1, dtype=bool)
         present[values - low] = True
         return (np.cumsum(present) - 1)[values - low], np.flatnonzero(present) + low
@@ -175,7 +171,7 @@ def encode(values: np.ndarray | pl.Series, *, large: int = LARGE) -> tuple[np.nd
         for at in range(0, len(texts), SLICE):
             numbering.add(names_of(texts.slice(at, SLICE)))
         return numbering.finish()
-    # Equal strings share a category, and integers sort far faster than strings do.
+    # Equal strings have the same category, and sorting integers is far faster than sorting strings.
     categories = texts.cast(pl.Categorical).to_physical().to_numpy()
     _, first, codes = np.unique(categories, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -185,9 +181,9 @@ def encode(values: np.ndarray | pl.Series, *, large: int = LARGE) -> tuple[np.nd
 
 
 def locate(ids: np.ndarray | pl.Series, wanted: np.ndarray | pl.Series) -> np.ndarray:
-    """Find the position of each wanted id among ids, which are distinct; -1 where it is not among them.
+    """Return the position of each wanted id among distinct ids, or -1 if it is absent.
 
-    An integer matches the string that spells it, so node 7 is found under "7".
+    An integer also matches its string, so node 7 is found as "7".
 
     >>> locate(np.array(["a", "b"]), np.array(["b", "z"]))
     array([ 1, -1])
@@ -205,7 +201,7 @@ def repeated(ids: np.ndarray) -> Any | None:
     """Return an id that occurs twice, or None when all are distinct."""
     if len(ids) < 2 or (ids.dtype.kind == "i" and bool((ids[1:] > ids[:-1]).all())):
         return None
-    if len(ids) > MANY and ids.dtype.kind == "U" and pl.Series(ids).n_unique() == len(ids):  # faster than to sort them
+    if len(ids) > MANY and ids.dtype.kind == "U" and pl.Series(ids).n_unique() == len(ids):
         return None
     ordered = np.sort(ids)
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])

@@ -1,4 +1,4 @@
-"""Polars, loaded when it is first used: most work needs no tables, and a GPU's machine may not have it."""
+"""Import Polars on first use: most work needs no tables, and GPU machines may lack Polars."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 else:
 
     class _Lazy:
-        """Stand for a module until one of its names is asked for."""
+        """A stand-in for a module that imports it when a name is first used."""
 
         def __init__(self, name: str) -> None:
             self._name = name
@@ -25,27 +25,26 @@ else:
 
 __all__ = ["check_polars", "pl"]
 
-# Polars in forked processes: its threads do not survive a fork, and what waits for them waits without end.
+# The threads of Polars do not survive a fork. A forked process that waits for them would never continue.
 
-_used = False  # whether Polars has been at work in this process
-_stranded = False  # whether it had been in the one that this was forked from
+_used = False  # True once this process has used Polars
+_used_before_fork = False  # True if the parent process had used Polars before the fork
 
 
 def check_polars() -> None:
-    """Call before Polars works on tables: an error instead of a wait without end."""
+    """Raise an error if Polars would wait forever because this process was forked after Polars started."""
     global _used
-    if _stranded:
+    if _used_before_fork:
         raise DependencyError(
-            "this process was forked from one that had read tables already, and the threads that read them (Polars) "
-            "do not survive a fork; read the graph before the fork and hand it over, or start processes with "
-            "multiprocessing.get_context('spawn')"
+            "this process was forked after Polars had started, and its threads do not survive a fork; read the graph "
+            "before the fork, or start processes with multiprocessing.get_context('spawn')"
         )
     _used = True
 
 
 def _after_fork() -> None:
-    global _stranded
-    _stranded = _used
+    global _used_before_fork
+    _used_before_fork = _used
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""The memory that can be had, the memory that a graph takes, and the one place that refuses what does not fit."""
+"""Measure the available memory and the memory of a graph, and raise an error if something does not fit."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
     from neural_brane.graph.attributed import AttributedGraph
 
-# What can be had is the least of several limits: the machine's free memory, that of the control group (as in a
-# container) and the process's own (`ulimit`).
-
 UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
-UNLIMITED = 1 << 60  # control groups write numbers beyond this where there is no limit
+UNLIMITED = 1 << 60  # a larger number in a control group means that there is no limit
 
 
 def available(root: str | Path = "/") -> int | None:
-    """The bytes that can still be allocated; None where the system does not say. `root` holds /proc and /sys."""
+    """Return the bytes that can still be allocated, or None if the system does not report them.
+
+    This is the least of several limits: the machine's free memory, the limit of the control group (in a container) and
+    the limit of the process (`ulimit`). `root` is the folder of /proc and /sys.
+    """
     known = [*_groups(Path(root)), *_process()]
     fields = _fields(Path(root) / "proc/meminfo")
-    if "MemAvailable" in fields:  # free, or can be freed at once
+    if "MemAvailable" in fields:
         known.append(1024 * (fields["MemAvailable"] + fields.get("SwapFree", 0)))
     elif hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -37,15 +38,17 @@ def available(root: str | Path = "/") -> int | None:
     return max(min(known), 0) if known else None
 
 
-def require_memory(needed: int, what: str, mend: str, *, room: int | None = None) -> None:
-    """Refuse what needs more memory than there is room for; room: what is available unless given."""
+def require_memory(needed: int, what: str, advice: str, *, room: int | None = None) -> None:
+    """Raise an error if `needed` bytes exceed `room`, which is the available memory by default."""
     room = available() if room is None else room
     if room is not None and needed > room:
-        raise OutOfMemoryError(f"{what} needs {show_size(needed)} of memory, and {show_size(room)} can be had; {mend}")
+        raise OutOfMemoryError(
+            f"{what} needs {show_size(needed)} of memory, but only {show_size(room)} is available; {advice}"
+        )
 
 
 def show_size(count: float) -> str:
-    """A number of bytes for people.
+    """Return a number of bytes as text with a unit.
 
     >>> show_size(2_350_000_000)
     '2.4 GB'
@@ -58,7 +61,7 @@ def show_size(count: float) -> str:
 
 
 def parse_size(text: str) -> int | None:
-    """A number of bytes, written as in 2.5GB or 300 MB; None where the text is none.
+    """Return the number of bytes in a text such as 2.5GB or 300 MB, or None if it is not a size.
 
     >>> parse_size("2.5GB"), parse_size("300 MB"), parse_size("much")
     (2500000000, 300000000, None)
@@ -72,7 +75,7 @@ def parse_size(text: str) -> int | None:
 
 
 def used() -> int:
-    """The memory that this process takes up now, in bytes; 0 where the system does not say."""
+    """Return the bytes of memory that this process uses, or 0 if the system does not report them."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError):
@@ -80,7 +83,7 @@ def used() -> int:
 
 
 def _groups(root: Path) -> Iterator[int]:
-    """Yield what the control groups of this process still allow, those of version 2 and of version 1."""
+    """Yield the bytes that each control group of this process, of version 1 or 2, still allows."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -94,7 +97,7 @@ def _groups(root: Path) -> Iterator[int]:
         else:
             continue
         own = home / path.lstrip("/")
-        for folder in (own, *own.parents):  # a group has no more than those around it
+        for folder in (own, *own.parents):  # the limits of all enclosing groups apply too
             most, now = _number(folder / limit), _number(folder / usage)
             if most is not None and now is not None and most < UNLIMITED:
                 yield most - now + _fields(folder / "memory.stat").get(cache, 0)
@@ -103,7 +106,7 @@ def _groups(root: Path) -> Iterator[int]:
 
 
 def _process() -> Iterator[int]:
-    """Yield what the limits of this process still allow."""
+    """Yield the bytes that the limits of this process still allow."""
     try:
         import resource
     except ModuleNotFoundError:
@@ -116,7 +119,7 @@ def _process() -> Iterator[int]:
 
 
 def _fields(path: Path) -> dict[str, int]:
-    """The numbers of a file of lines 'name number' or 'name: number kB'; none where there is no such file."""
+    """Return the numbers in a file of lines 'name number' or 'name: number kB'; empty if the file is absent."""
     try:
         lines = [line.replace(":", " ").split() for line in path.read_text().splitlines()]
     except OSError:
@@ -147,15 +150,13 @@ def _windows() -> int:
     return int(status.page_free)
 
 
-# A graph in the few numbers that memory and time depend on.
-
-ENTRY_BYTES = 8  # a column's number and a float32
+ENTRY_BYTES = 8  # an int32 column and a float32 value
 ID_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The sizes of a graph; none of it need be in memory.
+    """The sizes of a graph, on which memory and time depend; the graph need not be in memory.
 
     >>> Sizes(nodes=1_000_000, edges=10_000_000, attributes=100_000, attribute_entries=20_000_000).graph_bytes
     336800000
@@ -165,13 +166,13 @@ class Sizes:
     edges: int
     attributes: int = 0
     attribute_entries: int = 0
-    weighted: bool = False  # whether edges have different weights
-    amounts: bool = False  # whether nodes have different amounts of their attributes
-    text_bytes: int = 0  # of labels, and of ids and names beyond ID_BYTES each
+    weighted: bool = False  # True if edges have different weights
+    amounts: bool = False  # True if attribute entries have different values
+    text_bytes: int = 0  # memory of labels, and of ids and names beyond ID_BYTES each
 
     @classmethod
-    def of(cls, graph: AttributedGraph) -> Sizes:
-        """The sizes of a graph that is there."""
+    def from_graph(cls, graph: AttributedGraph) -> Sizes:
+        """Return the sizes of a graph in memory."""
         texts = [graph.ids, graph.attribute_names, *([] if graph.labels is None else [graph.labels])]
         return cls(
             nodes=len(graph),
@@ -185,12 +186,12 @@ class Sizes:
 
     @property
     def links(self) -> int:
-        """The entries of the adjacency: two for each edge."""
+        """The number of entries of the adjacency: two per edge."""
         return 2 * self.edges
 
     @property
     def graph_bytes(self) -> int:
-        """The memory that the graph itself takes."""
+        """The memory of the graph in bytes."""
         entries = ENTRY_BYTES * (self.links + self.attribute_entries)
         return entries + 8 * self.nodes + ID_BYTES * (self.nodes + self.attributes) + self.text_bytes
 

@@ -1,4 +1,4 @@
-"""Join a table of nodes to a graph: match its ids, take one column as labels and the others as attributes."""
+"""Join a table of nodes to a graph: match ids, take labels from one column and attributes from the others."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from neural_brane.graph.attributed import AttributedGraph
 
 
-LOOKED_AT = 10_000  # rows that decide which column holds the ids
+SAMPLE_ROWS = 10_000  # rows that decide which column holds the ids
 
 
 class NodeOptions(TypedDict, total=False):
-    """Options that say how a table of nodes is read."""
+    """The options for reading a table of nodes."""
 
-    # Columns of the nodes' ids and of their classes, by name or position. Without `id`, the index of a pandas DataFrame
-    # if one was set, else the column that holds most of the edges' nodes.
+    # Columns of the ids and the labels, by name or position. The default of `id` is the index of a pandas DataFrame if
+    # one was set, else the column that contains most of the edges' nodes.
     id: str | int | None
     label: str | int | None
-    # The kinds of columns that shall not be inferred, as in `{"age": "number:8", "tags": "list:;"}`, and columns to
-    # leave out; `neural_brane.graph.columns` says how others are judged.
+    # Kinds of columns, as in `{"age": "number:8", "tags": "list:;"}`, and columns to ignore. The kinds of all other
+    # columns are inferred, as `neural_brane.graph.columns` describes.
     columns: Mapping[str, str] | Iterable[str] | None
     ignore: Collection[str]
     missing: Missing  # "none", or "attribute" to give nodes without a value an attribute such as `age=missing`
-    # One that was fitted to another table, for nodes that are to be encoded alike; vectors keep it in their provenance.
+    # An encoder fitted to another table, to encode this one in the same way. The provenance of vectors contains it.
     encoder: Encoder | dict[str, Any] | None
 
 
 def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOptions) -> AttributedGraph:
-    """Join a table of nodes to a graph without attributes; its nodes without edges follow those of the graph."""
+    """Return a graph without attributes joined with a table of nodes; nodes without edges come last."""
     if graph.attributes.shape[1]:
         raise GraphError(
-            f"graph '{graph.name}' has {graph.attributes.shape[1]:,} attributes of its own; leave out the table of "
-            "nodes, or give edges alone"
+            f"graph '{graph.name}' already has {graph.attributes.shape[1]:,} attributes, so a table of nodes cannot be "
+            "joined; leave out the table, or give edges only"
         )
     frame = as_frame(nodes, place.where)
     table, label = frame.table, options.get("label")
@@ -57,10 +57,9 @@ def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOp
     if not (rows.places >= 0).any():
         raise GraphError(
             f"{place.where}: none of the {len(rows.ids):,} ids in column '{id}' (such as {rows.ids[0]!r}) is a node of "
-            f"the edges (such as {graph.ids[0].item()!r}); name the column that holds the ids, as in --id NAME or "
-            "id='NAME'"
+            f"the edges (such as {graph.ids[0].item()!r}); give the column of the ids with --id NAME or id='NAME'"
         )
-    tell_bare(graph.ids, rows.bare(graph.ids), place)
+    warn_without_row(graph.ids, rows.without_row(graph.ids), place)
     encoder = options.get("encoder") or Encoder.fit(table, columns, missing=options.get("missing", "none"))
     encoder = encoder if isinstance(encoder, Encoder) else Encoder.from_dict(encoder)
     attributes, names = encoder.encode(table)
@@ -75,7 +74,7 @@ def join_nodes(graph: AttributedGraph, nodes: Any, place: Place, options: NodeOp
 
 
 def _describe(table: pl.DataFrame, id: str, label: str | None, place: Place, options: NodeOptions) -> list[Column]:
-    """Describe the columns of the table as `infer_columns` does."""
+    """Return the columns as `infer_columns` describes them, with the reason for the column of ids."""
     known = {"columns": options.get("columns"), "ignore": options.get("ignore", ())}
     try:
         columns = infer_columns(table, id=id, label=label, **known)  # type: ignore[arg-type]
@@ -93,11 +92,11 @@ def choose_id(
     linked: np.ndarray | None = None,
     encoder: Encoder | None = None,
 ) -> str:
-    """Choose the column of a table of nodes that holds the ids; nothing else decides this.
+    """Return the name of the column of a table of nodes that holds the ids.
 
-    It is the one given, by name or position; else the one that held them in the table that `encoder` was fitted to;
-    else the index of a pandas DataFrame; else the column whose values are most often nodes of the edges, `linked`, and
-    least often repeated.
+    It is the given column, by name or position; else the column of the ids in the table that `encoder` was fitted to;
+    else the index of a pandas DataFrame; else the column with the most nodes of the edges, `linked`, and the fewest
+    repeats.
     """
     names = frame.table.columns
     if given is not None:
@@ -107,21 +106,21 @@ def choose_id(
         return str(before)
     if frame.index_name is not None:
         return frame.index_name
-    scores = {} if linked is None else {name: _id_score(frame.table[name].head(LOOKED_AT), linked) for name in names}
+    scores = {} if linked is None else {name: _id_score(frame.table[name].head(SAMPLE_ROWS), linked) for name in names}
     best = max(scores, key=lambda name: scores[name], default=None)
     if best is not None and scores[best] > 0:
         return best
-    wanted = f"column '{before}', which held the ids of the nodes learned from"
+    wanted = f"column '{before}', which held the ids in the table of the fitted graph"
     if linked is not None:
         wanted = f"column holds the ids of the edges' nodes (such as {linked[0].item()!r})"
     raise GraphError(
-        f"{place.where}: no {wanted}; there are {', '.join(map(repr, names))}: name the one that holds them, as in "
+        f"{place.where}: no {wanted}; the columns are {', '.join(map(repr, names))}: give the column of the ids with "
         "--id NAME or id='NAME', or rename it"
     )
 
 
 def _id_score(column: pl.Series, linked: np.ndarray) -> float:
-    """Score a column by how many of its values are nodes of the edges, and how few come again."""
+    """Return a score that is high if many values of a column are nodes of the edges and few repeat."""
     values = plain(column)
     if values is None or isinstance(values.dtype, pl.List | pl.Boolean) or values.null_count() == len(values):
         return 0.0
@@ -130,21 +129,21 @@ def _id_score(column: pl.Series, linked: np.ndarray) -> float:
 
 
 class NodeRows(NamedTuple):
-    """The rows of a table of nodes: their ids, and their places among the nodes of the edges, -1 for others."""
+    """The rows of a table of nodes: their ids, and their positions among the nodes of the edges, -1 for other nodes."""
 
     ids: pl.Series
     places: np.ndarray
 
-    def bare(self, linked: np.ndarray) -> np.ndarray:
-        """Tell which nodes of the edges have no row."""
-        bare = np.ones(len(linked), bool)
-        bare[self.places[self.places >= 0]] = False
-        return bare
+    def without_row(self, linked: np.ndarray) -> np.ndarray:
+        """Return a mask of the nodes of the edges that have no row."""
+        absent = np.ones(len(linked), bool)
+        absent[self.places[self.places >= 0]] = False
+        return absent
 
     def join(
         self, linked: np.ndarray, adjacency: sparse.csr_array, attributes: sparse.csr_array
     ) -> tuple[sparse.csr_array, sparse.csr_array, np.ndarray]:
-        """Return the adjacency, the attributes and the ids of all nodes: those of the edges, then the others."""
+        """Return the adjacency, attributes and ids of all nodes: first the nodes of the edges, then the others."""
         new = np.flatnonzero(self.places < 0)
         self.places[new] = np.arange(len(linked), len(linked) + len(new))
         everyone = linked
@@ -155,43 +154,43 @@ class NodeRows(NamedTuple):
         nodes = len(everyone)
         starts = np.pad(adjacency.indptr, (0, nodes - adjacency.shape[0]), mode="edge")
         padded = sparse.csr_array((adjacency.data, adjacency.indices, starts), shape=(nodes, nodes))
-        # Their rows at their places among all nodes; the other rows are empty.
+        # Put each row of attributes at the position of its node; nodes without a row get an empty one.
         rows = np.repeat(self.places, np.diff(attributes.indptr))
         placed = sparse.coo_array((attributes.data, (rows, attributes.indices)), (nodes, attributes.shape[1]))
         return padded, compact(placed.tocsr()), everyone
 
 
 def find_rows(ids: pl.Series, linked: np.ndarray, place: Place) -> NodeRows:
-    """Find the rows of a table among the nodes of the edges; refuse ids that are missing or have two rows."""
+    """Return the rows of a table with their positions among the nodes of the edges; ids must be present and distinct."""
     ids = id_column(ids, place, needs="a node needs an id")
     check_distinct(ids, place)
     return NodeRows(ids, locate(linked, ids))
 
 
 def check_distinct(ids: pl.Series, place: Place) -> None:
-    """Refuse a node that has two rows."""
+    """Raise an error if a node has two rows."""
     again = ids.is_duplicated() & ~ids.is_first_distinct()
     if again.any():
         at = int(again.arg_max() or 0)
         first = int((ids == ids[at]).arg_max() or 0)
         line = first if place.lines is None else int(place.lines[first]) - place.first_line
         before = f"line {place.first_line + line}" if place.first_line else f"row {line}"
-        raise place.error(at, f"node {ids[at]!r} already has {before}; keep one of the two")
+        raise place.error(at, f"node {ids[at]!r} already has {before}; remove one of the two")
 
 
-def tell_bare(linked: np.ndarray, bare: np.ndarray, place: Place) -> None:
-    """Warn of nodes of the edges that have no row."""
-    if bare.any():
-        examples = ", ".join(repr(node) for node in linked[bare][:3].tolist())
+def warn_without_row(linked: np.ndarray, absent: np.ndarray, place: Place) -> None:
+    """Warn if nodes of the edges, marked in `absent`, have no row."""
+    if absent.any():
+        examples = ", ".join(repr(node) for node in linked[absent][:3].tolist())
         warnings.warn(
-            f"{place.where}: {np.count_nonzero(bare):,} of the {len(linked):,} nodes of the edges have no row here, "
-            f"such as {examples}; they have no attributes",
+            f"{place.where}: {np.count_nonzero(absent):,} of the {len(linked):,} nodes of the edges have no row, "
+            f"such as {examples}; they get no attributes",
             stacklevel=5,
         )
 
 
 def _labels(series: pl.Series, places: np.ndarray, nodes: int) -> np.ndarray:
-    """One text per node, "" where it has no row or no value."""
+    """Return one label per node, "" if it has no row or no value."""
     values = plain(series)
     if values is None:
         raise GraphError(f"the labels in column '{series.name}' are {series.dtype}; give text or numbers")
@@ -201,43 +200,43 @@ def _labels(series: pl.Series, places: np.ndarray, nodes: int) -> np.ndarray:
     return labels
 
 
-# What nodes of other libraries carry under keys, as a table of nodes: typed and encoded as its columns are.
-
-MANY_KEYS = 5
+MAX_KEYS = 5  # keys that a warning lists
 
 
 class NodeData(NamedTuple):
-    """A dict of data for every node, and what the graph is called in messages."""
+    """The data of the nodes of another library: a dict per node, and the name of the graph for messages."""
 
     nodes: list[dict[str, Any]]
     where: str
 
     def column(self, key: str) -> list[Any]:
-        """Return the values that the nodes have under a key, None where one has nothing."""
+        """Return the value of every node for a key, None if it has none."""
         return [node.get(key) for node in self.nodes]
 
     def names(self) -> list[str]:
-        """The keys that any node has, in the order they appear."""
+        """Return the keys of all nodes, in the order they appear."""
         return list(dict.fromkeys(key for node in self.nodes for key in node))
 
-    def tell_unused(self, used: set[str]) -> None:
-        """Warn of data under keys that nobody has asked for."""
+    def warn_unused(self, used: set[str]) -> None:
+        """Warn if nodes have keys that are not used."""
         others = [repr(key) for key in self.names() if key not in used]
         if others:
-            more = ", …" if len(others) > MANY_KEYS else ""
+            more = ", …" if len(others) > MAX_KEYS else ""
             warnings.warn(
-                f"nodes of {self.where} have data under {', '.join(others[:MANY_KEYS])}{more}, which is not used; name "
-                "it to use it, as in attributes=['age', 'country'] or label='club'",
+                f"nodes of {self.where} have data under {', '.join(others[:MAX_KEYS])}{more}, which is not used; to use "
+                "it, give its keys, as in attributes=['age', 'country'] or label='club'",
                 stacklevel=4,
             )
 
 
 def attributes_of(data: NodeData, keys: Sequence[str]) -> tuple[sparse.csr_array, np.ndarray, Encoder]:
-    """The attributes (nodes, attributes) of what nodes have under some keys, their names, and their encoder."""
+    """Return the values of some keys as attributes (nodes, attributes), the attributes' names, and the encoder."""
     known, columns = data.names(), []
     for key in keys:
         if key not in known:
-            raise GraphError(f"no node of {data.where} has {key!r}; nodes have {', '.join(map(repr, known)) or 'none'}")
+            raise GraphError(
+                f"no node of {data.where} has {key!r}; give one of {', '.join(map(repr, known)) or 'none'}"
+            )
         values = [None if is_missing(value) else value for value in data.column(key)]
         columns.append(series_of(key, [value.item() if isinstance(value, np.generic) else value for value in values]))
     table = pl.DataFrame(columns)

@@ -1,4 +1,4 @@
-"""Make an attributed block model of any size, for tests of scale."""
+"""Generate a graph of any size from an attributed block model, to test speed and memory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import assemble, compact
 from neural_brane.graph.memory import require_memory
 
-ENTRY_BYTES = 29  # of memory while a graph is made, for each entry of its two matrices
-ROUNDS = 8  # of drawing edges: each replaces those drawn twice; a small dense graph may still lack a few
+ENTRY_BYTES = 29  # peak memory per entry of the two matrices
+ROUNDS = 8  # each round replaces duplicate edges; a small dense graph may still lack a few
 
 
 def synthetic(
@@ -24,20 +24,29 @@ def synthetic(
     mixing: float = 0.2,
     seed: int = 0,
 ) -> AttributedGraph:
-    """Make a graph whose nodes belong to classes that show in both links and attributes.
+    """Generate a graph whose classes of nodes differ in both edges and attributes.
 
     Parameters
     ----------
-    nodes
-        Their number; the label of each is one of `classes` classes, all equally likely.
-    degree
-        Mean number of neighbours, so there are nodes * degree / 2 edges (fewer where they do not fit).
-    attributes
-        Their number, by default a tenth of the nodes and at least attributes_per_node * classes; every node has
-        exactly `attributes_per_node`.
-    mixing
-        The share of links and of attributes drawn without regard to class: at 0 no link joins two classes, at 1
-        classes do not show.
+    nodes : int
+        Number of nodes.
+    degree : int
+        Mean number of neighbours. The graph has nodes * degree / 2 edges, or fewer if it is too small for them.
+    attributes : int, optional
+        Number of attributes: by default a tenth of the nodes, and at least attributes_per_node * classes.
+    attributes_per_node : int
+        Number of attributes of every node.
+    classes : int
+        Number of classes. The label of a node is its class; all classes are equally likely.
+    mixing : float
+        Share of edges and attributes that do not depend on the class: at 0 every edge stays within a class.
+    seed : int
+        Seed of the random numbers.
+
+    Returns
+    -------
+    AttributedGraph
+        The graph, named ``synthetic:<nodes>``.
 
     Examples
     --------
@@ -63,12 +72,12 @@ def synthetic(
 
 
 def default_attributes(nodes: int, attributes_per_node: int = 20, classes: int = 10) -> int:
-    """Return the number of attributes where none is given."""
+    """Return the default number of attributes."""
     return max(nodes // 10, attributes_per_node * classes)
 
 
 def _check(nodes: int, degree: int, attributes: int, attributes_per_node: int, classes: int, mixing: float) -> None:
-    """Refuse sizes that no such graph can have."""
+    """Raise an error if the sizes are impossible or the graph does not fit in memory."""
     entries = nodes * (degree + attributes_per_node) + attributes
     require_memory(
         ENTRY_BYTES * entries, f"a synthetic graph of {nodes:,} nodes", "give fewer nodes or a smaller degree"
@@ -87,7 +96,7 @@ def _check(nodes: int, degree: int, attributes: int, attributes_per_node: int, c
 def _draw_edges(
     random: np.random.Generator, labels: np.ndarray, wanted: int, classes: int, mixing: float
 ) -> np.ndarray:
-    """Draw distinct edges between distinct nodes, each as one number: low * nodes + high."""
+    """Return distinct random edges between distinct nodes, each as one number: low * nodes + high."""
     nodes = len(labels)
     members = np.argsort(labels, kind="stable").astype(np.int32)
     sizes = np.bincount(labels, minlength=classes)
@@ -111,7 +120,7 @@ def _draw_edges(
 def _draw_attributes(
     random: np.random.Generator, labels: np.ndarray, attributes: int, each: int, classes: int, mixing: float
 ) -> sparse.csr_array:
-    """Draw for every node one attribute from each of `each` ranges; in a range, each class prefers a part."""
+    """Return random attributes: each node gets one from each of `each` ranges, where each class prefers a section."""
     nodes = len(labels)
     columns = np.empty((nodes, each), dtype=np.int32)
     for k in range(each):

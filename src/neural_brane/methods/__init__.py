@@ -1,8 +1,8 @@
-"""Every method by name; all of them turn an AttributedGraph into an Embedding under one contract.
+"""All methods by name; each turns an AttributedGraph into an Embedding under the same contract.
 
-A class with a `title` in a file of this package is a method: nothing else registers it. Names are read from the text of
-the files, and a method is imported when it is first looked up. So no method needs the packages of another, and showing
-help needs none of them.
+A class with a `title` in a file of this package is a method: it is registered nowhere else. Names are read from the
+text of the files, and a method is imported when it is first looked up. So no method needs the packages of another, and
+showing help needs none of them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from neural_brane.errors import ParameterError
 if TYPE_CHECKING:
     from neural_brane.methods.base import Embedder
 
-# A class at the left margin, its title, and whether lists begin with it.
+# Matches a class at the left margin, its title, and the flag that puts it first in lists.
 DECLARED = re.compile(r'^class (\w+)|^    title = "(.+)"$|^    (leads) = True', re.MULTILINE)
 
 
 @cache
 def _find(folders: tuple[str, ...]) -> dict[str, tuple[str, str]]:
-    """The module and the class of every method, by title, in the order they are listed."""
+    """Return the module and the class of every method by title, in the order of lists."""
     found: dict[str, tuple[str, str]] = {}
     leading = set()
     for folder in map(Path, folders):
@@ -45,7 +45,7 @@ def _find(folders: tuple[str, ...]) -> dict[str, tuple[str, str]]:
 
 
 class Methods(Mapping[str, "type[Embedder]"]):
-    """The methods by name: Neural-Brane first, then by the alphabet."""
+    """A mapping from names to method classes: Neural-Brane first, then in alphabetical order."""
 
     def __getitem__(self, title: str) -> type[Embedder]:
         module, name = _find(tuple(__path__))[title]
@@ -63,7 +63,7 @@ METHODS = Methods()
 
 
 def find_method(name: str) -> type[Embedder]:
-    """The class of a method by its name; where there is none, the error names the likeliest one."""
+    """Return the class of a method by its name; the error for an unknown name suggests the closest one."""
     if name not in METHODS:
         close = difflib.get_close_matches(name, METHODS, n=1)
         hint = f" (did you mean '{close[0]}'?)" if close else ""
@@ -72,13 +72,13 @@ def find_method(name: str) -> type[Embedder]:
 
 
 def untrainable() -> list[str]:
-    """The methods whose optional package is not installed."""
+    """Return the names of the methods whose optional package is not installed."""
     extras = {name: method.extra for name, method in METHODS.items()}
     return [name for name, extra in extras.items() if extra is not None and find_spec(extra) is None]
 
 
 def __getattr__(name: str) -> Any:
-    """`__all__`, and the class of a method by its own name."""
+    """Return `__all__`, or the class of a method by its class name."""
     classes = {kind: title for title, (_, kind) in _find(tuple(__path__)).items()}
     if name == "__all__":
         return ["METHODS", *sorted(classes)]

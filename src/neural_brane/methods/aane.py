@@ -1,6 +1,4 @@
-"""AANE: attribute similarity and links, by alternating directions."""
-
-from typing import NamedTuple
+"""AANE: factorise the similarity of attributes, with linked nodes drawn together."""
 
 import numpy as np
 from scipy import sparse
@@ -17,26 +15,16 @@ from neural_brane.methods.spectral import decompose
 from neural_brane.methods.training import DOUBLE, WEIGHED, Loop, Moments, spectral_moments, spectral_width
 from neural_brane.progress import Meter
 
-BLOCK_EDGES = 16_384  # edges whose differences are held at a time: 20 MB at dim 150
-
-
-class Data(NamedTuple):
-    """The graph as AANE reads it."""
-
-    profiles: sparse.csr_array  # X: attributes in rows of length one, so that the cosines are S = XXᵀ
-    links: sparse.csr_array
-
-    def affinity(self, table: np.ndarray) -> np.ndarray:
-        """S times a table; S itself is never formed."""
-        return self.profiles @ (self.profiles.T @ table)
+BLOCK_EDGES = 16_384  # edges handled at a time: 20 MB of differences at dim 150
 
 
 class AANE(Factorisation):
-    """Accelerated attributed network embedding (Huang, Li, Hu; 2017).
+    """Factorise the similarity of attributes so that linked nodes get similar vectors.
 
-    Minimises ‖S − HHᵀ‖² + λ Σ w_uv ‖h_u − h_v‖ over the edges, each in both directions; S holds the cosines between
-    nodes' attributes. H and a copy Z of it are solved for in turn and drawn together (ADMM), starting from the SVD.
-    All nodes of a turn share the matrix ZᵀZ, so one eigendecomposition solves them all.
+    Accelerated attributed network embedding (Huang, Li, Hu; 2017) minimises ‖S − HHᵀ‖² + λ Σ w_uv ‖h_u − h_v‖. S holds
+    the cosines between the attributes of nodes; the sum runs over the edges in both directions. The method solves in
+    turn for H and for a copy Z, and draws the two together (ADMM). It starts from the SVD of the attributes. All nodes
+    of a turn share the matrix ZᵀZ, so one eigendecomposition solves for all of them.
     """
 
     title = "aane"
@@ -45,8 +33,8 @@ class AANE(Factorisation):
     shortlisted = True
 
     l2: float = number("Weight of the links, the paper's λ.", default=0.05, least=0)
-    rho: float = number("How strongly H and Z are drawn together.", default=5.0, above=0)
-    epochs: int = shared("epochs", default=10, about="How many times H and Z are solved for.")
+    rho: float = number("Strength that draws H and Z together.", default=5.0, above=0)
+    epochs: int = shared("epochs", default=10, about="Number of turns; each solves for H and for Z.")
 
     def memory(self, sizes: Sizes) -> Moments:
         table = DOUBLE * sizes.nodes * self.dim
@@ -59,19 +47,20 @@ class AANE(Factorisation):
         return {**decomposition, "training": turn}
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied: the SVD of the attributes, and every turn of both copies."""
+        """Count the multiplications of the SVD and of all turns of H and Z."""
         n, width = sizes.nodes, spectral_width(sizes.nodes, self.dim)
         decomposition = width * (14 * sizes.attribute_entries + 14 * n * width)
         turn = self.dim * (4 * sizes.attribute_entries + 6 * sizes.links + 6 * n * self.dim)
         return float(decomposition + 2 * self.epochs * turn)
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Vectors:
-        data = Data(weigh(graph.attributes, np.ones(graph.attributes.shape[1])), graph.adjacency.astype(np.float64))
+        profiles = weigh(graph.attributes, np.ones(graph.attributes.shape[1]))  # rows of length one, so S = XXᵀ
+        links = graph.adjacency.astype(np.float64)
         meter = Meter(self.progress, REPORTS + self.epochs, "steps", epochs=self.epochs)
         stage, shape = self._stages.stage("factors"), (len(graph), self.dim)
         vectors = np.zeros(shape)
-        if not stage.kept:  # the best HHᵀ without links, from which a few turns settle
-            found = decompose(Hops(data.profiles), self.dim, seed=seed, threads=self.threads, report=meter.advance)
+        if not stage.kept:  # Start from the best HHᵀ without links, so that a few turns are enough.
+            found = decompose(Hops(profiles), self.dim, seed=seed, threads=self.threads, report=meter.advance)
             vectors = found.vectors.astype(np.float64)
         copy, gap = vectors.copy(), np.zeros_like(vectors)
         loop = Loop(stage, meter, self.epochs, advice=f"lower l2={self.l2:g} or raise rho={self.rho:g}")
@@ -79,8 +68,9 @@ class AANE(Factorisation):
         def turn(moving: np.ndarray, fixed: np.ndarray, anchor: np.ndarray, epoch: int) -> None:
             products = 2 * fixed.T @ fixed
             loop.require_finite(epoch, **{"H or Z": products})
-            pull = self._pull(data.links, moving, fixed)
-            targets = 2 * by_slabs(data.affinity, fixed, threads=self.threads) + self.rho * anchor
+            pull = self._pull(links, moving, fixed)
+            similar = by_slabs(lambda table: profiles @ (profiles.T @ table), fixed, threads=self.threads)
+            targets = 2 * similar + self.rho * anchor
             targets += by_slabs(lambda table: pull @ table, fixed, threads=self.threads)
             squares, axes = np.linalg.eigh(products)
             along = targets @ axes
@@ -92,22 +82,22 @@ class AANE(Factorisation):
             turn(copy, vectors, vectors + gap, epoch)
             gap[:] = gap + vectors - copy
 
-        meter.resume(REPORTS)  # also where the start was kept
+        meter.resume(REPORTS)  # also if the checkpoint held the start
         loop.run({"H": vectors, "Z": copy, "U": gap}, step)
         return Vectors(vectors)
 
     def _pull(
         self, links: sparse.csr_array, moving: np.ndarray, fixed: np.ndarray, block_edges: int = BLOCK_EDGES
     ) -> sparse.csr_array:
-        """λ w_uv / ‖h_u − z_v‖ for every edge; 0 where the two coincide, or are one node."""
+        """Compute λ w_uv / ‖h_u − z_v‖ for every edge; 0 for self-loops and where the two vectors coincide."""
         entries = links.tocoo()
         blocks = [slice(at, at + block_edges) for at in range(0, entries.nnz, block_edges)]
-        apart = np.zeros(entries.nnz)
+        distances = np.zeros(entries.nnz)
 
         def measure(block: slice) -> None:
-            apart[block] = np.linalg.norm(moving[entries.row[block]] - fixed[entries.col[block]], axis=1)
+            distances[block] = np.linalg.norm(moving[entries.row[block]] - fixed[entries.col[block]], axis=1)
 
         list(map_threads(measure, blocks, self.threads))
-        pulls = (apart > 0) & (entries.row != entries.col)
-        weights = np.divide(self.l2 * entries.data, apart, out=np.zeros_like(apart), where=pulls)
+        pulls = (distances > 0) & (entries.row != entries.col)
+        weights = np.divide(self.l2 * entries.data, distances, out=np.zeros_like(distances), where=pulls)
         return sparse.csr_array((weights, links.indices, links.indptr), links.shape)

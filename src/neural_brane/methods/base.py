@@ -1,4 +1,4 @@
-"""The contract of all methods: parameters in, one vector per node out."""
+"""The contract of all methods: they take parameters and a graph, and return one vector per node."""
 
 from __future__ import annotations
 
@@ -40,123 +40,123 @@ from neural_brane.methods.parameters import DIM, RUN, Parametrised, shared
 from neural_brane.methods.training import Moments, check_room, resolve
 from neural_brane.progress import Reporter
 
-MARK = "†"  # stands beside a method that learns from labels, wherever methods are listed
-REASONS = 3  # attributes and neighbours that `suggest` names of each node
-NAMED = 3  # nodes or attributes that a warning names
+MARK = "†"  # shown in lists beside methods that learn from labels
+REASONS = 3  # attributes and neighbours per node in the result of `suggest`
+NAMED = 3  # nodes or attributes named in a warning
 
 
-def tell_ignored_amounts(graph: AttributedGraph, title: str) -> None:
-    """Warn where amounts of an attribute differ and the method reads only which attributes a node has."""
+def warn_of_ignored_amounts(graph: AttributedGraph, title: str) -> None:
+    """Warn if amounts of an attribute differ; the caller has found that the method ignores amounts."""
     entries = graph.attributes
     if entries.nnz == 0 or entries.data.min() == entries.data.max():
         return
-    one = np.zeros(entries.shape[1], np.float32)  # for every attribute, the amount of some node that has it
+    one = np.zeros(entries.shape[1], np.float32)  # the amount at some node, for every attribute
     one[entries.indices] = entries.data
     differing = np.unique(entries.indices[one[entries.indices] != entries.data])
     if len(differing):
         warnings.warn(
-            f"{title} with these parameters reads which attributes a node has, not how much of each, and "
-            f"{len(differing):,} of the {entries.shape[1]:,} attributes of graph '{graph.name}' differ in amount "
-            f"({_some(graph.attribute_names[differing])}); cut numbers into bins, as AttributedGraph.from_frames does, "
-            "or choose a method that uses amounts",
+            f"{title} with these parameters ignores the amounts of attributes, but {len(differing):,} of the "
+            f"{entries.shape[1]:,} attributes of graph '{graph.name}' differ in amount "
+            f"({_first_names(graph.attribute_names[differing])}); cut numbers into bins, as "
+            "AttributedGraph.from_frames does, or choose a method that uses amounts",
             IgnoredAmountsWarning,
             stacklevel=3,
         )
 
 
-def tell_zero_vectors(graph: AttributedGraph, rows: np.ndarray, uses: tuple[str, ...]) -> None:
-    """Warn of nodes whose vector is zero: how many, which, and what they lack."""
+def warn_of_zero_vectors(graph: AttributedGraph, rows: np.ndarray, uses: tuple[str, ...]) -> None:
+    """Warn of nodes whose vector is zero: say how many there are, which, and what they lack."""
     if len(rows) == 0:
         return
     matrices = {"attributes": graph.attributes, "links": graph.adjacency}
-    lacking = {part: int(np.count_nonzero(np.diff(matrices[part].indptr)[rows] == 0)) for part in uses}
-    reasons = [f"{count:,} of them have no {part}" for part, count in lacking.items() if count] or [
-        "they have what the method reads, but nothing of it tells them from others"
+    lacking = {kind: int(np.count_nonzero(np.diff(matrices[kind].indptr)[rows] == 0)) for kind in uses}
+    reasons = [f"{count:,} of them have no {kind}" for kind, count in lacking.items() if count] or [
+        f"they have {' and '.join(uses)}, but none that distinguish them from other nodes"
     ]
     warnings.warn(
         f"{len(rows):,} of the {len(graph):,} nodes of graph '{graph.name}' have the vector zero "
-        f"({_some(graph.ids[rows])}): {' and '.join(reasons)}; leave them out, or choose a method that uses what they "
-        "have",
+        f"({_first_names(graph.ids[rows])}): {' and '.join(reasons)}; leave them out, or choose a method that uses "
+        "what they have",
         ZeroVectorWarning,
         stacklevel=3,
     )
 
 
-def _some(names: np.ndarray) -> str:
-    """The first few names, for a warning."""
+def _first_names(names: np.ndarray) -> str:
+    """Return the first few names as text for a warning."""
     return ", ".join(map(repr, names[:NAMED].tolist())) + (", …" if len(names) > NAMED else "")
 
 
 def known_labels(method: Embedder, labels: Any, graph: AttributedGraph) -> np.ndarray | None:
-    """One label per node to learn from, "" where it is not known; None where no label is known.
+    """Return the labels to learn from, one per node and "" where unknown; None if no label is known.
 
-    labels: as they were given to `fit`, a dict from an id to its label or one label per node. The graph's own labels
-    are never learned from.
+    labels: a dict from ids to labels or one label per node, as given to `fit`. The graph's own labels are never used.
     """
     if labels is None:
         return None
     if not method.uses_labels:
         raise ParameterError(
-            f"labels were given, and {method.title} learns from none; leave them out, or choose a method that "
-            f"'brane methods' marks with {MARK}"
+            f"labels were given, but {method.title} does not learn from labels; leave them out, or choose a method "
+            f"that 'brane methods' marks with {MARK}"
         )
     found = node_labels(labels, graph.ids)
     return None if found is None or not (found != "").any() else found
 
 
 class Vectors(NamedTuple):
-    """What a method has learned that keeps nothing but the vectors."""
+    """The result of a method that keeps nothing but the vectors."""
 
     vectors: np.ndarray  # (nodes, dim) float32
 
 
 class Fitted:
-    """A method that has learned: its parameters in force, the graph, and what it learned. It never changes.
+    """A finished training: the method with its parameters in force, the graph, and what was learned. It never changes.
 
-    updated: how often it was updated, and the graphs before; None where it never was. known: labels it learned from.
+    method: a copy whose parameters are in force. learned: the named tuple that `_learn` returned. updated: the number
+    of updates and the earlier graphs, None without updates. known: the number of labels that were learned from.
     """
 
     def __init__(
         self, method: Embedder, graph: AttributedGraph, learned: Any, updated: dict[str, Any] | None, known: int
     ):
         self.method, self.graph, self.learned = method, graph, learned
-        self.version = __version__  # the one that learned
+        self.version = __version__  # the version that trained
         self.updated, self.labels_known = updated, known
-        self.settings, self.seed = method.get_params(deep=False), method.seed  # as they were in force
+        self.settings, self.seed = method.get_params(deep=False), method.seed
         self.n_features_in = int(graph.attributes.shape[1])
-        self.layer: Layer | None = getattr(learned, "layer", None)  # what scores pairs, where it was learned
+        self.layer: Layer | None = getattr(learned, "layer", None)  # scores pairs; None if the method learns no score
 
     @cached_property
     def embedding(self) -> Embedding:
-        """The vectors with the nodes' ids and where they came from, made once."""
+        """The vectors with the ids of their nodes and their provenance, made once."""
         vectors = stack(self.blocks(), len(self.graph), self.method.dim)
         return Embedding(vectors, self.graph.ids, self.provenance(), self.layer)
 
     @cached_property
     def reasons(self) -> Reasons | None:
-        """What the vectors are made of, prepared once; None where the method cannot say."""
+        """The explainer of the vectors, made once; None if the method cannot explain them."""
         return self.method._reasons(self)
 
     @cached_property
     def link_weights(self) -> LinkWeights:
-        """What ranks links in this graph, found once."""
+        """The weights of the scores that rank links in this graph, found once."""
         return LinkScorer(self.embedding, self.graph, self.method.similarity).weigh()
 
     @cached_property
     def data(self) -> dict[str, Any]:
-        """What a file of vectors says of the graph they belong to."""
+        """The summary of the graph that is saved with the vectors."""
         return summarise(self.graph)
 
     @property
     def feature_names_in(self) -> np.ndarray:
-        """The names of the attributes learned from, where these have names and are not numbered."""
+        """The names of the attributes that were learned from; an AttributeError if they are only numbered."""
         names = self.graph.attribute_names
         if names.dtype.kind != "U" or len(names) == 0:
             raise AttributeError(f"the attributes of graph '{self.graph.name}' have no names")
         return names.astype(object)
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """The vectors, some rows at a time; columns and vectors of zeros are told at the end."""
+        """Yield the vectors, some rows at a time; at the end, warn of columns and vectors that are zero."""
         empty = np.ones(self.method.dim, bool)
         zero, done = [], 0
         for block in self.method._blocks(self.graph, self.learned):
@@ -164,43 +164,42 @@ class Fitted:
             zero.append(done + np.flatnonzero(~block.any(axis=1)))
             done += len(block)
             yield block
-        tell_zero_vectors(self.graph, np.concatenate(zero), self.method.uses)
+        warn_of_zero_vectors(self.graph, np.concatenate(zero), self.method.uses)
         if count := np.count_nonzero(empty):
             warnings.warn(
                 f"{count} of the {self.method.dim} columns of these vectors are zero: graph '{self.graph.name}' has "
-                "fewer directions to tell its nodes apart; give a smaller dim",
+                "fewer directions in which its nodes differ; give a smaller dim",
                 stacklevel=2,
             )
 
     def provenance(self) -> dict[str, Any]:
-        """The method, its parameters, the data and the version."""
+        """Return the method, its parameters, the data and the version."""
         parameters = self.method.deciding_parameters() | {"seed": self.seed}
         made: dict[str, Any] = {"method": self.method.title, "parameters": parameters}
         made |= {"data": self.data, "version": self.version}
-        if self.graph.encoder is not None:  # new nodes can be encoded alike
+        if self.graph.encoder is not None:  # encodes new nodes in the same way
             made["encoder"] = self.graph.encoder.as_dict()
-        if self.method.uses_labels:  # how many, never which
+        if self.method.uses_labels:  # their number only: they may be confidential
             made["labels"] = self.labels_known
         if self.updated is not None:
             made["updated"] = self.updated
         return made | self.method._facts(self.graph, self.learned)
 
-    def found(self, name: str) -> Any:
-        """What is called so: of the fit itself, or of what the method has learned."""
+    def lookup(self, name: str) -> Any:
+        """Return the attribute of this name, either of the fit itself or of what the method has learned."""
         for holder in (self, self.learned):
             if hasattr(holder, name):
                 return getattr(holder, name)
-        raise AttributeError(f"{type(self.method).__name__} learns nothing called '{name}_'")
+        raise AttributeError(f"{type(self.method).__name__} has no learned attribute '{name}_'")
 
 
 def stack(blocks: Iterable[np.ndarray], nodes: int, dim: int) -> np.ndarray:
-    """Put blocks of vectors under each other, as (nodes, dim) float32; a block that has all nodes is not copied."""
+    """Return blocks of vectors as one array (nodes, dim) float32; a single block with all nodes is not copied."""
     vectors, start = None, 0
     for block in blocks:
         if vectors is None:
-            vectors = (
-                block if block.shape == (nodes, dim) and block.dtype == np.float32 else np.empty((nodes, dim), "f4")
-            )
+            complete = block.shape == (nodes, dim) and block.dtype == np.float32
+            vectors = block if complete else np.empty((nodes, dim), np.float32)
         if vectors is not block:
             vectors[start : start + len(block)] = block
         start += len(block)
@@ -208,22 +207,22 @@ def stack(blocks: Iterable[np.ndarray], nodes: int, dim: int) -> np.ndarray:
 
 
 def summarise(graph: AttributedGraph) -> dict[str, Any]:
-    """A graph in a few numbers and its digest, to know it again."""
+    """Return the name, the sizes and the digest of a graph, by which it is recognised."""
     counts = {"nodes": len(graph), "edges": graph.edges, "attributes": graph.attributes.shape[1]}
     return {"name": graph.name, **counts, "digest": graph.digest()}
 
 
 def count_known(method: Embedder) -> int:
-    """How many nodes have a label that the method learns from."""
+    """Return the number of nodes whose label the method learns from."""
     return 0 if method._known is None else int(np.count_nonzero(method._known != ""))
 
 
 @contextmanager
-def keeping(method: Embedder, graph: Callable[[], dict[str, Any]]) -> Iterator[Stages]:
-    """Yield the stages that a method trains in; a checkpoint, where it has one, keeps them and resumes them.
+def open_stages(method: Embedder, graph: Callable[[], dict[str, Any]]) -> Iterator[Stages]:
+    """Yield the stages of a training; if the method has a checkpoint, it saves and resumes them.
 
-    method: a copy whose parameters are in force. graph: gives the graph's size and digest, which takes a while on a
-    large one.
+    method: a copy whose parameters are in force. graph: returns the graph's sizes and digest; it is called only for a
+    checkpoint, because the digest of a large graph takes a while.
     """
     path, given = method.get_params().get("checkpoint"), method.progress
     if path is None:
@@ -238,22 +237,21 @@ def keeping(method: Embedder, graph: Callable[[], dict[str, Any]]) -> Iterator[S
     identity = identify(method.title, values, cast(int, method.seed), graph(), code)
     with Checkpoint(path, identity, free=method.prolongs) as checkpoint:
         if given is not None:
-            method.progress = checkpoint.patience.patient(given)
+            method.progress = checkpoint.stop.delay_errors(given)
         try:
             yield Stages(checkpoint)
         finally:
             method.progress = given
 
 
-Source = Any  # whatever `neural_brane.graph.convert.as_graph` takes
+Source = Any  # a graph, or anything that `neural_brane.graph.convert.as_graph` converts
 
 
 class Embedder(Output, Parametrised, ABC):
-    """A method. Its parameters are stored as given and checked in `fit`.
+    """The base class of all methods. Parameters are stored as given and checked in `fit`.
 
-    `fit` puts what it has learned in place as its last act: one that is refused, fails or is interrupted changes
-    nothing. What was learned is read under names that end in an underscore: `embedding_`, `graph_`, `seed_`,
-    `settings_` (the parameters in force) and what the method itself learns, as in `loss_history_`.
+    A `fit` that is refused, fails or is interrupted changes nothing, because storing the result is its last step. The
+    names of learned attributes end in an underscore, such as `embedding_`.
     """
 
     learns = {
@@ -267,24 +265,24 @@ class Embedder(Output, Parametrised, ABC):
     growth: ClassVar[str]
     paper: ClassVar[str]
     inductive: ClassVar[bool] = False
-    updates: ClassVar[bool] = False  # whether it goes on from what it has learned, on a changed graph
-    why_not: ClassVar[str] = "it keeps nothing that training could go on from"  # where it does not
-    uses_labels: ClassVar[bool] = False  # whether it also learns from the labels that `fit` is given
-    needs_links: ClassVar[bool] = True  # whether it refuses a graph without edges
-    similarity: ClassVar[str] = "cosine"  # how the method means two vectors to be compared: cosine, dot or distance
-    extra: ClassVar[str | None] = None  # the optional part of the installation it needs, as in neural-brane[torch]
-    packages: ClassVar[tuple[str, ...]] = ("torch",)  # that training on a GPU needs
-    prolongs: ClassVar[tuple[str, ...]] = ()  # parameters that may grow where a run goes on from its checkpoint
-    leads: ClassVar[bool] = False  # whether lists of methods begin with it
-    shortlisted: ClassVar[bool] = False  # whether `compare` trains it unless told which methods to compare
-    distributes: ClassVar[bool] = False  # whether several machines can train it together
-    work_unit: ClassVar[str] = ""  # what `work` counts, where that is worth telling
-    grid: ClassVar[dict[str, list[Any]]] = {}  # what `tune` tries besides `tune.EVERY`, or, as [], leaves alone
+    updates: ClassVar[bool] = False  # True if it can update what it has learned when the graph changes
+    why_not: ClassVar[str] = "it keeps nothing that an update could start from"  # the reason if `updates` is False
+    uses_labels: ClassVar[bool] = False  # True if it also learns from the labels given to `fit`
+    needs_links: ClassVar[bool] = True  # True if it refuses a graph without edges
+    similarity: ClassVar[str] = "cosine"  # how to compare two of its vectors: cosine, dot or distance
+    extra: ClassVar[str | None] = None  # the optional dependency it needs, as in neural-brane[torch]
+    packages: ClassVar[tuple[str, ...]] = ("torch",)  # needed to train on a GPU
+    prolongs: ClassVar[tuple[str, ...]] = ()  # parameters that may grow when a checkpoint is resumed
+    leads: ClassVar[bool] = False  # True if it comes first in lists of methods
+    shortlisted: ClassVar[bool] = False  # True if `compare` trains it by default
+    distributes: ClassVar[bool] = False  # True if several machines can train it together
+    work_unit: ClassVar[str] = ""  # the unit of `work`, if `estimate` should show it
+    grid: ClassVar[dict[str, list[Any]]] = {}  # values that `tune` tries besides `tune.EVERY`; [] excludes a parameter
     small: ClassVar[dict[str, Any]] = {}  # parameters of a training that takes a moment
-    trial: ClassVar[dict[str, Any]] = {}  # parameters of a shorter training, from which `estimate` scales up the time
-    holds: ClassVar[dict[str, type]] = {"vectors": Vectors}  # named tuples a saved model may hold, by name in files
-    _stages = Stages()  # that it trains in; `fit` gives a training those of its checkpoint
-    _known = cast("np.ndarray | None", None)  # labels to learn from, one per node: those that `fit` was given
+    trial: ClassVar[dict[str, Any]] = {}  # parameters of the short training from which `estimate` extrapolates
+    holds: ClassVar[dict[str, type]] = {"vectors": Vectors}  # named tuples in a saved model, by their name in files
+    _stages = Stages()  # replaced in `fit` by those of the checkpoint
+    _known = cast("np.ndarray | None", None)  # one label per node, as given to `fit`
 
     dim: int = shared("dim", default=DIM)
     seed: int | None = shared("seed", default=None)
@@ -293,20 +291,31 @@ class Embedder(Output, Parametrised, ABC):
     progress: Reporter | None = shared("progress", default=None)
 
     def fit(self, graph: Source, y: None = None, *, labels: Any = None, init: Embedder | None = None) -> Self:
-        """Learn from a graph, or from anything that `neural_brane.graph.convert.as_graph` makes one of. Returns self.
+        """Learn from a graph.
 
-        That is a graph of NetworkX or igraph, a Data of PyTorch Geometric, an adjacency of SciPy, NumPy or pandas, a
-        pair (adjacency, attributes), or a pair of tables (edges, nodes). A method that does without links also learns
-        from a matrix of features alone; `neural_brane.methods.features.is_features` tells it from an adjacency.
+        Parameters
+        ----------
+        graph : AttributedGraph, or anything that `neural_brane.graph.convert.as_graph` converts
+            A graph of NetworkX or igraph, a Data of PyTorch Geometric, an adjacency matrix of SciPy, NumPy or pandas, a
+            pair (adjacency, attributes), or a pair of tables (edges, nodes). A method that needs no links also learns
+            from a matrix of features alone; `neural_brane.methods.features.is_features` recognises one.
+        y : None
+            Not used; scikit-learn passes it. A method that learns from labels refuses it.
+        labels : dict or sequence of str, optional
+            The labels to learn from: a dict from ids to labels, or one label per node in the graph's order with "" for
+            an unknown one. Only methods with `uses_labels` accept them. The graph's own labels are never used.
+        init : Embedder, optional
+            A fitted method of the same class to continue from, as `update` does.
 
-        labels: those to learn from, for methods that have `uses_labels`: a dict from an id to its label, or one label
-        per node in the graph's order, "" where it is not known. The graph's own labels are never learned from.
-        init: a fitted model of the same class to go on from, as `update` does.
+        Returns
+        -------
+        Embedder
+            The method itself, fitted.
         """
         if y is not None and self.uses_labels:
             raise ParameterError(
-                f"y was given to {self.title}, which takes labels by name alone: fit(graph, labels=known), where known "
-                "is a dict from an id to its label, or one label per node with '' where it is not known"
+                f"y was given to {self.title}, which takes labels by name only: call fit(graph, labels=known), where "
+                "known is a dict from ids to labels, or one label per node with '' for an unknown one"
             )
         checked = graph_for(self, graph)
         known = known_labels(self, labels, checked)
@@ -314,77 +323,97 @@ class Embedder(Output, Parametrised, ABC):
         method = self._in_force(checked, values)
         if method.needs_links and checked.adjacency.nnz == 0:
             raise GraphError(
-                f"{method.title} learns from links, and graph '{checked.name}' has none; choose attributes or "
-                "neural-brane, which do without"
+                f"{method.title} learns from links, but graph '{checked.name}' has none; choose attributes or "
+                "neural-brane, which need none"
             )
         if method._ignores_amounts():
-            tell_ignored_amounts(checked, method.title)
-        check_room(method, Sizes.of(checked))
+            warn_of_ignored_amounts(checked, method.title)
+        check_room(method, Sizes.from_graph(checked))
         method._known, seed = known, cast(int, method.seed)
         count = count_known(method)
-        with keeping(method, lambda: summarise(checked)) as method._stages:
+        with open_stages(method, lambda: summarise(checked)) as method._stages:
             if start is None:
                 learned, updated = method._learn(checked, seed), None
             else:
-                updated = start.updated  # an update draws other numbers than the training and the updates before
+                updated = start.updated
+                # Each update must draw other random numbers than the training and the updates before it.
                 own_seed = np.random.SeedSequence((seed, updated["times"])).generate_state(1, np.uint64)[0]
                 learned = method._update(start, checked, int(own_seed >> np.uint64(1)))
-        del method._stages, method._known  # the states and the labels they hold
+        del method._stages, method._known  # frees the states and the labels
         self._fitted = Fitted(method, checked, learned, updated, count)
         return self
 
     def update(self, graph: Source) -> Self:
-        """Go on from what was learned, on the graph as it is now. Returns self.
+        """Continue from what was learned, on a changed graph.
 
-        Nodes and links and attributes may have come and gone: nodes are matched by id, attributes by name. What is
-        new is learned, the rest moves little, and it takes a small part of the time of `fit`. The parameters are
-        those of the training before. Methods for which this cannot be done, by `updates`, refuse it.
+        Nodes are matched by id and attributes by name; both and links may have been added or removed. New nodes get
+        vectors, the others move little, and it takes a small share of the time of `fit`. The parameters stay those of
+        the earlier training. Only methods with `updates` support this.
+
+        Parameters
+        ----------
+        graph : AttributedGraph, or anything that `fit` takes
+            The graph as it is now.
+
+        Returns
+        -------
+        Embedder
+            The method itself, updated.
         """
         self._require_fitted()
         return self.fit(graph, init=self)
 
     def fit_transform(self, graph: Source, y: None = None, *, labels: Any = None) -> Embedding:
-        """Learn from a graph, and from labels as `fit` takes them, and return its vectors; from features alone, a plain
-        matrix (nodes, dim) or what `set_output` has chosen.
+        """Return the vectors of a graph after learning from it; the arguments are those of `fit`.
+
+        Returns
+        -------
+        Embedding
+            The vectors (nodes, dim). For a matrix of features alone they are a plain float32 array instead, or the form
+            that `set_output` has chosen.
         """
         graph = as_matrix(self, graph)
         return as_given(self, graph, self.fit(graph, y, labels=labels).embedding_)
 
     @property
     def embedding_(self) -> Embedding:
-        """The learned vectors, with the nodes' ids and where they came from."""
+        """The learned vectors with the ids of their nodes and their provenance."""
         return self._require_fitted().embedding
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not name.endswith("_"):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        return self._require_fitted().found(name.removesuffix("_"))
+        return self._require_fitted().lookup(name.removesuffix("_"))
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """The learned vectors in the order of the nodes, some rows at a time."""
+        """Return an iterator over the learned vectors in the order of the nodes, some rows at a time."""
         return self._require_fitted().blocks()
 
     def provenance(self) -> dict[str, Any]:
-        """The method, its parameters, the data and the version: what it takes to make the vectors again."""
+        """Return the method, its parameters, the data and the version: the facts needed to make the vectors again."""
         return self._require_fitted().provenance()
 
     def explain(self, node: Any, other: Any = None, top: int = 10) -> Explanation:
-        """Which attributes and neighbours shape a node's vector or, given another node, what makes the two alike.
+        """Return the attributes and neighbours that shape a node's vector, or that make two nodes alike.
 
-        The vector of `node` is a sum of terms: in the spectral part what each attribute and each link adds, of the
-        node itself or by a neighbour; in the learned part what each row adds that pooling has chosen. A term's share is
-        what it adds to the squared length of the vector, divided by that length squared: all shares sum to 1. For two
-        nodes it is what a term adds to their cosine, the mean of u's terms seen from v and of v's seen from u; listed
-        are attributes and neighbours that both have. An attribute that comes through a neighbour counts to both.
-
-        The first question costs one pass over the graph, others what lies around the nodes asked for.
+        A vector is a sum of terms. In the spectral part each attribute and each link adds a term, directly or through a
+        neighbour; in the learned part each row that pooling has chosen adds one. A term's share is its part of the
+        squared length of the vector: all shares sum to 1. For two nodes u and v it is the term's part of their cosine,
+        the mean of u's terms seen from v and v's terms seen from u; only attributes and neighbours that both have are
+        listed. An attribute that comes through a neighbour counts for both. The first call takes one pass over the
+        graph, later calls look only at the surroundings of the nodes.
 
         Parameters
         ----------
-        node, other
-            Ids.
-        top
-            How many attributes and neighbours to list.
+        node, other : id
+            A node, and optionally the node to compare it with.
+        top : int
+            The number of attributes and neighbours to list.
+
+        Returns
+        -------
+        Explanation
+            The listed attributes and neighbours with their shares.
         """
         fitted = self._require_fitted()
         reasons = fitted.reasons
@@ -392,7 +421,7 @@ class Embedder(Output, Parametrised, ABC):
             from neural_brane.methods import METHODS
 
             able = [name for name, method in METHODS.items() if method._reasons is not Embedder._reasons]
-            raise ParameterError(f"{self.title} cannot say what its vectors are made of; {', '.join(able)} can")
+            raise ParameterError(f"{self.title} cannot explain its vectors; choose one of {', '.join(able)}")
         embedding, graph = fitted.embedding, fitted.graph
         row = embedding.row(node)
         if other is None:
@@ -400,17 +429,32 @@ class Embedder(Output, Parametrised, ABC):
         return explain_pairs(reasons, embedding, graph, row, [embedding.row(other)], top)[0]
 
     def suggest(self, node: Any, k: int = 10, *, exclude: Iterable[Any] = (), by: str = "all") -> list[Suggestion]:
-        """The k nodes that a node is likeliest to be linked to, and is not, with reasons, best first.
+        """Return the k most likely new neighbours of a node, best first, each with reasons.
 
-        Never the node itself, its neighbours or a node of `exclude`. The score adds two numbers, each brought to mean 0
-        and deviation 1 over the nodes that could be linked: one by vectors (the method's own score of the pair where
-        it has learned one, or the similarity of the vectors: whichever ranks links of this graph better) and what
-        common neighbours tell (Σ 1 / degree), which weighs by how well it ranks links of this graph. `by` asks for one
-        alone: "score", "similarity" or "neighbours". The first question looks at 256 links to find these weights.
+        The score adds two numbers, each scaled to mean 0 and deviation 1 over the candidates: one from the vectors (the
+        method's own score of the pair or the cosine, whichever ranks links of this graph better) and one from common
+        neighbours (Σ 1 / degree), weighted by how well it ranks links of this graph. The first call looks at 256 links
+        to find the weights. The reasons are the attributes and neighbours that add most to the cosine, as in
+        `explain(node, other)`; if the method cannot explain, they are the rarest that both nodes have.
 
-        The reasons are the attributes and neighbours that add most to the cosine, as `explain(node, other)` has them;
-        of a method that cannot explain, the rarest attributes and neighbours that both have.
+        Parameters
+        ----------
+        node : id
+            The node to link. It and its neighbours are never suggested.
+        k : int
+            The number of suggestions.
+        exclude : iterable of id
+            More nodes that must not be suggested.
+        by : str
+            "all" for the sum, or one number only: "score", "similarity" or "neighbours".
 
+        Returns
+        -------
+        list of Suggestion
+            Each with the id of a node, the score and the reasons.
+
+        Examples
+        --------
         >>> from neural_brane import PropagatedAttributes, load
         >>> model = PropagatedAttributes(dim=16, seed=0).fit(load("stdlib"))
         >>> [found.id for found in model.suggest("json.decoder", k=2)]
@@ -425,8 +469,8 @@ class Embedder(Output, Parametrised, ABC):
         rows, scores = scorer.rank(row, k, by=by, weights=lambda: fitted.link_weights, exclude=excluded)
         others = rows.tolist()
         if fitted.reasons is not None:
-            told = explain_pairs(fitted.reasons, embedding, graph, row, others, REASONS)
-            shared = [Shared(one.attributes, one.neighbours) for one in told]
+            explained = explain_pairs(fitted.reasons, embedding, graph, row, others, REASONS)
+            shared = [Shared(one.attributes, one.neighbours) for one in explained]
         else:
             weights = inverse_frequency(graph.attributes)
             shared = [shared_in_graph(graph, weights, row, other, REASONS) for other in others]
@@ -434,57 +478,59 @@ class Embedder(Output, Parametrised, ABC):
         return [Suggestion(*one) for one in found]
 
     def save(self, path: str | Path) -> None:
-        """Write what was learned to a file, such as m.brane, which `neural_brane.load_model` opens."""
+        """Save the fitted method to a file such as m.brane, which `neural_brane.load_model` opens."""
         from neural_brane.files.models import save_model
 
         save_model(self, path)
 
     @abstractmethod
     def _learn(self, graph: AttributedGraph, seed: int) -> Any:
-        """Learn, and return all that was learned as a named tuple. `self` is a copy whose parameters are in force."""
+        """Learn, and return everything learned as a named tuple. `self` is a copy whose parameters are in force."""
 
     def _update(self, start: Start, graph: AttributedGraph, seed: int) -> Any:
-        """Go on from `start`, on the graph as it is now; returns what `_learn` does and leaves `start` as it is."""
+        """Continue from `start` on the changed graph; return what `_learn` returns and do not change `start`."""
         raise NotImplementedError  # `find_start` refuses methods without `updates`
 
     def memory(self, sizes: Sizes) -> Moments:
-        """The memory of a training besides the graph: bytes by part, at the moments when it takes most.
+        """Return the bytes of each group of arrays besides the graph, at every moment that may take the most memory.
 
-        A method counts its own arrays; one that does not is taken to need its vectors alone.
+        A method counts its own arrays; the default counts the vectors only.
         """
         return {"training": {"vectors": 4 * sizes.nodes * self.dim}}
 
     def work(self, sizes: Sizes) -> float:
-        """How much there is to compute, in any unit: the time of a training grows with it."""
+        """Return the amount of work of a training, in any unit that its time is proportional to."""
         return float((sizes.nodes + sizes.links + sizes.attribute_entries) * self.dim)
 
     def seconds(self, sizes: Sizes) -> dict[str, float] | None:
-        """The seconds of each part of a training on this machine; None where the method cannot time them apart."""
+        """Return the seconds of each section of a training on this machine; None if they cannot be timed separately."""
         return None
 
     def _blocks(self, graph: AttributedGraph, learned: Any) -> Iterator[np.ndarray]:
-        """The vectors in the order of the nodes, as (k, dim) float32 arrays."""
+        """Yield the vectors in the order of the nodes, as (k, dim) float32 arrays."""
         yield learned.vectors
 
     def _ignores_amounts(self) -> bool:
-        """Whether vectors depend on which attributes nodes have, and not on how much of each they have."""
+        """Return whether vectors depend only on which attributes nodes have, not on their amounts."""
         return False
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
-        """The parameters in force for one graph."""
+        """Return the parameters in force for one graph."""
         return self.parameters_in_force()
 
     def _reasons(self, fitted: Fitted) -> Reasons | None:
-        """What its vectors are made of, for `explain`; None where it cannot say."""
+        """Return the explainer of the vectors; None if the method cannot explain them."""
         return None
 
     def _facts(self, graph: AttributedGraph, learned: Any) -> dict[str, Any]:
-        """What the provenance tells of how the training went."""
+        """Return further entries of the provenance, about the course of the training."""
         return {}
 
     def _in_force(self, graph: AttributedGraph, values: dict[str, Any] | None = None) -> Self:
-        """A copy that trains: every parameter checked, the device chosen; a seed that is not given is the checkpoint's,
-        or drawn. values: the parameters, where they do not follow from the graph.
+        """Return a copy to train: its parameters are checked, its device is chosen and its seed is set.
+
+        A seed that is not given is taken from the checkpoint, or drawn. values: the parameters, unless the graph
+        decides them.
         """
         values = self.parameters_for(graph) if values is None else values
         if values["seed"] is None and values.get("checkpoint") is not None:
@@ -500,35 +546,42 @@ class Embedder(Output, Parametrised, ABC):
     def _require_fitted(self) -> Fitted:
         fitted: Fitted | None = self.__dict__.get("_fitted")
         if fitted is None:
-            raise not_fitted(f"this {type(self).__name__} has not learned yet; call fit(graph) first")
+            raise not_fitted(f"this {type(self).__name__} is not fitted yet; call fit(graph) first")
         return fitted
 
 
 def require(holds: bool, name: str, value: object, expected: str) -> None:
-    """Raise a ParameterError that names the parameter unless its value is as expected."""
+    """Raise a ParameterError that names a parameter and its expected values, unless the condition holds."""
     if not holds:
         raise ParameterError(f"{name}={value!r} makes no sense; give {expected}")
 
 
 class InductiveEmbedder(Embedder):
-    """A method that learns how to make a vector, and so makes them for nodes it never saw.
+    """A method that can also embed new nodes, because it learns how to make a vector.
 
-    Attributes are matched by name to those learned from, links by the ids of the nodes that they lead to.
+    The attributes of new nodes are matched by name, and their links by the ids of the known nodes that they lead to.
     """
 
     inductive = True
-    by_attributes: ClassVar[bool] = False  # whether it tells new nodes from each other by their attributes
+    by_attributes: ClassVar[bool] = False  # True if it distinguishes new nodes by their attributes only
 
     def transform(self, graph: Source) -> Embedding:
-        """The vectors of the nodes of another graph or table, by what was learned; nothing is learned from it.
+        """Return the vectors of the nodes of another graph or table; nothing is learned from it.
 
-        Anything that `fit` takes will do. New nodes without links also come as a table of nodes (pandas, polars or
-        Arrow), which is encoded as the table learned from was, or as a dict from an id to its attributes' names.
+        A node with a known id keeps the vector that was learned for it. The vector of a new node is made from its
+        attributes and its links to known and other new nodes, as far as it has them.
 
-        A node whose id is known has the vector that was learned for it. A newcomer's vector is made of its attributes
-        and of its links to known nodes and other newcomers, or of what there is of these: `made_from` of the result
-        says of which. The rows of a matrix of features alone are newcomers without links, and their vectors come as a
-        plain matrix, or as `set_output` has chosen.
+        Parameters
+        ----------
+        graph : AttributedGraph, or anything that `fit` takes
+            New nodes without links may also be a table of nodes (pandas, polars or Arrow), which is encoded like the
+            table that was learned from, a dict from ids to names of attributes, or a matrix of features.
+
+        Returns
+        -------
+        Embedding
+            The vectors (nodes, dim); `made_from` says what each was made from. For a matrix of features they are a
+            plain float32 array instead, or the form that `set_output` has chosen.
         """
         fitted = self._require_fitted()
         fitted.method._check_transforms(fitted)
@@ -544,16 +597,16 @@ class InductiveEmbedder(Embedder):
         return as_given(self, given, Embedding(vectors, graph.ids, provenance, fitted.layer, made_from), fitted.graph)
 
     def _check_transforms(self, fitted: Fitted) -> None:
-        """Refuse where what was learned says nothing of other nodes."""
+        """Raise an error if new nodes cannot be embedded with what was learned."""
         if self.by_attributes and fitted.graph.attributes.shape[1] == 0:
             raise ParameterError(
-                f"this {type(self).__name__} learned from a graph without attributes, which other nodes could share; "
-                "fit it on one that has some, or embed all nodes with fit_transform(graph)"
+                f"this {type(self).__name__} learned from a graph without attributes, so it cannot embed new nodes; "
+                "fit it on a graph with attributes, or embed all nodes with fit_transform(graph)"
             )
 
     @abstractmethod
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
-        """The vectors of new nodes, (new nodes, dim) float32."""
+        """Return the vectors of new nodes, (new nodes, dim) float32."""
 
 
 class Start(NamedTuple):
@@ -561,39 +614,37 @@ class Start(NamedTuple):
 
     learned: Any
     changes: Changes
-    updated: dict[str, Any]  # the provenance's entry
+    updated: dict[str, Any]  # the entry "updated" of the provenance
 
 
 def find_start(method: Embedder, init: Any, graph: AttributedGraph) -> tuple[dict[str, Any], Start]:
-    """Find the parameters and the start of an update, or refuse it.
+    """Return the parameters and the start of an update, or raise an error that says why there can be none.
 
-    method: has its parameters as given. Those left as None keep the values of the earlier training, also where they
-    followed from the size of its graph.
+    method: has its parameters as given. Those left as None keep the values of the earlier training, even if these
+    depended on the size of its graph.
     """
     if not method.updates:
         raise ParameterError(
-            f"{method.title} cannot go on from what it has learned: {method.why_not}; learn anew with fit(graph), or "
-            "choose a method that 'brane methods' lists with updates"
+            f"{method.title} cannot be updated: {method.why_not}; train again with fit(graph), or choose a method that "
+            "'brane methods' lists with updates"
         )
     if type(init) is not type(method):
-        raise ParameterError(
-            f"init={init!r} makes no sense; give a fitted {type(method).__name__}, whose tables this one can go on from"
-        )
+        raise ParameterError(f"init={init!r} makes no sense; give a fitted {type(method).__name__} to continue from")
     before: Fitted | None = init.__dict__.get("_fitted")
     if before is None:
-        raise NotFittedError(f"this {type(init).__name__} has not learned yet, so nothing can go on from it; fit it")
+        raise NotFittedError(f"this {type(init).__name__} is not fitted yet; call its fit(graph) first")
     earlier = before.settings
     given = {name: one.check(getattr(method, name)) for name, one in method.parameters().items()}
     for name, value in given.items():
         if name not in RUN and value is not None and value != earlier[name]:
             raise ParameterError(
-                f"{name}={value!r} makes no sense where training goes on from a model that learned with "
-                f"{name}={earlier[name]!r}; give that value, or learn anew with fit(graph)"
+                f"{name}={value!r} makes no sense when training continues from a model with {name}={earlier[name]!r}; "
+                "give that value, or train again with fit(graph)"
             )
     if given.get("checkpoint") is not None:
         raise ParameterError(
-            f"checkpoint={str(given['checkpoint'])!r} makes no sense for an update, which is short and keeps no state; "
-            "set_params(checkpoint=None) first"
+            f"checkpoint={str(given['checkpoint'])!r} makes no sense for an update, which is short and saves none; "
+            "call set_params(checkpoint=None) first"
         )
     run = {name: given[name] for name in RUN if name in given}
     if run["seed"] is None:

@@ -1,4 +1,4 @@
-"""CCA-SSG: a convolution whose two views of a graph agree, column by column, and whose columns do not repeat."""
+"""CCA-SSG: train a graph convolution so that two views of a graph agree and its columns do not repeat each other."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ from neural_brane.methods.base import stack
 from neural_brane.methods.convolution import Convolutional, Piece, convolved, normalised
 from neural_brane.methods.parameters import choice, number, shared
 
-SMALLEST_VARIANCE = 1e-12  # added to the variance of a column, so that a constant one does not divide by zero
+SMALLEST_VARIANCE = 1e-12  # added to the variance of a column, to avoid dividing by zero
 
 
 class Correlation(NamedTuple):
-    """The learned weights: one or two convolutions; the second is empty where there is one."""
+    """The learned weights of one or two convolutions; with one, `second` has no rows."""
 
     table: Any  # (attributes, dim)
     bias: Any  # (1, dim)
@@ -25,28 +25,28 @@ class Correlation(NamedTuple):
 
 
 class View(NamedTuple):
-    """A graph some edges and attributes were taken out of."""
+    """A graph from which some edges and attributes were removed."""
 
     averages: backend.BothWays
-    kept: Any  # (attributes, 1): 1 for those that are there, 0 for the others
+    kept: Any  # (attributes, 1): 1 for the attributes that remain, 0 for the others
 
 
 class CCASSG(Convolutional):
-    """From canonical correlation analysis to self-supervised graph neural networks (Zhang, Wu, Yan, Wipf, Yu; 2021).
+    """Train a graph convolution on two random views of the graph, whose vectors must agree.
 
-    In every step two views of the graph are drawn, each without some edges and some attributes. Two graph convolutions,
-    with a ReLU between them, make vectors of both. Their columns are standardised; training wants the same column to
-    agree in both views, and different columns of one view not to: −tr(C₁₂) + λ (‖C₁₁ − I‖² + ‖C₂₂ − I‖²), with C the
-    correlations of columns. The vectors that come out are made of the whole graph. No pairs of nodes are drawn, and
-    nothing has a row and a column for each node.
+    From canonical correlation analysis to self-supervised graph neural networks (Zhang, Wu, Yan, Wipf, Yu; 2021). Each
+    step draws two views of the graph, which lack some edges and some attributes. Two graph convolutions, with a ReLU
+    between them, turn each view into vectors with standardised columns. The loss −tr(C₁₂) + λ (‖C₁₁ − I‖² + ‖C₂₂ − I‖²),
+    where C holds the correlations of columns, makes each column agree in both views and differ from other columns. The
+    final vectors come from the whole graph. The method draws no pairs of nodes and never forms a matrix nodes × nodes.
 
-    Attributes are divided by their sum in each node, and the loss is that of the authors' program, as are the defaults,
-    those for cora; dim is theirs with 512. Four things differ. All vectors are multiplied by one number, so that the
-    mean square of their entries is one. An edge is taken out in both directions at once, where they drop each on its
-    own. An edge's weight counts, and a node counts itself by the mean weight of an edge. A graph of more than
-    `nodes_per_step` nodes is learned from in parts, with the correlations of each part. In a graph without any
-    attribute each node is its own attribute, and only its own nodes can be embedded. PyTorch works on one CPU thread,
-    for the sake of the bits; the last bits of a GPU are not promised.
+    The attributes of each node are divided by their sum. The loss is that of the authors' program, as are the defaults
+    for cora (their dim is 512). Four things differ. One factor scales all vectors, so that the mean square of their
+    entries is one. An edge is removed in both directions at once; the authors drop each direction on its own. An edge's
+    weight counts, and a node counts itself with the mean weight of an edge. A graph of more than `nodes_per_step` nodes
+    is trained in pieces, each with its own correlations. If a graph has no attributes, each node is its own attribute,
+    and new nodes cannot be embedded. PyTorch uses one CPU thread, so that the same seed gives the same bits; the last
+    bits may differ on a GPU.
     """
 
     title = "cca-ssg"
@@ -56,16 +56,19 @@ class CCASSG(Convolutional):
     paper = (
         "Zhang, Wu, Yan, Wipf, Yu: From canonical correlation analysis to self-supervised graph neural networks, 2021"
     )
-    grid = {  # its authors search both shares, and the weight, by the graph; 12 settings of those they arrive at
+    grid = {  # The authors tune both shares and the weight for each graph; these 12 settings cover their results.
         "learning_rate": [], "layers": [1, 2], "attribute_dropout": [0.0, 0.1, 0.3], "decorrelation": [5e-4, 1e-3],
     }  # fmt: skip
     holds = Convolutional.holds | {"cca-ssg weights": Correlation}
+    learns = {"weights_": "Correlation: The weights of the convolutions."}
 
-    layers: int = choice("Convolutions: its authors take one on citeseer.", default=2, options=(1, 2))
-    edge_dropout: float = number("The share of edges that a view lacks.", default=0.4, least=0, below=1)
-    attribute_dropout: float = number("The share of attributes that a view lacks.", default=0.1, least=0, below=1)
-    decorrelation: float = number("The weight λ of columns that differ.", default=1e-3, least=0)
-    epochs: int = shared("epochs", default=50, about="Passes, each a step on the whole graph, or on its parts.")
+    layers: int = choice("Number of convolutions; the authors use one on citeseer.", default=2, options=(1, 2))
+    edge_dropout: float = number("Share of the edges that a view lacks.", default=0.4, least=0, below=1)
+    attribute_dropout: float = number("Share of the attributes that a view lacks.", default=0.1, least=0, below=1)
+    decorrelation: float = number("Weight λ of the term that makes columns differ.", default=1e-3, least=0)
+    epochs: int = shared(
+        "epochs", default=50, about="Passes; each is a step on the whole graph, or on each of its pieces."
+    )
 
     def _first_weights(self, rng: np.random.Generator, attributes: int) -> Correlation:
         table = backend.glorot(rng, (attributes, self.dim), self.device)
@@ -92,10 +95,10 @@ class CCASSG(Convolutional):
 
 
 def draw_view(piece: Piece, edges: float, attributes: float, rng: np.random.Generator) -> View:
-    """A view that lacks these shares of edges and attributes, drawn one by one."""
+    """Draw a view that lacks these shares of the edges and attributes, each drawn on its own."""
     upper = sparse.triu(piece.links, format="coo")
-    there = rng.random(upper.nnz) >= edges
-    kept = (upper.data[there], (upper.row[there], upper.col[there]))
+    keep = rng.random(upper.nnz) >= edges
+    kept = (upper.data[keep], (upper.row[keep], upper.col[keep]))
     half = sparse.csr_array(kept, shape=upper.shape)
     averages = backend.BothWays(normalised((half + half.T).tocsr()), piece.device, symmetric=True)
     mask = (rng.random((piece.entries.shape[1], 1), np.float32) >= attributes).astype(np.float32)
@@ -103,8 +106,8 @@ def draw_view(piece: Piece, edges: float, attributes: float, rng: np.random.Gene
 
 
 def forward(weights: Correlation, piece: Piece, view: View) -> Any:
-    """The vectors of one view, (nodes, dim)."""
-    table = weights.table * view.kept  # without a row for an attribute, its column says nothing
+    """Compute the vectors of one view, (nodes, dim)."""
+    table = weights.table * view.kept  # A removed attribute has a row of zeros and adds nothing.
     hidden = view.averages @ (piece.attributes @ table) + weights.bias
     if len(weights.second) == 0:
         return hidden
@@ -112,15 +115,15 @@ def forward(weights: Correlation, piece: Piece, view: View) -> Any:
 
 
 def correlation_loss(first: Any, second: Any, decorrelation: float) -> Any:
-    """Add how much a column differs between two views and how much columns of one view share."""
+    """Return how much columns differ between the views, plus λ times how much columns of one view correlate."""
     first, second = standardised(first), standardised(second)
     nodes, one = len(first), backend.import_torch().eye(first.shape[1], device=first.device)
-    shared_by = [((view.T @ view) / nodes - one).square().sum() for view in (first, second)]
-    return -(first * second).sum() / nodes + decorrelation * (shared_by[0] + shared_by[1])
+    repeated = [((view.T @ view) / nodes - one).square().sum() for view in (first, second)]
+    return -(first * second).sum() / nodes + decorrelation * (repeated[0] + repeated[1])
 
 
 def standardised(table: Any) -> Any:
-    """A table with columns of mean zero and variance one."""
+    """Scale the columns of a table to mean zero and variance one."""
     centred = table - table.mean(0)
     variance = centred.square().sum(0) / max(len(table) - 1, 1)
     return centred * (variance + SMALLEST_VARIANCE).rsqrt()

@@ -117,7 +117,7 @@ class Convolutional(backend.Network, InductiveEmbedder):
     def _train(self, pieces: Pieces, weights: Any, seed: int) -> list[float]:
         """Train the weights in place; returns the mean loss of every epoch."""
         descent, per_epoch, patience = self._descent(weights), pieces.per_epoch, self._patience()
-        loop = Loop.of(self, "weights", per_epoch=per_epoch)
+        loop = Loop.over_epochs(self, "weights", per_epoch=per_epoch)
         named = {} if patience is None else {f"{name}, best": one for name, one in weights._asdict().items()}
         best = {name: weight.detach().clone() for name, weight in named.items()}  # where the loss was lowest
         if (before := loop.stage.kept) is not None:

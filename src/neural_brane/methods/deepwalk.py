@@ -1,4 +1,4 @@
-"""DeepWalk: nodes that meet on short random walks get vectors that are alike."""
+"""DeepWalk: nodes that occur together on short random walks get similar vectors."""
 
 from typing import ClassVar
 
@@ -14,11 +14,12 @@ from neural_brane.sampling.walks import WalkSampler
 
 
 class DeepWalk(SkipGramEmbedder):
-    """DeepWalk: online learning of social representations (Perozzi, Al-Rfou, Skiena; 2014).
+    """Learn similar vectors for nodes that occur together on short random walks.
 
-    Random walks are read as sentences, nodes as words, by skip-gram with negative sampling (the paper's hierarchical
-    softmax is what word2vec used before). A step follows the edges' weights. A node without neighbours keeps
-    the small random vector it starts with.
+    DeepWalk: online learning of social representations (Perozzi, Al-Rfou, Skiena; 2014). Skip-gram reads random walks
+    as sentences and nodes as words. It uses negative sampling; the paper uses hierarchical softmax, as earlier versions
+    of word2vec did. A walk chooses edges in proportion to their weights. A node without neighbours keeps the small
+    random vector that it starts with.
     """
 
     title = "deepwalk"
@@ -26,25 +27,27 @@ class DeepWalk(SkipGramEmbedder):
     growth = "time: nodes × walks × length × window × dim; memory: edges + nodes × dim"
     paper = "Perozzi, Al-Rfou, Skiena: DeepWalk, 2014"
     shortlisted = True
-    grid = {"learning_rate": [], "walk_length": [20, 40, 60, 80]}  # of walks the paper searches the length
+    grid = {"learning_rate": [], "walk_length": [20, 40, 60, 80]}  # the paper searches the length
     small = {"epochs": 2, "walks_per_node": 1, "walk_length": 10}
     trial = {"walks_per_node": 1}
 
     walks_per_node: int = whole("Walks that start at each node.", default=80)
     walk_length: int = whole("Nodes in a walk.", default=40)
     window: int = whole(
-        "A node is paired with those at most so many places away. For each place the reach is drawn from 1 … window, "
-        "as word2vec does, so that near nodes count more.",
+        "Largest distance on the walk between the nodes of a pair. Each place draws its own reach from 1 … window, as "
+        "in word2vec, so near nodes count more.",
         default=10,
     )
-    negatives: int = whole("Nodes drawn against each pair, in proportion to (visits of the walks) ** 0.75.", default=5)
+    negatives: int = whole(
+        "Negative nodes for each pair, drawn in proportion to (visits of the walks) ** 0.75.", default=5
+    )
     epochs: int = shared("epochs", default=1, about="Passes over the walks.")
 
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
         return self.learn(self._walks(graph, seed).draw, len(graph) * self.walks_per_node, len(graph), seed)
 
     def learn(self, walks: Walks, total: int, nodes: int, seed: int) -> np.ndarray:
-        """Learn vectors (nodes, dim) from walks(first, count), of which there are `total`."""
+        """Return vectors (nodes, dim) learned from `total` walks; walks(first, count) draws some of them."""
         visits = self._stages.once("visits", lambda: count_visits(walks, total, nodes))
         corpus = pairs_of_walks(walks, total, length=self.walk_length, window=self.window, seed=seed)
         model = SkipGram(visits, visits, dim=self.dim, negatives=self.negatives, seed=seed)
@@ -52,7 +55,7 @@ class DeepWalk(SkipGramEmbedder):
         return model.vectors
 
     def _walks(self, graph: AttributedGraph, seed: int) -> WalkSampler:
-        """Make the walks, in which alone DeepWalk and node2vec differ."""
+        """Return the sampler of walks; DeepWalk and node2vec differ only here."""
         return WalkSampler(graph.adjacency, length=self.walk_length, seed=seed)
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -63,6 +66,6 @@ class DeepWalk(SkipGramEmbedder):
         return {"training": held | {"batches": chunk}, "vectors": held | {"vectors": SINGLE * n * self.dim}}
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers of the vectors of all pairs and their negatives."""
+        """Count the numbers in the vectors of all pairs and their negatives."""
         pairs = sizes.nodes * self.walks_per_node * self.walk_length * (self.window + 1)
         return float(self.epochs * pairs * (1 + self.negatives) * padded(self.dim))

@@ -1,4 +1,4 @@
-"""DeepWalk beside NNMF: links learned by walks, and links and attributes by parts."""
+"""DeepWalk and NNMF side by side: walks learn the links, NNMF learns links and attributes."""
 
 from typing import Any
 
@@ -15,9 +15,10 @@ from neural_brane.progress import Progress, Reporter
 
 
 class DeepWalkNNMF(DeepWalk):
-    """DeepWalk (Perozzi, Al-Rfou, Skiena; 2014) beside NNMF (Lee, Seung; 2001), concatenated as they are.
+    """Concatenate the vectors of DeepWalk and of NNMF.
 
-    Each has half the width; an odd dim gives NNMF one number more.
+    DeepWalk (Perozzi, Al-Rfou, Skiena; 2014) learns the links, NNMF (Lee, Seung; 2001) the links and attributes. Each
+    gives half of the columns, unscaled; if dim is odd, NNMF gives one more.
     """
 
     title = "deepwalk+nnmf"
@@ -27,14 +28,13 @@ class DeepWalkNNMF(DeepWalk):
     shortlisted = False
     small = DeepWalk.small | {"nnmf_epochs": 2}
     trial = {"walks_per_node": 1, "nnmf_epochs": 3}
-
     prolongs = ("nnmf_epochs",)
 
-    nnmf_epochs: int = whole("How many times NNMF's factors are updated.", default=200)
+    nnmf_epochs: int = whole("Number of updates of NNMF's factors.", default=200)
 
     def parameters_in_force(self) -> dict[str, Any]:
         values = super().parameters_in_force()
-        require(values["dim"] >= 2, "dim", values["dim"], "2 or more, a number for each of the two methods")
+        require(values["dim"] >= 2, "dim", values["dim"], "2 or more, so that each of the two methods has a column")
         return values
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -46,36 +46,40 @@ class DeepWalkNNMF(DeepWalk):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Add the work of both methods."""
+        """Return the work of both methods together."""
         return sum(method.work(sizes) for method in self._methods())
 
     def _methods(self) -> tuple[DeepWalk, NNMF]:
-        """The two, each with half the width."""
+        """Return the two methods, each with half the width."""
         half = self.dim // 2
-        settings = self.get_params(deep=False) | {"dim": half, "progress": self._part(1)}
+        settings = self.get_params(deep=False) | {"dim": half, "progress": self._reporter(1)}
         settings.pop("nnmf_epochs")
         nnmf = NNMF(
-            dim=self.dim - half, epochs=self.nnmf_epochs, seed=self.seed, threads=self.threads, progress=self._part(2)
+            dim=self.dim - half,
+            epochs=self.nnmf_epochs,
+            seed=self.seed,
+            threads=self.threads,
+            progress=self._reporter(2),
         )
         return DeepWalk(**settings), nnmf
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
-        require_no_negatives(graph, self.title)  # before the walks, which take long
+        require_no_negatives(graph, self.title)  # before the walks, which take a long time
         halves = []
-        for part in self._methods():
-            part._stages = self._stages.within(part.title)
-            halves.append(part._learn(graph, seed).vectors)
+        for method in self._methods():
+            method._stages = self._stages.within(method.title)
+            halves.append(method._learn(graph, seed).vectors)
         return Vectors(np.hstack(halves))
 
-    def _part(self, part: int) -> Reporter | None:
-        """Progress of one of the two methods as that of the whole, in percent."""
+    def _reporter(self, number: int) -> Reporter | None:
+        """Return a reporter that turns the progress of method 1 or 2 into percent of the whole training."""
         if self.progress is None:
             return None
         report = self.progress
 
         def pass_on(own: Progress) -> None:
             share = 50 / own.total
-            done = 50 * (part - 1) + int(share * own.done)
-            report(Progress(part, 2, done, 100, own.loss, share * own.rate, "percent"))
+            done = 50 * (number - 1) + int(share * own.done)
+            report(Progress(number, 2, done, 100, own.loss, share * own.rate, "percent"))
 
         return pass_on

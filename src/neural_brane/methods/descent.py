@@ -1,4 +1,4 @@
-"""Share what methods on PyTorch need. PyTorch is imported when one of them learns."""
+"""Code that methods on PyTorch share. PyTorch is imported only when one of them learns."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _turns = RLock()
 
 
 def import_torch() -> Any:
-    """The torch module, or an error that says how to get it."""
+    """Return the torch module, or raise an error that says how to install it."""
     try:
         import torch
     except ImportError as error:
@@ -36,9 +36,9 @@ def import_torch() -> Any:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold PyTorch to one CPU thread: the order of its sums, and so their last bits, follow the number of threads.
+    """Limit PyTorch to one CPU thread, because the last bits of its sums depend on the number of threads.
 
-    The number is partly the process's and partly the calling thread's own, so callers in several threads take turns.
+    A part of the setting applies to the whole process, so callers in several threads wait for each other.
     """
     torch = import_torch()
     with _turns:
@@ -51,7 +51,7 @@ def one_thread() -> Iterator[None]:
 
 
 def uniform(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Draw a weight matrix, uniform as Glorot and Bengio's."""
+    """Return a random weight matrix from the uniform distribution of Glorot and Bengio."""
     values = rng.random(shape, np.float32)
     values -= np.float32(0.5)
     values *= np.float32(2 * np.sqrt(6 / sum(shape)))
@@ -59,17 +59,17 @@ def uniform(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
 
 
 def glorot(rng: np.random.Generator, shape: tuple[int, int], device: str) -> torch.Tensor:
-    """Draw the same as a weight to learn; it has the same values on every device."""
+    """Return the same as a tensor to be learned; its values do not depend on the device."""
     return import_torch().from_numpy(uniform(rng, shape)).to(device).requires_grad_()
 
 
 def zeros(columns: int, device: str) -> torch.Tensor:
-    """A bias to learn, (1, columns)."""
+    """Return a bias to be learned, zeros of shape (1, columns)."""
     return import_torch().zeros((1, columns), device=device, requires_grad=True)
 
 
 def to_numpy(weights: Iterable[torch.Tensor]) -> Iterator[np.ndarray]:
-    """Learned weights as NumPy arrays."""
+    """Return an iterator over learned weights as NumPy arrays."""
     return (weight.detach().cpu().numpy() for weight in weights)
 
 
@@ -78,7 +78,7 @@ class Network(Embedder):
 
     extra = "torch"
     prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
-    why_not = "its weights are shared by all nodes, so that more steps move all of them; transform embeds new nodes"
+    why_not = "its weights are shared by all nodes, so more steps would move every vector; transform embeds new nodes"
     small = {"epochs": 2}
     trial = {"epochs": 3}
 
@@ -86,24 +86,24 @@ class Network(Embedder):
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
 
-class Learned(NamedTuple):
-    """A network, and how its training went."""
+class TrainedNetwork(NamedTuple):
+    """The weights of a network and the losses of its training."""
 
-    weights: Any  # the method's own named tuple
-    loss_history: list[float]  # the mean loss, epoch by epoch
+    weights: Any  # a named tuple of the method
+    loss_history: list[float]  # the mean loss of every epoch
 
 
 class Descent:
-    """Named weights and the Adam that trains them.
+    """Named weights and the Adam optimiser that trains them.
 
-    l2: half the squares of all weights, times this, are added to a loss; the loss that is reported is without them.
+    l2: adds l2 / 2 · ‖weights‖² to the loss that is minimised; the reported loss does not include it.
     """
 
     def __init__(self, weights: Any, learning_rate: float, *, l2: float = 0.0):
         self.weights: dict[str, torch.Tensor] = weights._asdict()
         torch = import_torch()
         self.adam = torch.optim.Adam(weights, lr=learning_rate, weight_decay=l2, fused=True)
-        for weight in weights:  # Adam makes the same before its first step, when a checkpoint would have no place yet
+        for weight in weights:  # The state before the first step, so that a checkpoint can restore it in place.
             none = torch.zeros((), dtype=torch.float32, device=weight.device)
             means = {"exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
             self.adam.state[weight] = {"step": none} | means
@@ -116,9 +116,10 @@ class Descent:
         beside: Callable[[], dict[str, np.ndarray]] = dict,
         until: Callable[[], bool] = lambda: False,
     ) -> list[float]:
-        """Train the weights in place by the loss of every step, None for a step to skip; returns that of every epoch.
+        """Return the mean loss of every epoch after training the weights in place.
 
-        beside: further arrays that a checkpoint keeps. until: says before a step that training ends.
+        loss_of: returns the loss of a step, or None to skip it. beside: returns further arrays to save in a checkpoint.
+        until: called before every step; training ends when it returns True.
         """
         if loop.stage.kept is not None:
             self.restore(loop.stage.kept.arrays)
@@ -126,7 +127,7 @@ class Descent:
         return loop.run(lambda: self.arrays() | beside(), lambda at: self._step(loss_of(at)), until=until)
 
     def _step(self, loss: torch.Tensor | None) -> float | None:
-        """Take one step down the gradient of a loss; returns the loss."""
+        """Take one step down the gradient of a loss, and return the loss."""
         if loss is None:
             return None
         self.adam.zero_grad()
@@ -135,7 +136,7 @@ class Descent:
         return float(loss.item())
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The weights, and the running means of their gradients and of the squares of these."""
+        """Return the weights, and the running means of their gradients and of the squared gradients."""
         found: dict[str, np.ndarray] = {}
         for name, weight in self.weights.items():
             state = self.adam.state[weight]
@@ -144,7 +145,7 @@ class Descent:
         return found | {"steps": np.array(steps)}
 
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
-        """Copy the arrays of a checkpoint to where they were."""
+        """Copy the arrays of a checkpoint into the weights and the optimiser."""
         torch = import_torch()
         with torch.no_grad():
             for (name, weight), steps in zip(self.weights.items(), kept["steps"], strict=True):
@@ -159,7 +160,7 @@ def _names(weight: str) -> tuple[str, str, str]:
 
 
 class SparseRows:
-    """A sparse matrix on a device, to be multiplied with dense ones: never dense itself."""
+    """A sparse matrix on a device, for products with dense tables; it is never made dense."""
 
     def __init__(self, matrix: sparse.csr_array, device: str):
         torch = import_torch()
@@ -175,9 +176,9 @@ class SparseRows:
 
 
 class BothWays:
-    """A sparse matrix on a device with its transpose, so that gradients are products of rows too.
+    """A sparse matrix on a device with its transpose, so that the gradient is a product of rows too.
 
-    That is several times as quick as the gradient PyTorch finds, and every sum has one order.
+    That is several times as fast as PyTorch's own gradient, and the order of every sum is fixed.
     """
 
     def __init__(self, matrix: sparse.csr_array, device: str, *, symmetric: bool = False):
@@ -191,7 +192,7 @@ class BothWays:
 
 @cache
 def _product() -> Any:
-    """A sparse matrix times a dense one, as a function that PyTorch can differentiate."""
+    """Return the product of a sparse and a dense matrix as a function that PyTorch can differentiate."""
 
     class Product(import_torch().autograd.Function):  # type: ignore[misc]
         @staticmethod

@@ -1,4 +1,4 @@
-"""Deep graph infomax: a convolution that tells nodes as they are from nodes with the attributes of others."""
+"""Deep graph infomax: train a graph convolution to distinguish the graph from one with shuffled attributes."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -10,33 +10,34 @@ from neural_brane.methods import descent as backend
 from neural_brane.methods.convolution import Convolutional, Piece, convolved, normalised
 from neural_brane.methods.parameters import shared, whole
 
-FIRST_SLOPE = 0.25  # the PReLU's first slope, as in PyTorch
+FIRST_SLOPE = 0.25  # initial slope of the PReLU, as in PyTorch
 
 
 class Infomax(NamedTuple):
-    """The learned weights: the convolution, and the score of a node's vector beside the summary of all."""
+    """The learned weights of the convolution, and of the score of a vector and the summary of the graph."""
 
     table: Any  # (attributes, dim)
     bias: Any  # (1, dim)
-    slope: Any  # (1, 1), of the PReLU below zero
+    slope: Any  # (1, 1): slope of the PReLU below zero
     score: Any  # (dim, dim)
 
 
 class DGI(Convolutional):
-    """Deep graph infomax (Veličković, Fedus, Hamilton, Liò, Bengio, Hjelm; 2019): unsupervised, inductive.
+    """Train a graph convolution to distinguish the nodes from nodes with shuffled attributes.
 
-    A graph convolution with a PReLU makes a vector of the attributes of a node and its neighbours. The sigmoid of the
-    mean vector is the summary of the graph. Training wants a bilinear score of vector and summary to be high for the
-    nodes as they are, and low for nodes that the attributes of others were shuffled to. It ends `patience` epochs after
-    the lowest loss, with the weights of that epoch.
+    Deep graph infomax (Veličković, Fedus, Hamilton, Liò, Bengio, Hjelm; 2019) is unsupervised and inductive. A graph
+    convolution with a PReLU turns the attributes of a node and its neighbours into a vector. The sigmoid of the mean
+    vector is the summary of the graph. Training raises a bilinear score of vector and summary for the real nodes, and
+    lowers it for nodes with shuffled attributes. It stops `patience` epochs after the lowest loss and keeps the
+    weights of that epoch.
 
-    Attributes are divided by their sum in each node, as in the authors' program. Five things differ from it. The score
-    has no bias. All vectors are multiplied by one number, so that the mean square of their entries is one. An edge's
-    weight counts, and a node counts itself by the mean weight of an edge. A graph of more than `nodes_per_step` nodes
-    is learned from in parts, each with a summary of its own, where the paper samples neighbourhoods. There are at most
-    300 epochs in place of 10,000; with the paper's dim of 512, training on cora and citeseer ends before. In a graph
-    without any attribute each node is its own attribute, and only its own nodes can be embedded. PyTorch works on one
-    CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
+    The attributes of each node are divided by their sum, as in the authors' program. Five things differ from it. The
+    score has no bias. One factor scales all vectors, so that the mean square of their entries is one. An edge's weight
+    counts, and a node counts itself with the mean weight of an edge. A graph of more than `nodes_per_step` nodes is
+    trained in pieces, each with its own summary; the paper samples neighbourhoods. There are at most 300 epochs, not
+    10,000; with the paper's dim of 512, training on cora and citeseer stops earlier. If a graph has no attributes, each
+    node is its own attribute, and new nodes cannot be embedded. PyTorch uses one CPU thread, so that the same seed
+    gives the same bits; the last bits may differ on a GPU.
     """
 
     title = "dgi"
@@ -44,12 +45,13 @@ class DGI(Convolutional):
         "time: epochs × (edges + attribute entries + nodes × dim) × dim; memory: edges + (nodes + attributes) × dim"
     )
     paper = "Veličković, Fedus, Hamilton, Liò, Bengio, Hjelm: Deep graph infomax, 2019"
-    grid = {"learning_rate": [1e-4, 5e-4, 1e-3], "patience": [20, 50]}  # its authors' program has 1e-3, others less
+    grid = {"learning_rate": [1e-4, 5e-4, 1e-3], "patience": [20, 50]}  # the authors use 1e-3, others less
     holds = Convolutional.holds | {"dgi weights": Infomax}
+    learns = {"weights_": "Infomax: The weights of the convolution and of the score."}
 
-    patience: int = whole("Epochs without a lower loss after which training ends.", default=20)
+    patience: int = whole("Training stops after this many epochs without a lower loss.", default=20)
     epochs: int = shared(
-        "epochs", default=300, about="Passes at most: each a step on the whole graph, or on its parts."
+        "epochs", default=300, about="Most passes; each is a step on the whole graph, or on each of its pieces."
     )
 
     def _first_weights(self, rng: np.random.Generator, attributes: int) -> Infomax:
@@ -70,10 +72,10 @@ class DGI(Convolutional):
 
 
 def infomax_loss(weights: Infomax, piece: Piece, shuffled: np.ndarray) -> Any:
-    """The mean cross-entropy of telling nodes as they are from those that have the attributes of `shuffled` ones."""
+    """Return the mean cross-entropy of distinguishing nodes from nodes with the attributes of `shuffled` nodes."""
     torch = backend.import_torch()
     own = piece.attributes @ weights.table
-    other = own.index_select(0, torch.from_numpy(shuffled).to(own.device))  # shuffled attributes, convolved alike
+    other = own.index_select(0, torch.from_numpy(shuffled).to(own.device))  # shuffled attributes
     true, false = (_activated(weights, piece.averages @ rows) for rows in (own, other))
     direction = weights.score @ true.mean(0).sigmoid()
     softplus = torch.nn.functional.softplus
@@ -81,4 +83,5 @@ def infomax_loss(weights: Infomax, piece: Piece, shuffled: np.ndarray) -> Any:
 
 
 def _activated(weights: Infomax, averaged: Any) -> Any:
+    """Add the bias and apply the PReLU."""
     return backend.import_torch().nn.functional.prelu(averaged + weights.bias, weights.slope.reshape(1))

@@ -1,4 +1,4 @@
-"""DNGR: random surfing, its pointwise mutual information, and denoising autoencoders stacked on that."""
+"""DNGR: stacked denoising autoencoders of the pointwise mutual information of random surfing."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from neural_brane.progress import Meter
 if TYPE_CHECKING:
     import torch
 
-BLOCK_NUMBERS = 8_000_000  # chances held at a time, 4 bytes each
-KEPT_NUMBERS, KEPT_IN_A_ROW = 12_000_000, 100  # numbers of the matrix that are kept, 8 bytes each
+BLOCK_NUMBERS = 8_000_000  # probabilities in a block, 4 bytes each
+KEPT_NUMBERS, KEPT_IN_A_ROW = 12_000_000, 100  # numbers kept of the matrix and least of a row, 8 bytes each
 
 
 class Layer(NamedTuple):
-    """One autoencoder: a layer that compresses rows, and one that writes them again."""
+    """The weights of one autoencoder: a layer that compresses rows, and a layer that reconstructs them."""
 
     into: Any  # (columns, width)
     into_bias: Any  # (1, width)
@@ -38,31 +38,31 @@ class Layer(NamedTuple):
 
 
 class LearnedLayers(NamedTuple):
-    """The vectors, and how the training went."""
+    """The vectors and the losses of the training."""
 
     vectors: np.ndarray  # (nodes, dim) float32
-    loss_history: list[float]  # the mean squared error of a node: all epochs of the first layer, then of the second
+    loss_history: list[float]  # mean squared error of a node: epochs of the first layer, then of the second
 
 
 class DNGR(backend.Network):
-    """Deep neural networks for learning graph representations (Cao, Lu, Xu; 2016).
+    """Compress which nodes a random surfer reaches, with two stacked denoising autoencoders.
 
-    A surfer walks from each node, and instead of a step returns to it with chance `restart`. The method adds up its
-    chances of being at each node after 1, 2, … `steps` steps, drops the node itself and scales rows to sum to one. This
-    gives the positive pointwise mutual information X_uv = max(ln(chance_uv / mean chance of v), 0). A denoising
-    autoencoder compresses the rows of X and learns to write them again; in every step it sees some entries as 0. A
-    second one compresses the hidden layer of the first, and its hidden layer is the vector. A node without neighbours
-    has an empty row, and all such nodes have the same vector.
+    Deep neural networks for learning graph representations (Cao, Lu, Xu; 2016). A surfer walks from each node; in each
+    step it returns there with probability `restart`. The method adds the probabilities of being at each node after 1,
+    2, … `steps` steps, drops the start node and scales rows to sum to one. The positive pointwise mutual information is
+    X_uv = max(ln(probability_uv / mean probability of v), 0). A denoising autoencoder learns to compress and reconstruct
+    the rows of X; each step sets some entries to 0. A second one compresses the hidden layer of the first, and its
+    hidden layer is the vector. A node without neighbours has an empty row, so all such nodes share one vector.
 
-    Some things differ from the authors' program. Layers have tanh in place of its sigmoid, and those that write are
-    linear, so that the error over all nodes is exact and no row is written down: memory stays that of two tables
-    (nodes, hidden). Chances are divided by the sums of rows, not of columns. X is divided by its
-    largest number, as scores on wiki advised. Adam trains the layers. The chances are computed exactly, some rows at a
-    time; of each row `row_entries` numbers are kept, those that are largest against the usual chance. With the default
-    nothing is left out on graphs of up to 3,464 nodes.
+    Some things differ from the authors' program. Layers use tanh, not a sigmoid. The layers that reconstruct are linear,
+    so that the method computes the error over all nodes exactly without dense rows, and memory stays that of two tables
+    (nodes, hidden). Probabilities are divided by the sums of rows, not of columns. X is divided by its largest number,
+    which scored better on wiki. Adam trains the layers. Probabilities are exact and computed block by block; each row
+    keeps the `row_entries` numbers that are largest relative to the mean. With the default, graphs of up to 3,464 nodes
+    lose no number.
 
-    New nodes are not embedded: the chances of a surfer that begins there, and those of all others, are not known.
-    PyTorch works on one CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
+    The method does not embed new nodes, because it knows no probabilities for them. PyTorch uses one CPU thread, so
+    that the same seed gives the same bits; the last bits may differ on a GPU.
     """
 
     title = "dngr"
@@ -72,23 +72,27 @@ class DNGR(backend.Network):
         "memory: nodes × (row_entries + hidden + dim)"
     )
     paper = "Cao, Lu, Xu: Deep neural networks for learning graph representations, 2016"
-    grid = {"learning_rate": [], "steps": [2, 3, 5, 10], "hidden": [256, 512]}  # its authors' program has 512 for 256
+    grid = {"learning_rate": [], "steps": [2, 3, 5, 10], "hidden": [256, 512]}  # the authors use 512, not 256
     holds = {"dngr": LearnedLayers}
+    learns = {"loss_history_": "list of float: Mean error of a node for each epoch, first layer first."}
     prolongs = ()
-    why_not = "its matrix and its layers have a row for each node it learned from"
+    why_not = "its matrix and its layers have a row for each node of the training"
 
-    steps: int = whole("Steps of the surfer.", default=3)
+    steps: int = whole("Number of steps of the surfer.", default=3)
     restart: float = number(
-        "The chance to return in place of a step: the paper's 1 − alpha.", default=0.02, least=0, below=1
+        "Probability of returning to the start instead of a step, the paper's 1 − alpha.",
+        default=0.02,
+        least=0,
+        below=1,
     )
     row_entries: int | None = whole(
-        "Numbers kept of each row; when None 12 million among all nodes, and 100 at least.", default=None
+        "Numbers kept of each row. None: 12 million for all nodes together, at least 100 each.", default=None
     )
     hidden: int = whole("Width of the first layer.", default=256)
-    noise: float = number("Share of the entries that a layer does not see.", default=0.2, least=0, below=1)
-    learning_rate: float = shared("learning_rate", default=3e-3, about="Of Adam.")
+    noise: float = number("Share of the entries that each step sets to 0.", default=0.2, least=0, below=1)
+    learning_rate: float = shared("learning_rate", default=3e-3, about="Learning rate of Adam.")
     batch_size: int | None = whole(
-        "Nodes in a batch; when None 200, and a twentieth of all nodes at least.", default=None
+        "Nodes in a batch. None: 200, or a twentieth of all nodes if that is more.", default=None
     )
     epochs: int = shared("epochs", default=15, about="Passes over all nodes for each of the two layers.")
 
@@ -105,28 +109,28 @@ class DNGR(backend.Network):
             return matrix.data, matrix.indices, matrix.indptr
 
         parts = self._stages.all_once("matrix", make)
-        meter.resume(len(blocks))  # also where the matrix was kept
+        meter.resume(len(blocks))  # also if the checkpoint held the matrix
         with backend.one_thread():
             return self._train(sparse.csr_array(parts, shape=(size, size)), per_epoch, meter, seed)
 
     def memory(self, sizes: Sizes) -> Moments:
         n, batch = sizes.nodes, batch_nodes(self.batch_size, sizes.nodes)
         kept = n * min(n, self._row_entries(n))
-        entries = 24 * kept * min(batch / max(n, 1), 1)  # a batch's rows, as they are and with noise, on the device
+        entries = 24 * kept * min(batch / max(n, 1), 1)  # rows of a batch on the device, with and without noise
         return {
             "surfing": {"kept numbers": 3 * 8 * kept, "blocks": 8 * SINGLE * max(BLOCK_NUMBERS, n) * cores()},
             "first layer": {
-                "kept numbers": 3 * 8 * kept,  # not all memory of the surfer's rows is given back
-                "tables": 8 * SINGLE * n * self.hidden,  # two, their gradients and Adam's two means of each
+                "kept numbers": 3 * 8 * kept,  # Python does not give back all memory of the surfer's rows.
+                "tables": 8 * SINGLE * n * self.hidden,  # two tables, their gradients and Adam's two means of each
                 "second tables": 2 * SINGLE * self.hidden * self.dim,
-                "gradients": 3 * SINGLE * n * self.hidden,  # gradients of the parts of the loss before they are added
+                "gradients": 3 * SINGLE * n * self.hidden,  # gradients of the terms of the loss before their sum
                 "batches": int(entries + 12 * SINGLE * batch * self.hidden),
             },
             "second layer": {"hidden": SINGLE * n * self.hidden, "vectors": 2 * SINGLE * n * self.dim},
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied: in the surfer's steps, and in all of training."""
+        """Count the multiplications of the surfer's steps and of the training."""
         n, per_epoch = sizes.nodes, steps_of_epoch(self.batch_size, sizes.nodes)
         kept = n * min(n, self._row_entries(n))
         surfing = self.steps * n * (n + sizes.links)
@@ -134,11 +138,11 @@ class DNGR(backend.Network):
         return float(surfing + self.epochs * layers)
 
     def _matrix(self, graph: AttributedGraph, blocks: list[slice], report: Callable[[], object]) -> sparse.csr_array:
-        """The positive pointwise mutual information of the surfer's chances, divided by its largest number."""
+        """Compute the positive pointwise mutual information of the surfer, divided by its largest number."""
         surfer = Surfer(graph, self.steps, self.restart, self._row_entries(len(graph)))
         parts, arrived = [], np.zeros(len(graph))
-        for chances, sums in map_threads(surfer.rows, blocks, self.threads):
-            parts.append(chances)
+        for rows, sums in map_threads(surfer.rows, blocks, self.threads):
+            parts.append(rows)
             arrived += sums
             report()
         matrix = above(sparse.vstack(parts, format="csr"), arrived / arrived.sum())
@@ -146,7 +150,7 @@ class DNGR(backend.Network):
         return matrix
 
     def _train(self, matrix: sparse.csr_array, per_epoch: int, meter: Meter, seed: int) -> LearnedLayers:
-        """Train one layer after the other."""
+        """Train the first layer, then the second."""
         size, rng = matrix.shape[0], np.random.default_rng(seed)
         first = first_layer(size, self.hidden, rng, self.device)
         second = first_layer(self.hidden, self.dim, rng, self.device)
@@ -166,43 +170,43 @@ class DNGR(backend.Network):
         return LearnedLayers(stack(compress(hidden, second), size, self.dim), losses)
 
     def _sparse_loss(self, layer: Layer, rows: sparse.csr_array, rng: np.random.Generator) -> torch.Tensor:
-        """The mean squared error of rows of the matrix, written from what is left of them."""
+        """Return the mean squared error of rows reconstructed from their entries that noise left."""
         seen = rows.copy()
         seen.data *= rng.random(seen.nnz, np.float32) >= self.noise
         hidden = (backend.SparseRows(seen, self.device) @ layer.into + layer.into_bias).tanh()
-        wanted = backend.SparseRows(rows, self.device)
-        alike = (hidden * (wanted @ layer.back)).sum() + (wanted @ layer.back_bias.T).sum()
-        error = squares_of_all(hidden, layer.back, layer.back_bias) - 2 * alike + (wanted.values**2).sum()
+        true = backend.SparseRows(rows, self.device)
+        products = (hidden * (true @ layer.back)).sum() + (true @ layer.back_bias.T).sum()
+        error = squares_of_all(hidden, layer.back, layer.back_bias) - 2 * products + (true.values**2).sum()
         return error / rows.shape[0]
 
     def _dense_loss(self, layer: Layer, rows: np.ndarray, rng: np.random.Generator) -> Any:
-        """The same for rows of the hidden layer."""
+        """Return the same error for dense rows of the hidden layer."""
         tensor = backend.import_torch().from_numpy
         seen = rows * (rng.random(rows.shape, np.float32) >= self.noise)
         codes = (tensor(seen).to(self.device) @ layer.into + layer.into_bias).tanh()
-        written = codes @ layer.back.T + layer.back_bias
-        return ((written - tensor(rows).to(self.device)) ** 2).sum() / len(rows)
+        restored = codes @ layer.back.T + layer.back_bias
+        return ((restored - tensor(rows).to(self.device)) ** 2).sum() / len(rows)
 
     def _row_entries(self, nodes: int) -> int:
         return self.row_entries or max(KEPT_IN_A_ROW, KEPT_NUMBERS // nodes)
 
 
 class Surfer:
-    """The chances of where a surfer is, added up over its steps: without the node it began at, rows sum to one."""
+    """The probabilities of where a surfer is, added over its steps; without the start node, rows sum to one."""
 
     def __init__(self, graph: AttributedGraph, steps: int, restart: float, most: int):
-        links = proper_links(graph, "a surfer goes nowhere")
+        links = proper_links(graph, "a surfer cannot leave its node")
         self.walk = transition(links).astype(np.float32)
-        self.back = self.walk.T.tocsr()  # its products are with columns that hold the chances of one surfer each
+        self.back = self.walk.T.tocsr()  # multiplied with columns of probabilities, one surfer per column
         self.steps, self.restart, self.most = steps, np.float32(restart), most
         now, total = np.ones(len(graph), np.float32), np.zeros(len(graph), np.float32)
-        for _ in range(steps):  # visits where surfers began count
+        for _ in range(steps):  # These sums include visits of the start node.
             now = (1 - self.restart) * (self.back @ now) + self.restart
             total += now
-        self.usual = np.maximum(total, 1e-30)  # how often surfers from all nodes visit each, about
+        self.usual = np.maximum(total, 1e-30)  # approximate visits of each node by surfers from all nodes
 
     def rows(self, block: slice) -> tuple[sparse.csr_array, np.ndarray]:
-        """Some rows, of which long ones keep what is largest against the usual chance; and the sums of columns."""
+        """Return a block of rows and the sums of columns; long rows keep the numbers largest relative to `usual`."""
         numbers = np.arange(self.walk.shape[0])[block]
         begin = (numbers, np.arange(len(numbers)))
         now = (1 - self.restart) * self.walk[block].T.toarray()
@@ -224,13 +228,13 @@ class Surfer:
 
 
 def first_layer(columns: int, width: int, rng: np.random.Generator, device: str) -> Layer:
-    """The weights that training begins with."""
+    """Return the initial weights."""
     into, back = (backend.glorot(rng, (columns, width), device) for _ in range(2))
     return Layer(into, backend.zeros(width, device), back, backend.zeros(columns, device))
 
 
 def compress(rows: Any, layer: Layer) -> Iterator[np.ndarray]:
-    """Compress rows by a layer, some at a time."""
+    """Yield the rows compressed by a layer, block by block."""
     into, bias = backend.to_numpy((layer.into, layer.into_bias))
     for block in row_blocks(rows.shape[0]):
         with one_blas_thread():

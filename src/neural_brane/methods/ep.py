@@ -1,4 +1,4 @@
-"""EP: what attributes and nodes mean is learned by making every node from its neighbours."""
+"""EP: learn rows of attributes and of nodes that reconstruct each node from its neighbours."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,29 +22,29 @@ from neural_brane.progress import Meter
 
 
 class LearnedTables(NamedTuple):
-    """The two tables, and how their training went."""
+    """The two tables and the losses of their training."""
 
-    attributes: np.ndarray  # (attributes, dim - dim // 2) float32; no columns where the graph has no attributes
-    nodes: np.ndarray  # (nodes, the other columns) float32
-    loss_history: list[float]  # the mean loss of a node, epoch by epoch, of both tables together
+    attributes: np.ndarray  # (attributes, dim - dim // 2) float32; no columns if the graph has no attributes
+    nodes: np.ndarray  # (nodes, remaining columns) float32
+    loss_history: list[float]  # mean loss of a node per epoch, sum of both tables
 
 
 class EP(InductiveEmbedder):
-    """Learning graph representations with embedding propagation (García-Durán, Niepert; 2017): its EP-B.
+    """Learn rows of attributes and nodes so that neighbours reconstruct each node.
 
-    Every attribute has a row, and so has every node. A node's own vector is the mean of its attributes' rows, and its
-    reconstruction the mean over all attributes of all its neighbours. Training brings the reconstruction closer to the
-    node's own vector than to that of a node drawn at random, by a margin: max(0, margin + ‖around − own‖ −
-    ‖around − other‖). The same is done with the nodes' own rows, where a node is reconstructed by the mean of its
-    neighbours' rows. A node's vector is its own of both kinds side by side: half of it comes from attributes (one
-    column more where dim is odd), half from the nodes. Without attributes the nodes' rows are the whole vector.
+    Learning graph representations with embedding propagation (García-Durán, Niepert; 2017), variant EP-B. Every
+    attribute and every node has a row. A node's own vector is the mean of the rows of its attributes; its
+    reconstruction is the mean over all attributes of its neighbours. Training brings the reconstruction closer to the
+    own vector than to that of a random node: max(0, margin + ‖reconstruction − own‖ − ‖reconstruction − random‖). The
+    rows of nodes learn in the same way, from the mean of the neighbours' rows. The output joins the two: half comes
+    from attributes (one column more if dim is odd), half from nodes. Without attributes, all columns come from nodes.
 
-    Amounts of attributes and weights of edges weigh these means. A node without attributes has its reconstruction in
-    their place. A new node's second half is the mean of its neighbours' rows, zero where it has none.
+    Amounts of attributes and weights of edges weigh these means. A node without attributes uses its reconstruction
+    instead. The second half of a new node is the mean of its neighbours' rows, or zero without neighbours.
 
-    Adam takes a step for every 64 nodes, with margin 20 for 200 epochs. Its running means change for the rows of a
-    batch alone, so that a step costs what the batch does: rows of nodes then move less than by an Adam that moves every
-    row in each step. Nothing is held out to choose a margin or to stop by.
+    Adam takes a step for every 64 nodes, with margin 20, for 200 epochs. Its running means change only for the rows of
+    a batch, so that the cost of a step depends on the batch alone; rows of nodes then move less than with an Adam that
+    updates every row. No nodes are held out to choose the margin or to stop early.
     """
 
     title = "ep"
@@ -54,15 +54,20 @@ class EP(InductiveEmbedder):
     small = {"epochs": 2}
     trial = {"epochs": 2}
     holds = {"ep": LearnedTables}
+    learns = {
+        "attributes_": "ndarray (attributes, columns): The rows of the attributes.",
+        "nodes_": "ndarray (nodes, columns): The rows of the nodes.",
+        "loss_history_": "list of float: Mean loss of a node for each epoch.",
+    }
     similarity = "distance"
-    why_not = "it keeps its tables without the running means of Adam; transform embeds new nodes"
+    why_not = "it keeps its tables without Adam's running means; transform embeds new nodes"
     prolongs = ("epochs",)
 
     margin: float = number(
-        "By how much the random node must be farther away: the paper's gamma.", default=20.0, above=0
+        "Distance by which the random node must be farther away, the paper's gamma.", default=20.0, above=0
     )
-    learning_rate: float = shared("learning_rate", default=0.001, about="Of Adam.")
-    batch_size: int = whole("Nodes reconstructed in a step.", default=64)
+    learning_rate: float = shared("learning_rate", default=0.001, about="Learning rate of Adam.")
+    batch_size: int = whole("Nodes in a batch.", default=64)
     epochs: int = shared("epochs", default=200, about="Passes over the nodes.")
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
@@ -80,16 +85,16 @@ class EP(InductiveEmbedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Rows pooled in all epochs, times their width."""
+        """Count the rows pooled in all epochs, times their width."""
         each = 1 + sizes.attribute_entries / max(sizes.nodes, 1)
         return float(self.epochs * (sizes.links + 2 * sizes.nodes) * each * self.dim)
 
     def _widths(self, attributes: bool) -> tuple[int, int]:
-        """The columns of the attributes' table and of the nodes'."""
+        """Return the widths of the attributes' table and of the nodes' table."""
         return (self.dim - self.dim // 2, self.dim // 2) if attributes else (0, self.dim)
 
     def _learn(self, graph: AttributedGraph, seed: int) -> LearnedTables:
-        links = proper_links(graph, "there is nothing to make them from")
+        links = proper_links(graph, "no node can be reconstructed from its neighbours")
         wide, narrow = self._widths(graph.attributes.nnz > 0)
         own = (graph.attributes, sparse.eye_array(len(graph), dtype=np.float32, format="csr"))
         meter = Meter(self.progress, 2 * self.epochs if wide and narrow else self.epochs, "epochs")
@@ -105,7 +110,7 @@ class EP(InductiveEmbedder):
         self, name: str, links: sparse.csr_array, own: sparse.csr_array, width: int, seed: np.random.SeedSequence,
         meter: Meter,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-        """A table of this width with a row for each column of `own`, and the mean loss of every epoch."""
+        """Return a table of this width with a row for each column of `own`, and the mean loss of every epoch."""
         bags = bags_of(links, own)
         nodes, others = np.flatnonzero((bags.sizes > 0) & (bags.around > 0)), np.flatnonzero(bags.sizes > 0)
         if width == 0 or len(others) < 2:
@@ -141,13 +146,13 @@ class EP(InductiveEmbedder):
 
 
 def bags_of(links: sparse.csr_array, own: sparse.csr_array) -> Bags:
-    """The bags of nodes that have the rows `own` (nodes, rows) and these neighbours."""
+    """Return the bags of nodes with these neighbours and the table rows in `own` (nodes, rows)."""
     sizes = abs(own).sum(axis=1, dtype=np.float64)
     return Bags(rows_of(links), rows_of(own), sizes, links @ sizes)
 
 
 def random_table(rows: int, width: int, rng: np.random.Generator) -> np.ndarray:
-    """Uniform as Glorot and Bengio's, in columns that a kernel can take."""
+    """Draw a table of Glorot and Bengio's uniform numbers, padded to the width that the kernels need."""
     table, span = zeros(rows, padded(width)), np.sqrt(6 / (rows + width))
     for block in row_blocks(rows):
         some = table[block, :width]
@@ -156,18 +161,18 @@ def random_table(rows: int, width: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def draw(nodes: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """The nodes in random order and, for each of them, a random one of the others that is not the node itself."""
+    """Return the nodes in random order, and for each a random node of `others` that is not the node itself."""
     order = rng.permutation(nodes)
     at = rng.integers(0, len(others) - 1, len(order))
     return order, others[at + (at >= np.searchsorted(others, order))]
 
 
 def _only(links: sparse.csr_array, rows: np.ndarray) -> sparse.csr_array:
-    """Links whose other rows are empty."""
+    """Return the links with all rows but the marked ones empty."""
     return sparse.csr_array(sparse.diags_array(rows.astype(np.float32)) @ links)
 
 
 def _means(bags: sparse.csr_array, table: np.ndarray) -> np.ndarray:
-    """The mean of a table's rows in each bag, weighed by its amounts; zero where it is empty."""
+    """Return the mean of a table's rows in each bag, weighed by amounts; zero for an empty bag."""
     sizes = abs(bags).sum(axis=1)[:, None]
     return ((bags @ table) / np.where(sizes > 0, sizes, 1)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""FastRP: powers of a random walk, seen through a very sparse random projection."""
+"""FastRP: project powers of a random walk's matrix with a very sparse random matrix."""
 
 from collections.abc import Sequence
 
@@ -16,16 +16,17 @@ from neural_brane.progress import Meter
 
 
 class FastRP(Embedder):
-    """Fast and accurate network embeddings via very sparse random projection (Chen, Sultan, Tian, Chen, Skiena; 2019).
+    """Multiply a very sparse random matrix with powers of a random walk's matrix.
 
-    The vectors are the rows of Σ αₖ PᵏLR. P = D⁻¹A holds the chances of a random walk's steps, and L = diag((d/2m)^β)
-    takes weight from hubs, where d are degrees and 2m is their sum. R (nodes, dim) is random: an entry is ±⁴√nodes
-    with chance 1/(2√nodes) each, and otherwise 0. The powers are never formed: PᵏLR is P times Pᵏ⁻¹LR. As in the
-    authors' search on BlogCatalog, the rows of each PᵏLR have length one before they are added, and the columns of the
-    sum are scaled to mean 0 and variance 1. Nodes without neighbours share one vector.
+    Fast and accurate network embeddings via very sparse random projection (Chen, Sultan, Tian, Chen, Skiena; 2019). The
+    vectors are the rows of Σ αₖ PᵏLR. P = D⁻¹A holds the probabilities of a random walk's steps. L = diag((d/2m)^β)
+    lowers the weight of hubs, where d are degrees and 2m is their sum. R (nodes, dim) is random: an entry is +⁴√nodes
+    or −⁴√nodes with probability 1/(2√nodes) each, and otherwise 0. No power is ever formed: PᵏLR is P times Pᵏ⁻¹LR. As
+    in the authors' search on BlogCatalog, the rows of each PᵏLR have length one before the sum, and the columns of the
+    sum have mean 0 and variance 1. Nodes without neighbours share one vector.
 
-    The authors search the fourth weight from 1 to 64 after (0, 0, 1), and β from −1 to 0. The defaults are in that
-    range, and were chosen by the classes of citeseer, cora, reed98 and wiki.
+    The authors search the fourth weight from 1 to 64 after (0, 0, 1), and β from −1 to 0. The defaults lie in that range
+    and gave good classes on citeseer, cora, reed98 and wiki.
     """
 
     title = "fastrp"
@@ -34,13 +35,11 @@ class FastRP(Embedder):
     paper = (
         "Chen, Sultan, Tian, Chen, Skiena: Fast and accurate network embeddings via very sparse random projection, 2019"
     )
-    grid = {"hub_discount": [0.0, 0.25, 0.5, 0.75, 1.0]}  # its authors search from 0 to 1
-    why_not = "it is computed anew in moments"
+    grid = {"hub_discount": [0.0, 0.25, 0.5, 0.75, 1.0]}  # the authors search from 0 to 1
+    why_not = "fitting it again takes moments"
 
-    weights: Sequence[float] = numbers(
-        "Weights of the first, second, … power of a walk's steps, one per power.", default=(0.0, 0.0, 1.0, 1.0)
-    )
-    hub_discount: float = number("How much less hubs count: the paper's −β.", default=0.2, least=0)
+    weights: Sequence[float] = numbers("Weights αₖ of the first, second, … power of P.", default=(0.0, 0.0, 1.0, 1.0))
+    hub_discount: float = number("Discount of hubs, the paper's −β; 0 is none.", default=0.2, least=0)
     device: str = shared("device", default="cpu")
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -50,7 +49,7 @@ class FastRP(Embedder):
         return {"powers": matrices | {"tables": 2 * table, "slabs": 3 * SINGLE * n * SLAB_COLUMNS}}
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied: the links with every column, power by power."""
+        """Count the multiplications of the links with every column, for all powers."""
         return float(len(self.weights) * self.dim * (sizes.links + 3 * sizes.nodes))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
@@ -79,7 +78,7 @@ class FastRP(Embedder):
 
 
 def random_projection(nodes: int, dim: int, seed: int) -> sparse.csr_array:
-    """R (nodes, dim): entries are ±√s with chance 1/2s each and otherwise 0, with s = √nodes; float64.
+    """Draw R (nodes, dim) float64: with s = √nodes, entries are +√s or −√s with probability 1/(2s) each, else 0.
 
     >>> sorted(set(random_projection(16, 50, seed=0).toarray().ravel().tolist()))
     [-2.0, 0.0, 2.0]
@@ -93,5 +92,5 @@ def random_projection(nodes: int, dim: int, seed: int) -> sparse.csr_array:
 
 
 def _power(degrees: np.ndarray, exponent: float) -> np.ndarray:
-    """Degrees to a power; 0 where there are no neighbours."""
+    """Raise degrees to a power; the result is 0 for a node without neighbours."""
     return np.power(degrees, exponent, out=np.zeros_like(degrees), where=degrees > 0)

@@ -1,4 +1,4 @@
-"""Read what a method learns from: a graph, or a matrix of features in the forms that scikit-learn knows."""
+"""Convert the input of a method, a graph or a matrix of features, and give its output the form scikit-learn expects."""
 
 import sys
 import warnings
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
     from neural_brane.methods.base import Fitted
 
 
-BLOCK_NODES = 8192  # embedded at a time
+BLOCK_NODES = 8192  # nodes that are embedded at a time
 
 
 def own_attributes(graph: AttributedGraph) -> sparse.csr_array:
-    """Give a graph's attributes or, where it has none at all, one attribute per node: its own."""
+    """Return a graph's attributes; if it has none, every node gets one of its own."""
     if graph.attributes.shape[1]:
         return graph.attributes
     return sparse.eye_array(len(graph), dtype=np.float32, format="csr")
 
 
 def proper_links(graph: AttributedGraph, consequence: str) -> sparse.csr_array:
-    """Give the links without self-loops; refuse a graph without others. consequence: what that means for the method."""
+    """Return the links without self-loops, or raise an error with its consequence for the method if there are none."""
     links = without_self_loops(graph.adjacency)
     if links.nnz == 0:
         raise GraphError(
-            f"graph '{graph.name}' links nodes to themselves alone, so {consequence}; give a graph in which at least "
-            "one node is linked to another"
+            f"graph '{graph.name}' links nodes to themselves only, so {consequence}; give a graph with at least one link "
+            "between two nodes"
         )
     return links
 
 
 def row_blocks(rows: int) -> Iterator[slice]:
-    """Give the places of all rows, some at a time."""
+    """Return slices of at most BLOCK_NODES rows that cover all rows."""
     return (slice(start, start + BLOCK_NODES) for start in range(0, rows, BLOCK_NODES))
 
 
@@ -49,14 +49,25 @@ FORMS = ("default", "pandas", "polars")
 
 
 class Output:
-    """Let scikit-learn choose a DataFrame as the output of a transformer."""
+    """The part of scikit-learn's interface that lets users choose a DataFrame as the output of a transformer."""
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what `transform` and `fit_transform` give for a matrix of features. Returns self.
+        """Choose the form in which `transform` and `fit_transform` return the vectors of a matrix of features.
 
-        transform: "default" for a NumPy array, "pandas" or "polars" for a DataFrame; None changes nothing. For a graph
-        they give an `Embedding` all the same, which has `to_pandas` and `to_polars`.
+        For a graph they always return an `Embedding`, which has `to_pandas` and `to_polars`.
 
+        Parameters
+        ----------
+        transform : str, optional
+            "default" for a NumPy array, "pandas" or "polars" for a DataFrame. None changes nothing.
+
+        Returns
+        -------
+        Embedder
+            The method itself.
+
+        Examples
+        --------
         >>> import numpy as np
         >>> from neural_brane import Attributes
         >>> Attributes(dim=2, seed=0).set_output(transform="pandas").fit_transform(np.eye(3)).columns.tolist()
@@ -69,9 +80,9 @@ class Output:
         return self
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names of a vector's numbers: the class's, in small letters, and a number from 0.
+        """Return the names of the dimensions, an array of str: the class name in small letters and a number from 0.
 
-        input_features: the names of the attributes learned from, which are checked and have no other effect.
+        input_features: names of the attributes. They are only compared with those that were learned from.
         """
         fitted: Fitted = self._require_fitted()  # type: ignore[attr-defined]
         if input_features is not None:
@@ -88,10 +99,9 @@ class Output:
 
 
 def as_matrix(method: Any, source: Any) -> Any:
-    """An array where one was given in another form, to a method that takes features; all else as it is.
+    """Return a tensor or a list of rows as an array, if the method takes features; return anything else unchanged.
 
-    That is what NumPy makes an array of, as a tensor, and a list of rows. To a method that reads links a list could
-    be one of edges, so none is taken.
+    For a method that reads links a list is left unchanged, because it could be a list of edges.
     """
     if not _takes_features(method):
         return source
@@ -104,24 +114,24 @@ def as_matrix(method: Any, source: Any) -> Any:
             raise GraphError(f"X cannot be read as a matrix ({error}); give rows of one length") from error
     if isinstance(source, np.ndarray) and source.ndim != 2:
         raise GraphError(
-            f"X has shape {source.shape}, and features are a matrix with a row per node. Reshape your data: "
+            f"X has shape {source.shape}, expected a matrix with a row per node. Reshape your data: "
             "X.reshape(1, -1) if it is one node, X.reshape(-1, 1) if it is one attribute"
         )
     return source
 
 
 def graph_for(method: Any, source: Any) -> AttributedGraph:
-    """Make the graph that a method learns from: without links of features alone, by `as_graph` of all else."""
+    """Return the graph that a method learns from; features become a graph without links."""
     source = as_matrix(method, source)
     if not is_features(method, source):
         return as_graph(source)
     if source.shape[0] == 1:
-        raise GraphError("X has 1 sample, and from one node alone nothing can be learned; give at least two rows")
+        raise GraphError("X has 1 sample, but a method needs at least two nodes; give two rows or more")
     return _without_links(source, list(source.columns) if _is_table(source) else None)
 
 
 def newcomers_for(method: Any, source: Any, known: AttributedGraph) -> AttributedGraph:
-    """Make the graph of the nodes to embed: rows of features are new nodes, whichever rows the method learned from."""
+    """Return the graph of the nodes to embed; rows of features are always new nodes."""
     source = as_matrix(method, source)
     if not is_features(method, source, known):
         return as_graph_like(source, known)
@@ -129,25 +139,23 @@ def newcomers_for(method: Any, source: Any, known: AttributedGraph) -> Attribute
     if source.shape[1] != expected:
         raise GraphError(
             f"X has {source.shape[1]} features, but {type(method).__name__} is expecting {expected} features as input; "
-            "give the columns that were learned from"
+            "give the columns given to fit"
         )
     names = _names_like(method, list(source.columns) if _is_table(source) else None, known.attribute_names)
     return _without_links(source, names, ids=[f"row {row}" for row in range(source.shape[0])])
 
 
 def as_given(method: Any, source: Any, embedding: Embedding, known: AttributedGraph | None = None) -> Any:
-    """The vectors in the form that what was given asks for: an embedding for a graph; for features a plain matrix, or
-    what `set_output` has chosen.
-    """
+    """Return an embedding in the form that suits the input: itself for a graph, an array or DataFrame for features."""
     source = as_matrix(method, source)
     if not is_features(method, source, known):
         return embedding
     chosen = vars(method).get("_sklearn_output_config", {}).get("transform")
     if chosen == "default" or (chosen is None and "sklearn" not in sys.modules):
         return embedding.vectors
-    from sklearn.base import TransformerMixin  # late, because it takes long
+    from sklearn.base import TransformerMixin  # imported here because it is slow
 
-    class Former(TransformerMixin):  # type: ignore[misc, unused-ignore]
+    class Converter(TransformerMixin):  # type: ignore[misc, unused-ignore]
         def transform(self, source: Any) -> np.ndarray:
             return embedding.vectors
 
@@ -155,15 +163,15 @@ def as_given(method: Any, source: Any, embedding: Embedding, known: AttributedGr
             names: np.ndarray = method.get_feature_names_out()
             return names
 
-    return Former().set_output(transform=chosen).transform(source)  # scikit-learn makes the DataFrame
+    return Converter().set_output(transform=chosen).transform(source)  # scikit-learn makes the DataFrame
 
 
 def is_features(method: Any, source: Any, known: AttributedGraph | None = None) -> bool:
-    """Tell whether a matrix holds features and no links.
+    """Return whether the source is a matrix of features and not of links.
 
-    For a method that reads attributes alone every matrix does. For one that reads links as well, a square matrix is an
-    adjacency, as is a DataFrame whose index and columns name the same nodes. Methods that need links take no features.
-    Where the known graph comes from a table of nodes, a DataFrame is another such table.
+    For a method that reads only attributes, every matrix is one of features. For a method that also reads links, a
+    square matrix is an adjacency, and so is a DataFrame whose index and columns name the same nodes. Methods that need
+    links accept no features. If the known graph comes from a table of nodes, a DataFrame is another such table.
     """
     if not _takes_features(method):
         return False
@@ -180,19 +188,19 @@ def _takes_features(method: Any) -> bool:
 
 
 def _is_table(source: Any) -> bool:
-    """Tell whether a value is a DataFrame, of pandas or of polars."""
+    """Return whether a value is a DataFrame of pandas or polars."""
     return is_frame(source) or (
         package_of(source) == "polars" and hasattr(source, "columns") and hasattr(source, "to_numpy")
     )
 
 
 def _names_like(method: Any, names: list[Any] | None, learned: np.ndarray) -> Any:
-    """The names under which columns are looked up among those learned from; columns without go by their order."""
+    """Return the names that identify the columns; columns without names are identified by their order."""
     title, named = type(method).__name__, learned.dtype.kind == "U"
     if names is None and named:
         warnings.warn(
-            f"X does not have valid feature names, but {title} was fitted with feature names; its columns are taken in "
-            "the order of those",
+            f"X does not have valid feature names, but {title} was fitted with feature names; its columns must have the "
+            "same order",
             stacklevel=4,
         )
     if names is None:
@@ -205,7 +213,7 @@ def _names_like(method: Any, names: list[Any] | None, learned: np.ndarray) -> An
     if unseen or lacking:
         raise GraphError(
             f"The feature names should match those that were passed during fit: unseen then {unseen[:3]}, missing now "
-            f"{lacking[:3]}; give the columns that were learned from, in any order"
+            f"{lacking[:3]}; give the columns given to fit, in any order"
         )
     return names
 
@@ -214,7 +222,7 @@ def _without_links(source: Any, names: Any, ids: Any = None) -> AttributedGraph:
     if _is_table(source):
         source = source.sparse.to_coo() if hasattr(source, "sparse") else source.to_numpy()
     if source.dtype.kind == "c":
-        raise GraphError(f"X holds {source.dtype}. Complex data not supported: give real numbers")
+        raise GraphError(f"X has dtype {source.dtype}. Complex data not supported: give real numbers")
     if source.shape[1] == 0:
         raise GraphError(f"X has 0 feature(s) (shape={source.shape}) while a minimum of 1 is required.")
     none = sparse.csr_array((source.shape[0],) * 2, dtype=np.float32)

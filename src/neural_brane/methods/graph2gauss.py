@@ -1,4 +1,4 @@
-"""Graph2Gauss: every node is a Gaussian; near nodes have low energy with each other, far ones high."""
+"""Graph2Gauss: embed every node as a Gaussian, with low energy between near nodes and high energy between far ones."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -20,11 +20,11 @@ from neural_brane.methods.parameters import choice, flag, shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.sampling.walks import BLOCKS, HopSampler
 
-SMALLEST_VARIANCE = 1e-6  # the paper's program adds 1e-14, which float32 turns into energies without end
+SMALLEST_VARIANCE = 1e-6  # the authors add 1e-14, which gives infinite energies in float32
 
 
 class GaussianWeights(NamedTuple):
-    """The learned weights: a layer over the attributes, and the layers that make means and variances of it."""
+    """The learned weights: a layer over the attributes, and the layers that compute means and variances from it."""
 
     hidden: Any  # (attributes, hidden)
     hidden_bias: Any  # (1, hidden)
@@ -35,7 +35,7 @@ class GaussianWeights(NamedTuple):
 
 
 class Triplets(NamedTuple):
-    """For each anchor a node at fewer hops, one at more, and the number of such pairs that this one stands for."""
+    """For each anchor a nearer node, a farther node, and the number of triplets that this one represents."""
 
     anchors: np.ndarray
     near: np.ndarray
@@ -44,44 +44,48 @@ class Triplets(NamedTuple):
 
 
 class Graph2Gauss(backend.Network, InductiveEmbedder):
-    """Deep Gaussian embedding of graphs (Bojchevski, Günnemann; 2018): unsupervised, inductive through attributes.
+    """Learn a Gaussian for every node, with lower energy for nodes at fewer hops.
 
-    A ReLU layer over a node's attributes gives the mean μ and the variances σ of a Gaussian. Its energy with another
-    is their Kullback-Leibler divergence, and training wants it lower for a node at fewer hops than for one at more:
-    E(near)² + exp(−E(far)). In every epoch each node draws one node from each hop and one beyond. Weighted by the
-    sizes of their two hops, these triplets make the loss an unbiased estimate of that over all triplets of the graph;
-    without, every node counts alike.
+    Deep Gaussian embedding of graphs (Bojchevski, Günnemann; 2018) is unsupervised, and inductive through attributes. A
+    ReLU layer over a node's attributes gives the mean μ and the variances σ of a Gaussian. The energy of two nodes is
+    the Kullback-Leibler divergence of their Gaussians. Training lowers it for the nearer of two nodes and raises it for
+    the farther: E(near)² + exp(−E(far)). In every epoch each node draws one node from each hop and one beyond. If these
+    triplets are weighted by the sizes of their two hops, the loss is an unbiased estimate of the loss over all triplets;
+    otherwise every triplet counts the same.
 
-    The vector is μ, `dim` numbers wide (beside as many variances, which are learned but not part of it). In a graph
-    without any attribute each node is its own attribute, and only its own nodes can be embedded. PyTorch works on one
-    CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
+    The vector is μ, with `dim` columns; the variances are learned but not part of it. If a graph has no attributes, each
+    node is its own attribute, and new nodes cannot be embedded. PyTorch uses one CPU thread, so that the same seed gives
+    the same bits; the last bits may differ on a GPU.
     """
 
     title = "graph2gauss"
     growth = "time: epochs × (attribute entries + nodes × dim) × hidden; memory: edges + (nodes + attributes) × hidden"
     paper = "Bojchevski, Günnemann: Deep Gaussian embedding of graphs, 2018"
-    grid = {"epochs": [50, 100, 200]}  # in place of the early stopping on held-out links of its authors' program
-    holds = {"graph2gauss": backend.Learned, "graph2gauss weights": GaussianWeights}
-    similarity = "distance"  # between means: training compares Gaussians by their divergence
+    grid = {"epochs": [50, 100, 200]}  # instead of the authors' early stopping on held-out links
+    holds = {"graph2gauss": backend.TrainedNetwork, "graph2gauss weights": GaussianWeights}
+    learns = {"weights_": "GaussianWeights: The weights of the layers."}
+    similarity = "distance"  # distance between means; training compares Gaussians by their divergence
     by_attributes = True
 
     hidden: int = whole("Width of the ReLU layer.", default=512)
     hops: int = choice(
-        "How far nodes are told apart (the paper's K): all beyond count as farther.", default=1, options=(1, 2, 3)
+        "Largest number of hops that are distinguished, the paper's K; all nodes beyond count as far.",
+        default=1,
+        options=(1, 2, 3),
     )
     weighted: bool = flag(
-        "Weigh triplets by the sizes of their hops, as the paper writes; its program, and so the default, does not.",
+        "Weigh triplets by the sizes of their hops, as in the paper; the authors' program and the default do not.",
         default=False,
     )
-    learning_rate: float = shared("learning_rate", default=1e-3, about="Of Adam.")
+    learning_rate: float = shared("learning_rate", default=1e-3, about="Learning rate of Adam.")
     epochs: int = shared(
         "epochs",
         default=100,
-        about="Steps, each over all nodes with a neighbour. The paper's program stops by held-out links; here all "
-        "links are learned from, and the number is fixed: on small graphs many more steps make worse vectors.",
+        about="Steps, each over all nodes with a neighbour. The authors' program stops early by held-out links; this one "
+        "trains on all links for a fixed number of steps. On small graphs many more steps make worse vectors.",
     )
 
-    def _learn(self, graph: AttributedGraph, seed: int) -> backend.Learned:
+    def _learn(self, graph: AttributedGraph, seed: int) -> backend.TrainedNetwork:
         backend.import_torch()
         rng = np.random.default_rng(seed)
         attributes = own_attributes(graph)
@@ -98,8 +102,8 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
             def loss_of(epoch: int) -> Any:
                 return rank_loss(*gaussians(weights, rows), self._triplets(sampler, epoch))
 
-            losses = descent.train(Loop.of(self, "weights"), loss_of)
-        return backend.Learned(GaussianWeights(*backend.to_numpy(weights)), losses)
+            losses = descent.train(Loop.over_epochs(self, "weights"), loss_of)
+        return backend.TrainedNetwork(GaussianWeights(*backend.to_numpy(weights)), losses)
 
     def memory(self, sizes: Sizes) -> Moments:
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
@@ -114,12 +118,12 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied in all steps."""
+        """Count the multiplications of all steps."""
         n, entries = sizes.nodes, sizes.attribute_entries or sizes.nodes
         return float(self.epochs * self.hidden * (entries + n * self.dim))
 
     def _triplets(self, sampler: HopSampler, epoch: int) -> Triplets:
-        """Every two hops of every node, a node drawn from each."""
+        """Return a triplet for every two hops of every node, with a node drawn from each hop."""
         drawn = sampler.draw(epoch)
         parts = []
         for near, far in combinations(range(self.hops + 1), 2):
@@ -129,7 +133,7 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
         anchors, close, distant, weights = (np.concatenate(part) for part in zip(*parts, strict=True))
         if len(anchors) == 0:
             raise GraphError(
-                "no node of this graph has a neighbour and a node farther away, so there is nothing to rank; give a "
+                "no node of this graph has a neighbour and a node farther away, so no triplet can be drawn; give a "
                 "graph in which some linked nodes are not linked to all others"
             )
         if not self.weighted:
@@ -137,7 +141,7 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
         shares = weights / weights.sum()
         return Triplets(anchors, close.astype(np.int64), distant.astype(np.int64), shares.astype(np.float32))
 
-    def _blocks(self, graph: AttributedGraph, learned: backend.Learned) -> Iterator[np.ndarray]:
+    def _blocks(self, graph: AttributedGraph, learned: backend.TrainedNetwork) -> Iterator[np.ndarray]:
         return _centres(own_attributes(graph), learned.weights)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
@@ -145,7 +149,7 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
 
 
 def _centres(attributes: sparse.csr_array, weights: GaussianWeights) -> Iterator[np.ndarray]:
-    """The mean of every node's Gaussian, some nodes at a time."""
+    """Yield the means of the nodes' Gaussians, block by block."""
     for rows in row_blocks(attributes.shape[0]):
         hidden = attributes[rows] @ weights.hidden + weights.hidden_bias
         with one_blas_thread():
@@ -153,7 +157,7 @@ def _centres(attributes: sparse.csr_array, weights: GaussianWeights) -> Iterator
 
 
 def gaussians(weights: GaussianWeights, attributes: backend.SparseRows) -> tuple[Any, Any]:
-    """Mean and variances of every node's Gaussian, both (nodes, dim)."""
+    """Return the means and the variances of the nodes' Gaussians, both (nodes, dim)."""
     hidden = (attributes @ weights.hidden + weights.hidden_bias).relu()
     raw = hidden @ weights.variance + weights.variance_bias
     variance = backend.import_torch().nn.functional.elu(raw) + 1 + SMALLEST_VARIANCE
@@ -161,14 +165,14 @@ def gaussians(weights: GaussianWeights, attributes: backend.SparseRows) -> tuple
 
 
 def energy(mean: Any, variance: Any, first: Any, second: Any) -> Any:
-    """The Kullback-Leibler divergence of each second node's Gaussian from the first's."""
+    """Return the Kullback-Leibler divergence of each second node's Gaussian from the first's."""
     ratio = variance[second] / variance[first]
     apart = (mean[first] - mean[second]) ** 2 / variance[first]
     return 0.5 * (ratio + apart - 1 - ratio.log()).sum(1)
 
 
 def rank_loss(mean: Any, variance: Any, triplets: Triplets) -> Any:
-    """The weighted mean of E(near)² + exp(−E(far)): squared where energy should be low, exponential where high."""
+    """Return the weighted mean of E(near)² + exp(−E(far)), which lowers near energies and raises far ones."""
     torch = backend.import_torch()
     anchors, near, far, weights = (torch.from_numpy(part).to(mean.device) for part in triplets)
     low = energy(mean, variance, anchors, near)

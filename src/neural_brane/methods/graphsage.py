@@ -1,4 +1,4 @@
-"""GraphSAGE: a node's vector is made of its attributes and of samples of those around it."""
+"""GraphSAGE: compute a node's vector from its attributes and those of sampled neighbours."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -23,8 +23,8 @@ from neural_brane.sampling.walks import WalkSampler
 NEGATIVE_POWER = 0.75
 
 
-class Weights(NamedTuple):
-    """The learned weights of two layers: one for a node's own row, one for the mean of its neighbours."""
+class SAGEWeights(NamedTuple):
+    """The learned weights of two layers, each for a node's own row and for the mean of its neighbours' rows."""
 
     own_1: Any  # (attributes, dim - dim // 2)
     around_1: Any  # (attributes, dim // 2)
@@ -33,62 +33,62 @@ class Weights(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Pairs and negatives as positions among the batch's nodes, and the two hops around these."""
+    """Pairs and negatives as positions among the batch's nodes, and the two hops around these nodes."""
 
     pairs: np.ndarray  # (2, k)
     negatives: np.ndarray  # (negatives,)
-    own: np.ndarray  # the batch's nodes among those of one hop
-    around_2: sparse.csr_array  # means over sampled neighbours: (the batch's nodes, those of one hop)
-    attributes_1: sparse.csr_array  # of the nodes of one hop
-    around_1: sparse.csr_array  # (those of one hop, those of two)
-    attributes_2: sparse.csr_array  # of the nodes of two hops
+    own: np.ndarray  # positions of the batch's nodes among the nodes of one hop
+    around_2: sparse.csr_array  # means over sampled neighbours (batch's nodes, nodes of one hop)
+    attributes_1: sparse.csr_array  # attributes of the nodes of one hop
+    around_1: sparse.csr_array  # (nodes of one hop, nodes of two hops)
+    attributes_2: sparse.csr_array  # attributes of the nodes of two hops
 
 
 class GraphSAGE(backend.Network, InductiveEmbedder):
-    """Inductive representation learning on large graphs (Hamilton, Ying, Leskovec; 2017): unsupervised, with means.
+    """Learn two layers that compute a node's vector from its attributes and its neighbours'.
 
-    Half of a vector is a node's own, half its neighbours'; the first layer has the same width. PyTorch works on one
-    CPU thread, for the sake of the bits; the last bits of a GPU are not promised.
-
-    Each of two layers sets a node's own row beside the mean of its neighbours', both multiplied by learned weights;
-    a ReLU follows the first. Vectors have length one. Training draws together the ends of short random walks, away
-    from nodes drawn at random, and sees a sample of each neighbourhood; the vectors that come out are made of whole
-    neighbourhoods. A node without attributes and neighbours has the vector zero. In a graph without any attribute
-    each node is its own attribute, and only its own nodes can be embedded.
+    Inductive representation learning on large graphs (Hamilton, Ying, Leskovec; 2017), unsupervised, with means. Each
+    layer multiplies a node's own row and the mean of its neighbours' rows by learned weights and joins the two; each
+    gives half of the columns. A ReLU follows the first layer, which is as wide as the second. Vectors have length one.
+    Training draws the ends of short random walks together and away from random nodes. It sees a sample of each
+    neighbourhood; the final vectors use whole neighbourhoods. A node without attributes and neighbours has the vector
+    zero. If a graph has no attributes, each node is its own attribute, and new nodes cannot be embedded. PyTorch uses
+    one CPU thread, so that the same seed gives the same bits; the last bits may differ on a GPU.
     """
 
     title = "graphsage"
     growth = "time: walks × samples² × dim; memory: edges + attribute entries + (nodes + attributes) × dim"
     paper = "Hamilton, Ying, Leskovec: Inductive representation learning on large graphs, 2017"
-    grid = {"learning_rate": [0.01, 0.05, 0.1, 0.5, 1e-4, 1e-5, 1e-6]}  # "also smaller values", says the paper
+    grid = {"learning_rate": [0.01, 0.05, 0.1, 0.5, 1e-4, 1e-5, 1e-6]}  # the paper tries smaller values as well
     small = {"epochs": 2, "walks_per_node": 1, "walk_length": 10}
     trial = {"walks_per_node": 1}
-    holds = {"graphsage": backend.Learned, "graphsage weights": Weights}
+    holds = {"graphsage": backend.TrainedNetwork, "graphsage weights": SAGEWeights}
+    learns = {"weights_": "SAGEWeights: The weights of the two layers."}
     by_attributes = True
 
     first_samples: int = whole(
-        "Neighbours sampled for the first layer (the paper's S1): all of a node's where it has no more.", default=25
+        "Neighbours sampled for the first layer, the paper's S1; all if a node has no more.", default=25
     )
-    second_samples: int = whole("The same for the second layer (S2).", default=10)
-    walk_length: int = whole("Nodes in a walk; the first makes a pair with each of the others.", default=5, least=2)
+    second_samples: int = whole("Neighbours sampled for the second layer, the paper's S2.", default=10)
+    walk_length: int = whole("Nodes in a walk; the first forms a pair with each other node.", default=5, least=2)
     walks_per_node: int = whole("Walks from each node in an epoch.", default=50)
     negatives: int = whole(
-        "Nodes drawn per batch in proportion to degree ** 0.75, shared by its pairs as in the authors' program.",
+        "Negative nodes of a batch, drawn in proportion to degree ** 0.75; all its pairs share them, as in the authors' program.",
         default=20,
     )
-    learning_rate: float = shared("learning_rate", default=1e-4, about="Of Adam.")
+    learning_rate: float = shared("learning_rate", default=1e-4, about="Learning rate of Adam.")
     batch_size: int = whole("Pairs in a batch.", default=512)
-    epochs: int = shared("epochs", default=1, about="Passes, each with walks of its own.")
+    epochs: int = shared("epochs", default=1, about="Passes; each draws new walks.")
 
-    def _learn(self, graph: AttributedGraph, seed: int) -> backend.Learned:
+    def _learn(self, graph: AttributedGraph, seed: int) -> backend.TrainedNetwork:
         backend.import_torch()
-        links = proper_links(graph, "there are no pairs to learn from")  # a self-loop pairs a node with itself
+        links = proper_links(graph, "walks give no pairs to learn from")  # A self-loop pairs a node with itself.
         rng = np.random.default_rng(seed)
         width, half = own_attributes(graph).shape[1], self.dim // 2
         shapes = ((width, self.dim - half), (width, half), (self.dim, self.dim - half), (self.dim, half))
-        weights = Weights(*(backend.glorot(rng, shape, self.device) for shape in shapes))
+        weights = SAGEWeights(*(backend.glorot(rng, shape, self.device) for shape in shapes))
         with cpu.threads(self.threads), backend.one_thread():
-            batches = Batches(self, graph, WalkSampler(links, length=self.walk_length, seed=seed), rng)
+            batches = PairBatches(self, graph, WalkSampler(links, length=self.walk_length, seed=seed), rng)
             pairs = self.epochs * self.walks_per_node * batches.pairs_per_turn
             loop = Loop(
                 self._stages.stage("weights"), Meter(self.progress, pairs, "pairs", epochs=self.epochs),
@@ -102,11 +102,11 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
                 return None if batch is None else _loss(weights, batch, self.device)
 
             losses = backend.Descent(weights, self.learning_rate).train(loop, loss_of)
-        return backend.Learned(Weights(*backend.to_numpy(weights)), losses)
+        return backend.TrainedNetwork(SAGEWeights(*backend.to_numpy(weights)), losses)
 
     def memory(self, sizes: Sizes) -> Moments:
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
-        tables = {"tables": 4 * SINGLE * width * self.dim}  # the first layer, its gradient and Adam's two means
+        tables = {"tables": 4 * SINGLE * width * self.dim}  # first layer, its gradient and Adam's two means
         walks = 8 * n * (self.walk_length + 5 * (self.walk_length - 1))
         reached = min(n, 2 * self.batch_size * self.second_samples * self.first_samples)
         links = {"matrices": 8 * sizes.links}
@@ -117,11 +117,11 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Sampled neighbours of all pairs, times the width."""
+        """Count the sampled neighbours of all pairs, times the width."""
         pairs = self.epochs * self.walks_per_node * sizes.nodes * (self.walk_length - 1)
         return float(pairs * self.second_samples * self.first_samples * self.dim)
 
-    def _blocks(self, graph: AttributedGraph, learned: backend.Learned) -> Iterator[np.ndarray]:
+    def _blocks(self, graph: AttributedGraph, learned: backend.TrainedNetwork) -> Iterator[np.ndarray]:
         return _vectors(graph, own_attributes(graph), learned.weights)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
@@ -129,11 +129,11 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
         return stack(_vectors(graph, graph.attributes, fitted.learned.weights), len(graph), self.dim)[len(new.known) :]
 
 
-class Batches:
+class PairBatches:
     """The batches of a training, drawn one after another with one generator.
 
-    A turn takes a walk from each node; its pairs are shuffled and cut into batches. `numbers` gets the generator's
-    states, so that a run resumes in the middle of a turn: `rng` as it is now, `turn` as it was when the turn began.
+    A turn takes a walk from each node, shuffles the pairs and cuts them into batches. `numbers` holds two states of the
+    generator, `rng` now and `turn` at the beginning of the turn, so that a run resumes in the middle of a turn.
     """
 
     def __init__(self, method: "GraphSAGE", graph: AttributedGraph, walks: WalkSampler, rng: np.random.Generator):
@@ -144,26 +144,26 @@ class Batches:
         self.pairs_per_turn = len(graph) * (method.walk_length - 1)
         self.per_turn = -(-self.pairs_per_turn // method.batch_size)
         self.per_epoch = method.walks_per_node * self.per_turn
-        self.units = lambda step: (  # the pairs of the batches before one, with those of walks that ended early
+        self.units = lambda step: (  # pairs in all batches before this step, including those of walks that ended early
             step // self.per_turn * self.pairs_per_turn + step % self.per_turn * method.batch_size
         )
         self.turn = -1
         self.pairs = np.empty((2, 0), np.int64)
 
     def draw(self, step: int) -> Batch | None:
-        """The next batch, whose number is `step`; None where all its walks ended early."""
+        """Return batch number `step`, or None if all its walks ended early."""
         turn, at = divmod(step, self.per_turn)
         if turn != self.turn:
             self._begin(turn, at)
-        part = self.pairs[:, at * self.method.batch_size : (at + 1) * self.method.batch_size]
-        proper = part[:, (part[1] >= 0) & (part[0] != part[1])]
+        pairs = self.pairs[:, at * self.method.batch_size : (at + 1) * self.method.batch_size]
+        proper = pairs[:, (pairs[1] >= 0) & (pairs[0] != pairs[1])]
         drawn = self.rng.random(self.method.negatives) * self.chances[-1]
         batch = self.gather(proper, np.searchsorted(self.chances, drawn, side="right")) if proper.size else None
         self.numbers["rng"] = self.rng.bit_generator.state
         return batch
 
     def _begin(self, turn: int, at: int) -> None:
-        """Draw and shuffle the pairs of a turn; in the middle of one, as they were when it began."""
+        """Draw and shuffle the pairs of a turn; in the middle of a turn, draw the same pairs again."""
         now = self.numbers.get("rng", self.rng.bit_generator.state)
         if at == 0:
             self.numbers["turn"] = now
@@ -176,7 +176,7 @@ class Batches:
             self.rng.bit_generator.state = now
 
     def gather(self, pairs: np.ndarray, negatives: np.ndarray) -> Batch:
-        """Gather the nodes of a batch, each once, with the samples around them."""
+        """Collect the distinct nodes of a batch and sample the neighbours around them."""
         adjacency, attributes, rng = self.graph.adjacency, self.attributes, self.rng
         nodes = len(self.graph)
         targets, (pairs, negatives) = renumber([pairs, negatives], nodes)
@@ -189,8 +189,8 @@ class Batches:
         return Batch(pairs, negatives, own, around_2, attributes[hop_1], around_1, attributes[hop_2])
 
 
-def _vectors(graph: AttributedGraph, attributes: sparse.csr_array, weights: Weights) -> Iterator[np.ndarray]:
-    """The vectors of a graph's nodes, made of whole neighbourhoods, some nodes at a time."""
+def _vectors(graph: AttributedGraph, attributes: sparse.csr_array, weights: SAGEWeights) -> Iterator[np.ndarray]:
+    """Yield the vectors of a graph's nodes from their whole neighbourhoods, block by block."""
     around = _means(graph.adjacency.indptr, graph.adjacency.indices, len(graph))
     hidden = np.hstack([attributes @ weights.own_1, around @ (attributes @ weights.around_1)])
     np.maximum(hidden, 0, out=hidden)
@@ -201,14 +201,14 @@ def _vectors(graph: AttributedGraph, attributes: sparse.csr_array, weights: Weig
 
 
 def _means(indptr: np.ndarray, indices: np.ndarray, columns: int) -> sparse.csr_array:
-    """The matrix that takes the mean of each row's entries; nothing where a row has none."""
+    """Return the matrix that averages over each row's entries; an empty row stays empty."""
     counts = np.diff(indptr)
     shares = np.repeat(1 / np.maximum(counts, 1), counts).astype(np.float32)
     return sparse.csr_array((shares, indices, indptr), shape=(len(counts), columns))
 
 
-def _loss(weights: Weights, batch: Batch, device: Any) -> Any:
-    """The mean cross-entropy of a batch's pairs, each against all negatives."""
+def _loss(weights: SAGEWeights, batch: Batch, device: Any) -> Any:
+    """Return the mean cross-entropy of a batch's pairs, each against all negatives."""
     torch = backend.import_torch()
     vectors = _forward(weights, batch, device)
     first, second = vectors[torch.from_numpy(batch.pairs).to(device)]
@@ -217,8 +217,8 @@ def _loss(weights: Weights, batch: Batch, device: Any) -> Any:
     return (softplus(-(first * second).sum(1)) + softplus(first @ others.T).sum(1)).mean()
 
 
-def _forward(weights: Weights, batch: Batch, device: Any) -> Any:
-    """The vectors of a batch's nodes, of length one."""
+def _forward(weights: SAGEWeights, batch: Batch, device: Any) -> Any:
+    """Return the vectors of a batch's nodes, with length one."""
     torch = backend.import_torch()
     around_1, around_2, attributes_1, attributes_2 = (
         backend.SparseRows(matrix, device)

@@ -1,4 +1,4 @@
-"""GraRep: the logarithms of a walk's chances, one factorisation for each number of steps."""
+"""GraRep: factorise the logarithms of a random walk's probabilities, once for each number of steps."""
 
 from collections.abc import Callable
 from itertools import accumulate
@@ -18,35 +18,37 @@ from neural_brane.methods.prone import SparseProduct, rooted_unit_rows
 from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
 from neural_brane.progress import Meter
 
-BLOCK_NUMBERS = 2_000_000  # numbers of Pᵏ held at a time, if none of them were 0: 24 MB
-KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 200  # numbers of Xᵏ that are kept, 16 bytes each with the transpose
+BLOCK_NUMBERS = 2_000_000  # numbers of Pᵏ in a block: 24 MB if none of them is 0
+KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 200  # numbers kept of Xᵏ and least of a row, 16 bytes each
 
 
 class GraRep(Embedder):
-    """Learning graph representations with global structural information (Cao, Lu, Xu; 2015).
+    """Factorise the probabilities of reaching a node in exactly 1, 2, … steps of a random walk.
 
-    For each k up to `steps`, Pᵏ holds the chances of a random walk from u to be at v after k steps, and Xᵏ holds
-    max(ln(Pᵏ_uv / Σ_w Pᵏ_wv) − ln(λ / nodes), 0). The left singular vectors of Xᵏ times the roots of the singular
-    values, with rows of length one as in the authors' program, are one part of the vectors. All parts are equally
-    wide, except that the first ones take what is left over of dim.
+    Learning graph representations with global structural information (Cao, Lu, Xu; 2015). For each k up to `steps`, Pᵏ
+    holds the probabilities that a random walk from u is at v after k steps, and Xᵏ holds
+    max(ln(Pᵏ_uv / Σ_w Pᵏ_wv) − ln(λ / nodes), 0). Each Xᵏ gives one part of the vectors: its left singular vectors
+    times the roots of the singular values, with rows of length one as in the authors' program. All parts have the same
+    width; if dim cannot be divided evenly, the first parts are one column wider.
 
-    No matrix is ever dense. Rows of Pᵏ are computed block by block, and only what is above 0 in Xᵏ is kept. Both are
-    exact where rows have at most `row_entries` numbers: with the default that is so on every graph of up to 5,000
-    nodes. This differs from the paper, and bounds memory and time: a longer row of Pᵏ goes on to the next step with its
-    largest chances, and a longer row of Xᵏ keeps its largest numbers.
+    No matrix is ever dense: rows of Pᵏ are computed block by block, and Xᵏ keeps only numbers above 0. Both are exact
+    if rows have at most `row_entries` numbers, which with the default holds for every graph of up to 5,000 nodes.
+    Longer rows differ from the paper, to bound memory and time: a row of Pᵏ enters the next step with its largest
+    probabilities, and a row of Xᵏ keeps its largest numbers.
     """
 
     title = "grarep"
     uses = ("links",)
     growth = "time: steps × nodes × row_entries × (mean degree + dim); memory: nodes × (row_entries + dim)"
     paper = "Cao, Lu, Xu: GraRep, 2015"
-    grid = {"steps": [1, 2, 3, 4, 5, 6]}  # the walks whose lengths its paper compares
-    why_not = "its factors are solved for all nodes at once"
+    grid = {"steps": [1, 2, 3, 4, 5, 6]}  # the lengths that the paper compares
+    why_not = "it solves for the factors of all nodes at once"
 
-    steps: int = whole("Steps of the longest walk, the paper's K.", default=4)
-    shift: float = number("Chances below this times the mean count as 0, the paper's λ.", default=1.0, above=0)
+    steps: int = whole("Largest number of steps, the paper's K.", default=4)
+    shift: float = number("Probabilities below this times the mean count as 0; the paper's λ.", default=1.0, above=0)
     row_entries: int | None = whole(
-        "Numbers kept of each row of a matrix; when None 25 million among all nodes, and 200 at least.", default=None
+        "Numbers kept of each row of a matrix. None: 25 million for all nodes together, at least 200 each.",
+        default=None,
     )
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -60,7 +62,7 @@ class GraRep(Embedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied: the rows of the powers, and the products of the SVD."""
+        """Count the multiplications of the powers and of the SVD."""
         n, degree = sizes.nodes, 1 + sizes.links / max(sizes.nodes, 1)
         kept = [min(degree**k, n, self._row_entries(n)) for k in range(1, self.steps + 1)]
         powers = 10 * degree * sum(accumulate(kept))
@@ -83,15 +85,15 @@ class GraRep(Embedder):
             values, found = leading_eigenvectors(operator, width, tables=tables, seed=seed, report=meter.advance)
             at = sum(widths[: step - 1])
             vectors[:, at : at + width] = rooted_unit_rows(found, values)
-            del operator  # before the next is there
+            del operator  # Free its memory before the next one is made.
         return Vectors(vectors)
 
     def _matrix(
         self, walk: sparse.csr_array, step: int, arrived: np.ndarray, blocks: list[slice], report: Callable[[], object]
     ) -> sparse.csr_array:
-        """Xᵏ for k = step; arrived holds the sums of the columns of Pᵏ."""
+        """Return Xᵏ for k = step; `arrived` holds the sums of the columns of Pᵏ."""
         most = self._row_entries(len(arrived))
-        least = arrived * (self.shift / len(arrived))  # chances at and below this become 0
+        least = arrived * (self.shift / len(arrived))  # probabilities up to this become 0
 
         def compute(block: slice) -> sparse.csr_array:
             rows = walk[block]
@@ -110,7 +112,7 @@ class GraRep(Embedder):
 
 
 def above(rows: sparse.csr_array, least: np.ndarray) -> sparse.csr_array:
-    """ln(chance / least) of its column where that is above 0, float32."""
+    """Return ln(entry / least of its column) as float32, where that is above 0."""
     kept = rows.data > least[rows.indices]
     ends = np.concatenate([[0], np.cumsum(kept)])[rows.indptr]
     columns = rows.indices[kept]
@@ -119,7 +121,7 @@ def above(rows: sparse.csr_array, least: np.ndarray) -> sparse.csr_array:
 
 
 def largest_of_rows(matrix: sparse.csr_array, most: int) -> sparse.csr_array:
-    """The matrix, sorted, with at most so many entries in a row: the largest ones."""
+    """Keep the `most` largest entries of each row; the result is sorted."""
     long = np.flatnonzero(np.diff(matrix.indptr) > most)
     if len(long):
         kept = np.ones(matrix.nnz, bool)
@@ -127,10 +129,10 @@ def largest_of_rows(matrix: sparse.csr_array, most: int) -> sparse.csr_array:
             numbers = matrix.data[slice(*matrix.indptr[row : row + 2])]
             least = np.partition(numbers, -most)[-most]
             taken = numbers > least
-            equal = np.flatnonzero(numbers == least)  # the first ones of these are taken
+            equal = np.flatnonzero(numbers == least)  # ties: take the first ones
             taken[equal[: most - np.count_nonzero(taken)]] = True
             kept[slice(*matrix.indptr[row : row + 2])] = taken
         ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
         matrix = sparse.csr_array((matrix.data[kept], matrix.indices[kept], ends), shape=matrix.shape)
-    matrix.sort_indices()  # late: few are left of a long row
+    matrix.sort_indices()  # Sort last, when long rows are short.
     return matrix

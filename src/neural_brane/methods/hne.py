@@ -117,7 +117,7 @@ class HNE(InductiveEmbedder):
             adam.step(gradients, epoch + 1)
             return loss
 
-        losses = Loop.of(self, "map").run(adam.arrays, step)
+        losses = Loop.over_epochs(self, "map").run(adam.arrays, step)
         return LearnedMap(weights["U"], weights["t"], losses)
 
     def _batch(self, links: int) -> int:

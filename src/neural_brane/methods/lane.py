@@ -170,5 +170,5 @@ class LANE(Factorisation):
                 turn("Y", by_labels, second, [(second, "G"), (1.0, "H")])
             turn("H", None, 0.0, [(1.0, "G"), (1.0, "A"), (1.0 if labels is not None else 0.0, "Y")])
 
-        Loop.of(self, "axes", advice="give a smaller dim").run(axes, step)
+        Loop.over_epochs(self, "axes", advice="give a smaller dim").run(axes, step)
         return axes["H"].astype(np.float64)

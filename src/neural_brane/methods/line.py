@@ -1,4 +1,4 @@
-"""LINE: linked nodes are alike, and so are nodes with the same neighbours."""
+"""LINE: linked nodes get similar vectors, and so do nodes with the same neighbours."""
 
 import numpy as np
 
@@ -11,12 +11,13 @@ from neural_brane.methods.training import ALIAS, SINGLE, Moments
 
 
 class Line(EdgeSkipGram):
-    """LINE: large-scale information network embedding (Tang, Qu, Wang, Zhang, Yan, Mei; 2015).
+    """Learn similar vectors for linked nodes and for nodes with the same neighbours.
 
-    The first dim // 2 numbers are first-order proximity (both ends of an edge have one vector each, in one table), the
-    others second-order (the other end has a vector of its own as context). Edges are drawn in proportion to their
-    weight; self-loops say nothing of the first order. As in the authors' program, each half of a vector is scaled to
-    length one. A node without neighbours keeps a random direction.
+    LINE: large-scale information network embedding (Tang, Qu, Wang, Zhang, Yan, Mei; 2015). The first dim // 2 columns
+    learn first-order proximity: both ends of an edge use the same table. The others learn second-order proximity: the
+    other end has a separate context vector. Edges are drawn in proportion to their weight; the first order leaves out
+    self-loops. Each half of a vector has length one, as in the authors' program. A node without neighbours keeps a
+    random direction.
     """
 
     title = "line"
@@ -25,7 +26,7 @@ class Line(EdgeSkipGram):
     paper = "Tang, Qu, Wang, Zhang, Yan, Mei: LINE, 2015"
 
     samples: int | None = whole(
-        "Edges drawn for each order; when None 100 for each adjacency entry, 3 million at least.", default=None
+        "Edges drawn for each order. None: 100 for each adjacency entry, at least 3 million.", default=None
     )
 
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
@@ -48,7 +49,7 @@ class Line(EdgeSkipGram):
 
     def memory(self, sizes: Sizes) -> Moments:
         n, entries = sizes.nodes, sizes.links
-        held = self._tables(n, n)  # one of half the width, and two
+        held = self._tables(n, n)  # one table of half the width, and two
         held = {"tables": held["tables"] * 3 // 4, "sampling": 2 * held["sampling"] + 32 * entries}
         return {
             "preparing draws": held | {"sampling": (20 + ALIAS) * entries},

@@ -59,7 +59,7 @@ class NNMF(Factorisation):
 
     def _factorise(self, graph: AttributedGraph, seed: int) -> Parts:
         require_no_negatives(graph, self.title)
-        loop = Loop.of(self, "factors", advice=ADVICE)
+        loop = Loop.over_epochs(self, "factors", advice=ADVICE)
         nodes, parts = factorise(stacked(graph), self.dim, seed, loop, self.threads)
         return Parts(nodes * np.linalg.norm(parts, axis=0), parts.T)
 

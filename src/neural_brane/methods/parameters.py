@@ -1,4 +1,13 @@
-"""Declare a parameter once: a method's field says its name, type, default, range and purpose."""
+"""Declare a parameter once: one field of a method has its name, type, default, range and purpose.
+
+The constructor, the check before a training, `get_params`, the command line, `brane methods NAME` and the reference
+pages are all made from that field::
+
+    class Walker(Embedder):
+        length: int = whole("Nodes in a walk.", default=80)
+
+This module imports no numerical library, so that the command line shows its help at once.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +23,23 @@ from typing import Any, ClassVar, Self, dataclass_transform
 
 from neural_brane.errors import ParameterError
 
-# The kinds of values that parameters have: what is accepted, as what it is used, and how it is written as text.
-#
-# NumPy's numbers are numbers, and True is none. `plain` gives the Python value of whatever is accepted, and raises
-# ValueError for the rest; `parse` does the same for a text; `str(kind)` says in words what is accepted.
-
 TRUTH = dict.fromkeys(("true", "yes", "on"), True) | dict.fromkeys(("false", "no", "off"), False)
 
 
 class Kind(ABC):
-    """A kind of value; `words` say what is accepted."""
+    """A kind of value. `plain` and `parse` raise ValueError for a value that is not accepted.
+
+    words: the accepted values, for messages. NumPy's numbers are accepted as numbers, but True is not a number.
+    """
 
     words: str
 
     @abstractmethod
     def plain(self, value: Any) -> Any:
-        """The value in Python's own types."""
+        """Return the value as a type of Python's own."""
 
     def parse(self, text: str) -> Any:
-        """The value that a text spells."""
+        """Return the value that a text stands for."""
         return self.plain(text)
 
     def __str__(self) -> str:
@@ -41,7 +48,7 @@ class Kind(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Whole(Kind):
-    """A whole number from `least` to `most`; `words` say what the most is, where it is worth saying."""
+    """A whole number from `least` to `most`. words: a description of `most` for messages, if they should name it."""
 
     least: int = 1
     most: int = 2**63 - 1
@@ -61,7 +68,7 @@ class Whole(Kind):
 
 
 class Seed(Whole):
-    """A whole number, or a RandomState of NumPy, from which every fit draws one."""
+    """A whole number, or a RandomState of NumPy from which every fit draws one."""
 
     def plain(self, value: Any) -> Any:
         return value if type(value).__name__ == "RandomState" else Whole.plain(self, value)
@@ -69,7 +76,7 @@ class Seed(Whole):
 
 @dataclass(frozen=True, slots=True)
 class Number(Kind):
-    """A finite number from `least` on, or above `above`, and below `below`."""
+    """A finite number that is at least `least`, above `above` and below `below`."""
 
     least: float = -math.inf
     above: float = -math.inf
@@ -91,7 +98,7 @@ class Number(Kind):
 
 
 class Numbers(Kind):
-    """Some numbers from 0, not all of them 0."""
+    """Several numbers of at least 0, not all of them 0."""
 
     words = "numbers from 0, separated by commas, not all 0"
 
@@ -109,7 +116,7 @@ class Numbers(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Kind):
-    """One of some options."""
+    """One of several options."""
 
     options: Sequence[Any]
 
@@ -131,7 +138,7 @@ class Flag(Kind):
     words = "true or false"
 
     def plain(self, value: Any) -> bool:
-        if type(value).__name__ not in ("bool", "bool_"):  # the second is NumPy's
+        if type(value).__name__ not in ("bool", "bool_"):  # `bool_` is NumPy's
             raise ValueError
         return bool(value)
 
@@ -151,7 +158,7 @@ class File(Kind):
 
 
 class Function(Kind):
-    """A function, which no text can spell."""
+    """A function; it cannot be given as text."""
 
     words = "a function"
 
@@ -162,35 +169,25 @@ class Function(Kind):
 
 
 def cores() -> int:
-    """How many CPU cores this process may use."""
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# Parameters, declared once: a method's field says a parameter's name, type, default, range and what it is for.
-#
-# The constructor, the check before a training, `get_params`, the command line, `brane methods NAME` and the reference
-# page are all made from that one line::
-#
-#     class Walker(Embedder):
-#         length: int = whole("Nodes in a walk.", default=80)
-#
-# This module imports no numerical library, so that the command line shows its help at once.
-
-RUN = ("seed", "threads", "device", "deterministic", "checkpoint", "progress")  # are listed after all others
+RUN = ("seed", "threads", "device", "deterministic", "checkpoint", "progress")  # listed after all other parameters
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter as it was declared. None is accepted where it is the default."""
+    """A declared parameter. None is accepted if it is the default."""
 
     kind: Kind
     about: str
-    decides: bool = True  # whether vectors depend on it; on the number of threads, for one, they do not
+    decides: bool = True  # False if vectors do not depend on it, such as the number of threads
     name: str = ""
     default: Any = None
 
     def check(self, value: Any) -> Any:
-        """The value in Python's own types; refused, with what may be given, where it makes no sense."""
+        """Return the value as a type of Python's own, or raise an error that says what may be given."""
         if value is None and self.default is None:
             return None
         try:
@@ -199,28 +196,28 @@ class Parameter:
             raise ParameterError(f"{self.name}={value!r} makes no sense; give {self.expects()}") from None
 
     def parse(self, text: str) -> Any:
-        """The value that a text stands for; refused, with an example, where it stands for none."""
+        """Return the value that a text stands for, or raise an error with an example."""
         if text.lower() == "none" and self.default is None:
             return None
         try:
             return self.kind.parse(text)
         except ValueError:
-            message = f"{self.name}={text}: give {self.expects()}, as in {self.name}={self.example()}"
-            raise ParameterError(message) from None
+            example = f"{self.name}={self.example()}"
+            raise ParameterError(f"{self.name}={text}: give {self.expects()}, as in {example}") from None
 
     def expects(self) -> str:
-        """What may be given, in words."""
+        """Return a description of the accepted values."""
         return f"{self.kind}, or None" if self.default is None else str(self.kind)
 
     def example(self) -> str:
-        """A text that can be parsed: the default where there is one."""
+        """Return a text that can be parsed: the default, unless it is None."""
         if self.default is None:
             examples = ((Number, "0.1"), (Whole, "1"), (Flag, "true"))
             return next((text for kind, text in examples if isinstance(self.kind, kind)), "none")
         return ",".join(map(str, self.default)) if isinstance(self.default, tuple) else str(self.default).lower()
 
 
-# The example in a method's docstring, unless it has one of its own: a training that takes a moment.
+# The example in the docstring of a method that has none of its own: a training that takes a moment.
 EXAMPLE = """
 
     Examples
@@ -230,36 +227,36 @@ EXAMPLE = """
     >>> method.fit_transform(load("stdlib")).vectors.shape
     (554, 16)"""
 
-DIM = 150  # the width of a vector, unless another is asked for
+DIM = 150  # the default width of a vector
 
-# A parameter that several methods have means the same in all of them.
+# A parameter of several methods means the same in all of them.
 SHARED = {
     "dim": Parameter(Whole(), "Width of a vector."),
     "epochs": Parameter(Whole(), "Passes over the data."),
     "learning_rate": Parameter(Number(above=0), "Length of a gradient step."),
     "seed": Parameter(
         Seed(0),
-        "The same seed gives the same vectors, on the CPU bit for bit. None draws one. `random_state` is another name "
-        "for it, which tools of scikit-learn use.",
+        "Seed of all random numbers. The same seed gives the same vectors, on the CPU bit for bit. None draws a seed. "
+        "`random_state`, the name in scikit-learn, means the same.",
     ),
     "threads": Parameter(
-        Whole(1, cores(), "the number of cores here"), "CPU threads; all cores when None.", decides=False
+        Whole(1, cores(), "the number of cores here"), "Number of CPU threads. None uses all cores.", decides=False
     ),
     "device": Parameter(
         Choice(("cpu", "cuda", "auto")),
-        "Where to train: cpu, cuda (an NVIDIA GPU) or auto, the GPU where there is one.",
+        "Where to train: cpu, cuda (an NVIDIA GPU), or auto (the GPU if there is one).",
     ),
     "checkpoint": Parameter(
         File(),
-        "A file that keeps the state of the run; where it exists, training goes on from it, to the same vectors.",
+        "A file that saves the state of the run. If it exists, training resumes from it and gives the same vectors.",
         decides=False,
     ),
-    "progress": Parameter(Function(), "Called with a `Progress` a few times a second.", decides=False),
+    "progress": Parameter(Function(), "A function to call with a `Progress` a few times a second.", decides=False),
 }
 
 
 def shared(name: str, *, default: Any, about: str = "") -> Any:
-    """Declare a parameter that several methods have; `about` says more where this method needs it."""
+    """Declare a parameter of several methods. about: replaces its sentence in this method."""
     return _declare(replace(SHARED[name], about=about or SHARED[name].about), default)
 
 
@@ -269,22 +266,22 @@ def whole(about: str, *, default: int | None, least: int = 1) -> Any:
 
 
 def number(about: str, *, default: float | None, **bounds: float) -> Any:
-    """Declare a number; bounds are `least=` or `above=`, and `below=`."""
+    """Declare a number. bounds: `least` or `above`, and `below`."""
     return _declare(Parameter(Number(**bounds), about), default)
 
 
 def numbers(about: str, *, default: tuple[float, ...]) -> Any:
-    """Declare some numbers from 0."""
+    """Declare several numbers of at least 0."""
     return _declare(Parameter(Numbers(), about), default)
 
 
 def choice(about: str, *, default: Any, options: Sequence[Any]) -> Any:
-    """Declare one of some options."""
+    """Declare one of several options."""
     return _declare(Parameter(Choice(tuple(options)), about), default)
 
 
 def flag(about: str, *, default: bool | None) -> Any:
-    """Declare something that is true or false."""
+    """Declare a parameter that is true or false."""
     return _declare(Parameter(Flag(), about), default)
 
 
@@ -296,10 +293,10 @@ def _declare(parameter: Parameter, default: Any) -> Any:
     kw_only_default=True, eq_default=False, field_specifiers=(shared, whole, number, numbers, choice, flag)
 )
 class Parametrised:
-    """An estimator as scikit-learn knows it. Its annotated fields are its parameters, stored as they are given."""
+    """An estimator in the form of scikit-learn's. Its annotated fields are its parameters, stored as they are given."""
 
     title: ClassVar[str]
-    learns: ClassVar[dict[str, str]] = {}  # attributes of a fitted object: name_ -> "type: sentence."; bases add theirs
+    learns: ClassVar[dict[str, str]] = {}  # learned attributes: name_ -> "type: sentence."; bases add theirs
 
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)
@@ -312,28 +309,30 @@ class Parametrised:
         for name, text in learned.items():
             kind, _, about = text.partition(": ")
             lines += [f"{name} : {kind}", f"    {about}"]
-        section = "\n".join(f"    {line}" if line else "" for line in lines)  # numpydoc expects it before the examples
+        section = "\n".join(f"    {line}" if line else "" for line in lines)  # numpydoc wants the examples last
         text, found, examples = (cls.__doc__ or "").rstrip().partition("\n\n    Examples\n")
         if not found and "title" in vars(cls) and cls.__module__.startswith(__package__):
             values = "".join(f"{name}={value!r}, " for name, value in getattr(cls, "small", {}).items())
             examples = EXAMPLE.format(name=cls.__name__, values=values)
         cls.__doc__ = f"{text}\n\n{section}{found}{examples}\n    "
-        if "random_state" in cls.__dict__:  # the default that dataclass has put there
+        if "random_state" in cls.__dict__:  # the default that dataclass stored
             cls.random_state = property(lambda self: self.seed)  # type: ignore[attr-defined]
 
     def __post_init__(self, random_state: Any = None) -> None:
-        """Take `random_state` for the seed, of which it is another name."""
+        """Store `random_state`, another name for the seed, as the seed."""
         seed = vars(self).get("seed")
         if random_state is None or random_state is seed or random_state == seed:
             return
         if seed is not None:
-            raise ParameterError(f"seed={seed!r} and random_state={random_state!r} are one thing; give one of them")
+            raise ParameterError(f"seed={seed!r} and random_state={random_state!r} are the same; give one of them")
         vars(self)["seed"] = random_state
 
     @classmethod
     def parameters(cls) -> dict[str, Parameter]:
-        """The parameters by name, in the order they are declared; those of the run come last.
+        """Return the parameters by name in the order of their declaration; those of the run come last.
 
+        Examples
+        --------
         >>> from neural_brane import Attributes
         >>> list(Attributes.parameters())
         ['dim', 'seed', 'threads', 'device', 'progress']
@@ -343,7 +342,7 @@ class Parametrised:
 
     @classmethod
     def parameter(cls, name: str) -> Parameter:
-        """A parameter by its name; where there is none, the error names the likeliest one."""
+        """Return a parameter by its name; the error for an unknown name suggests the closest one."""
         known = cls.parameters()
         if name in known:
             return known[name]
@@ -352,22 +351,22 @@ class Parametrised:
         raise ParameterError(f"method '{cls.title}' has no parameter '{name}'{hint}; it has {', '.join(known)}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every parameter's value as given; with `deep` also the seed's other name, which scikit-learn looks for."""
+        """Return every parameter's value as given; `deep` adds `random_state`, the seed's name in scikit-learn."""
         values = {name: getattr(self, name) for name in self.parameters()}
         return values | ({"random_state": values["seed"]} if deep and "seed" in values else {})
 
     def set_params(self, **values: Any) -> Self:
-        """Change some parameters. Returns self."""
+        """Return the method itself after some of its parameters have been changed."""
         for name, value in values.items():
             setattr(self, self.parameter("seed" if name == "random_state" else name).name, value)
         return self
 
     def parameters_in_force(self) -> dict[str, Any]:
-        """Every parameter's value as training uses it, checked, and in Python's own types."""
+        """Return every parameter's value as training uses it: checked, and as a type of Python's own."""
         return {name: one.check(getattr(self, name)) for name, one in self.parameters().items()}
 
     def deciding_parameters(self) -> dict[str, Any]:
-        """The parameters in force that decide the vectors, fit for JSON: all but the seed and those of the run."""
+        """Return the parameters in force on which vectors depend, except the seed; all can be written as JSON."""
         known, values = self.parameters(), self.parameters_in_force()
         return {name: value for name, value in values.items() if known[name].decides and name != "seed"}
 
@@ -378,11 +377,11 @@ class Parametrised:
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Whether `fit` has put in place what it learned."""
+        """Return whether the method is fitted."""
         return "_fitted" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks of an estimator in a pipeline or a search: it is there to ask."""
+        """Return the tags by which scikit-learn's pipelines and searches know an estimator; they have imported it."""
         from sklearn.base import BaseEstimator
         from sklearn.utils import TransformerTags
 

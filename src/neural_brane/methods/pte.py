@@ -1,4 +1,4 @@
-"""PTE: LINE's second order on links and attributes at once."""
+"""PTE: LINE's second order, trained on links and attributes together."""
 
 import numpy as np
 
@@ -11,12 +11,23 @@ from neural_brane.methods.training import ALIAS, SINGLE, Moments
 from neural_brane.sampling.buckets import count_buckets
 
 
-class PTE(EdgeSkipGram):
-    """PTE: predictive text embedding through large-scale heterogeneous text networks (Tang, Qu, Mei; 2015).
+def require_positive(graph: AttributedGraph, title: str) -> None:
+    """Refuse attribute values of 0 and below, which cannot be drawn in proportion to their value."""
+    if graph.attributes.nnz and not graph.attributes.data.min() > 0:
+        raise GraphError(
+            f"the smallest attribute value is {graph.attributes.data.min()}; {title} draws attributes in proportion to "
+            "their value, so all must be above 0; shift the values or drop the negative ones"
+        )
 
-    The node-node and the node-attribute network are trained jointly, without labels: a node's vector must tell its
-    neighbours from other nodes, and its attributes from others. Entries are drawn in proportion to their value, as
-    many from the one network as from the other. A node with neither keeps the small random vector it starts with.
+
+class PTE(EdgeSkipGram):
+    """Learn vectors from which a node's neighbours and attributes can be predicted.
+
+    PTE: predictive text embedding through large-scale heterogeneous text networks (Tang, Qu, Mei; 2015). The method
+    trains the node-node and the node-attribute network jointly, without labels. A node's vector learns to distinguish
+    its neighbours from other nodes, and its attributes from other attributes. Both networks give the same number of
+    entries, drawn in proportion to their value. A node without neighbours and attributes keeps the small random vector
+    that it starts with.
     """
 
     title = "pte"
@@ -24,7 +35,7 @@ class PTE(EdgeSkipGram):
     paper = "Tang, Qu, Mei: PTE, 2015"
 
     samples: int | None = whole(
-        "Entries drawn from each network; when None 100 for each entry of the larger, 3 million at least.", default=None
+        "Entries drawn from each network. None: 100 for each entry of the larger one, at least 3 million.", default=None
     )
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -38,11 +49,7 @@ class PTE(EdgeSkipGram):
         }
 
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
-        if graph.attributes.nnz and not graph.attributes.data.min() > 0:
-            raise GraphError(
-                f"attribute values reach down to {graph.attributes.data.min()}; pte draws attributes in proportion to "
-                "their value, so all must be above 0: shift or drop the negative ones"
-            )
+        require_positive(graph, self.title)
         networks = [matrix for matrix in (graph.adjacency, graph.attributes) if matrix.nnz]
         samples = self._samples(max(matrix.nnz for matrix in networks))
         sources = sum(matrix.sum(axis=1) / matrix.sum() for matrix in networks)

@@ -133,7 +133,7 @@ class SDNE(backend.Network, InductiveEmbedder):
         weights = first_weights(len(graph), self.hidden, self.dim, np.random.default_rng(seed), self.device)
         per_epoch = steps_of_epoch(self.batch_size, len(graph))
         batches = Batches(len(graph), per_epoch, [seed])
-        loop = Loop.of(self, "weights", per_epoch=per_epoch)
+        loop = Loop.over_epochs(self, "weights", per_epoch=per_epoch)
         descent = backend.Descent(weights, self.learning_rate, l2=self.l2)
         with backend.one_thread():
             losses = descent.train(loop, lambda step: self._loss(weights, links, batches.draw(step)))

@@ -1,4 +1,4 @@
-"""Reduce attributes seen over some hops by one SVD: the core of three baselines and of Neural-Brane."""
+"""Reduce the attributes within several hops by one SVD: the core of three baselines and of Neural-Brane."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -26,18 +26,18 @@ _sum = partial(reduce, add)
 
 
 class Decomposition(NamedTuple):
-    """The rows of M along some directions: U = MV, and the squared lengths of U's columns.
+    """The projections U = MV of the rows of M on several directions V, and the squared lengths of U's columns.
 
-    Where they were just found, the directions are the singular ones, the values the squared singular values, and the
-    columns orthogonal. An update turns them together, so that nodes stay where they were; then columns are orthogonal
-    no longer.
+    After `decompose` the directions are singular vectors, the values are the squared singular values, and the columns
+    are orthogonal. An update rotates all directions so that nodes stay in place; the columns are then no longer
+    orthogonal.
     """
 
-    vectors: np.ndarray  # (nodes, dim) float32: U, perhaps at another scale
-    values: np.ndarray  # (dim,) float64, the largest first where they were just found
+    vectors: np.ndarray  # U (nodes, dim) float32, possibly scaled
+    values: np.ndarray  # (dim,) float64, largest first after `decompose`
 
     def shares(self, tables: Tables) -> Table:
-        """U (UᵀU)⁻¹ at the scale of the vectors, of which Mᵀ makes the directions V; nothing beyond the rank."""
+        """Return S = U (UᵀU)⁻¹ at the scale of the vectors, so that V = MᵀS; columns beyond the rank are zero."""
         with one_blas_thread():
             table = tables.table(self.vectors.copy())  # copied, because the result is written over it
             gram = tables.gram(table)
@@ -46,32 +46,32 @@ class Decomposition(NamedTuple):
 
     @classmethod
     def empty(cls, nodes: int) -> Self:
-        """No directions at all."""
+        """Return a decomposition without directions."""
         return cls(np.empty((nodes, 0), np.float32), np.empty(0))
 
 
 class WholeGraph:
-    """A graph in memory, as `arrange_hops` reads it."""
+    """A graph in memory, in the form that `arrange_hops` reads."""
 
     def __init__(self, graph: AttributedGraph):
         self.name, self.attributes, self.adjacency = graph.name, graph.attributes, graph.adjacency
-        self.linked = self.adjacency.nnz > np.count_nonzero(self.adjacency.diagonal())  # self-loops join nobody
+        self.linked = self.adjacency.nnz > np.count_nonzero(self.adjacency.diagonal())  # self-loops do not count
 
     def bags(self) -> sparse.csr_array | None:
-        """The attributes, weighed by their rarity; None where none of them tells nodes apart."""
+        """Return the attributes weighed by rarity; None if no attribute distinguishes nodes."""
         return weighed(self.attributes, self.attributes) if tell_apart(self.attributes) else None
 
     def averages(self) -> tuple[np.ndarray, np.ndarray]:
-        """The scale of A's rows, and the diagonal, that make A an average over neighbours."""
+        """Return the row scale and the diagonal that make A an average over neighbours."""
         return average_scales(self.adjacency)
 
     def links(self) -> tuple[np.ndarray, np.ndarray]:
-        """The scales of A's rows and columns that make links what `bags` makes of attributes."""
+        """Return the scales of A's rows and columns that weigh links as `bags` weighs attributes."""
         return link_scales(self.adjacency)
 
 
 def hops_of(graph: AttributedGraph, weights: Sequence[float], *, link_weight: float = 0.0) -> Hops:
-    """The matrix of a graph: see `arrange_hops`."""
+    """Return the matrix M of a graph; see `arrange_hops`."""
     return arrange_hops(WholeGraph(graph), weights, link_weight=link_weight)
 
 
@@ -84,24 +84,24 @@ def decompose(
     device: str = "cpu",
     report: Callable[[], Any] | None = None,
 ) -> Decomposition:
-    """The leading `dim` directions of M; columns beyond its rank are zero. `report` is called REPORTS times."""
+    """Return the leading `dim` directions of M; columns beyond its rank are zero. `report` is called REPORTS times."""
     tables = tables_on(device, threads)
     values, vectors = leading_eigenvectors(HopProduct(hops, tables), dim, tables=tables, seed=seed, report=report)
     return Decomposition(vectors, values)
 
 
 class HopProduct:
-    """Products with M on a device. ÂX has many entries: it is never formed."""
+    """Products with M on a device. ÂX is never formed, because it has too many entries."""
 
     def __init__(self, hops: Hops, tables: Tables):
         self.tables, self.weights = tables, hops.weights
         self.size = next(matrix.shape[0] for matrix in (hops.attributes, hops.adjacency) if matrix is not None)
-        self.columns = []  # the parts of X, each with its transpose
+        self.columns = []  # the blocks of X, each with its transpose
         if hops.attributes is not None:
             self.columns.append(tables.both_ways(hops.attributes))
         if hops.adjacency is None:
             return
-        adjacency = tables.matrix(hops.adjacency)  # symmetric: its transpose swaps the scales of rows and columns
+        adjacency = tables.matrix(hops.adjacency)  # symmetric, so the transpose only swaps the scales
         if hops.links is not None:
             rows, columns = hops.links
             transposed = adjacency.scaled(rows=columns, columns=rows)
@@ -112,7 +112,7 @@ class HopProduct:
             self.transposed_averages = adjacency.scaled(columns=scale, diagonal=diagonal)
 
     def image(self, table: Table) -> Table:
-        """M(Mᵀ table)."""
+        """Return M(Mᵀ table)."""
         total: Any = None
         for weight, part in self._averaged(table):
             total = None if total is None else self.averages @ total
@@ -124,7 +124,7 @@ class HopProduct:
         return total
 
     def beside(self, new: "NewRows", table: Table) -> Table:
-        """N(Mᵀ table), where N has the rows that M would have for new nodes."""
+        """Return N(Mᵀ table), where N has the rows that M would have for new nodes."""
         total, known = self.tables.zeros(new.size, table.shape[1]), None
         for weight, part in self._averaged(table):
             total = new.average(total, known)
@@ -134,20 +134,20 @@ class HopProduct:
                 add, [matrix @ column for (matrix, _), column in zip(self.columns, columns, strict=True)] or [part]
             )
             known = weight**2 * of_known + (0 if known is None else known)
-            if columns:  # new nodes have nothing of their own where X is the identity
+            if columns:  # new nodes have no row of X if X is the identity
                 total = total + weight**2 * reduce(
                     add, [m @ column for m, column in zip(new.columns, columns, strict=True)]
                 )
         return total
 
     def directions(self, table: Table) -> list[list[np.ndarray]]:
-        """Xᵀ(Âᵀ)ʰ table for every hop h: an array for every part of X, or for the identity."""
+        """Return Xᵀ(Âᵀ)ʰ table for every hop h, as one array per block of X or one for the identity."""
         found = [[self.tables.array(transposed @ part) for _, transposed in self.columns] or [self.tables.array(part)]
                  for _, part in self._averaged(table)]  # fmt: skip
         return found[::-1]
 
     def _averaged(self, table: Table) -> Iterator[tuple[float, Table]]:
-        """Every weight with (Âᵀ)ʰ table, the farthest hop first."""
+        """Yield every weight with (Âᵀ)ʰ table, the farthest hop first."""
         averaged = [table]
         for _ in self.weights[1:]:
             averaged.append(self.transposed_averages @ averaged[-1])
@@ -155,10 +155,10 @@ class HopProduct:
             yield weight, averaged.pop()
 
     def gram(self, table: Table) -> np.ndarray:
-        """The inner products of the columns of Mᵀ table, float64."""
+        """Return the inner products of the columns of Mᵀ table, float64."""
         total = np.zeros((table.shape[1],) * 2)
         for hop, weight in enumerate(self.weights):
-            if hop:  # the first average is a table of its own, and the next are written over it
+            if hop:  # the first average is a new table, and later ones overwrite it
                 table = self.tables.by_slabs(lambda slab: self.transposed_averages @ slab, table, reuse=hop > 1)
             if weight:
                 grams = [transposed.gram(table) for _, transposed in self.columns] or [self.tables.gram(table)]
@@ -167,7 +167,7 @@ class HopProduct:
 
 
 class NewRows:
-    """The rows that new nodes would have; known nodes stay as they were, whoever links to them now."""
+    """The rows that new nodes would have in M. Links to new nodes do not change the known nodes."""
 
     def __init__(self, hops: Hops, new: Newcomers, tables: Tables, *, link_weight: float):
         known = new.known
@@ -183,21 +183,21 @@ class NewRows:
             self.among = tables.matrix(new.among).scaled(rows=scale, diagonal=weight * scale)
 
     def average(self, own: Table, known: Table | None) -> Table:
-        """The mean of each new node, its neighbours among new nodes, and those among known ones."""
+        """Return the mean over each new node, its new neighbours and its known neighbours."""
         return own if known is None else self.among @ own + self.links @ known
 
 
 def weighed(matrix: sparse.csr_array, known: sparse.csr_array) -> sparse.csr_array:
-    """Attributes as tf-idf by their rarity among known nodes, float32."""
+    """Return tf-idf weights of the attributes by their rarity among known nodes, float32."""
     return weigh(matrix, inverse_frequency(known)).astype(np.float32)
 
 
 def place_newcomers(
     found: Decomposition, new: Newcomers, weights: Sequence[float], tables: Tables, link_weight: float = 0.0
 ) -> np.ndarray:
-    """Project the rows that new nodes would have in M on the directions that were found: (new nodes, dim) float32.
+    """Return the vectors of new nodes (new nodes, dim) float32: the rows they would have in M, projected on V.
 
-    The directions are V = MᵀU (UᵀU)⁻¹. The vectors and the graph give them, so they need not be kept.
+    The directions V = MᵀU (UᵀU)⁻¹ are computed from the vectors and the graph, so they need not be saved.
     """
     hops = hops_of(new.known, weights, link_weight=link_weight)
     known, rows = HopProduct(hops, tables), NewRows(hops, new, tables, link_weight=link_weight)
@@ -206,23 +206,25 @@ def place_newcomers(
 
 
 def spectral_reasons(found: Decomposition, hops: Hops, *, threads: int | None = 1) -> SpectralReasons:
-    """Explain the vectors found by `decompose`; to find their directions takes one pass over the graph."""
+    """Return the explainer of a decomposition; computing its directions takes one pass over the graph."""
     sizes = [matrix.shape[1] for matrix in (hops.attributes, hops.adjacency) if matrix is not None]
     require_memory(
         4 * len(hops.weights) * sum(sizes) * found.vectors.shape[1], "explaining this model",
-        "explain a model of fewer dimensions or hops",
+        "explain a model with fewer dimensions or hops",
     )  # fmt: skip
     tables = tables_on("cpu", threads)
     return SpectralReasons(hops, HopProduct(hops, tables).directions(found.shares(tables)))
 
 
 class Spectral(InductiveEmbedder):
-    """The left singular vectors of weighted hops, times the singular values, at one scale for all graphs.
+    """A method whose vectors are the left singular vectors of weighted hops times the singular values.
 
-    One number scales all vectors, so that their mean squared length is dim: then a coordinate's square is 1 on
-    average, as in standardised features, however much averaging over hops shrinks them. Ratios between vectors and
-    between directions stay as the decomposition gives them. New nodes are projected on the same directions.
+    One factor scales all vectors to a mean squared length of dim: the mean square of a coordinate is then 1, as in
+    standardised features, however much averaging over hops shrinks the vectors. New nodes are projected on the same
+    directions.
     """
+
+    learns = {"values_": "ndarray of shape (dim,), float64: Squared singular value of every column."}
 
     needs_links = False
     updates = True
@@ -235,7 +237,7 @@ class Spectral(InductiveEmbedder):
         return spectral_moments(sizes, self.dim, hops=len(self._weights()))
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied: with entries over the hops, and among the columns of the table."""
+        """Return the number of multiplications: with entries over the hops, and between columns of the table."""
         width, hops = spectral_width(sizes.nodes, self.dim), len(self._weights())
         return float(width * (2 * hops * (sizes.links + sizes.attribute_entries) + sizes.nodes * width))
 
@@ -256,12 +258,12 @@ class Spectral(InductiveEmbedder):
         unscaled = before / self._scale(values, len(before))
         tables, hops = tables_on(self.device, self.threads), hops_of(graph, self._weights())
         earlier = Decomposition(unscaled, values)
-        vectors, values = follow(earlier, hops, start.changes.nodes, tables, self.threads)
+        vectors, values = follow_changes(earlier, hops, start.changes.nodes, tables, self.threads)
         vectors *= self._scale(values, len(graph))
         return Decomposition(vectors, values)
 
     def _scale(self, values: np.ndarray, nodes: int) -> np.float32:
-        """Give the factor that makes the mean squared length dim."""
+        """Return the factor that makes the mean squared length dim."""
         return np.float32(np.sqrt(self.dim * nodes / values.sum()))
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
@@ -269,19 +271,21 @@ class Spectral(InductiveEmbedder):
 
     @abstractmethod
     def _weights(self) -> Sequence[float]:
-        """The weights of the attributes 0, 1, 2, … hops away."""
+        """Return the weights of the attributes 0, 1, 2, … hops away."""
 
 
-def follow(found: Decomposition, hops: Hops, places: np.ndarray, tables: Tables, threads: int | None) -> Decomposition:
-    """The directions that were found, in a graph that has changed since: its nodes were at these `places`, or nowhere.
+def follow_changes(
+    found: Decomposition, hops: Hops, places: np.ndarray, tables: Tables, threads: int | None
+) -> Decomposition:
+    """Return the decomposition of a changed graph near that of the old one.
 
-    One step of subspace iteration, from the vectors U of the nodes that stay: the rows that M has now are projected on
-    an orthonormal basis of the columns of MᵀU, and then turned as a whole to where they were (orthogonal Procrustes).
-    So nothing moves where nothing changed, however often this is done, and new nodes join the others.
+    places: the old row of every node, negative for a new one. This takes one step of subspace iteration from the
+    vectors U of the nodes that stay: the rows of the new M are projected on an orthonormal basis of the columns of MᵀU
+    and rotated back as a whole (orthogonal Procrustes). An unchanged graph leaves all vectors in place.
     """
     shares = carry(found.vectors, places)
     squares = np.einsum("ij,ij->j", shares, shares, dtype=np.float64)
-    shares *= _inverse(squares).astype(np.float32)  # about of one length each in MᵀU
+    shares *= _inverse(squares).astype(np.float32)  # gives the columns of MᵀU about the same length
     with one_blas_thread():
         moved = tables.by_slabs(HopProduct(hops, tables).image, tables.table(shares))
         image, width = tables.array(moved), shares.shape[1]
@@ -289,13 +293,13 @@ def follow(found: Decomposition, hops: Hops, places: np.ndarray, tables: Tables,
         products = map_threads(
             lambda rows: shares[rows].astype(np.float64).T @ image[rows].astype(np.float64), blocks, threads
         )
-        among = sum(products, np.zeros((width, width)))  # the inner products of MᵀU's columns, block after block
+        among = sum(products, np.zeros((width, width)))  # inner products of the columns of MᵀU, summed in a fixed order
         vectors = np.ascontiguousarray(tables.array(tables.rotate(moved, _turn(among, squares))))
     return Decomposition(vectors, np.einsum("ij,ij->j", vectors, vectors, dtype=np.float64))
 
 
 def _turn(among: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Find the matrix that makes columns with these inner products orthonormal and turns them to where U was."""
+    """Return the matrix that makes columns with these inner products orthonormal and rotates them towards U."""
     values, axes = np.linalg.eigh((among + among.T) / 2)
     basis = axes * _inverse(np.sqrt(np.where(values > NEGLIGIBLE * values[-1], values, 0)))
     left, _, right = np.linalg.svd(basis.T @ among * squares)

@@ -1,4 +1,4 @@
-"""Train: the one loop of all methods, the device it runs on, the memory it takes, and what happens when it diverges."""
+"""The training loop of all methods: steps and progress, divergence, the device, and the memory that is needed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Loop:
-    """The steps of a training: resumed from a checkpoint, reported, and stopped where numbers are lost.
+    """The steps of a training. It resumes from a checkpoint, reports progress and stops a diverging training.
 
-    stage: keeps the state between two steps. meter: counts units of progress; several loops may share one. steps: of
-    the whole run; an epoch has `per_epoch` of them. units: how many units come before a step; a step is one unless
-    given. remedies: what the user may change where training diverges, as `diverged` takes them.
+    stage: saves the state between two steps. meter: counts units of progress; several loops may share one. steps:
+    number of steps in the whole run; an epoch has `per_epoch` of them. units: returns the number of units before a
+    step; by default a step is one unit. remedies: what the user can change if training diverges, as for `diverged`.
 
-    `numbers` holds what a checkpoint keeps beside arrays: the mean loss of every epoch, the losses of the epoch in
-    progress, and whatever steps add to it.
+    `numbers` is saved in a checkpoint beside the arrays: the mean loss of every epoch, the losses of the current
+    epoch, and anything that steps add to it.
     """
 
     def __init__(
@@ -48,11 +48,8 @@ class Loop:
         self.numbers: dict[str, Any] = {"losses": [], "epoch": []}
 
     @classmethod
-    def of(cls, method: Embedder, stage: str, *, per_epoch: int = 1, **remedies: Any) -> Self:
-        """Make the loop over all epochs of a method, whose progress counts steps.
-
-        remedies: a lower learning rate unless given.
-        """
+    def over_epochs(cls, method: Embedder, stage: str, *, per_epoch: int = 1, **remedies: Any) -> Self:
+        """Return a loop over all epochs; its unit is a step, and the default remedy is a lower learning rate."""
         values = method.get_params(deep=False)
         steps, remedies = values["epochs"] * per_epoch, remedies or {"learning_rate": values["learning_rate"]}
         meter = Meter(method.progress, steps, "steps", epochs=values["epochs"])
@@ -66,12 +63,12 @@ class Loop:
         numbers: dict[str, Any] | None = None,
         until: Callable[[], bool] = lambda: False,
     ) -> list[float]:
-        """Take every step that is left, or all until `until` says before one that training ends.
+        """Return the mean loss of every epoch after all steps that are left.
 
-        arrays: what steps change in place; they are restored first. Or a function that gives them, where they live
-        elsewhere and the caller has restored them. step: takes the step of a number and returns its loss, or None.
-        numbers: given by steps that keep their losses there themselves, and return what progress shows as the loss.
-        Returns the mean loss of every epoch.
+        arrays: the arrays that steps change in place, which are restored first; or a function that returns them, if
+        they are on a device and the caller has restored them. step: takes the step with a given number and returns its
+        loss, or None. numbers: given if steps store their losses in it themselves and return the loss to be reported.
+        until: called before every step; training ends when it returns True.
         """
         averages, self.numbers = numbers is None, self.numbers if numbers is None else numbers
         if not callable(arrays):
@@ -82,7 +79,7 @@ class Loop:
         for at in self.stage.steps(self.steps, fetch, self.numbers, per_epoch=self.per_epoch, until=until):
             loss = step(at)
             if loss is not None and not np.isfinite(loss):
-                diverged(f"in {self._place(at)}: the loss is no longer a number", **self.remedies)
+                diverged(f"in {self._place(at)}: the loss is NaN or infinite", **self.remedies)
             shown = self._count(at, loss) if averages else loss
             done = begin + self.units(at + 1) - self.meter.done
             self.meter.advance(done, epoch=min(at // self.per_epoch + 1, self.meter.epochs), loss=shown)
@@ -90,7 +87,7 @@ class Loop:
         return list(self.numbers["losses"])
 
     def require_finite(self, step: int, **arrays: np.ndarray) -> None:
-        """Refuse arrays that hold NaN or infinite values after a step."""
+        """Raise an error if an array has NaN or infinite values after a step."""
         require_finite(arrays, self._place(step), **self.remedies)
 
     def _place(self, step: int) -> str:
@@ -99,7 +96,7 @@ class Loop:
         return f"epoch {step // self.per_epoch + 1}"
 
     def _count(self, at: int, loss: float | None) -> float | None:
-        """Add the loss of a step to its epoch; returns the mean of the epoch so far."""
+        """Return the mean loss of the epoch so far, after adding the loss of a step."""
         losses: list[float] = self.numbers["epoch"]
         if loss is not None:
             losses.append(loss)
@@ -116,19 +113,19 @@ class Loop:
 
 
 def require_finite(arrays: Mapping[str, np.ndarray], where: str, advice: str = "", **lower: Any) -> None:
-    """Refuse arrays that hold NaN or infinite values.
+    """Raise an error if an array has NaN or infinite values.
 
-    where: the step or epoch. lower: parameters in force that a lower value would mend. advice: what else would.
+    where: the step or epoch. lower: parameters in force whose value could be lowered. advice: another remedy.
     """
     lost = [name for name, array in arrays.items() if not is_finite(array)]
     if lost:
-        diverged(f"in {where}: {' and '.join(lost)} no longer hold numbers", advice, **lower)
+        diverged(f"in {where}: {' and '.join(lost)} contain NaN or infinity", advice, **lower)
 
 
-def diverged(what: str, advice: str = "", **lower: Any) -> NoReturn:
+def diverged(where: str, advice: str = "", **lower: Any) -> NoReturn:
     """Raise the error of a training that diverged."""
     changes = [f"lower {name}={value:g}" for name, value in lower.items()] + ([advice] if advice else [])
-    raise ParameterError(f"training diverged {what}; {' or '.join(changes)}")
+    raise ParameterError(f"training diverged {where}; {' or '.join(changes)}")
 
 
 _INSTALL = "pip install 'neural-brane[torch]' on a machine with an NVIDIA GPU, or train with device='cpu'"
@@ -136,7 +133,7 @@ _log = logging.getLogger("neural_brane")
 
 
 def resolve(device: str, *, needs: Sequence[str] = ("torch", "triton")) -> str:
-    """Choose the device that training runs on; "auto" takes the GPU where there is one, and logs which."""
+    """Return the device to train on; "auto" chooses the GPU if there is one, and logs the choice."""
     missing = None if device in ("cpu", "distributed") else _missing(needs)
     if device == "cuda" and missing:
         raise ParameterError(f"device='cuda' cannot be used: {missing}; {_INSTALL}")
@@ -147,65 +144,63 @@ def resolve(device: str, *, needs: Sequence[str] = ("torch", "triton")) -> str:
 
 
 def _missing(packages: Sequence[str]) -> str | None:
-    """Say why the GPU cannot be used; None where it can."""
+    """Return the reason why the GPU cannot be used; None if it can."""
     for package in packages:
         if find_spec(package) is None:
             return f"the package {package} is not installed"
     import torch
 
-    return None if torch.cuda.is_available() else f"PyTorch {torch.__version__} sees no GPU"
+    return None if torch.cuda.is_available() else f"PyTorch {torch.__version__} finds no GPU"
 
 
 def gpu_name() -> str:
-    """The GPU's name."""
+    """Return the name of the GPU."""
     import torch
 
     return str(torch.cuda.get_device_name())
 
 
-# How much memory a training takes, by formulas: nothing is allocated to find out.
-#
-# A method names the moments at which it takes most memory and, for each, the bytes of every part besides the graph. The
-# formulas count arrays as the code makes them, so whoever changes the arrays changes the formula beside them;
-# `benchmarks/estimate.py` compares them with what is measured.
+# Formulas for the memory of a training; nothing is allocated. A method lists the moments that may take the most memory
+# and, for each, the bytes of every group of arrays besides the graph. Change the formula when you change the arrays;
+# `benchmarks/estimate.py` compares the formulas with measurements.
 
-Moments = Mapping[str, Mapping[str, int]]  # the bytes of each part, by moment
+Moments = Mapping[str, Mapping[str, int]]  # moment -> group of arrays -> bytes
 
-SINGLE, DOUBLE = 4, 8  # bytes of a float32 and of a float64
-WEIGHED = DOUBLE + 4  # bytes of an entry of a weighed matrix: a float64 and a column's number
-FOLLOWING = ("spectral_dim", "attribute_dim", "hidden")  # follow from dim, unless they are given
-ALIAS = 56  # bytes an item while an alias table is made; 8 stay
+SINGLE, DOUBLE = 4, 8  # bytes per number
+WEIGHED = DOUBLE + 4  # bytes per entry of a weighed matrix: a float64 and a column index
+FOLLOWING = ("spectral_dim", "attribute_dim", "hidden")  # derived from dim if they are None
+ALIAS = 56  # bytes per item while an alias table is made; 8 remain
 
 
 def largest(moments: Moments) -> tuple[str, dict[str, int]]:
-    """The moment that takes most, and its parts."""
+    """Return the moment that takes the most memory, and the bytes of its groups of arrays."""
     name = max(moments, key=lambda one: sum(moments[one].values()))
     return name, dict(moments[name])
 
 
 def needed(method: Embedder, sizes: Sizes) -> int:
-    """The bytes that a training takes besides the graph."""
+    """Return the bytes that a training takes besides the graph."""
     return sum(largest(method.memory(sizes))[1].values())
 
 
 def check_room(method: Embedder, sizes: Sizes, *, beside: int = 0, room: int | None = None) -> None:
-    """Refuse, before anything is allocated, a training that does not fit.
+    """Raise an error, before anything is allocated, if a training does not fit into memory.
 
-    beside: bytes that something else will take, as a graph that is not there yet. room: what is available unless given.
+    beside: bytes that will be needed for something else, such as a graph still to be read. room: bytes of memory;
+    those that are available by default.
     """
     room = available() if room is None else room
     asked = needed(method, sizes) + beside
     if room is None or asked <= room or method.get_params(deep=False).get("device") == "cuda":
-        return  # a GPU has a memory of its own, which is looked at before it is used
+        return  # a GPU has its own memory, which is checked before it is used
     dim = widest(method, sizes, room - beside)
-    mend = f"dim={dim} would fit" if dim else "no dim would fit: use a machine with more memory"
+    remedy = f"dim={dim} would fit" if dim else "no dim would fit: use a machine with more memory"
     what = f"{method.title} with dim={method.dim} on a graph of {sizes.nodes:,} nodes"
-    advice = "'brane estimate' shows what takes how much, also for other methods"
-    require_memory(asked, what, f"{mend}; {advice}", room=room)
+    require_memory(asked, what, f"{remedy}; 'brane estimate' shows the memory of every method", room=room)
 
 
 def widest(method: Embedder, sizes: Sizes, room: int) -> int | None:
-    """The largest of dim / 2, dim / 4, … that fits into so many bytes; None where none does."""
+    """Return the largest of dim / 2, dim / 4, … that fits into `room` bytes; None if none does."""
     values, dim = method.get_params(deep=False), method.dim
     given = {name: value for name, value in values.items() if name not in FOLLOWING}
     while dim > 2:
@@ -216,16 +211,16 @@ def widest(method: Embedder, sizes: Sizes, room: int) -> int | None:
 
 
 def spectral_moments(sizes: Sizes, dim: int, *, hops: int, links: bool = False) -> Moments:
-    """Estimate the memory of finding the leading directions of attributes (and links) over some hops, on the CPU.
+    """Return the memory for the leading directions of attributes (and links) over several hops, on the CPU.
 
-    The matrices are the weighed attributes and their transpose; the adjacency is used as it is, between scales. The
-    basis is one table, `OVERSAMPLING` wider than the result and a multiple of `SLAB_COLUMNS`; slabs of it are
+    The matrices are the weighed attributes and their transpose; the adjacency is scaled without a copy. The basis is
+    one table, `OVERSAMPLING` wider than the result and rounded up to a multiple of `SLAB_COLUMNS`; slabs of it are
     multiplied hop by hop. At the end the averages over neighbours fill a second table.
     """
     n, entries = sizes.nodes, sizes.attribute_entries
     width = spectral_width(n, dim)
     basis = SINGLE * n * width + 3 * DOUBLE * width * width
-    blocks = (os.cpu_count() or 1) * min(BLOCK_ROWS, n) * width * DOUBLE  # one for each thread, in double precision
+    blocks = (os.cpu_count() or 1) * min(BLOCK_ROWS, n) * width * DOUBLE  # one per thread, in double precision
     slab = SINGLE * n * SLAB_COLUMNS
     matrices = 16 * entries + 16 * sizes.attributes + 32 * n + (48 * n if hops > 1 or links else 0)
     held = {"spectral part": matrices + basis}
@@ -239,10 +234,10 @@ def spectral_moments(sizes: Sizes, dim: int, *, hops: int, links: bool = False) 
 
 
 def spectral_width(nodes: int, dim: int) -> int:
-    """The columns of the basis that `dim` directions are found with."""
+    """Return the number of columns of the basis from which `dim` directions are computed."""
     return -(-min(nodes, dim + OVERSAMPLING) // SLAB_COLUMNS) * SLAB_COLUMNS
 
 
 def neighbour_bytes(sizes: Sizes) -> int:
-    """Estimate what drawing neighbours takes beside the adjacency: running sums where edges have weights."""
+    """Return the bytes for drawing neighbours besides the adjacency: offsets, and sums of weights if there are any."""
     return 8 * sizes.nodes + (DOUBLE * sizes.links if sizes.weighted else 0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from neural_brane.errors import EmbeddingError, ParameterError
 from neural_brane.files.vectors.parts import StoredColumn, StoredRows
-from neural_brane.graph.ids import about_unknown, as_ids, locate
+from neural_brane.graph.ids import as_ids, describe_unknown, locate
 from neural_brane.kernels.threads import one_blas_thread
 
 # Questions name nodes by id or give vectors, one or several; answers are lists of ids with their cosine.
@@ -71,7 +71,7 @@ def find_rows(ids: np.ndarray | StoredColumn, wanted: Any) -> np.ndarray:
 
 def unknown(ids: np.ndarray | StoredColumn, node: Any) -> EmbeddingError:
     """The error for an unknown id, with ids that look like it (of parts, among the first)."""
-    return EmbeddingError(about_unknown(ids[:LOOKED_AT] if isinstance(ids, StoredColumn) else ids, node))
+    return EmbeddingError(describe_unknown(ids[:LOOKED_AT] if isinstance(ids, StoredColumn) else ids, node))
 
 
 def check_count(k: Any) -> int:

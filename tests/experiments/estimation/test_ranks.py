@@ -59,7 +59,10 @@ def test_distinct_rows_are_in_order_and_named_by_the_bags():
 def test_sizes_foretell_the_rows_of_an_even_graph(triplets):
     graph = synthetic(20_000, classes=1)  # all attributes equally likely
     drawn = TripletSampler(graph.adjacency).draw(0, triplets)
-    counted, expected = count_rows(graph.adjacency, graph.attributes, drawn), expected_rows(Sizes.of(graph), triplets)
+    counted, expected = (
+        count_rows(graph.adjacency, graph.attributes, drawn),
+        expected_rows(Sizes.from_graph(graph), triplets),
+    )
     np.testing.assert_allclose(expected, counted, rtol=0.05)
 
 
@@ -96,7 +99,7 @@ def test_a_folder_of_parts_tells_its_sizes_unread(tmp_path):
 
     graph = load("stdlib")
     write_shards(graph, tmp_path / "parts", 3)
-    found, known = look_at(tmp_path / "parts", refuse).sizes, Sizes.of(graph)
+    found, known = look_at(tmp_path / "parts", refuse).sizes, Sizes.from_graph(graph)
     assert (known.weighted, known.amounts) == (True, False)
     assert replace(found, text_bytes=0) == replace(known, text_bytes=0)
     mapped = sum(path.stat().st_size for path in (tmp_path / "parts").glob("part-*/*.npy"))
@@ -113,7 +116,7 @@ def test_rows_are_counted_where_the_graph_is_there():
     share = -(-settings["batch_size"] // 2)
     assert found.several.counted
     assert found.several.batch == by_sets(graph, sampler.draw(0, share))._asdict()
-    assert not estimate(Sizes.of(graph), ranks=2, room=10**10, dim=32).several.counted
+    assert not estimate(Sizes.from_graph(graph), ranks=2, room=10**10, dim=32).several.counted
 
 
 def test_a_graph_without_links_has_no_steps_to_count():

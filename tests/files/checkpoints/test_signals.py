@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from neural_brane.files.checkpoints import ENDING, Patience
+from neural_brane.files.checkpoints import ENDING, DelayedStop
 
 
 @pytest.fixture
@@ -18,51 +18,51 @@ def handlers():
 
 @pytest.mark.parametrize("number", ENDING)
 def test_a_signal_waits_until_it_is_released(handlers, number):
-    with Patience() as patience:
-        patience.busy = True
+    with DelayedStop() as stop:
+        stop.busy = True
         signal.raise_signal(number)
-        assert patience.asked
+        assert stop.requested
         assert handlers == []
-        patience.busy = False
-        patience.release()
+        stop.busy = False
+        stop.release()
         assert handlers == [number]
         signal.raise_signal(number)
         assert handlers == [number, number]  # whoever handles it wanted to go on, and is called again
 
 
 def test_a_second_signal_does_not_wait(handlers):
-    with Patience() as patience:
-        patience.busy = True
+    with DelayedStop() as stop:
+        stop.busy = True
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
         assert handlers == [signal.SIGTERM]
 
 
 def test_one_that_was_not_released_comes_at_the_end(handlers):
-    with Patience() as patience:
-        patience.busy = True
+    with DelayedStop() as stop:
+        stop.busy = True
         signal.raise_signal(signal.SIGINT)
     assert handlers == [signal.SIGINT]
-    assert signal.getsignal(signal.SIGINT) not in (None, patience._handle)
+    assert signal.getsignal(signal.SIGINT) not in (None, stop._handle)
 
 
 def test_ctrl_c_becomes_an_interrupt_after_the_step():
     steps = []
-    with pytest.raises(KeyboardInterrupt), Patience() as patience:  # noqa: PT012
+    with pytest.raises(KeyboardInterrupt), DelayedStop() as stop:  # noqa: PT012
         for step in range(3):
-            patience.busy = True
+            stop.busy = True
             signal.raise_signal(signal.SIGINT)
             steps.append(step)
-            patience.busy = False
-            patience.release()
+            stop.busy = False
+            stop.release()
     assert steps == [0]
 
 
 def test_a_signal_that_is_ignored_stays_so(handlers):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with Patience() as patience:
+    with DelayedStop() as stop:
         signal.raise_signal(signal.SIGTERM)
-        assert not patience.asked
+        assert not stop.requested
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 
 
@@ -70,7 +70,7 @@ def test_other_threads_leave_signals_alone():
     found = []
 
     def look():
-        with Patience():
+        with DelayedStop():
             found.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=look)
@@ -83,12 +83,12 @@ def test_an_error_of_a_report_waits_for_the_end_of_the_step():
     def report(progress):
         raise RuntimeError(progress)
 
-    with pytest.raises(RuntimeError, match="first"), Patience() as patience:  # noqa: PT012
-        tell = patience.patient(report)
+    with pytest.raises(RuntimeError, match="first"), DelayedStop() as stop:  # noqa: PT012
+        tell = stop.delay_errors(report)
         with pytest.raises(RuntimeError, match="zeroth"):
             tell("zeroth")
-        patience.busy = True
+        stop.busy = True
         tell("first")
         tell("second")
-        patience.busy = False
-        patience.release()
+        stop.busy = False
+        stop.release()

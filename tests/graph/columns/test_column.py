@@ -28,8 +28,8 @@ def test_names_may_hold_colons_and_spaces(text, name, kind):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["age"], "'age' is not understood"),
-        (["age:numeric"], "'age:numeric' is not understood; write NAME:KIND"),
+        (["age"], "'age' is not valid"),
+        (["age:numeric"], "'age:numeric' is not valid; write NAME:KIND"),
         (["age:number:0"], "'0' is not a whole number above 0"),
         (["age:number:many"], "'many' is not a whole number above 0"),
         (["land:category:3"], "category takes no option; write land:category"),

@@ -1,9 +1,9 @@
-"""GraphML, GEXF and GML: NetworkX reads and writes them, and what it would misread silently is mended or refused here.
+"""GraphML, GEXF and GML: NetworkX reads and writes them; this module fixes or refuses what NetworkX would misread.
 
-All three hold the same: a node's label under a key of its own, its attributes under `attributes` (JSON: their names, or
-names with amounts), and an edge's weight under `weight`. `attributeNames` lists all names, and `ids` says whether ids
-are integers or strings; they belong to the graph, and in GEXF, which has no place for them, to the first node. Data
-under other keys comes from other programs; it becomes attributes as the columns of a table of nodes do.
+All three formats use the same keys: one key for a node's label, `attributes` for its attributes (JSON: names, or names
+with amounts), and `weight` for an edge's weight. `attributeNames` lists all names, and `ids` says whether ids are
+integers or strings. These two belong to the graph, but in GEXF to the first node, because GEXF graphs hold no data.
+Data under other keys comes from other programs; it becomes attributes as the columns of a table of nodes do.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from neural_brane.graph.nodes import NodeData, attributes_of
 
 ATTRIBUTES, NAMES, IDS = "attributes", "attributeNames", "ids"
 OLD_NAMES = "attribute_names"  # the key of earlier GraphML files
-LABEL, CLASS = "label", "class"  # what GEXF and GML call a label is the name of a node
-DEEPEST = 100  # elements in one another
-MEMORY_PER_BYTE = 30  # what NetworkX takes for each byte of a file
+LABEL, CLASS = "label", "class"  # In GEXF and GML, "label" is the name of a node.
+DEEPEST = 100  # nested elements
+MEMORY_PER_BYTE = 30  # bytes that NetworkX needs for each byte of a file
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-FORBIDDEN_TEXT = re.compile(FORBIDDEN.pattern[:-1] + "\r]")  # NetworkX does not escape it in text
-TYPE = {"key": "attr.type", "attribute": "type"}  # the types of values; those that NetworkX does not know are text
+FORBIDDEN_TEXT = re.compile(FORBIDDEN.pattern[:-1] + "\r]")  # NetworkX does not escape \r in text.
+TYPE = {
+    "key": "attr.type",
+    "attribute": "type",
+}  # XML attribute with the type of the values
 TYPES = ("boolean", "int", "integer", "long", "float", "double", "string")
 STANDARD = {"graphml": "http://graphml.graphdrawing.org/xmlns", "gexf": "http://www.gexf.net/1.2draft"}
 
 
-# Read a file: check it, hand it to NetworkX, and make a graph of what that found.
+class ParsedFile(NamedTuple):
+    """The content of a file: the NetworkX graph, the key of labels and, if there are any, names of nodes.
 
-
-class Found(NamedTuple):
-    """The content of a file: NetworkX's graph of it, the names of its nodes where it has them, and the key of labels.
-
-    `labelled` tells that the file declares labels, even where no node has one.
+    `labelled` is True if the file declares labels, even if no node has one.
     """
 
     graph: Any
@@ -67,7 +67,7 @@ class Found(NamedTuple):
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Keep Python from looking for cycles: among millions of new objects it takes half the time, and finds none."""
+    """Disable the garbage collector: among millions of new objects it takes half the time and finds no cycle."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -84,15 +84,15 @@ def read_graphml(path: Path, rules: Rules, label: str | None = None) -> Attribut
     scan = _Scan(path, "graphml", data)
     found = _parse(path, "GraphML", lambda nx: nx.read_graphml(BytesIO(scan.standard(data)), force_multigraph=True))
     for _, values in found.nodes(data=True) if scan.drawn else ():
-        for key in ("shape_type", "x", "y", "label"):  # NetworkX takes them from the drawings of yEd
+        for key in ("shape_type", "x", "y", "label"):  # NetworkX adds these keys for drawings of yEd.
             values.pop(key, None)
     label = label or LABEL
-    return _build(path, Found(found, label, label in scan.declared), rules)
+    return _build(path, ParsedFile(found, label, label in scan.declared), rules)
 
 
 @_without_collection()
 def read_gexf(path: Path, rules: Rules, label: str | None = None) -> AttributedGraph:
-    """Read a GEXF file, of version 1.1 to 1.3; `label` is the title of the attribute with nodes' labels."""
+    """Read a GEXF file, version 1.1 to 1.3; `label` is the title of the attribute with nodes' labels."""
     data = _unpack(path)
     scan = _Scan(path, "gexf", data)
     found = _parse(path, "GEXF", lambda nx: nx.read_gexf(BytesIO(scan.standard(data))))
@@ -106,34 +106,34 @@ def read_gexf(path: Path, rules: Rules, label: str | None = None) -> AttributedG
     first: dict[str, Any] = next(iter(found.nodes.values()), {})
     found.graph |= {key: first.pop(key) for key in (IDS, NAMES) if key in first} | scan.about
     label = label or CLASS
-    return _build(path, Found(found, label, label in scan.declared), rules)
+    return _build(path, ParsedFile(found, label, label in scan.declared), rules)
 
 
 @_without_collection()
 def read_gml(path: Path, rules: Rules, label: str | None = None) -> AttributedGraph:
-    """Read a GML file; `label` is the key of nodes' labels. Without names of nodes, their numbers are the ids."""
+    """Read a GML file; `label` is the key of nodes' labels. If nodes have no names, their numbers are the ids."""
     data = _unpack(path)
     try:
         text = data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise GraphError(f"{path}:{line}: it is not text in UTF-8 ({error.reason}); save it as UTF-8") from None
+        raise GraphError(f"{path}:{line}: the text is not UTF-8 ({error.reason}); save it as UTF-8") from None
     if (kind := recognise(data[:4096]).kind) not in ("GML", "text"):
-        raise GraphError(f"{path}:1: this is {kind}, not GML; rename or convert it")
-    # NetworkX would read on after a comment with one quote in it, and refuses repeated edges if nothing announces them.
+        raise GraphError(f"{path}:1: found {kind}, expected GML; rename or convert the file")
+    # NetworkX misreads a comment with a single quote. It refuses repeated edges unless the graph is a multigraph.
     text = re.sub(r"(?m)^[ \t]*#.*$", "", text)
     text = re.sub(r"(?m)^[ \t]*graph\s*\[", r"\g<0> multigraph 1 ", text, count=1)
     found = _parse(path, "GML", lambda nx: nx.parse_gml(text.split("\n"), label="id"))
-    # It makes lists of the texts "[]" and "()".
+    # NetworkX turns the texts "[]" and "()" into lists; `_text` turns them back.
     names = {node: _text(values.pop("label")) for node, values in found.nodes(data=True) if "label" in values}
     named = len(set(names.values())) == len(found) and len(set(map(type, names.values()))) == 1
     for _, values in found.nodes(data=True):
         for key in [key for key, value in values.items() if _nested(value)]:
-            del values[key]  # how a node is drawn
+            del values[key]  # nested values describe how a node is drawn
     for _, _, values in found.edges(data=True):
         values.setdefault("weight", values.get("value"))
-    found.graph.setdefault(IDS, "strings")  # names in quotes; others are numbers
-    return _build(path, Found(found, label or CLASS, names=names if named else None), rules)
+    found.graph.setdefault(IDS, "strings")  # NetworkX reads quoted names as strings, others as numbers.
+    return _build(path, ParsedFile(found, label or CLASS, names=names if named else None), rules)
 
 
 def _text(value: Any) -> Any:
@@ -151,35 +151,35 @@ def _unpack(path: Path) -> bytes:
 
 
 def _parse(path: Path, kind: str, parse: Callable[[Any], Any]) -> Any:
-    """Have NetworkX parse a file; a damaged one makes it raise almost anything."""
+    """Parse a file with NetworkX; turn the many exceptions that damaged files cause into GraphError."""
     import networkx
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what it leaves aside, such as ports, is no part of a graph here
+            warnings.simplefilter("ignore")  # NetworkX warns about data that we do not use, such as ports.
             return parse(networkx)
     except MemoryError:
         raise
     except Exception as error:
-        reason = (str(error).strip() or "it is damaged").splitlines()[0][:200]
+        reason = (str(error).strip() or "the file is damaged").splitlines()[0][:200]
         place = re.search(r"at \((\d+), \d+\)", reason)
         line = f":{place[1]}" if place else ""
         name = "" if type(error).__name__ == "NetworkXError" else f"{type(error).__name__}: "
         raise GraphError(
-            f"{path}{line}: cannot be read as {kind} ({name}{reason}); mend it, or write it again"
+            f"{path}{line}: cannot be read as {kind} ({name}{reason}); correct it, or write it again"
         ) from None
 
 
 class _Scan:
-    """One pass over an XML file that finds, with its line, what is dangerous or what NetworkX would misread."""
+    """One pass over an XML file that finds the line of dangerous content and of content that NetworkX misreads."""
 
     def __init__(self, path: Path, root: str, data: bytes) -> None:
         self.path, self.root = path, root
         self.open: list[str] = []
         self.nodes: set[str] = set()
-        self.ends: dict[str, int] = {}  # the nodes that edges name, with the line of the first
+        self.ends: dict[str, int] = {}  # ids in edges, with their first line
         self.declared: set[str] = set()  # names of keys
-        self.about: dict[str, str] = {}  # what GEXF files of earlier versions say of the graph
+        self.about: dict[str, str] = {}  # data about the graph in GEXF files of earlier versions
         self.directed = self.drawn = self.odd = False
         self.graphs, self.title, self.options = 0, "", ""
         self.parser = expat.ParserCreate(namespace_separator=" ")
@@ -189,26 +189,26 @@ class _Scan:
             self.parser.Parse(data, True)
         except expat.ExpatError as error:
             found = recognise(data[:4096]).kind if data else "nothing"
-            known = "" if found in ("GraphML", "GEXF", "XML") else f", found {found} instead"
-            self.fail(f"this is not XML as <{root}> files are{known} ({expat.ErrorString(error.code)})")
+            shown = "" if found in ("GraphML", "GEXF", "XML") else f"; found {found}"
+            self.fail(f"this is not a valid <{root}> XML file ({expat.ErrorString(error.code)}){shown}; write it again")
         except (UnicodeDecodeError, LookupError) as error:
-            self.fail(f"its encoding cannot be read ({error}); save it as UTF-8")
-        if strangers := self.ends.keys() - self.nodes:
-            line, stranger = min((self.ends[node], node) for node in strangers)
-            raise GraphError(f"{path}:{line}: an edge names node {stranger!r}, which the file does not declare; add it")
+            self.fail(f"the encoding cannot be read ({error}); save the file as UTF-8")
+        if undeclared := self.ends.keys() - self.nodes:
+            line, node = min((self.ends[node], node) for node in undeclared)
+            raise GraphError(f"{path}:{line}: an edge names node {node!r}, but the file does not declare it; add it")
 
     def fail(self, message: str) -> NoReturn:
         raise GraphError(f"{self.path}:{self.parser.CurrentLineNumber}: {message}")
 
     def refuse_doctype(self, *_: Any) -> None:
-        self.fail("found a document type (<!DOCTYPE …>), which can hide other files and endless text; remove it")
+        self.fail("found a document type (<!DOCTYPE …>), which can include other files or endless text; remove it")
 
     def start(self, qualified: str, given: dict[str, str]) -> None:
         name = qualified.rpartition(" ")[2]
         if not self.open and name != self.root:
-            self.fail(f"found <{name}>, where <{self.root}> begins a file of this name; rename or convert it")
+            self.fail(f"found <{name}>, expected <{self.root}> because of the file name; rename or convert the file")
         if len(self.open) >= DEEPEST:
-            self.fail(f"elements stand in one another more than {DEEPEST} deep; flatten them")
+            self.fail(f"elements are nested more than {DEEPEST} deep; flatten them")
         if name == "node":
             self.take_node(given)
         elif name == "edge":
@@ -216,14 +216,14 @@ class _Scan:
         elif name == "graph":
             self.take_graph(given)
         elif name == "hyperedge":
-            self.fail("a hyperedge joins several nodes at once; write it as edges between two each")
+            self.fail("found a hyperedge, which joins several nodes; replace it by edges between two nodes")
         elif name in ("key", "attribute"):
             self.title = given.get("attr.name") or given.get("title") or ""
             self.declared.add(self.title)
             self.drawn |= "yfiles.type" in given
             self.odd |= given.get(TYPE[name], "string") not in TYPES
         elif name == "attvalue" and "value" not in given:
-            self.fail("a value of an attribute is missing; write it, or remove its <attvalue>")
+            self.fail("the value of an attribute is missing; write it, or remove the <attvalue>")
         elif name == "options" and self.title == ATTRIBUTES:
             self.parser.CharacterDataHandler = self.take_options
         self.open.append(name)
@@ -239,14 +239,14 @@ class _Scan:
 
     def take_node(self, given: dict[str, str]) -> None:
         if "id" not in given:
-            self.fail("a node lacks its id; give it one")
+            self.fail("a node has no id; give it one")
         if given["id"] in self.nodes:
-            self.fail(f"node {given['id']!r} stands here for the second time; keep one of the two")
+            self.fail(f"node {given['id']!r} is declared twice; keep one declaration")
         self.nodes.add(given["id"])
 
     def take_edge(self, given: dict[str, str]) -> None:
         if "source" not in given or "target" not in given:
-            self.fail("an edge lacks its source or its target; give it both")
+            self.fail("an edge has no source or no target; give it both")
         for end in ("source", "target"):
             self.ends.setdefault(given[end], self.parser.CurrentLineNumber)
         usual = ("true", "directed") if self.directed else ("false", "undirected")
@@ -257,13 +257,13 @@ class _Scan:
         self.graphs += not nested
         self.odd |= nested
         if self.graphs > 1:
-            self.fail("this is the second graph of the file; give each a file of its own")
+            self.fail("this is the second graph of the file; put each graph into its own file")
         self.directed = given.get("edgedefault", given.get("defaultedgetype")) == "directed"
         if given.get("idtype") == "string":
             self.about[IDS] = "strings"
 
     def standard(self, data: bytes) -> bytes:
-        """Return the file as NetworkX reads it: its namespace and types, edges without directions, groups marked."""
+        """Return the file as NetworkX expects it: known namespace and types, undirected edges, marked groups."""
         opening = rb"<%b\b[^>]*>" % self.root.encode()
         name = re.compile(rb"""\sxmlns\s*=\s*("[^"]*"|'[^']*')""")
         data = re.sub(
@@ -274,7 +274,7 @@ class _Scan:
         )
         if not self.odd:
             return data
-        tree = ElementTree.fromstring(data)  # noqa: S314 - no entities are left: a document type is refused before
+        tree = ElementTree.fromstring(data)  # noqa: S314 - without a document type there are no entities
         space = f"{{{STANDARD[self.root]}}}"
         for edge in tree.iter(f"{space}edge"):
             edge.attrib.pop("directed", None)
@@ -289,60 +289,57 @@ class _Scan:
         return ElementTree.tostring(tree, encoding="utf-8")
 
 
-# Make a graph of what NetworkX found.
-
-
-def _build(path: Path, found: Found, rules: Rules) -> AttributedGraph:
-    """Make a graph of what NetworkX found."""
-    graph, about = found.graph, found.graph.graph
+def _build(path: Path, parsed: ParsedFile, rules: Rules) -> AttributedGraph:
+    """Make an AttributedGraph from the NetworkX graph."""
+    graph, about = parsed.graph, parsed.graph.graph
     defaults, usual = about.get("node_default", {}), about.get("edge_default", {}).get("weight")
     data = NodeData([defaults | values for values in graph.nodes.values()], str(path))
     weighted = graph.edges(data="weight")
     try:
-        ids = _ids([found.names[node] for node in graph] if found.names else list(graph), about.get(IDS))
+        ids = _ids([parsed.names[node] for node in graph] if parsed.names else list(graph), about.get(IDS))
         edges = [(u, v, (usual or 1.0) if weight in (None, "") else weight) for u, v, weight in weighted]
         adjacency = Links.between(graph, edges).assemble(len(ids), rules)
-        stated = [_text(value) for value in data.column(found.label)]
-        known = found.labelled or any(value is not None for value in stated)
+        texts = [_text(value) for value in data.column(parsed.label)]
+        labelled = parsed.labelled or any(text is not None for text in texts)
         names = about.get(NAMES, about.get(OLD_NAMES))
-        matrix, columns, encoder = _attributes(path, data, ids, Own(names, found.label))
-        labels = node_labels(stated, ids) if known else None
+        matrix, columns, encoder = _attributes(path, data, ids, OwnKeys(names, parsed.label))
+        labels = node_labels(texts, ids) if labelled else None
         return AttributedGraph(adjacency, matrix, ids, columns, labels, stem(path), encoder)
     except UnicodeError as error:
-        raise GraphError(f"{path}: a name is not text that UTF-8 can hold ({error}); decode names as UTF-8") from None
+        raise GraphError(f"{path}: UTF-8 cannot encode a name ({error}); save the names as UTF-8") from None
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from None
 
 
 def _ids(words: list[Any], kind: str | None) -> np.ndarray:
-    """The ids, integers where the file says so, or says nothing and all are spelled as integers."""
+    """Return the ids: integers unless the file says strings or some word does not spell an integer."""
     if kind == "strings" or not all(isinstance(word, str) for word in words):
         return node_ids(words)
     whole = all_integers(pl.Series(words, dtype=pl.String))
     return node_ids(list(map(int, words)) if whole and words else words)
 
 
-class Own(NamedTuple):
-    """The list of names that our own files have, None in others, and the key of labels, which are no attributes."""
+class OwnKeys(NamedTuple):
+    """The list of attribute names, which only our own files have, and the key of labels, which are not attributes."""
 
     names: Any
     label: str
 
 
 def _attributes(
-    path: Path, data: NodeData, ids: np.ndarray, own: Own
+    path: Path, data: NodeData, ids: np.ndarray, own: OwnKeys
 ) -> tuple[sparse.csr_array, np.ndarray, Encoder | None]:
-    """Return the attributes under our own key or, where there are none, those that data under all other keys make."""
+    """Return the attributes under our own key; without that key, encode the data under all other keys."""
     keys, texts = [key for key in data.names() if key != own.label], data.column(ATTRIBUTES)
     bags = [_bag(text) for text in texts]
     if own.names is None and (None in bags or all(text is None for text in texts)):
         return attributes_of(data, keys) if keys else (*attribute_matrix(None, None, ids), None)
     if others := [repr(key) for key in keys if key != ATTRIBUTES]:
-        warnings.warn(f"{path}: nodes have attributes of their own; {', '.join(others[:5])} are left out", stacklevel=5)
+        warnings.warn(f"{path}: nodes have data beside '{ATTRIBUTES}'; ignored {', '.join(others[:5])}", stacklevel=5)
     if None in bags:
         at = bags.index(None)
         raise GraphError(
-            f"the attributes of node {ids[at].item()!r} are {str(texts[at])[:40]!r}; give a JSON list or object"
+            f"the attributes of node {ids[at].item()!r} are {str(texts[at])[:40]!r}; they must be a JSON list or object"
         )
     if own.names is None:
         known = {node: bag for node, bag in zip(ids.tolist(), bags, strict=True) if bag}
@@ -351,7 +348,7 @@ def _attributes(
 
 
 def _bag(text: Any) -> dict[str, Any] | None:
-    """The attributes of a node by name; None where this is not what we write."""
+    """Return the attributes of a node by name, or None if the text is not in our layout."""
     if text in (None, ""):
         return {}
     try:
@@ -364,33 +361,30 @@ def _bag(text: Any) -> dict[str, Any] | None:
 
 
 def _names(text: Any) -> list[Any]:
-    """The list of all attributes' names, which JSON spells."""
+    """Return the list of attribute names from its JSON text."""
     try:
         names = json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError) as error:
-        raise GraphError(f"{NAMES} does not hold JSON ({error}); write the file again") from None
+        raise GraphError(f"{NAMES} is not JSON ({error}); write the file again") from None
     if not isinstance(names, list):
-        raise GraphError(f"the names of attributes are {str(text)[:40]!r}; give a JSON list")
+        raise GraphError(f"{NAMES} is {str(text)[:40]!r}; it must be a JSON list")
     return names
 
 
 def _matrix(bags: list[Any], names: list[Any], ids: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
-    """The matrix of bags of attributes, with a column for every name of the list."""
+    """Return the matrix of the nodes' attributes, with one column for each name of the list, and the names."""
     places = {str(name): at for at, name in enumerate(names)}
     entries = [(row, name, amount) for row, bag in enumerate(bags) for name, amount in bag.items()]
     for row, name, amount in entries:
         if name not in places:
-            raise GraphError(f"attribute {name!r} of node {ids[row].item()!r} is not in the list of names")
+            raise GraphError(f"attribute {name!r} of node {ids[row].item()!r} is not in {NAMES}; add it there")
         if not isinstance(amount, int | float):
-            raise GraphError("the amount of some attribute is no number; give names with numbers, as in {'age': 31}")
+            raise GraphError(f"the amount of attribute {name!r} is {amount!r}; give a number, as in {{'age': 31}}")
     rows = np.array([row for row, _, _ in entries], dtype=np.int64)
     columns = np.array([places[name] for _, name, _ in entries], dtype=np.int64)
     values = np.array([amount for _, _, amount in entries], dtype=float)
     matrix = sparse.coo_array((values, (rows, columns)), (len(ids), len(names)))
     return attribute_matrix(canonical(matrix, "attributes"), names, ids)
-
-
-# Write a graph with NetworkX, numbers in as few digits as read back the same float32.
 
 
 @_without_collection()
@@ -418,7 +412,7 @@ def write_gexf(graph: AttributedGraph, path: Path) -> None:
 
 @_without_collection()
 def write_gml(graph: AttributedGraph, path: Path) -> None:
-    """Write a GML file, in ASCII as the language asks."""
+    """Write a GML file, in ASCII as GML requires."""
     import networkx
 
     with atomic(path) as draft:
@@ -426,7 +420,7 @@ def write_gml(graph: AttributedGraph, path: Path) -> None:
 
 
 def _to_networkx(graph: AttributedGraph, label: str) -> Any:
-    """The graph with the values that files hold: text and numbers alone."""
+    """Return the graph as a NetworkX graph whose values are only text and numbers."""
     import networkx
 
     names = json.dumps(graph.attribute_names.tolist(), ensure_ascii=False)
@@ -445,17 +439,17 @@ def _to_networkx(graph: AttributedGraph, label: str) -> Any:
 
 
 def _check_xml(path: Path, made: Any, forbidden: re.Pattern[str]) -> None:
-    """Refuse ids that XML cannot hold, and values of nodes with a forbidden character."""
+    """Refuse ids and values of nodes with a character that XML does not allow."""
     for node, values in made.nodes(data=True):
         found = FORBIDDEN.search(str(node)) or next(filter(None, map(forbidden.search, values.values())), None)
         if found:
             raise GraphError(
-                f"{path}: XML cannot hold the character {found.group()!r} of {found.string[:60]!r}; write .npz instead"
+                f"{path}: XML does not allow the character {found.group()!r} in {found.string[:60]!r}; write .npz"
             )
 
 
 def spell_bags(graph: AttributedGraph) -> list[str]:
-    """The attributes of every node as JSON, "" where it has none: names alone where all amounts are 1."""
+    """Return the attributes of each node as JSON: only names if all amounts are 1, "" without attributes."""
     matrix = graph.attributes
     names = [json.dumps(str(name), ensure_ascii=False) for name in graph.attribute_names.tolist()]
     columns, words = matrix.indices.tolist(), spell_numbers(matrix.data).tolist()
@@ -470,7 +464,7 @@ def spell_bags(graph: AttributedGraph) -> list[str]:
 
 
 def spell_numbers(values: np.ndarray) -> np.ndarray:
-    """Float32 numbers in as few digits as read back the same, also through float64.
+    """Spell float32 numbers with the fewest digits that read back the same, also through float64.
 
     >>> spell_numbers(np.array([0.1, 3.0], np.float32)).tolist()
     ['0.1', '3.0']

@@ -1,4 +1,7 @@
-"""Graphs as text: edges with files of attributes and labels beside them, and LINQS's pairs of files."""
+"""Read graphs from text: edges with optional files of attributes and labels, and the two files of LINQS.
+
+The comment above `read_graph_text` specifies the text format.
+"""
 
 from __future__ import annotations
 
@@ -33,29 +36,27 @@ from neural_brane.graph.frames import known_pair
 from neural_brane.graph.ids import INTEGER, MISSING, all_integers, encode, locate
 from neural_brane.graph.lazy import pl
 
-# Graph files as text: one edge per line, with or without a header. `graph_text` states the format.
-
-CLAIM = "mend it, give every node a line of its own or, if the line is an edge, move it further down"
+FIX_HEADER = "correct it, give every node its own line or, if the line is an edge, move it further down"
 EXPECTED = "write one edge per line, as 'u v' or 'u v weight'"
 
 
 def read_edges(path: Path, **options: Unpack[EdgeOptions]) -> Edges:
-    """Read a graph file, a table or lines of words, and check every line. `options` are for tables alone."""
+    """Read a graph file, a table or lines of words, and check every line; `options` are for tables only."""
     with Unpacked(path, "graph file") as file:
         content = recognise(file.head(HEAD))
         given = any(value is not None for value in options.values())
         if content.kind in TYPED or (content.kind == "text" and (given or is_separated(path, content.text))):
             return read_edge_table(file, **options)
         if given:
-            raise GraphError(f"{path}: columns are those of a table, and the graph file is {content.kind}")
+            raise GraphError(f"{path}: the graph file is {content.kind}, not a table; leave out the column options")
         return _read_lines(file)
 
 
 def is_separated(path: Path, text: str) -> bool:
-    """Tell whether text is a table: of columns that a separator divides, rather than words between spaces.
+    """Return whether text is a table with a separator, rather than lines of words.
 
-    Both `ann,bob` and `ann bob` are lines of words. It is a table where the name of the file says so, where fields
-    hold spaces or quotes, and where the first line holds the titles of two columns.
+    Both `ann,bob` and `ann bob` are lines of words. The text is a table if the suffix of the file says so, if fields
+    contain spaces or quotes, or if the first line holds the titles of two columns.
     """
     text = "\n".join(line for line in text.split("\n")[:SAMPLE] if not line.lstrip().startswith("#"))
     suffix = table_suffix(path)
@@ -72,7 +73,7 @@ def is_separated(path: Path, text: str) -> bool:
 
 
 def _read_lines(file: Unpacked) -> Edges:
-    """Read lines of words: `u v` or `u v weight`, perhaps under a header."""
+    """Read lines `u v` or `u v weight`, with or without a header."""
     path = file.path
     table = read_table(read_text(file, "graph file"), ["u", "v", "weight", "more"])
     numbers = _numbers(table)
@@ -80,7 +81,7 @@ def _read_lines(file: Unpacked) -> Edges:
     if nodes is not None:
         header, table = table["line"][0], table.slice(1)
         numbers = None if numbers is None else numbers[1:]
-        check_count(nodes, len(table), f"{path}:{header}: a header that counts nodes", CLAIM, GraphError)
+        check_count(nodes, len(table), f"{path}:{header}: a header that counts nodes", FIX_HEADER, GraphError)
     _check_columns(path, table)
     if numbers is None:
         _check_kinds(path, table, nodes)
@@ -93,24 +94,20 @@ def _read_lines(file: Unpacked) -> Edges:
         codes, ids = encode(numbers.ravel())
     unnamed = 0 if nodes is None else nodes - len(ids)
     if unnamed < 0:
-        fail(
-            path,
-            header,
-            f"the header announces {nodes} nodes, but the file names {len(ids)}; mend the header",
-        )
+        fail(path, header, f"the header announces {nodes} nodes, but the file names {len(ids)}; correct the header")
     linked = table["v"].is_not_null()
     codes = codes.reshape(-1, 2)[linked.to_numpy()]
     description = "lines of words" + (f" under a header, '{nodes} {len(codes)}'" if nodes is not None else "")
     edges = table.filter(linked)
     weights = None if edges["weight"].null_count() == len(edges) else check_weights(path, edges)
-    doubt = ""
+    warning = ""
     if nodes is not None and numbers is not None and weights is None and int(numbers.max()) < nodes - 1:
-        doubt = doubt_header(path, nodes, len(numbers))
-    return Edges(ids, codes, weights, unnamed, description, doubt)
+        warning = header_warning(path, nodes, len(numbers))
+    return Edges(ids, codes, weights, unnamed, description, warning)
 
 
-def doubt_header(path: Path, nodes: int, edges: int) -> str:
-    """Say that a first line could be an edge: as a header it counts more nodes than the lines below it name."""
+def header_warning(path: Path, nodes: int, edges: int) -> str:
+    """Return a warning that the header could be an edge: it counts more nodes than the lines below it name."""
     return (
         f"{path}: the first line, '{nodes} {edges}', is read as a header: {nodes} nodes, 0 to {nodes - 1}, and "
         f"{edges} edges; if it is an edge, move it further down"
@@ -118,7 +115,7 @@ def doubt_header(path: Path, nodes: int, edges: int) -> str:
 
 
 def _numbers(table: pl.DataFrame) -> np.ndarray | None:
-    """Return both ends of every line as integers, or None if some id is a name; a lone node is both ends."""
+    """Return the ids (lines, 2) as integers, or None if some id is a name; a lone node stands at both ends."""
     if not (all_integers(table["u"]) and all_integers(table["v"])):
         return None
     first = table["u"].cast(int).to_numpy()
@@ -127,7 +124,7 @@ def _numbers(table: pl.DataFrame) -> np.ndarray | None:
 
 
 def _header(path: Path, table: pl.DataFrame, numbers: np.ndarray | None) -> int | None:
-    """Return the number of nodes if the first line is a header, by the rule that `graph_text` states."""
+    """Return the number of nodes if the first line is a header, else None."""
     line, *words = table.row(0)
     if words[2] is not None or not all(re.fullmatch("[0-9]{1,18}", word or "") for word in words[:2]):
         return None
@@ -145,7 +142,7 @@ def _header(path: Path, table: pl.DataFrame, numbers: np.ndarray | None) -> int 
             path,
             line,
             f"the first line reads as a header 'nodes edges' that announces {announced} edges, but {follow} "
-            "follow; mend the count, or, if the line is an edge, move it further down",
+            "follow; correct the count or, if the line is an edge, move it further down",
         )
     return None
 
@@ -168,21 +165,17 @@ def _check_columns(path: Path, table: pl.DataFrame) -> None:
         usual = edges.row(0, named=True)
         odd = edges.filter(plain if usual["weight"] is not None else ~plain).row(0, named=True)
         has, lacks = ("has a", "has none") if odd["weight"] is not None else ("has no", "has one")
-        fail(
-            path,
-            odd["line"],
-            f"the edge {has} weight, while line {usual['line']} {lacks}; weigh all edges or none",
-        )
+        fail(path, odd["line"], f"the edge {has} weight, but line {usual['line']} {lacks}; weigh all edges or none")
 
 
 def _check_kinds(path: Path, table: pl.DataFrame, nodes: int | None) -> None:
     """Refuse column titles, missing ids and, under a header, names among numbers."""
     for end in ("u", "v"):
         if bad := _first(table.filter(pl.col(end).is_in(MISSING))):
-            fail(path, bad["line"], f"'{bad[end]}' stands for no value, and an edge needs two nodes; remove the line")
+            fail(path, bad["line"], f"'{bad[end]}' means a missing value, and an edge needs two nodes; remove the line")
     first = table.row(0, named=True)
     if nodes is None and len(first["u"]) > 1 and known_pair([first["u"], first["v"] or ""]):
-        fail(path, first["line"], f"'{first['u']} {first['v']}' are titles of columns; put # before them")
+        fail(path, first["line"], f"'{first['u']} {first['v']}' are column titles; put # before them")
     is_name = {end: ~pl.col(end).fill_null("0").str.contains(INTEGER) for end in ("u", "v")}
     named = table.filter(is_name["u"] | is_name["v"])
     titles = named.filter(is_name["u"] & is_name["v"])
@@ -191,20 +184,20 @@ def _check_kinds(path: Path, table: pl.DataFrame, nodes: int | None) -> None:
         fail(
             path,
             odd["line"],
-            f"'{odd['u']} {odd['v']}' are names, while all other ids are numbers; "
-            "put # before column titles, or, if the line is an edge, move it further down",
+            f"'{odd['u']} {odd['v']}' are names, but all other ids are numbers; "
+            "put # before column titles or, if the line is an edge, move it further down",
         )
     if nodes is not None and len(named) < len(table):
         fail(
             path,
             odd["line"],
-            f"the edge '{odd['u']} {odd['v']}' names a node, while others number them; "
-            f"under a header, nodes are all names or all integers from 0 to {nodes - 1}",
+            f"the edge '{odd['u']} {odd['v']}' contains a name, but other ids are numbers; "
+            f"under a header, give only names or only integers from 0 to {nodes - 1}",
         )
 
 
 def _check_range(path: Path, table: pl.DataFrame, numbers: np.ndarray, nodes: int) -> None:
-    """Refuse integers that the header does not allow for."""
+    """Refuse integer ids outside the range that the header announces."""
     outside = (numbers < 0) | (numbers >= nodes)
     if outside.any():
         at = int(np.argmax(outside.any(axis=1)))
@@ -212,12 +205,12 @@ def _check_range(path: Path, table: pl.DataFrame, numbers: np.ndarray, nodes: in
             path,
             table["line"][at],
             f"node {numbers[at][outside[at]][0]} is not one of the {nodes} nodes, 0 to {nodes - 1}, that the "
-            "header announces; mend the line or the header, or remove the header to use any ids",
+            "header announces; correct the line or the header, or remove the header to use any ids",
         )
 
 
 def check_weights(path: Path, edges: pl.DataFrame) -> np.ndarray:
-    """Return the float32 weight of every edge; refuse words that are no weight."""
+    """Return the float32 weight of every edge; refuse words that are not a finite number above 0."""
     words = edges["weight"]
     with np.errstate(over="ignore", under="ignore"):
         weights = words.cast(float, strict=False).fill_null(np.nan).to_numpy().astype(np.float32)
@@ -234,24 +227,23 @@ def check_weights(path: Path, edges: pl.DataFrame) -> np.ndarray:
 # Attribute file: one node per line, `node id:value id:value ...`; an `id` alone means `id:1`.
 # Label file: one node per line, `node<TAB>label`.
 #
-# Words are separated by spaces, tabs or commas; blank lines and lines that begin with # do not count. Ids are
-# integers or names; if any is a name, all are read as names.
+# Spaces, tabs or commas separate words. Blank lines and lines that begin with # are skipped. Ids are integers or
+# names; if one id is a name, all ids are read as names.
 #
-# A graph file may begin with a header, `nodes edges`. The first line is taken for one when it is two integers
-# and the second is the number of edges that follow, except where this must be chance: where the first number of
-# nodes has no room for the second number of edges, as in the edge list `1 2`, `2 3`, `3 1`. It is an error when
-# the first line looks like a header in every other way and only the count is wrong.
+# A graph file may begin with a header, `nodes edges`. The first line is a header if it is two integers and the
+# second is the number of edges that follow. There is one exception: the count matches by chance if that many edges
+# do not fit between that many nodes, as in the edge list `1 2`, `2 3`, `3 1`. If the first line looks like a header
+# but its number of edges is wrong, that is an error.
 #
-# With a header, nodes are either the integers 0 to nodes - 1, with edges or without, or names; names that have
-# no edge may come from the attribute or the label file. Without a header, the nodes are those that the graph
-# file names.
+# With a header, ids are either the integers 0 to nodes - 1, with or without edges, or names; the attribute or label
+# file may name nodes without edges. Without a header, only the ids in the graph file are nodes.
 
 
 def read_graph_text(path: Path, files: dict[str, Path], rules: Rules, columns: EdgeOptions) -> AttributedGraph:
-    """Read a graph file, text or a table, and of `files` those that are there: `attributes` and `labels`."""
+    """Read a graph file, text or a table, with the optional `files` `attributes` and `labels`."""
     edges = read_edges(path, **columns)
-    if edges.doubt and not files:
-        warnings.warn(edges.doubt, ReadingWarning, stacklevel=4)
+    if edges.warning and not files:
+        warnings.warn(edges.warning, ReadingWarning, stacklevel=4)
     rows = None
     if "attributes" in files:
         rows = parse_rows(files["attributes"], read_text(files["attributes"], "attribute file"))
@@ -259,7 +251,7 @@ def read_graph_text(path: Path, files: dict[str, Path], rules: Rules, columns: E
     ids = _all_ids(path, edges, [part.nodes.to_list() for part in (rows, pairs) if part is not None])
     matrix, names = attribute_matrix(None, None, ids) if rows is None else to_matrix(rows, ids)
     adjacency = assemble(edges.ends, edges.weights, len(ids), rules)
-    del edges  # in a large graph, as large as the adjacency
+    del edges  # In a large graph it takes as much memory as the adjacency.
     if adjacency.nnz == 0:
         raise GraphError(f"{path}: all edges are self-loops; keep them (self_loops='keep') or add edges")
     found = None if pairs is None else to_array(pairs, ids)
@@ -267,7 +259,7 @@ def read_graph_text(path: Path, files: dict[str, Path], rules: Rules, columns: E
 
 
 def _all_ids(path: Path, edges: Edges, named: list[list[str]]) -> np.ndarray:
-    """Return the ids of all nodes: those of the graph file, then those that only the other files name."""
+    """Return all ids: first those in the graph file, then those that only the other files contain."""
     if edges.unnamed == 0:
         return edges.ids
     known = dict.fromkeys(edges.ids.tolist())
@@ -276,28 +268,27 @@ def _all_ids(path: Path, edges: Edges, named: list[list[str]]) -> np.ndarray:
     if len(missing) < edges.unnamed:
         linked = len(edges.ids)
         raise GraphError(
-            f"{path}: the header announces {linked + edges.unnamed} nodes, but only "
-            f"{linked + len(missing)} are named; "
-            "mend the header, or give each node without edges a line of its own"
+            f"{path}: the header announces {linked + edges.unnamed} nodes, but the files name only "
+            f"{linked + len(missing)}; correct the header, or give each node without edges its own line"
         )
     return np.concatenate([edges.ids, np.array(missing)])
 
 
 def read_linqs(cites: Path, content: Path, rules: Rules) -> AttributedGraph:
-    """Read a pair of .cites and .content files; papers keep the order of the .content file.
+    """Read a .cites file and its .content file, which gives the order of the papers.
 
-    Ids are strings, as LINQS mixes numbers and names; attributes are numbered by column.
+    Ids are strings, because LINQS mixes numbers and names. Attributes are numbered by column.
     """
     ids, attributes, labels = _read_content(content)
     ends = _read_cites(cites, content, ids)
     adjacency = assemble(ends, None, len(ids), rules)
     if adjacency.nnz == 0:
-        raise GraphError(f"{cites}: all citations are of a paper by itself; keep self-loops or add edges")
+        raise GraphError(f"{cites}: every paper cites only itself; keep self-loops or add edges")
     return AttributedGraph(adjacency, attributes, ids, np.arange(attributes.shape[1]), labels, cites.stem)
 
 
 def _read_cites(path: Path, content: Path, ids: np.ndarray) -> np.ndarray:
-    """Return the citations as an array of pairs of positions in ids."""
+    """Return the citations (k, 2) as positions in `ids`."""
     table = read_table(read_text(path, ".cites file"), ["cited", "citing", "more"])
     bad = table["citing"].is_null() | table["more"].is_not_null()
     if bad.any():
@@ -307,11 +298,8 @@ def _read_cites(path: Path, content: Path, ids: np.ndarray) -> np.ndarray:
     if (ends < 0).any():
         row, column = np.argwhere(ends < 0)[0]
         paper = table.row(row)[1 + column]
-        fail(
-            path,
-            table["line"][int(row)],
-            f"paper '{paper}' has no line in {content.name}; add one there, or remove this line",
-        )
+        line = table["line"][int(row)]
+        fail(path, line, f"paper '{paper}' has no line in {content.name}; add one there, or remove this line")
     return ends
 
 
@@ -330,9 +318,13 @@ def _read_content(path: Path) -> tuple[np.ndarray, sparse.csr_array, np.ndarray]
         width = width or len(words)
         if len(words) != width or width < 2:
             expected = f"{width} as in the lines before" if papers else "an id, values and a label"
-            fail(path, line, f"the line has {len(words)} columns; expected {expected}")
+            fail(path, line, f"found {len(words)} columns, expected {expected}")
         if words[0] in papers:
-            fail(path, line, f"paper '{words[0]}' already has line {papers[words[0]]}; remove one of the two")
+            fail(
+                path,
+                line,
+                f"paper '{words[0]}' appears again, first in line {papers[words[0]]}; remove one line",
+            )
         papers[words[0]] = line
         labels.append(words[-1].strip())
         for column, word in enumerate(words[1:-1]):
@@ -346,7 +338,7 @@ def _read_content(path: Path) -> tuple[np.ndarray, sparse.csr_array, np.ndarray]
 
 
 def _number(path: Path, line: int, word: str) -> float:
-    """Read a value of the .content file, which must be finite."""
+    """Return a value of the .content file as a finite number."""
     try:
         value = float(word)
     except ValueError:

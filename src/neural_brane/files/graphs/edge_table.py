@@ -1,4 +1,4 @@
-"""Read edges from a table file, block by block if it is large."""
+"""Read edges from a table file; read a large text file block by block."""
 
 from __future__ import annotations
 
@@ -19,16 +19,13 @@ from neural_brane.graph.numbering import PADDING, Names, Numbering, first_mark, 
 if TYPE_CHECKING:
     from neural_brane.files.tables import Dialect
 
-
-# The fields of two columns in a block of plain records, found in Numba.
-
-LINE_FEED, SPACE = 10, 32
+LINE_FEED, SPACE = 10, 32  # bytes
 
 
 def split_fields(block: Block, separator: str, columns: int, wanted: tuple[int, int]) -> Names | None:
-    """Return two fields of every record, one record after the other; None where a record is not plain.
+    """Return the two wanted fields of every record, or None if some record is not plain.
 
-    Plain records have `columns` fields, no quotes, and no spaces around or nothing in the fields that are wanted.
+    A plain record has `columns` fields and no quotes; its wanted fields are neither empty nor next to a space.
     """
     data, records = block.data, block.lines
     raw = np.frombuffer(data + PADDING, np.uint8)
@@ -40,7 +37,7 @@ def split_fields(block: Block, separator: str, columns: int, wanted: tuple[int, 
 
 @njit(nogil=True, cache=True)
 def find_fields(data, size, form, starts, ends):
-    """Write where the two fields of every record begin and end; tell whether all records are plain."""
+    """Write where two fields per record start and end (2 records,) int64; return whether all are plain."""
     separator, columns, source, target = form
     at, record = 0, 0
     while at < size:
@@ -65,16 +62,14 @@ def find_fields(data, size, form, starts, ends):
     return True
 
 
-# Edges from a large table of text: block by block, so that the table itself is never in memory.
-
-SAMPLE = 1000  # records from which columns are chosen
+SAMPLE = 1000  # records used to choose the columns
 
 
 def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) -> Edges:
-    """Read the edges of a table as `read_edge_table` does, in the memory of the result and a few blocks."""
+    """Read edges as `read_edge_table` does, but hold only the result and a few blocks in memory."""
     dialect = reader.dialect
     if dialect is None:
-        raise GraphError(f"{reader.path}: only text is read in blocks")
+        raise GraphError(f"{reader.path}: only text can be read in blocks")
     numbering, weights, places = Numbering(), [], []
     chosen: EdgeColumns | None = None
     for block in reader.blocks():
@@ -86,7 +81,7 @@ def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) 
         if read is not None:
             weights.append(read)
     if chosen is None:
-        raise GraphError(f"{reader.path}: the table of edges has no rows under its titles; give at least one")
+        raise GraphError(f"{reader.path}: the table of edges has no rows; give at least one")
     ends, ids = numbering.finish()
     _check_missing(ids, ends, places, chosen)
     if all_integers(pl.Series(ids[:100])) and all_integers(pl.Series(ids)):
@@ -108,7 +103,7 @@ def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) 
 def choose_block_columns(
     reader: TableReader, block: Block, dialect: Dialect, columns: dict[str, str | int | None]
 ) -> EdgeColumns:
-    """Choose the columns by the first records."""
+    """Choose the columns of ids and weights from the first records."""
     sample = b"".join(line + b"\n" for line in block.data[: 1 << 20].split(b"\n", SAMPLE)[:-1])
     first = Block(sample, block.line, sample.count(b"\n")) if b'"' not in sample else block
     frame, lines = parse_block(reader.path, first, dialect)
@@ -118,7 +113,7 @@ def choose_block_columns(
 def read_block(
     reader: TableReader, block: Block, dialect: Dialect, chosen: EdgeColumns
 ) -> tuple[Names, Place, np.ndarray | None]:
-    """Return the two ids of every record of a block, where the records stand, and their weights."""
+    """Return the two ids of every record of a block, the place of the records for errors, and their weights."""
     titles = column_names(dialect)
     source, target, weight = chosen.names
     place = Place(str(reader.path), block.line)
@@ -130,13 +125,13 @@ def read_block(
     frame, lines = parse_block(reader.path, block, dialect)
     place = Place(str(reader.path), block.line, lines)
     if names is None:
-        edge_columns(frame, place, source=source, target=target)  # refuses ids that are missing
+        edge_columns(frame, place, source=source, target=target)  # Refuses missing ids.
         names = names_of(side_by_side(frame[source], frame[target]))
     return names, place, None if weight is None else column_weights(frame[weight], place)
 
 
 def _check_missing(ids: np.ndarray, ends: np.ndarray, places: list[tuple[int, Place]], chosen: EdgeColumns) -> None:
-    """Refuse ids that stand for no value, with the line of the first."""
+    """Refuse ids that mean a missing value; the error names the first line."""
     bad = np.flatnonzero(np.isin(ids, MISSING))
     if len(bad) == 0:
         return
@@ -146,24 +141,22 @@ def _check_missing(ids: np.ndarray, ends: np.ndarray, places: list[tuple[int, Pl
         if row < rows:
             raise place.error(
                 row,
-                f"column '{chosen.names[at % 2]}' holds '{word}', which stands for no value, and an edge needs two "
+                f"column '{chosen.names[at % 2]}' holds '{word}', which means a missing value, and an edge needs two "
                 "nodes; fill it in, or remove the row",
             )
         row -= rows
 
 
-# Edges from a table file: which columns, and their ids as positions.
-
 WHAT = "table of edges"
-LARGE = 1 << 25  # bytes from which compiled code is faster than it takes to load
-PACKED = 4  # a compressed file counts as this many times its size
+LARGE = 1 << 25  # bytes; for smaller files, loading compiled code takes longer than it saves
+PACKED = 4  # assumed ratio of a file's size to its compressed size
 
 
 class EdgeOptions(TypedDict, total=False):
-    """Options that say how a table of edges is read.
+    """Options for reading a table of edges; each is recognised if left out.
 
-    `source`, `target` and `weight` are its columns, by name or by position from 0; `header` says whether its first line
-    holds titles. What is not given is recognised.
+    `source`, `target` and `weight` name columns, or give their position from 0. `header` is True if the first line
+    holds titles.
     """
 
     source: str | int | None
@@ -174,10 +167,10 @@ class EdgeOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The edges of a graph file: their ends (edges, 2) as positions in ids, and their weights, None for all 1.
+    """The edges of a graph file: ends (edges, 2) are positions in `ids`; weights are None if all are 1.
 
-    `unnamed` is how many nodes a header counts that the file does not name. `description` says in words how the file was
-    read, and `doubt` how else it could be, if it could.
+    `unnamed` is the number of nodes that the header counts but the file does not name. `description` says how the file
+    was read. `warning` says how else it could be read, if there is another way.
     """
 
     ids: np.ndarray
@@ -185,11 +178,11 @@ class Edges:
     weights: np.ndarray | None
     unnamed: int
     description: str
-    doubt: str = ""
+    warning: str = ""
 
 
 def read_edge_table(file: Unpacked, *, large: int = LARGE, **options: Unpack[EdgeOptions]) -> Edges:
-    """Read the edges of a table; one of text with `large` bytes or more is read block by block."""
+    """Read the edges of a table; read text of at least `large` bytes block by block."""
     columns = {"source": options.get("source"), "target": options.get("target"), "weight": options.get("weight")}
     header = options.get("header")
     if file.size >= (large // PACKED if file.packing else large):

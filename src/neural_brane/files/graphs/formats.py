@@ -1,4 +1,4 @@
-"""Read and write graphs; one entry of `FORMATS` declares all that there is to say of a format."""
+"""Read and write graphs; each entry of `FORMATS` declares one format."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from neural_brane.graph.nodes import NodeOptions
 
 __all__ = ["Format", "check_graph_target", "describe_formats", "read_graph", "write_graph"]
 
-EDGES = ("source", "target", "weight", "header")  # how a table of edges is read
+EDGES = ("source", "target", "weight", "header")  # options for a table of edges
 
 
-class Asked(NamedTuple):
-    """The options of `read_graph` that its formats need."""
+class ReadOptions(NamedTuple):
+    """The options of `read_graph` that the readers of the formats need."""
 
     rules: Rules
-    files: dict[str, Path]  # `attributes` and `labels`, where they are in files of their own
-    label: str | None  # the key of nodes' labels
+    files: dict[str, Path]  # separate files, by name: `attributes` and `labels`
+    label: str | None  # key of the nodes' labels
     edges: EdgeOptions
 
 
@@ -41,36 +41,36 @@ class Format:
     Parameters
     ----------
     suffixes
-        The endings of its files; none of text and tables, which are known by their content.
+        The suffixes of its files; none for text and tables, which are recognised by their content.
     about
-        A line of help, and of the table in the documentation.
+        One line for the help text and for the table in the documentation.
     read, write
-        `read(path, asked)` and `write(graph, path)`; None for formats that are not written.
+        `read(path, options)` and `write(graph, path)`; `write` is None if the format is only read.
     takes
-        What `read_graph` may be asked for besides the file: `attributes`, `labels`, `label` or the columns of edges.
+        The options of `read_graph` that the format accepts: `attributes`, `labels`, `label` or those in `EDGES`.
     packed
-        Whether it is read compressed, too, with .gz or .zst behind its suffix.
+        True if compressed files are read too; their names end in .gz or .zst.
     """
 
     suffixes: tuple[str, ...]
     about: str
-    read: Callable[[Path, Asked], AttributedGraph]
+    read: Callable[[Path, ReadOptions], AttributedGraph]
     write: Callable[[AttributedGraph, Path], None] | None = None
     takes: tuple[str, ...] = ()
     packed: bool = False
 
 
 def _by_networkx(read: Callable[[Path, Rules, str | None], AttributedGraph]) -> Callable[..., AttributedGraph]:
-    return lambda path, asked: read(path, asked.rules, asked.label)
+    return lambda path, options: read(path, options.rules, options.label)
 
 
 FORMATS = (
     Format(
         (".npz",),
-        "NumPy arrays, the quickest to load: SciPy's CSR arrays `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape`, "
-        "the same four of `attr_`; `ids`, `labels`, `attribute_names` and `encoder` (how columns became attributes, "
-        "JSON in UTF-8 bytes) where there are any; or one sparse matrix as SciPy saves it",
-        lambda path, asked: read_graph_npz(path, asked.rules),
+        "NumPy arrays, the fastest to load: SciPy's CSR arrays `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape`, "
+        "the same four with `attr_`; optionally `ids`, `labels`, `attribute_names` and `encoder` (how columns became "
+        "attributes, JSON in UTF-8 bytes); or one sparse matrix as SciPy saves it",
+        lambda path, options: read_graph_npz(path, options.rules),
         write_graph_npz,
     ),
     Format(
@@ -83,7 +83,7 @@ FORMATS = (
     ),
     Format(
         (".gexf",),
-        "GEXF, of Gephi; a node's label is its attribute `class`",
+        "GEXF, the format of Gephi; a node's label is its attribute `class`",
         _by_networkx(by_networkx.read_gexf),
         by_networkx.write_gexf,
         takes=("label",),
@@ -100,22 +100,24 @@ FORMATS = (
     Format(
         (".mtx",),
         "Matrix Market, with ids and labels in comments, and attributes in a second file",
-        lambda path, asked: read_mtx(path, asked.rules, asked.files.get("attributes")),
+        lambda path, options: read_mtx(path, options.rules, options.files.get("attributes")),
         write_mtx,
         takes=("label", "attributes"),
         packed=True,
     ),
     Format(
         (".cites",),
-        "LINQS citations, `cited<TAB>citing` per line; words and labels are in the `.content` file beside it",
-        lambda path, asked: read_linqs(path, asked.files.get("attributes", path.with_suffix(".content")), asked.rules),
+        "LINQS citations, `cited<TAB>citing` per line; the `.content` file beside it holds words and labels",
+        lambda path, options: read_linqs(
+            path, options.files.get("attributes", path.with_suffix(".content")), options.rules
+        ),
         takes=("attributes",),
     ),
 )
 TEXT = Format(
     (),
-    f"edges as lines of words, `u v` or `u v weight`, or as a table ({', '.join(ENDINGS)})",
-    lambda path, asked: read_graph_text(path, asked.files, asked.rules, asked.edges),
+    f"edges as lines `u v` or `u v weight`, or as a table ({', '.join(ENDINGS)})",
+    lambda path, options: read_graph_text(path, options.files, options.rules, options.edges),
     takes=("attributes", "labels", *EDGES),
     packed=True,
 )
@@ -124,7 +126,7 @@ WRITABLE = tuple(suffix for format in FORMATS if format.write for suffix in form
 
 
 def spell_suffixes(suffixes: tuple[str, ...] = WRITABLE) -> str:
-    """List suffixes for help and messages.
+    """Join suffixes for help texts and messages.
 
     >>> spell_suffixes((".npz", ".gml", ".mtx"))
     '.npz, .gml or .mtx'
@@ -133,33 +135,45 @@ def spell_suffixes(suffixes: tuple[str, ...] = WRITABLE) -> str:
 
 
 def find_format(path: str | Path) -> Format:
-    """Return the format that a file's name says, and that of text and tables for all other names."""
+    """Return the format that a file name stands for: `TEXT` if no other format has its suffix."""
     path = Path(path)
     packed = path.suffix.lower() in PACKINGS
     suffix = (Path(path.stem) if packed else path).suffix.lower()
-    return next((one for one in FORMATS if suffix in one.suffixes and one.packed >= packed), TEXT)
+    return next((format for format in FORMATS if suffix in format.suffixes and format.packed >= packed), TEXT)
 
 
 def describe_formats() -> list[tuple[str, str]]:
-    """Return the suffixes and the description of every format with a suffix of its own: the table of the docs."""
+    """Return the rows of the table in the docs: suffixes and description of each format with its own suffix."""
     return [(", ".join(f"`{suffix}`" for suffix in format.suffixes), format.about) for format in FORMATS]
 
 
 def check_graph_target(path: str | Path) -> Path:
-    """Refuse, before any work is done, a path that `write_graph` cannot write to."""
-    return check_target(path, WRITABLE, f"{spell_suffixes()}, as graphs are written", GraphError)
+    """Return the path; raise GraphError if `write_graph` cannot write to it.
+
+    Call it before long work, so that the error comes early.
+    """
+    return check_target(path, WRITABLE, f"{spell_suffixes()}, the formats of graphs", GraphError)
 
 
 def write_graph(graph: AttributedGraph, path: str | Path, *, compress: bool = False, layout: Layout = "graph") -> None:
-    """Write a graph to a file in the format that its suffix says; `read_graph` reads it back the same.
+    """Write a graph to a file; `read_graph` returns an identical graph.
 
-    Of .npz files, `compress` makes smaller ones, and layout="scipy" one that `scipy.sparse.load_npz` reads too.
+    Parameters
+    ----------
+    graph : AttributedGraph
+        The graph to write.
+    path : str or Path
+        The file. Its suffix chooses the format.
+    compress : bool
+        Compress an .npz file.
+    layout : {"graph", "scipy"}
+        "scipy" writes an .npz file that `scipy.sparse.load_npz` can read too.
     """
     path = check_graph_target(path)
     if path.suffix == ".npz":
         write_graph_npz(graph, path, compress=compress, layout=layout)
     elif compress or layout != "graph":
-        raise ParameterError(f"{path}: compress and layout are for .npz files; leave them out, or write .npz")
+        raise ParameterError(f"{path}: compress and layout are for .npz files; leave them out or write an .npz file")
     elif write := find_format(path).write:
         write(graph, path)
 
@@ -178,41 +192,51 @@ def read_graph(
     self_loops: SelfLoops = "keep",
     **options: Unpack[NodeOptions],
 ) -> AttributedGraph:
-    """Read a graph from a file, in the format that its name says.
+    """Read a graph from a file.
 
-    `.npz`: a graph as `write_graph` writes it, or a sparse matrix of SciPy. `.graphml`, `.gexf`, `.gml`, `.mtx`: what
-    other programs exchange, with the labels under the key `label`. `.cites`: LINQS citations, with the `.content` file
-    beside it or given as `attributes`. Any other file is known by its content, compressed (.gz, .zst) or not: a table
-    of edges (CSV and its kin, Parquet, JSON lines, Arrow), whose columns `source`, `target` and `weight` name, and
-    whose `header` says whether its first line holds titles; or text, `u v` or `u v weight` per line. With both go
-    `attributes` (`node id:value ...`) and `labels` (`node<TAB>label`) in files of their own;
-    `neural_brane.files.graphs.edge_list` has the details. "-" is standard input.
+    Parameters
+    ----------
+    path : str or Path
+        A file `.npz`, `.graphml`, `.gexf`, `.gml`, `.mtx` or `.cites`; its suffix names the format. Any other file,
+        compressed (.gz, .zst) or not, is recognised by its content: a table of edges (CSV, TSV, Parquet, JSON lines,
+        Arrow) or lines `u v` or `u v weight`. "-" reads standard input.
+    attributes, labels : str or Path, optional
+        Files with lines `node id:value ...` and `node<TAB>label`, for text and tables. For `.mtx` and `.cites`,
+        `attributes` is the second matrix or the `.content` file.
+    nodes : str or Path, optional
+        A table of nodes, which is joined by id.
+    source, target, weight : str or int, optional
+        Columns of a table of edges, by name or position; recognised if left out.
+    header : bool, optional
+        Whether the first line of the table holds the column names; recognised if left out.
+    duplicates : {"max", "sum"}
+        The weight of an edge that appears several times, in either direction: the largest weight or the sum.
+    self_loops : {"keep", "drop"}
+        Whether to keep edges from a node to itself.
+    **options
+        Options for the table of nodes: `id`, `label`, `columns`, `ignore`, `missing` and `encoder`, as described in
+        `neural_brane.graph.nodes.NodeOptions`. Without `nodes`, `label` is the key of the labels in a GraphML, GEXF
+        or GML file.
 
-    An edge stated twice, in whichever direction, keeps its largest weight (duplicates="max") or the sum
-    ("sum"). Self-loops are kept, or left out with self_loops="drop".
-
-    `nodes` is a table of nodes in a file, joined by id; `neural_brane.graph.nodes.NodeOptions` describes its options:
-    id, label, columns, ignore, missing and encoder.
+    Returns
+    -------
+    AttributedGraph
     """
     path = Path(path)
     if path.is_dir():
-        raise GraphError(f"{path}: this is a folder; give the graph file in it")
+        raise GraphError(f"{path}: this is a folder; give the graph file inside it")
     format = find_format(path)
     label = str(options.pop("label")) if nodes is None and "label" in format.takes and options.get("label") else None
     files = {name: Path(file) for name, file in (("attributes", attributes), ("labels", labels)) if file is not None}
     edges: EdgeOptions = {"source": source, "target": target, "weight": weight, "header": header}
     for name, value in (files | given(dict(edges))).items():
         if name in EDGES and name not in format.takes:
-            raise GraphError(
-                f"{path}: {name} says how a table of edges is read; leave it out for {format.suffixes[0]} files"
-            )
+            raise GraphError(f"{path}: {name} is for tables of edges; leave it out for {format.suffixes[0]} files")
         if name not in format.takes:
-            raise GraphError(f"{path}: {format.suffixes[0]} files hold their own {name}; leave out {value}")
-    graph = format.read(path, Asked(Rules(duplicates, self_loops), files, label, edges))
+            raise GraphError(f"{path}: {format.suffixes[0]} files contain their {name}; leave out {value}")
+    graph = format.read(path, ReadOptions(Rules(duplicates, self_loops), files, label, edges))
     if nodes is not None:
         return join_node_table(graph, nodes, **options)
-    if useless := list(given(dict(options))):
-        raise GraphError(
-            f"{path}: {useless[0]} says how a table of nodes is read, and none is given; add nodes (--nodes FILE)"
-        )
+    if unused := list(given(dict(options))):
+        raise GraphError(f"{path}: {unused[0]} is for a table of nodes, and there is none; add nodes (--nodes FILE)")
     return graph

@@ -1,9 +1,9 @@
-"""Matrix Market (.mtx): the adjacency as text, and attributes in a second file of the same kind.
+"""Matrix Market (.mtx): the adjacency as text, and attributes in a second file of the same format.
 
-SciPy reads and writes the numbers. Its reader ends the process at some damaged ones and takes `5E-` for 5, so every
-line is checked before. The format knows numbers alone: what else a graph has is written as comments of the adjacency's
-file: `% node` with the id and the label of every node as JSON, in the order of the rows, and `% attributes` with the
-name of the second file, which stands beside it and has a comment `% attribute` with the name of every column.
+SciPy reads and writes the numbers. Its reader crashes on some damaged numbers and reads `5E-` as 5, so we check every
+line first. The format stores only numbers. Ids, labels and names are comments. In the file of the adjacency, `% node`
+gives the id and label of each node as JSON, in the order of the rows, and `% attributes` gives the name of the second
+file in the same folder. In that file, `% attribute` gives the name of each column.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from neural_brane.graph.adjacency import Rules
 
 BANNER = b"%%MatrixMarket"
 FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
-ROWS = 10_000_000  # that a file of any size may claim
+ROWS = 10_000_000  # accepted from a file of any size
 ROWS_PER_BYTE = 10
 NODE, ATTRIBUTE, SECOND = "% node ", "% attribute ", "% attributes "
 PLACE, NUMBER = rb"[0-9]{1,18}", rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 
 class Head(NamedTuple):
-    """The lines before the numbers: the banner's words, the sizes, the comments by line, and where they stop."""
+    """The lines before the numbers: words of the banner, sizes, comments with line numbers, and the end position."""
 
     layout: str
     field: str
@@ -45,7 +45,7 @@ class Head(NamedTuple):
 
 
 def read_mtx(path: Path, rules: Rules, attributes: Path | None = None) -> AttributedGraph:
-    """Read an adjacency and, where one is given or the file names one beside it, a file of attributes."""
+    """Read an adjacency and the file of attributes that is given or that a comment names."""
     adjacency, notes = _read(path)
     if attributes is None and SECOND in notes:
         attributes = path.with_name(_plain_name(path, notes[SECOND][-1]))
@@ -68,11 +68,11 @@ def read_mtx(path: Path, rules: Rules, attributes: Path | None = None) -> Attrib
 
 
 def _read(path: Path) -> tuple[Any, dict[str, list[Any]]]:
-    """Return the matrix of a file, and what its comments say, by the word they begin with."""
+    """Return the matrix of a file, and the values in its comments by their first word."""
     content = read_unpacked(path, "Matrix Market file").replace(b"\r\n", b"\n")
     if not content.startswith(BANNER):
         found = recognise(content[:4096]).kind if content else "nothing"
-        raise GraphError(f"{path}: found {found}, not Matrix Market, which begins with {BANNER.decode()}; rename it")
+        raise GraphError(f"{path}: found {found}, expected Matrix Market, so {BANNER.decode()} first; rename it")
     head = _read_head(path, content)
     _check_lines(path, content, head)
     try:
@@ -80,7 +80,7 @@ def _read(path: Path) -> tuple[Any, dict[str, list[Any]]]:
     except (ValueError, OverflowError) as error:
         found = re.sub(r"^Line (\d+): ", r":\1: ", str(error))
         place = path if found.startswith(":") else f"{path}: "
-        raise GraphError(f"{place}{found}; mend it, or write it again") from None
+        raise GraphError(f"{place}{found}; correct it, or write it again") from None
     return matrix, _read_notes(path, head)
 
 
@@ -99,11 +99,11 @@ def _read_head(path: Path, content: bytes) -> Head:
             expected = 3 if words[0] == "coordinate" else 2
             sizes = text.split()
             if len(sizes) != expected or not all(re.fullmatch("[0-9]+", word) for word in sizes):
-                fail(path, line, f"found {text[:60]!r}, where the {expected} sizes of the matrix should stand")
+                fail(path, line, f"found {text[:60]!r}, expected the {expected} sizes of the matrix")
             if any(len(word) > 18 for word in sizes):
-                fail(path, line, f"claims {text[:60]}, which no memory holds; its sizes are wrong")
+                fail(path, line, f"the sizes {text[:60]} are too large for any memory; correct them")
             return Head(words[0], words[1], [int(word) for word in sizes], comments, line, start)
-    raise GraphError(f"{path}: the file ends before the sizes of the matrix; it is cut off")
+    raise GraphError(f"{path}: the file ends before the sizes of the matrix; copy or write it again")
 
 
 def _check_banner(path: Path, text: str) -> list[str]:
@@ -112,20 +112,20 @@ def _check_banner(path: Path, text: str) -> list[str]:
     if len(words) != 4 or words[0] != "matrix" or words[1] not in ("coordinate", "array"):
         fail(path, 1, f"found {text[:80]!r}; expected '{BANNER.decode()} matrix coordinate real general'")
     if words[2] not in FIELDS:
-        fail(path, 1, f"holds {words[2]} numbers; give one of {', '.join(FIELDS)}")
+        fail(path, 1, f"the numbers are {words[2]}; they must be {', '.join(FIELDS[:-1])} or {FIELDS[-1]}")
     if words[3] not in ("general", "symmetric"):
-        fail(path, 1, f"is {words[3]}; give a general or a symmetric matrix, whose weights are all above 0")
+        fail(path, 1, f"the matrix is {words[3]}; it must be general or symmetric, with weights above 0")
     return words[1:]
 
 
 def _check_lines(path: Path, content: bytes, head: Head) -> None:
-    """Refuse sizes that the file merely claims, before memory is taken for them, and lines that are no numbers."""
+    """Refuse sizes that the file is too short for, before memory is allocated, and lines that are not numbers."""
     rows, columns = head.sizes[:2]
     entries = head.sizes[2] if head.layout == "coordinate" else rows * columns
     if entries // 2 > len(content) or max(rows, columns) > max(ROWS, ROWS_PER_BYTE * len(content)):
         raise GraphError(
-            f"{path}: claims {rows:,} x {columns:,} with {entries:,} entries and has {len(content):,} bytes; it is cut "
-            "off, or its sizes are wrong"
+            f"{path}: {rows:,} x {columns:,} with {entries:,} entries cannot fit in {len(content):,} bytes; copy the "
+            "file again, or correct its sizes"
         )
     words = [NUMBER] if head.layout == "array" else [PLACE, PLACE, *([] if head.field == "pattern" else [NUMBER])]
     line = rb"[ \t]+".join(words)
@@ -137,7 +137,7 @@ def _check_lines(path: Path, content: bytes, head: Head) -> None:
 
 
 def _read_notes(path: Path, head: Head) -> dict[str, list[Any]]:
-    """Return what comments of ours say, by the word they begin with."""
+    """Return the values in our comments by the word they begin with."""
     notes: dict[str, list[Any]] = {}
     for line, comment in head.comments:
         word = next((word for word in (SECOND, ATTRIBUTE, NODE) if comment.startswith(word)), None)
@@ -146,22 +146,22 @@ def _read_notes(path: Path, head: Head) -> dict[str, list[Any]]:
         try:
             note = json.loads(comment.removeprefix(word))
         except (ValueError, RecursionError) as error:
-            raise GraphError(f"{path}:{line}: the comment does not hold JSON ({error}); mend it") from None
+            raise GraphError(f"{path}:{line}: the comment is not JSON ({error}); correct it") from None
         if word == NODE and not (isinstance(note, list) and len(note) in (1, 2)):
-            raise GraphError(f"{path}:{line}: the comment has no [id] or [id, label]; mend it")
+            raise GraphError(f"{path}:{line}: the comment must be [id] or [id, label]; correct it")
         notes.setdefault(word, []).append(note)
     return notes
 
 
 def _plain_name(path: Path, name: Any) -> str:
-    """The name of a file in the same folder; one that leads elsewhere is refused."""
+    """Return the name of a file in the same folder; refuse a path to another folder."""
     if not isinstance(name, str) or not name or Path(name).name != name:
-        raise GraphError(f"{path}: attributes are in {name!r}, which is not the name of a file beside it")
+        raise GraphError(f"{path}: the file of attributes is {name!r}; it must be a file name in the same folder")
     return name
 
 
 def write_mtx(graph: AttributedGraph, path: Path) -> None:
-    """Write the adjacency to a file and, where there are attributes, these to NAME.attributes.mtx beside it."""
+    """Write the adjacency to a file, and attributes, if any, to NAME.attributes.mtx in the same folder."""
     labels = [None] * len(graph) if graph.labels is None else graph.labels.tolist()
     nodes = [[node] if label is None else [node, label] for node, label in zip(graph.ids.tolist(), labels, strict=True)]
     notes = [NODE + json.dumps(node) for node in nodes]
@@ -176,5 +176,5 @@ def write_mtx(graph: AttributedGraph, path: Path) -> None:
 def _write(matrix: sparse.csr_array, path: Path, notes: list[str], symmetry: str) -> None:
     comment = "\n".join(note.removeprefix("%") for note in notes)
     with atomic(path) as draft, open(draft, "wb") as file:
-        # In double precision all digits of a float32 are written.
+        # SciPy writes all digits of a float32 only in double precision.
         mmwrite(file, matrix.astype(np.float64).tocoo(), comment=comment, symmetry=symmetry)

@@ -1,4 +1,9 @@
-"""Graphs as .npz: ours, the quickest format to load, and SciPy's file of one sparse matrix."""
+"""Graphs as .npz files: our own layout, the fastest format to load, and SciPy's file of one sparse matrix.
+
+Our keys are `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four with `attr_`: two matrices in SciPy's
+CSR layout. Optional keys are `labels`, `ids`, `attribute_names` and `encoder`, the rule that turned columns into
+attributes as JSON in UTF-8 bytes. `neural_brane.files.npz` adds checksums.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +20,28 @@ from neural_brane.files.npz import Npz, open_npz, write_npz
 from neural_brane.files.reading import check_count
 from neural_brane.files.storage import atomic, check_space
 from neural_brane.graph import AttributedGraph
-from neural_brane.graph.adjacency import USUAL, Rules
+from neural_brane.graph.adjacency import DEFAULT_RULES, Rules
 from neural_brane.graph.encoder import Encoder
 
-# SciPy's .npz of one sparse matrix, as `scipy.sparse.save_npz` writes it: an adjacency.
-#
-# SciPy reads the members it knows and leaves others alone. So ours are written beside them, and nothing is lost.
-
+Layout = Literal["graph", "scipy"]
+PARTS = ("data", "indices", "indptr", "shape")
+KEYS = "adj_data, adj_indices, adj_indptr, adj_shape, and the same four with attr_"
 SHAPED = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_array}
 
 
-def is_scipys(members: Any) -> bool:
-    """Tell whether an archive holds a sparse matrix of SciPy, and no graph of ours."""
+def holds_scipy_matrix(members: Any) -> bool:
+    """Return whether an archive holds a sparse matrix that SciPy saved, not a graph in our layout."""
     return "format" in members and "shape" in members and "adj_data" not in members
 
 
 def read_matrix(path: Path, take: Callable[[str], np.ndarray], members: Any) -> Any:
-    """The matrix of an archive with these members; `take` reads one by its name, and refuses what is damaged."""
+    """Return the sparse matrix of an archive; `take` reads a member by name and refuses damaged data."""
     word = take("format")
     layout = word.item() if word.ndim == 0 else ""
     layout = layout.decode("ascii", "replace") if isinstance(layout, bytes) else str(layout)
     sizes = take("shape")
     if sizes.shape != (2,) or sizes.dtype.kind not in "iu" or sizes.min() < 0:
-        raise GraphError(f"{path}: the shape is {sizes.tolist()}; expected rows and columns")
+        raise GraphError(f"{path}: found shape {sizes.tolist()}, expected the numbers of rows and columns")
     shape = (int(sizes[0]), int(sizes[1]))
     try:
         if layout in SHAPED:
@@ -52,12 +56,12 @@ def read_matrix(path: Path, take: Callable[[str], np.ndarray], members: Any) -> 
     except GraphError:
         raise
     except (ValueError, TypeError, IndexError, OverflowError) as error:
-        raise GraphError(f"{path}: its arrays do not make a sparse matrix ({error}); save it again") from None
-    raise GraphError(f"{path}: holds a sparse matrix of the format {layout!r}; save it as csr, csc, coo, bsr or dia")
+        raise GraphError(f"{path}: the arrays do not form a sparse matrix ({error}); save it again") from None
+    raise GraphError(f"{path}: the sparse matrix has format {layout!r}; save it as csr, csc, coo, bsr or dia")
 
 
-def members_of(matrix: sparse.csr_array) -> dict[str, np.ndarray]:
-    """The members that SciPy gives a CSR matrix."""
+def scipy_members(matrix: sparse.csr_array) -> dict[str, np.ndarray]:
+    """Return the arrays that SciPy saves for a CSR matrix."""
     return {
         "indices": matrix.indices,
         "indptr": matrix.indptr,
@@ -68,28 +72,17 @@ def members_of(matrix: sparse.csr_array) -> dict[str, np.ndarray]:
     }
 
 
-# Graphs as .npz: NumPy arrays, the quickest format to load.
-#
-# Keys: `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four with `attr_`, the two matrices as
-# SciPy's CSR stores them; and, where there are any, `labels`, `ids`, `attribute_names` and `encoder`, the JSON text of
-# how the columns of a table became the attributes, in UTF-8 bytes. `neural_brane.files.npz` adds checksums.
-
-Layout = Literal["graph", "scipy"]
-PARTS = ("data", "indices", "indptr", "shape")
-KEYS = "adj_data, adj_indices, adj_indptr, adj_shape, and the same four of attr_"
-
-
 def write_graph_npz(
     graph: AttributedGraph, path: str | Path, *, compress: bool = False, layout: Layout = "graph"
 ) -> None:
-    """Write a graph to an .npz file, which `read_graph` reads back the same.
+    """Write a graph to an .npz file.
 
-    With layout="scipy" the adjacency is stored as `scipy.sparse.load_npz` reads it; the other members stand beside.
+    With layout="scipy", `scipy.sparse.load_npz` can read the adjacency. It ignores our other arrays in the file.
     """
     arrays: dict[str, np.ndarray] = {"ids": graph.ids, "attribute_names": graph.attribute_names}
     matrices = {"adj": graph.adjacency, "attr": graph.attributes}
     if layout == "scipy":
-        arrays |= members_of(matrices.pop("adj"))
+        arrays |= scipy_members(matrices.pop("adj"))
     for prefix, matrix in matrices.items():
         arrays |= {f"{prefix}_{part}": np.asarray(getattr(matrix, part)) for part in PARTS}
     if graph.labels is not None:
@@ -101,11 +94,11 @@ def write_graph_npz(
         write_npz(draft, arrays, compress=compress)
 
 
-def read_graph_npz(path: Path, rules: Rules = USUAL) -> AttributedGraph:
+def read_graph_npz(path: Path, rules: Rules = DEFAULT_RULES) -> AttributedGraph:
     """Read a graph from an .npz file."""
     try:
         with open_npz(path, GraphError, f"the arrays {KEYS}") as archive:
-            if is_scipys(archive):
+            if holds_scipy_matrix(archive):
                 adjacency = read_matrix(path, lambda key: _read_array(path, archive, key), archive)
             else:
                 adjacency = _read_matrix(path, archive, "adj")
@@ -113,7 +106,7 @@ def read_graph_npz(path: Path, rules: Rules = USUAL) -> AttributedGraph:
             names: Any = {key: archive[key] for key in ("labels", "ids", "attribute_names") if key in archive}
             encoder = archive["encoder"].tobytes() if "encoder" in archive else None
     except FileNotFoundError:
-        raise GraphError(f"{path}: there is no such file; give the path of the .npz file") from None
+        raise GraphError(f"{path}: there is no such file; give the path of an .npz file") from None
     try:
         graph = AttributedGraph.from_sparse(adjacency, attributes, **names, **rules._asdict(), name=path.stem)
         return graph if encoder is None else graph.encoded(Encoder.from_dict(json.loads(encoder)))
@@ -124,26 +117,26 @@ def read_graph_npz(path: Path, rules: Rules = USUAL) -> AttributedGraph:
 
 
 def _read_array(path: Path, archive: Npz, key: str) -> np.ndarray:
-    """Read one array that a graph must have."""
+    """Read an array that every graph file must contain."""
     if key not in archive and "vectors" in archive:
-        raise GraphError(f"{path}: holds vectors, not a graph; give the graph that they were learned from")
+        raise GraphError(f"{path}: found vectors, expected a graph; give the graph from which they were learned")
     if key not in archive:
-        raise GraphError(f"{path}: there is no array '{key}', only {', '.join(archive.names)}; a graph needs {KEYS}")
+        raise GraphError(f"{path}: array '{key}' is missing; found {', '.join(archive.names)}; a graph needs {KEYS}")
     return archive[key]
 
 
 def _read_matrix(path: Path, archive: Npz, prefix: str) -> sparse.csr_array:
-    """Read a CSR matrix, after checking that its arrays fit together."""
+    """Read a CSR matrix and check that its arrays agree with each other."""
     data, indices, indptr, shape = (_read_array(path, archive, f"{prefix}_{part}") for part in PARTS)
 
-    def require(holds: bool, found: str, expected: str) -> None:
-        if not holds:
-            raise GraphError(f"{path}: {found}; expected {expected}: save the matrix as scipy's CSR stores it")
+    def require(valid: bool, found: str, expected: str) -> None:
+        if not valid:
+            raise GraphError(f"{path}: {found}; expected {expected}: save the matrix in SciPy's CSR format")
 
     plain = shape.shape == (2,) and shape.dtype.kind in "iu" and bool((shape >= 0).all())
     require(plain, f"{prefix}_shape is {shape.tolist()}", "two whole numbers, rows and columns")
     rows, columns = map(int, shape)
-    check_count(columns, rows + len(indices), f"{path}: {prefix}_shape", "mend the number of columns", GraphError)
+    check_count(columns, rows + len(indices), f"{path}: {prefix}_shape", "correct the number of columns", GraphError)
     for part, array, kinds in (("data", data, "biuf"), ("indices", indices, "iu"), ("indptr", indptr, "iu")):
         found = f"{prefix}_{part} is {array.dtype} with shape {array.shape}"
         require(array.ndim == 1 and array.dtype.kind in kinds, found, "a flat array of numbers")
@@ -151,10 +144,10 @@ def _read_matrix(path: Path, archive: Npz, prefix: str) -> sparse.csr_array:
     require(
         len(data) == len(indices) == indptr[-1],
         f"{prefix}_data has {len(data)} entries, _indices {len(indices)}, and _indptr ends at {indptr[-1]}",
-        "the same number three times",
+        "three equal numbers",
     )
     rising = indptr[0] == 0 and bool((indptr[1:] >= indptr[:-1]).all())
-    require(rising, f"{prefix}_indptr falls or does not begin with 0", "0 and then rising numbers")
+    require(rising, f"{prefix}_indptr decreases or does not begin with 0", "0 and then increasing numbers")
     inside = len(indices) == 0 or (indices.min() >= 0 and indices.max() < columns)
-    require(bool(inside), f"{prefix}_indices reach beyond the {columns} columns", f"0 to {columns - 1}")
+    require(bool(inside), f"{prefix}_indices are outside the {columns} columns", f"0 to {columns - 1}")
     return sparse.csr_array((data, indices, indptr), shape=(rows, columns))

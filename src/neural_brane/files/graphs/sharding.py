@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from neural_brane.errors import DependencyError, GraphError, ReadingWarning, ShardError
-from neural_brane.files.graphs.edge_list import CLAIM, doubt_header
+from neural_brane.files.graphs.edge_list import FIX_HEADER, header_warning
 from neural_brane.files.graphs.parts import (
     IDS,
     NAMES,
@@ -314,13 +314,13 @@ class _Sharding:
                 f"all integers from 0 to {first.nodes - 1}",
             )
         if not (named or lines.weighted or self.plan.attributes or high == first.nodes - 1):
-            warnings.warn(doubt_header(lines.path, first.nodes, first.edges), ReadingWarning, stacklevel=7)
+            warnings.warn(header_warning(lines.path, first.nodes, first.edges), ReadingWarning, stacklevel=7)
         return True
 
     def _check_header(self, lines: EdgeLines, header: Candidate, low: int, high: int) -> None:
         """Refuse a header that counts more nodes than there can be, or fewer than the integers from low to high."""
         place, last = f"{lines.path}:{header.line}", header.nodes - 1
-        check_nodes(header.nodes, lines.follow, f"{place}: a header that counts nodes", CLAIM, GraphError)
+        check_nodes(header.nodes, lines.follow, f"{place}: a header that counts nodes", FIX_HEADER, GraphError)
         if low < 0 or high > last:
             raise GraphError(
                 f"{place}: node {low if low < 0 else high} is not one of the {header.nodes} nodes, 0 to {last}, that "

@@ -29,8 +29,8 @@ from neural_brane.graph.ids import as_ids
 
 def write_npz(content: Content, path: Path) -> None:
     """Write arrays `vectors`, `ids` and `provenance`, the first of them block by block, and what else there is."""
-    arrays: dict[str, np.ndarray | npz.Rows] = {
-        "vectors": npz.Rows(content.blocks, (len(content.ids), content.dim)),
+    arrays: dict[str, np.ndarray | npz.RowBlocks] = {
+        "vectors": npz.RowBlocks(content.blocks, (len(content.ids), content.dim)),
         "ids": np.asarray(content.ids),
         "provenance": np.array(content.provenance),
     }

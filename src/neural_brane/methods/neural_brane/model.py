@@ -35,7 +35,7 @@ from neural_brane.methods.neural_brane.parts import (
 )
 from neural_brane.methods.neural_brane.training import Training, random_table, require_room, start_numbers
 from neural_brane.methods.parameters import choice, flag, number, numbers, shared, whole
-from neural_brane.methods.spectral import Decomposition, follow, place_newcomers, spectral_reasons
+from neural_brane.methods.spectral import Decomposition, follow_changes, place_newcomers, spectral_reasons
 from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes, spectral_moments
 from neural_brane.sampling.tables import can_rank
 
@@ -436,7 +436,7 @@ class NeuralBrane(InductiveEmbedder):
         spectral = Decomposition.empty(len(graph))
         if settings["spectral_dim"]:
             tables, hops = tables_on(settings["device"], settings["threads"]), hops_in(graph, settings)
-            spectral = follow(before.spectral(settings), hops, changes.nodes, tables, settings["threads"])
+            spectral = follow_changes(before.spectral(settings), hops, changes.nodes, tables, settings["threads"])
         part = learn_on(before.part, changes, settings, seed) if before.part else None
         joint = join(spectral.vectors, learned_vectors(part, len(graph), settings) if part else iter(()), settings)
         found: Learned = before._replace(vectors=joint.vectors, part=part, joint=joint, values=spectral.values)
