@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
+from typer.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 
 import neural_brane
+from neural_brane.cli.app import GROUPS, app
 
 project = "Neural-Brane"
 copyright = "the Neural-Brane developers, MIT licence"
@@ -52,16 +54,18 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"*": [], "gallery/*": []}  # only the reference, under api/, has pages enough for one
+templates_path = ["_templates"]
+html_sidebars = {"**": ["site-navigation.html"]}
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
 
 REFERENCE = re.compile(r"<!-- reference: (\S+) *([^>]*?) *-->")  # a module, and the names of it that are public
+COMMANDS = "<!-- commands -->"
 
 
 def public_names(module: str, chosen: str) -> list[str]:
@@ -87,12 +91,25 @@ def reference(module: str, chosen: str) -> str:
     return f"```{{eval-rst}}\n{listed}\n\n" + "\n\n".join(full) + "\n```"
 
 
-def fill_reference(app: Sphinx, page: str, source: list[str]) -> None:
-    """Put the reference of a module where a page names it."""
+def command_help() -> str:
+    """Return a section for every command with its help, as a terminal with 80 columns shows it."""
+    names = [(one.__name__.replace("_", "-"),) for group in GROUPS.values() for one in group] + [("distributed", "embed")]
+    sections = []
+    for name in names:
+        shown = CliRunner().invoke(app, [*name, "--help"], prog_name="brane", env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
+        lines = "\n".join(line.rstrip() for line in shown.output.strip("\n ").splitlines())
+        sections.append(f"## brane {' '.join(name)}\n\n```console\n{lines}\n```\n")
+    return "\n".join(sections)
+
+
+def fill_generated(sphinx: Sphinx, page: str, source: list[str]) -> None:
+    """Fill in the parts of a page that are generated: the reference of a module, the help of the commands."""
     source[0] = REFERENCE.sub(lambda found: reference(found[1], found[2]), source[0])
+    if COMMANDS in source[0]:
+        source[0] = source[0].replace(COMMANDS, command_help())
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
-    """Register what is filled in while pages are read."""
-    app.connect("source-read", fill_reference)
+def setup(sphinx: Sphinx) -> dict[str, Any]:
+    """Register the function that fills in generated parts."""
+    sphinx.connect("source-read", fill_generated)
     return {"parallel_read_safe": True}

@@ -130,10 +130,44 @@ def test_arrows_are_found_wherever_the_import_stands(load_script, tmp_path):
     assert picture.count('<path class="arrow"') == 3  # cli -> graph follows from the others
 
 
-def test_the_map_of_the_source_names_every_part(load_script):
-    rooms = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("| room |")[1].split("\n\n")[0]
+def test_the_map_of_the_source_names_every_package(load_script):
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("| package |")[1].split("\n\n")[0]
     for name, path in load_script("draw_packages").parts(ROOT / "src" / "neural_brane").items():
-        assert f"| `{name}/` |" in rooms if path.name == "__init__.py" else f"| `{name}.py` |" in rooms, name
+        assert f"`{name}/`" in table if path.name == "__init__.py" else f"`{name}.py`" in table, name
+
+
+SEARCHED = (
+    "bipartite", "directed", "igraph", "PyTorch Geometric", "recommender", "cold start", "inductive",
+    "similarity search", "visualisation",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("word", SEARCHED)
+def test_a_word_that_people_search_for_is_a_heading_and_in_the_index(word):
+    headings = [line for page in DOCS.glob("*.md") for line in page.read_text().splitlines() if line.startswith("#")]
+    assert any(word.lower() in heading.lower() for heading in headings)
+    assert word.lower() in (DOCS / "topics.md").read_text(encoding="utf-8").lower()
+
+
+def test_every_page_is_at_most_three_links_from_the_first():
+    reached = {DOCS / "index.md"}
+    for _ in range(3):
+        for page in list(reached):
+            text = page.read_text(encoding="utf-8")
+            named = [*re.findall(r"\]\(([\w-]+\.md)", text), *(f"{one}.md" for one in re.findall(r"<([\w-]+)>", text))]
+            reached |= {DOCS / name for name in named if (DOCS / name).is_file()}
+    assert set(DOCS.glob("*.md")) <= reached
+
+
+@pytest.mark.slow
+def test_every_page_has_side_navigation(site):
+    for page in (page for page in site.rglob("*.html") if "_static" not in page.parts):
+        navigation = page.read_text(encoding="utf-8").partition('aria-label="Site"')[2]
+        assert page.name in ("genindex.html", "search.html") or "Background" in navigation, page.name
+
+
+def test_no_page_has_a_name_that_sphinx_takes():
+    assert not {page.stem for page in DOCS.glob("*.md")} & {"search", "genindex", "modindex"}
 
 
 def test_hooks_run_what_make_check_runs():
