@@ -93,10 +93,14 @@ def reference(module: str, chosen: str) -> str:
 
 def command_help() -> str:
     """Return a section for every command with its help, as a terminal with 80 columns shows it."""
-    names = [(one.__name__.replace("_", "-"),) for group in GROUPS.values() for one in group] + [("distributed", "embed")]
+    names = [(one.__name__.replace("_", "-"),) for group in GROUPS.values() for one in group] + [
+        ("distributed", "embed")
+    ]
     sections = []
     for name in names:
-        shown = CliRunner().invoke(app, [*name, "--help"], prog_name="brane", env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
+        shown = CliRunner().invoke(
+            app, [*name, "--help"], prog_name="brane", env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
+        )
         lines = "\n".join(line.rstrip() for line in shown.output.strip("\n ").splitlines())
         sections.append(f"## brane {' '.join(name)}\n\n```console\n{lines}\n```\n")
     return "\n".join(sections)

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/explore.md: the page of the standard library's modules in a headless Chromium.
+"""Draw the pictures of docs/look.md: the page of the standard library's modules in a headless Chromium.
 
 python scripts/explore_pictures.py
 """
