@@ -93,14 +93,11 @@ def reference(module: str, chosen: str) -> str:
 
 def command_help() -> str:
     """Return a section for every command with its help, as a terminal with 80 columns shows it."""
-    names = [(one.__name__.replace("_", "-"),) for group in GROUPS.values() for one in group] + [
-        ("distributed", "embed")
-    ]
+    terminal = {"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
+    listed = [(one.__name__.replace("_", "-"),) for group in GROUPS.values() for one in group]
     sections = []
-    for name in names:
-        shown = CliRunner().invoke(
-            app, [*name, "--help"], prog_name="brane", env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"}
-        )
+    for name in [*listed, ("distributed", "embed")]:
+        shown = CliRunner().invoke(app, [*name, "--help"], prog_name="brane", env=terminal)
         lines = "\n".join(line.rstrip() for line in shown.output.strip("\n ").splitlines())
         sections.append(f"## brane {' '.join(name)}\n\n```console\n{lines}\n```\n")
     return "\n".join(sections)
