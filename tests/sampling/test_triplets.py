@@ -101,7 +101,7 @@ def test_a_range_is_the_same_however_it_is_asked_for_and_on_any_threads():
 @pytest.mark.parametrize("nodes", [2, 5])
 def test_a_complete_graph_has_nothing_to_rank(nodes):
     complete = sparse.csr_array(1 - np.eye(nodes, dtype=np.float32))
-    with pytest.raises(GraphError, match="nothing to rank; give a graph in which at least one pair"):
+    with pytest.raises(GraphError, match="nothing to rank"):
         TripletSampler(complete)
 
 
