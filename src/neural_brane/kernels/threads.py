@@ -63,8 +63,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_lock)
 
 
-# Share work among threads, with the same bits on any number of them.
-
 SLAB_COLUMNS = 32  # columns multiplied at a time: bounds temporary copies, and a slab of a large table fits the cache
 
 

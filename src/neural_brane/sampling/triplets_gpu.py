@@ -10,7 +10,7 @@ from scipy import sparse
 
 from neural_brane.sampling.tables import triplet_tables
 
-PATIENCE = tl.constexpr(64)  # as in `triplets`
+PATIENCE = tl.constexpr(64)  # must equal `triplets.PATIENCE`
 BLOCK = 128
 _STEP = tl.constexpr(0x9E3779B97F4A7C15)
 

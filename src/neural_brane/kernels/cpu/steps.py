@@ -402,7 +402,6 @@ def train_nodes(attributes, neighbours, space, settings, batches, threads):
             for place in prange(-(-tasks // threads) * threads):
                 task = deal(np.int64(place), tasks, threads)
                 if task < tasks:
-                    # A parallel loop cannot capture a tuple of tuples, so it is built inside.
                     _run_nodes(Step(attributes, neighbours, space, settings, scale, count, threads), stage, task)
         scale = apply_scale(attributes, neighbours, scale, number == len(triplets) - 1)
 

@@ -52,7 +52,7 @@ class ProductTiles(NamedTuple):
     width: int  # columns of the result
     rows: int
     columns: int
-    tail: int  # additional columns per program
+    tail: int  # additional columns per program, which can save a second read of the left factor
     depth: int  # inner dimension per iteration
 
 
@@ -149,10 +149,7 @@ class NodeLayer(LargeLayer):
 
 @triton.jit
 def multiply(left, right, result, rows, TILES: tl.constexpr):
-    """Write left (`Split`) × right (`Factor`) to result (rows, width) float32.
-
-    With TILES.tail additional columns per program, one program may cover a row, so that left is read once.
-    """
+    """Write left (`Split`) × right (`Factor`) to result (rows, width) float32."""
     ROWS: tl.constexpr = TILES.rows
     COLUMNS: tl.constexpr = TILES.columns
     TAIL: tl.constexpr = TILES.tail

@@ -263,9 +263,8 @@ def scatter(change, table, frequent, part, TILES: tl.constexpr):
         common = tl.load(frequent + kind * TILES.width + part.first + column, mask=column < part.span, other=-1)
         alike = own & (row == common)
         total = tl.sum(tl.where(alike, lost, 0.0), 0)[None, :]
-        any_alike = tl.max(alike.to(tl.int32), 0)[None, :] > 0
-        place = table.rows + common.to(tl.int64) * table.stride + column
-        tl.atomic_add(place, -total, mask=any_alike, sem="relaxed")
+        won = tl.max(alike.to(tl.int32), 0)[None, :] > 0
+        tl.atomic_add(table.rows + common.to(tl.int64) * table.stride + column, -total, mask=won, sem="relaxed")
         own &= row != common
     tl.atomic_add(table.rows + row.to(tl.int64) * table.stride + column, -lost, mask=own, sem="relaxed")
 
