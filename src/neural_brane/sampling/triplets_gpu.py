@@ -151,8 +151,8 @@ def _search(values, low, high, target, STRICT: tl.constexpr):
 def _excluded(indices, start, stop, u, node, ALLOW_SELF: tl.constexpr):
     """Return whether a node must not be j: a neighbour of u, or u itself unless ALLOW_SELF."""
     place = _search(indices, start, stop, node, STRICT=False)
-    found = tl.load(indices + place, mask=place < stop, other=-1) == node
-    return found if ALLOW_SELF else found | (node == u)
+    is_neighbour = tl.load(indices + place, mask=place < stop, other=-1) == node
+    return is_neighbour if ALLOW_SELF else is_neighbour | (node == u)
 
 
 @triton.jit

@@ -305,20 +305,20 @@ def _explore(links, seed, kept, sizes, indptr, out):
     widest = max(LIMIT, np.diff(links[0]).max())
     for block in prange(BLOCKS):
         seen = np.zeros(nodes, np.int64)  # 1 + start of the last search that met the node
-        found = np.empty((hops + 1, widest), np.int64)
+        frontiers = np.empty((hops + 1, widest), np.int64)
         for i in range(block, nodes, BLOCKS):
             state = stream(seed, i)
             seen[i] = i + 1
-            found[0, 0] = i
+            frontiers[0, 0] = i
             size = 1
             for h in range(hops):
                 limit = widest if h == 0 else LIMIT
-                state, count = _expand(links, found[h, :size], found[h + 1, :limit], seen, i + 1, state)
+                state, count = _expand(links, frontiers[h, :size], frontiers[h + 1, :limit], seen, i + 1, state)
                 size = min(count, limit)
                 kept[i, h], sizes[i, h] = size, count
                 if len(indptr):
                     start = indptr[i * hops + h]
-                    out[start : start + size] = np.sort(found[h + 1, :size])
+                    out[start : start + size] = np.sort(frontiers[h + 1, :size])
 
 
 @njit

@@ -315,46 +315,46 @@ def step_rows(walk, table, start, share, first, largest):
     total, touched, scratch = np.zeros(width), np.empty(width, np.int32), np.empty(width)
     most = columns.shape[1]
     for at in range(len(counts)):
-        row, met = first + at, 0
+        row, count = first + at, 0
         for k in range(start.indptr[row], start.indptr[row + 1]):
-            met = _add(total, touched, met, start.indices[k], np.float64(start.values[k]))
+            count = _add(total, touched, count, start.indices[k], np.float64(start.values[k]))
         for k in range(walk.indptr[row], walk.indptr[row + 1]):
             other, chance = walk.indices[k], share * np.float64(walk.values[k])
             for j in range(table.indptr[other], table.indptr[other + 1]):
-                met = _add(total, touched, met, table.indices[j], chance * table.values[j])
-        kept = _keep_largest(total, touched, met, most, scratch, columns[at])
+                count = _add(total, touched, count, table.indices[j], chance * table.values[j])
+        kept = _keep_largest(total, touched, count, most, scratch, columns[at])
         for k in range(kept):
             values[at, k] = total[columns[at, k]]
         counts[at] = kept
-        for k in range(met):
+        for k in range(count):
             total[touched[k]] = 0.0
 
 
 @njit(nogil=True, error_model="numpy", inline="always")
-def _add(total, touched, met, column, value):
+def _add(total, touched, count, column, value):
     """Add a number to a column's total; return the number of distinct columns so far."""
     if value > 0.0:
         if total[column] == 0.0:
-            touched[met] = column
-            met += 1
+            touched[count] = column
+            count += 1
         total[column] += value
-    return met
+    return count
 
 
 @njit(nogil=True, error_model="numpy")
-def _keep_largest(total, touched, met, most, scratch, columns):
+def _keep_largest(total, touched, count, most, scratch, columns):
     """Write the columns of the `most` largest totals in increasing order; return their number."""
-    if met <= most:
-        columns[:met] = np.sort(touched[:met])
-        return met
-    for k in range(met):
+    if count <= most:
+        columns[:count] = np.sort(touched[:count])
+        return count
+    for k in range(count):
         scratch[k] = total[touched[k]]
-    least = np.partition(scratch[:met], met - most)[met - most]
+    least = np.partition(scratch[:count], count - most)[count - most]
     equal = most  # places left for totals equal to the smallest kept total
-    for k in range(met):
+    for k in range(count):
         equal -= scratch[k] > least
     kept = 0
-    for k in range(met):
+    for k in range(count):
         if scratch[k] > least or (scratch[k] == least and equal > 0):
             equal -= scratch[k] == least
             columns[kept] = touched[k]

@@ -202,8 +202,8 @@ class Scatter:
             rows = len(table.rows)
             narrow = crowded or 4 * SCATTER_COLUMNS * rows <= limits.strip_cache
             columns = SCATTER_COLUMNS if narrow else triton.next_power_of_2(max(span, 1))
-            wanted = triton.cdiv(4 * min(columns, table.stride) * rows, limits.part_cache)
-            parts = 1 if rows >= REUSED * self.vectors else max(1, min(wanted, MOST_PARTS))
+            needed = triton.cdiv(4 * min(columns, table.stride) * rows, limits.part_cache)
+            parts = 1 if rows >= REUSED * self.vectors else max(1, min(needed, MOST_PARTS))
             slots, warps = (CROWDED_ROWS, 4) if crowded else (SCATTER_ROWS, 1)
             scatter[triton.cdiv(self.vectors, slots), triton.cdiv(span, columns), parts](
                 change, table, self.frequent,
