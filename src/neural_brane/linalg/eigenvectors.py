@@ -43,10 +43,10 @@ def arrange_hops(source: Any, weights: Sequence[float], *, link_weight: float = 
         links = link_weight * rows, columns
     if bags is None and links is None:
         if averages is None or not source.linked:
+            why = "links are not used" if source.linked else "it has no edges"
             raise GraphError(
-                f"no attribute of graph '{source.name}' distinguishes its nodes, and "
-                f"{'links are not used' if source.linked else 'it has no edges'}; add attributes, or choose a "
-                "method that uses links"
+                f"no attribute of graph '{source.name}' distinguishes its nodes, and {why}; add attributes"
+                + (", or choose a method that uses links" if source.linked else "")
             )
         weights = (0.0, *weights[1:])
     return Hops(bags, weights, source.adjacency if links or averages else None, links, averages)

@@ -1,4 +1,4 @@
-"""Weigh attributes and links as sparse matrices, and walk over them at random with restart."""
+"""Weigh attributes and links as sparse matrices, and compute random walks with restart over them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,8 +8,6 @@ from scipy import sparse
 
 from neural_brane.kernels.model import rows_of
 from neural_brane.kernels.threads import map_threads
-
-# Attributes and links as weighted sparse matrices.
 
 
 def inverse_frequency(attributes: sparse.csr_array) -> np.ndarray:
@@ -91,7 +89,7 @@ def _divide_rows(matrix: sparse.csr_array, by: np.ndarray) -> sparse.csr_array:
 
 # Random walks with restart over sparse rows, r Σ (1 − r)ˡ PˡX, with a limit on the entries of a row.
 
-BLOCK_NUMBERS = 1_000_000  # room of the rows that a thread makes at a time, in numbers: 8 MB
+BLOCK_NUMBERS = 1_000_000  # numbers that a thread has room for at a time: 8 MB
 
 
 def weighted_steps(walk: Any, start: np.ndarray, *, restart: float, steps: int) -> np.ndarray:
@@ -115,8 +113,8 @@ def spread(
 ) -> sparse.csr_array:
     """Return r Σ (1 − r)ˡ Pˡ times a sparse matrix `start` of numbers ≥ 0, over l = 0 … steps ≥ 1; float32.
 
-    After every step a row keeps its `most` largest numbers. report: called after every step. block: room in numbers
-    that a thread allocates at a time.
+    After every step a row keeps its `most` largest numbers. report: called after every step. block: numbers that a
+    thread has room for at a time.
     """
     total = start = (restart * start).astype(np.float32)
     room = max(1, min(most, start.shape[1]))
@@ -151,5 +149,6 @@ def _step(
         columns[done : done + size], values[done : done + size] = block_columns, block_values
         ends[row + 1 : row + 1 + len(counts)] = done + np.cumsum(counts)
         row, done = row + len(counts), done + size
-    ends = ends.astype(np.int32) if done <= np.iinfo(np.int32).max else ends  # SciPy widens the narrower array
+    # SciPy would convert columns to int64 if ends were int64.
+    ends = ends.astype(np.int32) if done <= np.iinfo(np.int32).max else ends
     return sparse.csr_array((values[:done], columns[:done], ends), shape=(nodes, width))

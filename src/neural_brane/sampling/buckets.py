@@ -23,7 +23,7 @@ BUCKET_ROWS = 128  # fewest rows of a bucket: negatives from fewer targets would
 SORT_BLOCKS = 8  # blocks of pairs that are sorted in parallel
 
 
-class Deal(NamedTuple):
+class BucketedRows(NamedTuple):
     """Rows dealt to buckets in turn, the most frequent first: equal work per bucket, and adjacent rows of the table."""
 
     place: np.ndarray  # (rows,) int32: row of the table
@@ -54,8 +54,8 @@ class TileSorter:
         self.one_table = one_table
         self.seed = seed
         self.buckets = buckets or count_buckets(sources, frequency)
-        self.targets = _deal(frequency, self.buckets)
-        self.sources = self.targets if one_table else _deal(sources, self.buckets)
+        self.targets = _divide_rows(frequency, self.buckets)
+        self.sources = self.targets if one_table else _divide_rows(sources, self.buckets)
         self._bucket_noise, self._noise = _noise(frequency**power, self.targets)
         own = np.arange(self.buckets)
         # With two tables, round r has the tiles (a, a + r): every source bucket and every target bucket once.
@@ -89,15 +89,15 @@ def count_buckets(*frequencies: np.ndarray) -> int:
     return max(1, min(MAX_BUCKETS, rows // BUCKET_ROWS) // 2 * 2)
 
 
-def _deal(frequency: np.ndarray, buckets: int) -> Deal:
+def _divide_rows(frequency: np.ndarray, buckets: int) -> BucketedRows:
     rank = np.empty(len(frequency), np.int64)
     rank[np.argsort(-frequency, kind="stable")] = np.arange(len(frequency))
     bucket = rank % buckets
     starts = np.cumsum([0, *np.bincount(bucket, minlength=buckets)])
-    return Deal((starts[bucket] + rank // buckets).astype(np.int32), bucket.astype(np.int32), starts)
+    return BucketedRows((starts[bucket] + rank // buckets).astype(np.int32), bucket.astype(np.int32), starts)
 
 
-def _noise(weights: np.ndarray, targets: Deal) -> tuple[AliasTable, AliasTable]:
+def _noise(weights: np.ndarray, targets: BucketedRows) -> tuple[AliasTable, AliasTable]:
     """Return the alias table of the buckets, and those of rows within each bucket, concatenated, with local numbers."""
     placed = np.empty_like(weights)
     placed[targets.place] = weights

@@ -114,11 +114,11 @@ SMALLEST_SCALE = 0.25  # smallest common factor of the tables
 
 
 @inlined
-def deal(place, tasks, threads):
-    """Return the task of a place in a parallel loop over tasks, rounded up to a multiple of threads.
+def task_at(place, tasks, threads):
+    """Return the task at one place of a parallel loop; the number of places is a multiple of threads.
 
-    Numba gives each thread a range of adjacent places. Tasks are dealt to threads in turn, so that long and short tasks
-    are shared evenly.
+    Numba gives each thread a range of adjacent places. Tasks are dealt to threads in turn, so that all
+    threads get long and short tasks.
     """
     each = -(-tasks // threads)
     return (place % each) * threads + place // each
@@ -265,7 +265,7 @@ TWIN_ROWS = 32  # shortest bag that is copied from an earlier slot of the same n
 
 @njit(error_model="numpy", parallel=True, nogil=True)
 def train_slots(attributes, neighbours, space, settings, batches, threads):
-    """Take one step per batch of triplets; batches: triplets (steps, batch, 3) int32 and losses (steps,), written.
+    """Take one step per batch; batches: triplets (steps, batch, 3) int32, and losses (steps,) float64 to write.
 
     L2 on the parameters shrinks every row of both tables at every step. A common factor does this without changing the
     rows: the tables contain P / scale, and pooling commutes with a positive factor.
@@ -279,7 +279,7 @@ def train_slots(attributes, neighbours, space, settings, batches, threads):
         for stage in range(2):
             tasks = update_tasks(attributes, neighbours, threads)[0] if stage else len(space.loss_share)
             for place in prange(-(-tasks // threads) * threads):
-                task = deal(np.int64(place), tasks, threads)
+                task = task_at(np.int64(place), tasks, threads)
                 if task < tasks:
                     # A parallel loop cannot capture a tuple of tuples, so it is built inside.
                     step = Step(attributes, neighbours, space, settings, scale, 3 * len(batch), threads)
@@ -387,7 +387,7 @@ AHEAD = 4  # distance in triplets to the prefetch of hidden vectors
 
 @njit(error_model="numpy", parallel=True, nogil=True)
 def train_nodes(attributes, neighbours, space, settings, batches, threads):
-    """Take one step per batch of triplets, with the arguments and results of `train_slots`."""
+    """Take one step per batch, with the arguments and results of `train_slots`."""
     triplets, losses = batches
     decay = np.float32(1 - 2 * settings.table_rate * settings.parameter_l2)
     scale = np.float32(1)
@@ -400,7 +400,7 @@ def train_nodes(attributes, neighbours, space, settings, batches, threads):
                 scale *= decay
             tasks = _tasks(attributes, neighbours, space, count, stage, threads)
             for place in prange(-(-tasks // threads) * threads):
-                task = deal(np.int64(place), tasks, threads)
+                task = task_at(np.int64(place), tasks, threads)
                 if task < tasks:
                     _run_nodes(Step(attributes, neighbours, space, settings, scale, count, threads), stage, task)
         scale = apply_scale(attributes, neighbours, scale, number == len(triplets) - 1)
@@ -446,7 +446,7 @@ def sort_slots(batch, space):
 
 @inlined
 def _tasks(attributes, neighbours, space, count, stage, threads):
-    """Return the number of tasks of a pass; Numba would use only the first assignment if the kernel computed it."""
+    """Return the number of tasks of a pass; inside the kernel Numba would use only the first of several assignments."""
     if stage == POOL:
         return -(-count // BLOCK_NODES)
     if stage == SCORE:
