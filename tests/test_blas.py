@@ -1,4 +1,4 @@
-"""BLAS on one thread: the limit is shared by all who ask for it, and gone when none does."""
+"""Test that all callers share the limit of one BLAS thread, and that it ends with the last caller."""
 
 from threading import Event, Thread
 
@@ -9,7 +9,7 @@ from neural_brane.kernels.threads import one_blas_thread
 
 
 def blas_threads() -> set[int]:
-    """Of those whose limit belongs to the process: OpenMP's, as in faiss's BLAS, has one for every thread."""
+    """Return the threads of BLAS libraries with one limit per process; OpenMP (in faiss's BLAS) has one per thread."""
     np.ones((2, 2)) @ np.ones((2, 2))
     blas = [one for one in threadpool_info() if one["user_api"] == "blas"]
     return {one["num_threads"] for one in blas if one["threading_layer"] != "openmp"}

@@ -97,7 +97,7 @@ def test_rows_of_others_come_in_several_rounds_where_they_are_many(found):
 def test_all_ranks_refuse_a_graph_that_tells_nothing(found, ranks):
     for rank in range(ranks):
         message = str(np.load(found / f"refused-{ranks}-{rank}.npz")["message"])
-        assert "no attribute that tells its nodes apart" in message
+        assert "no attribute" in message
 
 
 def test_a_rank_holds_its_share_of_every_table(found):

@@ -61,7 +61,7 @@ def test_a_user_without_any_folder_trains_all_the_same(nobody):
         cwd="/",
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("compiled kernels cannot be kept") == 1
+    assert done.stderr.count("NUMBA_CACHE_DIR") == 1
 
 
 def load(path: Path):
@@ -109,7 +109,7 @@ def test_forks_and_threads_give_the_same_vectors(layer, method):
     done = run([script, method], NUMBA_THREADING_LAYER=layer)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f"{layer}: 1 result, BLAS restored"
-    assert done.stdout.startswith("refused: this process was forked") == (layer == "omp")
+    assert (done.stdout.startswith("refused: ") and "forked" in done.stdout) == (layer == "omp")
 
 
 def test_neither_optimisation_nor_hashes_nor_locale_change_a_bit():

@@ -26,7 +26,7 @@ def random_bags(rng, columns: int) -> Bags:
 
 @pytest.fixture
 def make_case():
-    """A small random model with bags and triplets: d1 = 7, d2 = 12, neither a whole number of cache lines."""
+    """Make a small random model with bags and triplets; d1 = 7 and d2 = 12 are not multiples of a cache line."""
 
     def make(dtype=np.float32, d1=7, d2=12, hidden=HIDDEN, steps=100, batch=60, seed=0) -> Case:
         rng = np.random.default_rng(seed)

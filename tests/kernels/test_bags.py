@@ -1,4 +1,4 @@
-"""Trainings of pooled rows against their definitions in NumPy."""
+"""Compare the trainings of pooled rows with their definitions in NumPy."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from neural_brane.methods.ep import bags_of, random_table
 
 
 def descend_reference(trained: Trained, gradient, touched, rate: float):
-    """Take a step of Adam for the rows that were touched; the others stay, with their running means, as they are."""
+    """Take a step of Adam for the touched rows; the other rows and their running means stay unchanged."""
     table, mean, square = trained
     mean[touched] = bags.MEAN_DECAY * mean[touched] + (1 - bags.MEAN_DECAY) * gradient[touched]
     square[touched] = bags.SQUARE_DECAY * square[touched] + (1 - bags.SQUARE_DECAY) * gradient[touched] ** 2
@@ -19,7 +19,7 @@ def descend_reference(trained: Trained, gradient, touched, rate: float):
 
 
 def ranked(around, own, others, margin: float):
-    """The loss max(0, margin + |around − own| − |around − other|) of every row, and its three gradients."""
+    """Return the loss max(0, margin + |around − own| − |around − other|) of every row, and its three gradients."""
     near, far = around - own, around - others
     lengths = [np.linalg.norm(part, axis=1, keepdims=True) for part in (near, far)]
     losses = np.maximum(margin + lengths[0] - lengths[1], 0)
@@ -31,10 +31,10 @@ def ranked(around, own, others, margin: float):
 
 
 def propagate_reference(trained: Trained, matrices, nodes, others, margin: float, steps: Steps):
-    """Train a table by embedding propagation, in place: a step for every batch of the nodes; returns their losses.
+    """Train a table by embedding propagation in place, one step per batch of nodes; return their losses.
 
-    matrices: two dense ones (nodes, rows of the table), by which the rows make a node's reconstruction and its own
-    vector. others: a node for each of the nodes.
+    matrices: two dense matrices (nodes, rows of the table) that turn the table into reconstructions and own vectors.
+    others: (k,), a contrasting node for each of nodes (k,).
     """
     (around, own), losses, step = matrices, np.empty(len(nodes)), steps.step
     for start in range(0, len(nodes), steps.batch):
@@ -49,7 +49,7 @@ def propagate_reference(trained: Trained, matrices, nodes, others, margin: float
 
 
 def make_propagation(width=5, nodes=40, attributes=15):
-    """Links with weights, attributes with amounts, some of them negative; every node has both."""
+    """Make links with weights, and attributes with amounts, some of them negative; every node has both."""
     rng = np.random.default_rng(0)
     links = sparse.random_array((nodes, nodes), density=0.2, rng=rng, dtype=np.float32) + sparse.eye_array(nodes, k=1)
     links = sparse.csr_array((links + links.T).astype(np.float32))
@@ -64,7 +64,7 @@ def make_propagation(width=5, nodes=40, attributes=15):
 
 
 def dense(links, own):
-    """The matrices that make reconstructions and own vectors of the table."""
+    """Return the matrices that turn the table into reconstructions and own vectors."""
     own, links = own.toarray().astype(np.float64), links.toarray().astype(np.float64)
     sizes = np.abs(own).sum(axis=1, keepdims=True)
     return links @ own / (links @ sizes), own / sizes
@@ -112,7 +112,7 @@ def test_gradients_of_the_loss_are_finite_differences():
 
 
 def test_steps_are_those_of_sparse_adam():
-    """PyTorch's own, on the gradients that it finds itself."""
+    """PyTorch computes the gradients and takes the steps."""
     torch = pytest.importorskip("torch")
     state, made, nodes, others, matrices = make_propagation()
     around, own = (sparse.csr_array(part) for part in dense(*matrices))
@@ -139,16 +139,16 @@ def test_steps_are_those_of_sparse_adam():
 
 
 def fourier(attributes, maps, dim: int):
-    """The vectors of nodes with these attributes, (nodes, dim): cosines of what the maps make of them, then sines.
+    """Return the vectors of nodes with these attributes, (nodes, dim): cosines of attributes @ maps, then sines.
 
-    maps: (attributes, dim - dim // 2). Of an odd number the last sine is left out.
+    maps: (attributes, dim - dim // 2). The last sine is left out if dim is odd.
     """
     angles = attributes @ maps
     return np.hstack([np.cos(angles), np.sin(angles)])[:, :dim] / np.sqrt(maps.shape[1])
 
 
 def profile_loss(attributes, maps, contexts, source: int, targets, negatives):
-    """The loss of one source, whose vector predicts the targets and not the negatives, and its two gradients."""
+    """Return the loss of one source, whose vector predicts the targets but not the negatives, and its two gradients."""
     dim, half = contexts.shape[1], maps.shape[1]
     vector = fourier(attributes[[source]], maps, dim)[0]
     hits, signs = np.array([*targets, *negatives]), np.repeat([1, -1], [len(targets), len(negatives)])
@@ -167,7 +167,7 @@ NODES, ATTRIBUTES, NEGATIVES = 20, 12, 3
 
 
 def make_case(dim=7, count=30):
-    """Tables that are not zero, attributes with amounts, and targets of which some are none."""
+    """Make non-zero tables, attributes with amounts, and targets with some empty places."""
     rng = np.random.default_rng(0)
     tables = bags.empty_tables(ATTRIBUTES, NODES, dim)
     half = dim - dim // 2
@@ -181,7 +181,7 @@ def make_case(dim=7, count=30):
 
 
 def plain(tables, dim):
-    """Maps and contexts as the definition has them, without spare columns."""
+    """Return maps and contexts without padding columns, as in the definition."""
     half, middle = dim - dim // 2, tables.maps.shape[1]
     contexts = np.hstack([tables.contexts[:, :half], tables.contexts[:, middle : middle + dim - half]])
     return tables.maps[:, :half].astype(np.float64), contexts.astype(np.float64)

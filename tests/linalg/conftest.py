@@ -1,4 +1,4 @@
-"""What the tests of linear algebra share."""
+"""Fixtures that the tests of linear algebra share."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def matrix():
 
 @pytest.fixture(params=["numpy", "torch"])
 def tables(request):
-    """Tables of either kind, on the CPU."""
+    """Tables of NumPy and of PyTorch, on the CPU."""
     if request.param == "torch":
         pytest.importorskip("torch", reason="tables on a GPU need torch: pip install 'neural-brane[torch]'")
         return OnTorch("cpu")

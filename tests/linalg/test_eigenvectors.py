@@ -31,7 +31,7 @@ def test_leading_directions_are_those_of_the_exact_svd(matrix, tables):
     np.testing.assert_allclose(vectors.T @ vectors, np.diag(values), atol=1e-5)
     cosines = np.linalg.svd(left[:, :10].T @ (vectors / np.sqrt(values)), compute_uv=False)
     np.testing.assert_allclose(cosines, 1, atol=0.001)
-    assert (np.abs(vectors.max(axis=0)) >= np.abs(vectors.min(axis=0))).all()  # of two signs, always the same
+    assert (np.abs(vectors.max(axis=0)) >= np.abs(vectors.min(axis=0))).all()  # the sign is fixed
     assert vectors.dtype == np.float32
 
 

@@ -9,7 +9,7 @@ from neural_brane.linalg.weights import spread, transition, weighted_steps
 
 
 def walk_and_start():
-    """A graph's steps, and numbers no two of which are equal."""
+    """Make the transition matrix of a graph, and start numbers that are all different."""
     graph = synthetic(120, seed=4)
     start = graph.attributes.astype(np.float64)
     start.data[:] = 1 + np.random.default_rng(0).random(start.nnz)
@@ -17,7 +17,7 @@ def walk_and_start():
 
 
 def largest(table, most):
-    """A dense table of which the largest numbers of each row are left."""
+    """Return a dense table with only the largest numbers of each row."""
     least = np.sort(table, axis=1)[:, -most][:, None]
     return np.where(table >= least, table, 0)
 

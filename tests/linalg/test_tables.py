@@ -44,7 +44,7 @@ def test_a_product_may_be_written_over_its_table():
 
 
 def test_inner_products_are_summed_in_double_precision(tables):
-    table = np.full((3 * 10**5, 2), 0.1, np.float32)  # of which single precision would lose the fifth digit
+    table = np.full((3 * 10**5, 2), 0.1, np.float32)  # float32 sums would lose the fifth digit
     gram = tables.gram(tables.table(table))
     assert gram.dtype == np.float64
     np.testing.assert_allclose(gram, len(table) * np.float64(np.float32(0.1)) ** 2, rtol=1e-10)

@@ -10,7 +10,7 @@ def test_weights_are_scikit_learns_tfidf(small_graph):
     ours = weigh(small_graph.attributes, inverse_frequency(small_graph.attributes))
     theirs = TfidfTransformer().fit_transform(small_graph.attributes)
     np.testing.assert_allclose(ours.toarray(), theirs.toarray(), rtol=1e-6)
-    assert small_graph.attributes.data.max() == 2  # the graph's own numbers are as they were
+    assert small_graph.attributes.data.max() == 2  # the graph is unchanged
 
 
 def test_rows_of_a_transition_sum_to_one(small_graph):

@@ -7,7 +7,7 @@ from neural_brane.sampling.walks import LIMIT, HopSampler
 
 
 def steps_between(adjacency, hops):
-    """The number of hops from node to node, all beyond as hops + 1."""
+    """Return the number of hops between all nodes; hops + 1 stands for all larger numbers."""
     steps = sparse.csgraph.shortest_path(adjacency, unweighted=True)
     return np.where(steps > hops, hops + 1, steps).astype(int)
 
@@ -51,7 +51,7 @@ def test_a_hubs_leaves_keep_a_part_of_each_other():
     star = sparse.lil_array((leaves + 1, leaves + 1))
     star[0, 1:] = star[1:, 0] = 1
     sampler = HopSampler(star.tocsr(), hops=2, seed=0)
-    assert sampler.sizes[0].tolist() == [leaves, 0, 0]  # the first hop is whole
+    assert sampler.sizes[0].tolist() == [leaves, 0, 0]  # the first hop is exact
     assert (sampler.sizes[1:, 1] <= LIMIT).all()
     assert (sampler.sizes[1:, 1] > LIMIT / 2).all()
     assert len(sampler._indices) <= 2 * leaves + leaves * LIMIT

@@ -1,4 +1,4 @@
-"""The sampler on the GPU draws what the one on the CPU draws: in Triton's interpreter where there is no GPU."""
+"""Compare the triplets of the GPU sampler with those of the CPU sampler; without a GPU, in Triton's interpreter."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def graph(weighted: bool) -> sparse.csr_array:
-    """Thirty nodes; the first is linked to nearly all, so that its j come from the exact search now and then."""
+    """Make 30 nodes; the first is linked to nearly all others, so that the exact draw finds some of its j."""
     rng = np.random.default_rng(3)
     dense = np.triu(rng.random((30, 30)) * (rng.random((30, 30)) < 0.15), 1)
     dense[0, 1:28] = 1

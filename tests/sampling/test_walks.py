@@ -17,7 +17,7 @@ def weighted_graph() -> sparse.csr_array:
 
 
 def transition(adjacency: np.ndarray, before: int, node: int, p: float, q: float) -> np.ndarray:
-    """The chances of node2vec's next node, from the definition."""
+    """Return the probabilities of node2vec's next node, by its definition."""
     away = np.where(adjacency[before] > 0, 1.0, 1 / q)
     away[before] = 1 / p
     chances = adjacency[node] * away

@@ -1,7 +1,7 @@
-"""Tables whose rows are pooled in bags and trained by Adam, on the CPU in Numba, with the same bits on any threads.
+"""Train tables whose rows are pooled in bags, by Adam on the CPU, with the same bits on any number of threads.
 
-Embedding propagation (`propagate`) and skip-gram from attributes (`train`) share how they pool rows, add up gradients
-and descend. The tests define both in NumPy.
+Embedding propagation (`propagate`) and skip-gram from attributes (`train`) share the kernels that pool rows, sum
+gradients and take steps. The tests define both in NumPy.
 """
 
 from typing import NamedTuple
@@ -13,40 +13,40 @@ from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.cpu.lanes import fill, load, multiply_add, store, total
 from neural_brane.kernels.model import LANE, Rows, padded, zeros
 
-MEAN_DECAY, SQUARE_DECAY, SMALLEST = 0.9, 0.999, 1e-8  # Adam's, as its paper has them
+MEAN_DECAY, SQUARE_DECAY, SMALLEST = 0.9, 0.999, 1e-8  # the defaults of Adam's paper
 
 
 @njit(error_model="numpy")
 def corrected(rate, step):
-    """The rate of step 1, 2, …, with what makes up for Adam's running means having begun at zero."""
+    """Return the learning rate of step 1, 2, …, corrected for the running means of Adam that start at zero."""
     return rate * np.sqrt(1 - SQUARE_DECAY**step) / (1 - MEAN_DECAY**step)
 
 
 class Trained(NamedTuple):
-    """A table that Adam trains, with its running means."""
+    """A table that Adam trains, with its running means; all three arrays have the same shape and are float32."""
 
-    table: np.ndarray  # (rows, width) float32, width a multiple of LANE
-    mean: np.ndarray  # of the gradients, likewise
-    square: np.ndarray  # of their squares
+    table: np.ndarray  # (rows, width), width a multiple of LANE
+    mean: np.ndarray  # mean of the gradients
+    square: np.ndarray  # mean of the squared gradients
 
 
 class Steps(NamedTuple):
-    """The steps to take."""
+    """The learning rate and the batches of some steps."""
 
     rate: float
-    step: int  # how many were taken before
+    step: int  # number of earlier steps
     batch: int  # nodes in a step
 
 
-# What both trainings share: bags are pooled, and gradients go back to their rows.
+# Pool bags, and return gradients to the rows of the table. Both trainings use these kernels.
 #
-# The gradients of a batch are sorted by row, so that every row has one writer and one order of its sum: the number of
-# threads changes no bit.
+# The gradients of a batch are sorted by row. Each row then has one writer and one order of its sum, so that the number
+# of threads changes no bit.
 
 
 @njit(error_model="numpy")
 def pool(table, bags, slot, pooled):
-    """pooled[slot] = Σ values × rows of a table, over the entries of one of the bags (`Rows`)."""
+    """Write pooled[slot] = Σ value × row of the table, over the entries of bag `slot` of bags (`Rows`)."""
     start, stop = bags.indptr[slot], bags.indptr[slot + 1]
     for c in range(0, table.shape[1], LANE):
         total = fill(np.float32(0))
@@ -57,22 +57,22 @@ def pool(table, bags, slot, pooled):
 
 @njit(error_model="numpy")
 def sort_entries(bags, place):
-    """Sort the entries of some bags (`Rows`) by row of the table.
+    """Sort the entries of bags (`Rows`) by their row of the table.
 
-    place: (rows of the table,) int64, -1 everywhere before and after. Returns four int64 arrays: the distinct rows, in
-    the order they are met; where the entries of each begin; and of every entry sorted so its number and its slot.
+    place: scratch (rows of the table,) int64, -1 everywhere before and after. Returns four int64 arrays: the distinct
+    rows, in the order of their first entry; the start of each row's entries; the sorted entries; and their slots.
     """
     indptr, rows = bags.indptr, bags.indices
-    distinct, found = np.empty(len(rows), np.int64), 0
+    distinct, count = np.empty(len(rows), np.int64), 0
     for row in rows:
         if place[row] < 0:
-            place[row] = found
-            distinct[found] = row
-            found += 1
-    starts = np.zeros(found + 1, np.int64)
+            place[row] = count
+            distinct[count] = row
+            count += 1
+    starts = np.zeros(count + 1, np.int64)
     for row in rows:
         starts[place[row] + 1] += 1
-    for at in range(found):
+    for at in range(count):
         starts[at + 1] += starts[at]
     entries, slots, filled = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64), starts[:-1].copy()
     for slot in range(len(indptr) - 1):
@@ -83,12 +83,12 @@ def sort_entries(bags, place):
             filled[at] += 1
     for row in rows:
         place[row] = -1
-    return distinct[:found], starts, entries, slots
+    return distinct[:count], starts, entries, slots
 
 
 @njit(error_model="numpy")
 def gather(gradients, values, entries_by_row, k, total):
-    """total[k] = Σ values × gradients of slots, over the entries of row k; entries_by_row is from `sort_entries`."""
+    """Write total[k] = Σ value × gradient of the slot, over the entries of row k that `sort_entries` found."""
     _, starts, entries, slots = entries_by_row
     for c in range(0, total.shape[1], LANE):
         lane = fill(np.float32(0))
@@ -99,7 +99,7 @@ def gather(gradients, values, entries_by_row, k, total):
 
 @njit(error_model="numpy")
 def descend(trained, row, gradient, k, rate):
-    """Take a step of Adam for one row, down gradient[k]; rate is a `corrected` one, float32."""
+    """Update one row and its running means in place by a step of Adam; rate: from `corrected`, float32."""
     keep, forget = np.float32(MEAN_DECAY), np.float32(1 - MEAN_DECAY)
     keep_square, forget_square = np.float32(SQUARE_DECAY), np.float32(1 - SQUARE_DECAY)
     own, own_mean, own_square, slope = trained.table[row], trained.mean[row], trained.square[row], gradient[k]
@@ -113,19 +113,19 @@ def descend(trained, row, gradient, k, rate):
 
 
 class Bags(NamedTuple):
-    """What nodes are pooled of: their own rows, and those of their neighbours."""
+    """The rows that each node pools: its own rows, and the rows of its neighbours."""
 
-    links: Rows
-    own: Rows
-    sizes: np.ndarray  # (nodes,) float64: of every node's own bag
-    around: np.ndarray  # (nodes,) float64: of the bag of its neighbours
+    links: Rows  # neighbours of each node, with weights
+    own: Rows  # own rows of each node, with amounts
+    sizes: np.ndarray  # (nodes,) float64: divisor of a node's own sum
+    around: np.ndarray  # (nodes,) float64: divisor of the sum over its neighbours
 
 
 def propagate(trained: Trained, bags: Bags, nodes, others, margin: float, steps: Steps) -> np.ndarray:
-    """Train a table in place, a step for every batch of the nodes; returns the loss of each of them, float32.
+    """Train a table in place, one step per batch of nodes; return the loss of each node, (k,) float32.
 
-    nodes: to reconstruct, int64: each has a bag of its own and some around it. others: as many, int64, with a bag of
-    their own.
+    nodes: (k,) int64, the nodes to reconstruct; each has own rows and a neighbour with rows. others: (k,) int64, a
+    contrasting node for each, which has own rows.
     """
     pooled = zeros(3 * min(steps.batch, len(nodes)), trained.table.shape[1])
     return _propagate(trained, bags, (nodes, others), margin, steps, pooled)
@@ -140,12 +140,12 @@ def _propagate(trained, bags, pairs, margin, steps, pooled):
         stop = min(start + steps.batch, len(nodes))
         count = stop - start
         indptr, rows, shares = _fill_bags(bags, nodes[start:stop], others[start:stop])
-        some = Rows(indptr, rows, shares)
+        batch_bags = Rows(indptr, rows, shares)
         for slot in prange(3 * count):
-            pool(trained.table, some, slot, pooled)
+            pool(trained.table, batch_bags, slot, pooled)
         for k in prange(count):
             losses[start + k] = _rank(pooled, k, count + k, 2 * count + k, margin)
-        by_row = sort_entries(some, place)
+        by_row = sort_entries(batch_bags, place)
         step += 1
         rate = np.float32(corrected(steps.rate, step))
         distinct = by_row[0]
@@ -158,7 +158,7 @@ def _propagate(trained, bags, pairs, margin, steps, pooled):
 
 @njit(error_model="numpy")
 def _fill_bags(bags, nodes, others):
-    """The bags around the nodes, their own and those of the others, as (3 k + 1,) indptr, rows and their shares."""
+    """Return indptr (3 k + 1,), rows and shares of 3 k bags: around nodes (k,), of the nodes, of others (k,)."""
     own, links = bags.own, bags.links
     indptr = np.zeros(3 * len(nodes) + 1, np.int64)
     for k in range(len(nodes)):
@@ -176,15 +176,15 @@ def _fill_bags(bags, nodes, others):
         for link in range(links.indptr[node], links.indptr[node + 1]):
             scale = links.values[link] / bags.around[node]
             at = _copy_bag(own, links.indices[link], scale, rows, shares, at)
-    for some in (nodes, others):
-        for node in some:
+    for group in (nodes, others):
+        for node in group:
             at = _copy_bag(own, node, 1 / bags.sizes[node], rows, shares, at)
     return indptr, rows, shares
 
 
 @njit(error_model="numpy")
 def _copy_bag(own, node, scale, rows, shares, at):
-    """Append a node's own bag, its amounts times a scale; returns where the next entry goes."""
+    """Copy a node's own bag, with amounts × scale, to rows and shares from `at` on; return the next free place."""
     for entry in range(own.indptr[node], own.indptr[node + 1]):
         rows[at] = own.indices[entry]
         shares[at] = scale * own.values[entry]
@@ -194,7 +194,7 @@ def _copy_bag(own, node, scale, rows, shares, at):
 
 @njit(error_model="numpy")
 def _rank(pooled, around, own, other, margin):
-    """The loss of one node; its three slots of `pooled` become the gradients."""
+    """Return the loss of one node, and replace its three rows of `pooled` by their gradients."""
     near = far = 0.0
     for c in range(pooled.shape[1]):
         near += np.float64(pooled[around, c] - pooled[own, c]) ** 2
@@ -212,31 +212,31 @@ def _rank(pooled, around, own, other, margin):
     return max(loss, 0.0)
 
 
-# Skip-gram whose sources are cosines and sines of attributes: Adam steps down the sum of a batch's gradients.
+# Skip-gram whose source vectors are cosines and sines of attributes. Adam uses the sum of a batch's gradients.
 
 
 class Tables(NamedTuple):
-    """What is trained, with the running means of Adam. Spare columns are zero and stay so."""
+    """The trained tables, with the running means of Adam; padding columns stay zero."""
 
     maps: np.ndarray  # (attributes, padded(half)) float32
     maps_mean: np.ndarray
     maps_square: np.ndarray
-    contexts: np.ndarray  # (nodes, 2 × padded(half)) float32: for the cosines, then for the sines
+    contexts: np.ndarray  # (nodes, 2 × padded(half)) float32: cosine part, then sine part
     contexts_mean: np.ndarray
     contexts_square: np.ndarray
 
 
 def empty_tables(attributes: int, nodes: int, dim: int) -> Tables:
-    """Tables of zeros for vectors of this width."""
+    """Return tables of zeros for vectors (dim,)."""
     width = padded(dim - dim // 2)
     return Tables(*(zeros(attributes, width) for _ in range(3)), *(zeros(nodes, 2 * width) for _ in range(3)))
 
 
 def train(tables: Tables, own: Rows, sources, targets, dim: int, steps: Steps) -> np.ndarray:
-    """Train the tables in place, a step for every batch of the sources (k,); returns the mean loss of their targets.
+    """Train the tables in place, one step per batch of sources (k,); return each source's mean loss, (k,) float32.
 
-    own: the attributes of every node. targets: (k, places, 1 + negatives) int32: nodes that a source predicts, each
-    before its negatives; -1 for none. dim: numbers of a vector. The losses are (k,) float32.
+    own: the attributes of every node. targets: (k, places, 1 + negatives) int32, the nodes that a source predicts, each
+    followed by its negatives; -1 marks an empty place. dim: width of a vector.
     """
     width, slots = tables.maps.shape[1], min(steps.batch, len(sources))
     scratch = zeros(slots, width), zeros(slots, 2 * width), zeros(slots, 2 * width)
@@ -256,21 +256,21 @@ def _train(tables, own, examples, dim, steps, scratch):
         drawn = targets[start : start + count]
         factors = np.zeros(drawn.shape, np.float32)
         indptr, rows, amounts = _bags_of(own, sources[start : start + count])
-        some = Rows(indptr, rows, amounts)
+        batch_bags = Rows(indptr, rows, amounts)
         for k in prange(count):
-            pool(maps.table, some, k, angles)
+            pool(maps.table, batch_bags, k, angles)
             _embed(angles, vectors, k, dim)
             losses[start + k] = _score(contexts.table, vectors, k, drawn, factors, slopes)
-            _turn_back(angles, slopes, k, dim)
+            _backpropagate(angles, slopes, k, dim)
         step += 1
         rate = np.float32(corrected(steps.rate, step))
-        by_row = sort_entries(some, place_of_row)
+        by_row = sort_entries(batch_bags, place_of_row)
         distinct = by_row[0]
         gradient = np.empty((len(distinct), angles.shape[1]), np.float32)
         for k in prange(len(distinct)):
             gather(angles, amounts, by_row, k, gradient)
             descend(maps, distinct[k], gradient, k, rate)
-        indptr, hits, shares = _flat(drawn, factors)
+        indptr, hits, shares = _flatten_targets(drawn, factors)
         by_node = sort_entries(Rows(indptr, hits, shares), place_of_node)
         others = by_node[0]
         gradients = np.empty((len(others), vectors.shape[1]), np.float32)
@@ -282,7 +282,7 @@ def _train(tables, own, examples, dim, steps, scratch):
 
 @njit(error_model="numpy")
 def _bags_of(own, nodes):
-    """The rows of some nodes as one CSR matrix: indptr, columns and values."""
+    """Return the rows of `own` of nodes (k,) as indptr (k + 1,), columns and values of a CSR matrix."""
     indptr = np.zeros(len(nodes) + 1, np.int64)
     for k in range(len(nodes)):
         indptr[k + 1] = indptr[k] + own.indptr[nodes[k] + 1] - own.indptr[nodes[k]]
@@ -294,7 +294,7 @@ def _bags_of(own, nodes):
 
 @njit(error_model="numpy")
 def _embed(angles, vectors, k, dim):
-    """vectors[k]: the cosines of angles[k] and, from the middle on, its sines."""
+    """Write the scaled cosines of angles[k] to the first half of vectors[k], and the sines to the second."""
     half, middle = dim - dim // 2, angles.shape[1]
     scale = np.float32(1 / np.sqrt(half))
     for c in range(half):
@@ -304,8 +304,8 @@ def _embed(angles, vectors, k, dim):
 
 
 @njit(error_model="numpy")
-def _turn_back(angles, slopes, k, dim):
-    """angles[k] becomes the derivative by the angles: a cosine falls by its sine, a sine grows by its cosine."""
+def _backpropagate(angles, slopes, k, dim):
+    """Replace angles[k] by the derivative of the loss by the angles; slopes[k] is that by the vector."""
     half, middle = dim - dim // 2, angles.shape[1]
     scale = np.float32(1 / np.sqrt(half))
     for c in range(half):
@@ -317,7 +317,7 @@ def _turn_back(angles, slopes, k, dim):
 
 @njit(error_model="numpy")
 def _score(contexts, vectors, k, drawn, factors, slopes):
-    """The mean loss of the targets of vectors[k]; factors[k] are its derivatives by the scores, slopes[k] by itself."""
+    """Return the mean loss of vectors[k]; write the derivatives by scores to factors[k], by the vector to slopes[k]."""
     loss, targets = 0.0, 0
     for place in range(drawn.shape[1]):
         for role in range(drawn.shape[2]):
@@ -344,17 +344,17 @@ def _score(contexts, vectors, k, drawn, factors, slopes):
 
 
 @njit(error_model="numpy")
-def _flat(drawn, factors):
-    """The targets of all sources one after another and their factors, and where those of each source begin."""
+def _flatten_targets(drawn, factors):
+    """Return indptr (sources + 1,), the targets of all sources end to end, and their factors."""
     indptr = np.zeros(len(drawn) + 1, np.int64)
     hits, shares = np.empty(drawn.size, np.int32), np.empty(drawn.size, np.float32)
-    found = 0
+    count = 0
     for k in range(len(drawn)):
         for place in range(drawn.shape[1]):
             for role in range(drawn.shape[2]):
                 if drawn[k, place, role] >= 0:
-                    hits[found] = drawn[k, place, role]
-                    shares[found] = factors[k, place, role]
-                    found += 1
-        indptr[k + 1] = found
-    return indptr, hits[:found], shares[:found]
+                    hits[count] = drawn[k, place, role]
+                    shares[count] = factors[k, place, role]
+                    count += 1
+        indptr[k + 1] = count
+    return indptr, hits[:count], shares[:count]

@@ -1,4 +1,4 @@
-"""Compile kernels, keep their code and run them: on any machine, in forked processes and several threads at once."""
+"""Compile kernels, cache their code and run them safely after a fork and from several threads."""
 
 import ctypes
 import hashlib
@@ -20,51 +20,49 @@ from numba.np.ufunc import parallel
 
 from neural_brane.errors import DependencyError
 
-# The threads that parallel kernels run on, and how they stand forks and several callers.
+# Choose the threads that parallel kernels run on.
 #
-# Numba has three kinds of threads. Those of TBB may be forked and used by several threads at once. The package `tbb`
-# brings them where it has wheels, but puts its library where Numba does not look, so it is opened here before Numba
-# starts its threads. OpenMP's on Linux end a forked process that uses them, and a process pool waits for it without
-# end: there an error is raised instead. Those of workqueue end a process in which two threads use them at once: there
-# callers take turns.
+# Numba has three threading layers. TBB works after a fork and with several callers at once. The package `tbb` installs
+# its library where Numba does not look, so we open it before Numba starts its threads. OpenMP on Linux kills a forked
+# process that uses its threads, and a process pool then waits forever; we raise an error instead. Workqueue kills the
+# process when two threads use it at once, so its callers take turns.
 
 LIBRARY = {"linux": "libtbb.so.12", "win32": "tbb12.dll", "darwin": "libtbb.12.dylib"}
 _turns = RLock()
-_forked = False  # whether this process is the child of one whose threads had been started
+_forked = False  # True in a process forked from one whose threads were running
 
 
 def check_threads() -> None:
-    """Prepare Numba's threads before their first use, and refuse those that a fork has made unusable."""
+    """Open TBB before Numba's threads start; raise DependencyError if a fork has made the threads unusable."""
     _open_tbb()
     if _forked and started() == "omp" and sys.platform == "linux":
         raise DependencyError(
-            "this process was forked from one that had trained already, and its kernels cannot run here: OpenMP's "
-            "threads do not survive a fork; pip install tbb, or start processes with "
-            "multiprocessing.get_context('spawn'), or set NUMBA_THREADING_LAYER=workqueue"
+            "kernels cannot run in a process forked after training, because OpenMP's threads do not survive a fork; "
+            "pip install tbb, use multiprocessing.get_context('spawn'), or set NUMBA_THREADING_LAYER=workqueue"
         )
 
 
 def started() -> str | None:
-    """The kind of threads that kernels run on, "tbb", "omp" or "workqueue"; None before they are started."""
+    """Return Numba's threading layer, "tbb", "omp" or "workqueue"; None before its threads start."""
     return cast(str | None, parallel._threading_layer)
 
 
 @cache
 def _open_tbb() -> None:
-    """Open TBB's library, so that Numba, which asks for it by name, finds it loaded."""
+    """Load TBB's library, so that Numba finds it by name."""
     name = LIBRARY.get(sys.platform)
     if name is None or started() is not None:
         return
-    for place in (name, *_installed(name)):
+    for path in (name, *_installed(name)):
         try:
-            ctypes.CDLL(place, mode=ctypes.RTLD_GLOBAL)
+            ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
         except OSError:
             continue
         return
 
 
 def _installed(name: str) -> list[str]:
-    """Where the package `tbb` may have put its library: as its own list says, or as wheels do."""
+    """Return the paths where the package `tbb` may have installed its library."""
     try:
         listed = [str(file.locate()) for file in files("tbb") or () if file.name == name]
     except PackageNotFoundError:
@@ -76,24 +74,24 @@ def _installed(name: str) -> list[str]:
 def _after_fork() -> None:
     global _forked, _turns
     _forked = started() is not None
-    _turns = RLock()  # another thread may have held it
+    _turns = RLock()  # another thread of the parent may hold the old lock
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-# Compiled code in files, as Numba keeps it, but with a digest: what is damaged is compiled again.
+# Cache compiled code in files with a digest, so that damaged code is compiled again.
 #
-# Numba keeps code in NUMBA_CACHE_DIR, beside the source or in the user's cache, whichever can be written to. Where none
-# can, as for a container's user without a home, kernels are compiled in memory. That is told once.
+# Numba writes code to NUMBA_CACHE_DIR, beside the source or to the user's cache, whichever is writable. If none is, for
+# example for a container's user without a home, kernels are compiled in memory, and we warn once.
 
 DIGEST_BYTES = 16
 _log = logging.getLogger("neural_brane")
 
 
 class CheckedFiles(IndexDataCacheFile):
-    """Numba's two files of a function, each followed by a digest; one whose digest is wrong counts as absent."""
+    """Numba's two cache files of a function, each with a digest at its end; a file with a wrong digest is ignored."""
 
     @contextmanager
     def _open_for_write(self, filepath: str) -> Iterator[IO[bytes]]:
@@ -109,12 +107,12 @@ class CheckedFiles(IndexDataCacheFile):
     def _load_data(self, name: str) -> Any:
         path = self._data_path(name)
         if not _is_whole(path):
-            raise FileNotFoundError(path)  # for Numba: compile it again
+            raise FileNotFoundError(path)  # makes Numba compile again
         return super()._load_data(name)
 
 
-class KeptCode(FunctionCache):
-    """The kept code of one function. Nothing that happens to its files stops a run."""
+class CheckedCache(FunctionCache):
+    """The cached code of one function; an error with its files never stops a run."""
 
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
@@ -123,11 +121,11 @@ class KeptCode(FunctionCache):
         )
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Write code; a disk that is full, or has become read-only, does not take it."""
+        """Write compiled code to the cache; warn if the disk is full or read-only."""
         try:
             super().save_overload(sig, data)
         except OSError:
-            _tell_once()
+            _warn_once()
 
 
 def _is_whole(path: str) -> bool:
@@ -143,26 +141,23 @@ def _digest(data: bytes) -> bytes:
 
 
 @cache
-def _tell_once() -> None:
+def _warn_once() -> None:
     _log.warning(
-        "compiled kernels cannot be kept, since no folder for them can be written to: every process compiles them "
-        "anew, which takes up to a minute; set NUMBA_CACHE_DIR to a folder of yours"
+        "no folder is writable for compiled kernels, so every process compiles them again, which takes up to a minute; "
+        "set NUMBA_CACHE_DIR to a folder that you can write to"
     )
 
 
-# Functions that Numba compiles: their code is kept where that is possible, parallel ones run on safe threads.
-
-
 def njit(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Compile with `numba.njit`; code is kept for the next process, and parallel functions run on safe threads."""
+    """Compile a function with `numba.njit`, cache its code, and guard a parallel function's threads."""
     if function is None:
         return partial(njit, **options)
     kernel = numba.njit(**options)(function)
-    if hasattr(kernel, "_cache"):  # with NUMBA_DISABLE_JIT=1 the function is run as it is
+    if hasattr(kernel, "_cache"):  # absent with NUMBA_DISABLE_JIT=1
         try:
-            kernel._cache = KeptCode(kernel.py_func)
-        except RuntimeError:  # Numba has found no folder
-            _tell_once()
+            kernel._cache = CheckedCache(kernel.py_func)
+        except RuntimeError:  # Numba found no writable folder
+            _warn_once()
     if not options.get("parallel"):
         return kernel
 

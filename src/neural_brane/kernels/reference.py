@@ -1,4 +1,4 @@
-"""The definition of Neural-Brane in plain NumPy: slow and short. Every fast kernel is tested against it."""
+"""Neural-Brane defined in plain NumPy, short and slow. Tests compare every fast kernel with it."""
 
 import numpy as np
 
@@ -6,10 +6,10 @@ from neural_brane.kernels.model import MAX, MEAN, Bags, Model, Settings
 
 
 def pool(bags: Bags, table: np.ndarray, nodes: np.ndarray, pooling: int, zero_floor: bool):
-    """Reduce each node's rows of a table to one; an empty bag gives zeros.
+    """Reduce the bag of each of nodes (k,) to one row by max, sum or mean; an empty bag gives zeros.
 
-    With zero_floor, max pooling sees one more row, of zeros.
-    Returns pooled (k, d) and, for max pooling, winner (k, d): the row each number came from, -1 for none.
+    zero_floor: add a row of zeros to every bag in max pooling.
+    Returns pooled (k, d) and winner (k, d) int32: in max pooling the row that each number came from, else -1.
     """
     pooled = np.zeros((len(nodes), table.shape[1]), table.dtype)
     winner = np.full(pooled.shape, -1, np.int32)
@@ -33,18 +33,18 @@ def pool(bags: Bags, table: np.ndarray, nodes: np.ndarray, pooling: int, zero_fl
 
 
 def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
-    """f(u), the embedding: pooled attributes beside pooled neighbours. Returns (k, d1 + d2)."""
+    """Return the embedding f(u) of nodes (k,): pooled attributes beside pooled neighbours, (k, d1 + d2)."""
     parts = _pool_both(model, attribute_bags, neighbour_bags, nodes, settings)
     return np.hstack([pooled for pooled, _ in parts])
 
 
 def hide(model: Model, pooled: np.ndarray):
-    """h(u) = ReLU(W f(u) + b). Returns (k, hidden)."""
+    """Return h(u) = ReLU(W f(u) + b) as (k, hidden), from f(u) as pooled (k, d1 + d2)."""
     return np.maximum(pooled @ model.weight.T + model.bias, 0)
 
 
 def loss(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
-    """The whole objective of one batch of triplets (batch, 3), regularisation included."""
+    """Return the objective of one batch of triplets (batch, 3), including regularisation."""
     h = hide(model, embed(model, attribute_bags, neighbour_bags, triplets.T.ravel(), settings))
     h_u, h_i, h_j = np.split(h, 3)
     margin = (h_u * (h_i - h_j)).sum(axis=1)
@@ -54,7 +54,7 @@ def loss(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.
 
 
 def gradients(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
-    """The gradient of `loss` as a Model of dense arrays, and the batch's mean of −ln σ."""
+    """Return the gradient of `loss` as a Model of dense arrays, and the mean of −ln σ over the batch."""
     nodes = triplets.T.ravel()
     parts = _pool_both(model, attribute_bags, neighbour_bags, nodes, settings)
     (attribute_part, attribute_winner), (neighbour_part, neighbour_winner) = parts
@@ -78,7 +78,10 @@ def gradients(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets
 
 
 def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np.ndarray, settings: Settings):
-    """Take one SGD step per batch of triplets, in place; returns (steps,) means of −ln σ, each before its step."""
+    """Update the model in place by one SGD step per batch of triplets (steps, batch, 3) int32.
+
+    Returns the mean of −ln σ before each step, (steps,) float64.
+    """
     losses = np.empty(len(triplets))
     for step, batch in enumerate(triplets):
         gradient, losses[step] = gradients(model, attribute_bags, neighbour_bags, batch, settings)
@@ -91,14 +94,14 @@ def train(model: Model, attribute_bags: Bags, neighbour_bags: Bags, triplets: np
 
 
 def _pool_both(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
-    """Pool both tables: (pooled, winner) of attributes, and of neighbours."""
+    """Pool both tables; return (pooled, winner) of the attributes and (pooled, winner) of the neighbours."""
     d1, d2 = settings.attribute_dim, model.weight.shape[1] - settings.attribute_dim
     tables = (attribute_bags, model.attribute_table[:, :d1]), (neighbour_bags, model.neighbour_table[:, :d2])
     return [pool(*table, nodes, settings.pooling, settings.zero_floor) for table in tables]
 
 
 def _scatter(gradient, bags: Bags, nodes: np.ndarray, winner: np.ndarray, df: np.ndarray, pooling: int):
-    """Add each slot's gradient to the rows it pooled: to the winner of each dimension, or to all of them."""
+    """Add each slot's gradient df (k, d) to rows of `gradient`, in place: to the winners, or to all rows of the bag."""
     columns = np.arange(df.shape[1])
     for slot, node in enumerate(nodes):
         if pooling == MAX:

@@ -1,4 +1,4 @@
-"""Skip-gram with negative sampling: the definition in NumPy and the fast version in Numba."""
+"""Skip-gram with negative sampling, defined in NumPy and computed by fast kernels in Numba."""
 
 from typing import NamedTuple
 
@@ -11,25 +11,25 @@ from neural_brane.kernels.model import LANE, padded
 
 
 class Tiles(NamedTuple):
-    """Pairs and their negatives, sorted into tiles, and which tiles may be trained in parallel."""
+    """Pairs and their negatives, sorted into tiles, and the rounds of tiles that may be trained in parallel."""
 
-    items: np.ndarray  # (k, 2) int32: a source row and a target row or, for negatives, a source row and any number < 0
-    negatives: np.ndarray  # (k, n) int32: the target rows of an item of negatives, -1 for none
-    starts: np.ndarray  # (tiles + 1,) int64: where each tile's items begin
-    schedule: np.ndarray  # (rounds, tasks) int64: tiles; those of one round share no row
+    items: np.ndarray  # (k, 2) int32: source row and target row; a negative target marks an item of negatives
+    negatives: np.ndarray  # (k, n) int32: target rows of an item of negatives, -1 for an empty place
+    starts: np.ndarray  # (tiles + 1,) int64: start of each tile's items
+    schedule: np.ndarray  # (rounds, tasks) int64: tiles; the tiles of a round share no row
 
 
-# The definition in plain NumPy, which the kernels are tested against.
+# The definition in plain NumPy. Tests compare the kernels with it.
 
 
 def train_reference(source, target, tiles: Tiles, first_rate: float, last_rate: float):
-    """Take one SGD step per item, changing source and target in place: round by round, tile by tile, in order.
+    """Update source and target in place by one SGD step per item, in the order of rounds, tiles and items.
 
-    The rate falls linearly over the rounds, and within a round over each tile.
+    The learning rate falls linearly over the rounds, and within a round over each tile.
     """
     fall = (first_rate - last_rate) / len(tiles.schedule)
-    for turn, some in enumerate(tiles.schedule):
-        for tile in some:
+    for turn, parallel_tiles in enumerate(tiles.schedule):
+        for tile in parallel_tiles:
             first, last = tiles.starts[tile : tile + 2]
             for k in range(first, last):
                 row, hit = tiles.items[k]
@@ -39,26 +39,26 @@ def train_reference(source, target, tiles: Tiles, first_rate: float, last_rate: 
 
 
 def step(source, target, row, rows, sign, rate: float):
-    """One gradient step on the loss of a source row with target rows, all scored before any changes."""
-    slopes = -sign / (1 + np.exp(sign * (target[rows] @ source[row])))  # of −Σ ln σ(sign × score)
+    """Update a source row and target rows in place by one gradient step; score all before changing any."""
+    slopes = -sign / (1 + np.exp(sign * (target[rows] @ source[row])))  # derivatives of −Σ ln σ(sign × score)
     own = source[row].copy()
     for hit, slope in zip(rows, slopes, strict=True):
         source[row] -= rate * slope * target[hit]
         target[hit] -= rate * slope * own
 
 
-# The kernels for the CPU, in Numba: the same bits on any number of threads.
+# The kernels in Numba. They give the same bits on any number of threads.
 #
-# Training is sequential SGD within a tile. The tiles of a round share no row, so they run in parallel, and every number
+# Within a tile, training is sequential SGD. The tiles of a round share no row, so they run in parallel, and each number
 # has one writer at a time.
 
-FAR_BYTES = 8 << 20  # a table this large does not fit the caches: its rows are prefetched, which slows smaller ones
+FAR_BYTES = 8 << 20  # smallest table whose rows are prefetched: smaller ones fit the caches, and prefetching slows them
 
 
 def train(source, target, tiles: Tiles, first_rate: float, last_rate: float):
-    """Take one SGD step per item, changing source and target in place; the rate falls linearly from first to last.
+    """Update source and target in place by one SGD step per item; the rate falls linearly from first to last.
 
-    source, target: (rows, width) float32, width a multiple of LANE; they may be one and the same table.
+    source, target: (rows, width) float32, width a multiple of LANE; they may be the same table.
     """
     factors = np.empty((tiles.schedule.shape[1], padded(tiles.negatives.shape[1])), np.float32)
     _train(source, target, tiles, first_rate, last_rate, factors)
@@ -76,7 +76,7 @@ def _train(source, target, tiles, first_rate, last_rate, factors):
 
 @njit(error_model="numpy")
 def _train_tile(source, target, tiles, tile, rates, factors):
-    """Train the items of one tile in order; rates: the first one, and by how much it falls."""
+    """Train the items of one tile in order; rates: the first rate, and its fall over the tile."""
     start, stop = tiles.starts[tile], tiles.starts[tile + 1]
     far = source.size * source.itemsize >= FAR_BYTES
     for k in range(start, stop):
@@ -91,7 +91,7 @@ def _train_tile(source, target, tiles, tile, rates, factors):
 
 @njit(error_model="numpy")
 def _prefetch(source, target, tiles, k):
-    """Prefetch the rows of an item."""
+    """Prefetch the source row and the target rows of item k."""
     row, hit = tiles.items[k, 0], tiles.items[k, 1]
     for c in range(0, source.shape[1], LANE):
         prefetch(source, row, c)
@@ -115,7 +115,7 @@ def _step_positive(source, target, row, hit, rate):
 
 @njit(error_model="numpy")
 def _step_negatives(source, target, tiles, k, rate, factors):
-    """Take a gradient step that increases Σ ln σ(−source · negative), scored first; factors (≥ n,) is scratch."""
+    """Take a gradient step that increases Σ ln σ(−source · negative); factors (≥ n,) float32 is scratch."""
     row, negatives = tiles.items[k, 0], tiles.negatives
     for n in range(negatives.shape[1]):
         hit = negatives[k, n]
@@ -134,7 +134,7 @@ def _step_negatives(source, target, tiles, k, rate, factors):
 
 @njit(error_model="numpy")
 def _score(source, row, target, hit):
-    """The inner product of a source row and a target row."""
+    """Return the inner product of a source row and a target row."""
     score = fill(np.float32(0))
     for c in range(0, source.shape[1], LANE):
         score = multiply_add(load(source, row, c), load(target, hit, c), score)

@@ -1,4 +1,4 @@
-"""Work on several threads whose number changes no bit; BLAS on one thread."""
+"""Share work among threads, with the same bits on any number of them; run BLAS on one thread."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-# BLAS on one thread, for as long as anyone needs it.
+# Run BLAS on one thread.
 #
-# On more threads the order of BLAS's sums, and so their last bits, depends on their number. The limit mostly belongs to
-# the whole process: were every caller to set it and put back what it found, two callers in two threads could each find,
-# and leave behind, the other's limit. So callers are counted: the first one sets the limit, the last one takes it away.
+# On several threads the order of BLAS's sums, and so their last bits, depends on the number of threads. BLAS mostly has
+# one limit for the whole process. If every caller saved and restored it, two callers in two threads could restore each
+# other's limit. So we count the callers: the first sets the limit, and the last restores the original one.
 
 _lock, _callers = Lock(), 0
-_limit: Any = None  # while there are callers
+_limit: Any = None  # restores the original limits; None without callers
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Run BLAS and OpenMP, which BLAS or scikit-learn may use, on one thread inside the block."""
-    if find_spec("threadpoolctl") is None:  # as where PyTorch trains on a GPU, and no bits are promised
+    """Run BLAS on one thread inside the block, and OpenMP too, which BLAS and scikit-learn may use."""
+    if find_spec("threadpoolctl") is None:  # a GPU installation, which does not promise equal bits
         yield
         return
     from threadpoolctl import threadpool_limits
@@ -34,7 +34,7 @@ def one_blas_thread() -> Iterator[None]:
             _limit = threadpool_limits(1, "blas")
         _callers += 1
     try:
-        with threadpool_limits(1, "openmp"):  # every thread has its own
+        with threadpool_limits(1, "openmp"):  # every thread has its own limit
             yield
     finally:
         with _lock:
@@ -46,7 +46,7 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _release_control() -> None:
-    """Let any thread change the limit: newer versions of threadpoolctl heed only the one that set it."""
+    """Let any thread change the limit; newer versions of threadpoolctl allow only the thread that set it."""
     import threadpoolctl
 
     controller = getattr(threadpoolctl, "OpenBLASController", None)
@@ -56,23 +56,21 @@ def _release_control() -> None:
 
 def _forget_lock() -> None:
     global _lock
-    _lock = Lock()  # another thread of the parent may have held it
+    _lock = Lock()  # another thread of the parent may hold the old lock
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_lock)
 
 
-# Work on several threads whose number changes no bit.
-
-SLAB_COLUMNS = 32  # multiplied at a time: they bound temporary copies, and a slab of a large table fits the cache
+SLAB_COLUMNS = 32  # columns multiplied at a time: bounds temporary copies, and a slab of a large table fits the cache
 
 
 def map_threads(task: Callable[[Any], Any], items: Iterable[Any], threads: int | None) -> Iterator[Any]:
-    """Apply a task to items on several threads, on all cores when None; yields the results in the items' order."""
+    """Apply a task to items on `threads` threads (None: one per core); yield the results in the items' order."""
     items = list(items)
     workers = min(threads or os.cpu_count() or 1, len(items))
-    if workers <= 1:  # a pool takes longer to start than many a task
+    if workers <= 1:  # starting a pool can take longer than the task
         yield from map(task, items)
         return
     with ThreadPoolExecutor(workers) as pool:
@@ -86,7 +84,7 @@ def by_slabs(
     threads: int | None = 1,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """product(table), SLAB_COLUMNS columns at a time on several threads; out: where it goes, or the table itself."""
+    """Return product(table), computed SLAB_COLUMNS columns at a time on several threads; write to `out` if given."""
     starts = range(0, table.shape[1], SLAB_COLUMNS)
     slabs = map_threads(lambda at: product(np.ascontiguousarray(table[:, at : at + SLAB_COLUMNS])), starts, threads)
     result = out

@@ -1,4 +1,4 @@
-"""Leading eigenvectors of MMᵀ by products with M and Mᵀ alone, and the matrix of hops that is never multiplied out."""
+"""Arrange the matrix M of a graph as factors, and find leading eigenvectors of MMᵀ by products with M and Mᵀ."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -10,29 +10,29 @@ from neural_brane.errors import GraphError
 from neural_brane.kernels.threads import SLAB_COLUMNS, one_blas_thread
 from neural_brane.linalg.tables import Table, Tables
 
-# The matrix whose leading directions are the spectral vectors, in parts that are never multiplied out.
+# The matrix M whose leading directions are the spectral vectors. Its factors are never multiplied out.
 
 
 class Hops(NamedTuple):
-    """What the matrix M = [w₀X, w₁ÂX, w₂Â²X, …] is made of: X = [attributes ‖ links], Â averages over neighbours.
+    """The factors of M = [w₀X, w₁ÂX, w₂Â²X, …], where X = [attributes ‖ links] and Â averages over neighbours.
 
-    Links are the adjacency A itself between two scalings, and so is Â: none of them is ever formed.
+    Links and Â are the adjacency A with scaled rows and columns. They are stored as A and the scales.
     """
 
-    attributes: sparse.csr_array | None  # weighed; with neither these nor links, X is the identity
+    attributes: sparse.csr_array | None  # weighed; X is the identity if there are no attributes and no links
     weights: Sequence[float] = (1.0,)
-    adjacency: sparse.csr_array | None = None  # A; None where it has no part in M
+    adjacency: sparse.csr_array | None = None  # A; None if M does not need it
     links: tuple[np.ndarray, np.ndarray] | None = None  # scales of A's rows and columns
-    averages: tuple[np.ndarray, np.ndarray] | None = None  # scale of A's rows, and what stands on Â's diagonal
+    averages: tuple[np.ndarray, np.ndarray] | None = None  # scale of A's rows, and Â's diagonal
 
 
 def arrange_hops(source: Any, weights: Sequence[float], *, link_weight: float = 0.0) -> Hops:
-    """The matrix of a graph; an attribute's weight is its rarity.
+    """Return the factors of M for a graph.
 
-    source: a graph or some of its rows, with `name`, `adjacency`, `linked` (whether there is an edge), and what makes
-    `Hops`: `bags()`, `averages()` and `links()`. With a `link_weight` the node's links are attributes as well: X has a
-    column for every node, with that weight. Where neither these nor a known attribute tells nodes apart, links take
-    their place: X is the identity, and w₀ counts no longer.
+    source: a graph or some of its rows, with `name`, `adjacency`, `linked` (whether there is an edge), and the fields
+    of `Hops` as methods `bags()`, `averages()` and `links()`. A `link_weight` above 0 adds the links to X, a column per
+    node with that weight. If there are no links in X and no attribute distinguishes nodes, X is the identity and w₀
+    becomes 0.
     """
     weights = np.trim_zeros(weights, "b")
     bags = source.bags()
@@ -43,46 +43,46 @@ def arrange_hops(source: Any, weights: Sequence[float], *, link_weight: float = 
         links = link_weight * rows, columns
     if bags is None and links is None:
         if averages is None or not source.linked:
+            why = "links are not used" if source.linked else "it has no edges"
             raise GraphError(
-                f"graph '{source.name}' has no attribute that tells its nodes apart, and "
-                f"{'links are not used' if source.linked else 'no links either'}; give nodes attributes, or choose a "
-                "method that uses the links there are"
+                f"no attribute of graph '{source.name}' distinguishes its nodes, and {why}; add attributes"
+                + (", or choose a method that uses links" if source.linked else "")
             )
         weights = (0.0, *weights[1:])
     return Hops(bags, weights, source.adjacency if links or averages else None, links, averages)
 
 
-# Leading eigenvectors of MMᵀ, by products with M and Mᵀ alone.
+# Leading eigenvectors of MMᵀ. The algorithm needs only products with M and Mᵀ.
 
-OVERSAMPLING = 10  # vectors computed beyond those wanted, as Halko, Martinsson and Tropp advise
+OVERSAMPLING = 10  # additional vectors, as advised by Halko, Martinsson and Tropp
 ITERATIONS = 6
-REPORTS = ITERATIONS + 1  # how often `leading_eigenvectors` calls its report
-INDEPENDENT = 1e-3  # of a column's length, beside what depends on those before it
-NEGLIGIBLE = 1e-6  # of the largest eigenvalue: products in single precision do not tell a smaller one from zero
+REPORTS = ITERATIONS + 1  # calls of `report` by `leading_eigenvectors`
+INDEPENDENT = 1e-3  # least share of a column's length that is orthogonal to the columns before it
+NEGLIGIBLE = 1e-6  # share of the largest eigenvalue below which single precision cannot tell a value from zero
 
 
 class Operator(Protocol):
-    """A matrix M of `size` rows that is only ever multiplied with; no product is written over its argument."""
+    """A matrix M of `size` rows, given by its products; a product never overwrites its argument."""
 
     size: int
 
     def image(self, table: Table) -> Table:
-        """M(Mᵀ table)."""
+        """Return M(Mᵀ table)."""
 
     def gram(self, table: Table) -> np.ndarray:
-        """The inner products of the columns of Mᵀ table, float64."""
+        """Return the inner products of the columns of Mᵀ table, float64."""
 
 
 def leading_eigenvectors(
     operator: Operator, rank: int, *, tables: Tables, seed: int, report: Callable[[], Any] | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The largest eigenvalues (rank,) of MMᵀ, and their eigenvectors times their roots (size, rank) in float32.
+    """Return the largest eigenvalues (rank,) of MMᵀ, and eigenvectors times root eigenvalues (size, rank) float32.
 
-    In other words the squared singular values of M, and its left singular vectors times the singular values. Columns
-    beyond M's rank are zero. Randomised subspace iteration on tables of single precision; what is small, the inner
-    products of the columns, is decomposed on the CPU in double precision.
+    These are the squared singular values of M, and its left singular vectors times the singular values. Columns beyond
+    M's rank are zero. The algorithm is randomised subspace iteration. Tables are float32; the small matrices of inner
+    products are decomposed on the CPU in float64.
     """
-    width = -(-min(operator.size, rank + OVERSAMPLING) // SLAB_COLUMNS) * SLAB_COLUMNS  # part of a slab is no cheaper
+    width = -(-min(operator.size, rank + OVERSAMPLING) // SLAB_COLUMNS) * SLAB_COLUMNS  # whole slabs cost no more
     report = report or (lambda: None)
     with one_blas_thread():
         basis = tables.normal(operator.size, width, seed)
@@ -90,7 +90,7 @@ def leading_eigenvectors(
             basis = tables.by_slabs(operator.image, basis, reuse=True)
             basis = tables.rotate(basis, whiten(tables.gram(basis)))
             report()
-        whitened = whiten(tables.gram(basis))  # the basis is orthonormal only as far as single precision goes
+        whitened = whiten(tables.gram(basis))  # the basis is orthonormal only to single precision
         values, axes = np.linalg.eigh(whitened.T @ operator.gram(basis) @ whitened)
         values, rotation = values[::-1], (whitened @ axes)[:, ::-1]
         kept = min(int(np.count_nonzero(values > NEGLIGIBLE * values[0])), rank)
@@ -99,15 +99,15 @@ def leading_eigenvectors(
         vectors = tables.array(tables.rotate(basis, scaled))
     report()
     least, most = tables.extremes(vectors)
-    vectors *= np.where(-least > most, np.float32(-1), np.float32(1))  # one of two signs
+    vectors *= np.where(-least > most, np.float32(-1), np.float32(1))  # fixes the sign
     return np.append(values[:kept], np.zeros(rank - kept)), vectors
 
 
 def whiten(gram: np.ndarray) -> np.ndarray:
-    """What makes columns with these inner products orthonormal; those that depend on others become zero.
+    """Return a matrix that makes columns with the inner products `gram` orthonormal; dependent columns become zero.
 
-    Columns are scaled to length one first, so that short ones count as much as long ones. Where all are independent,
-    as they mostly are, Cholesky's factor does; eigenvectors take ten times as long.
+    Columns are first scaled to length one, so that short ones count as much as long ones. Independent columns, the
+    usual case, need only a Cholesky factor; eigenvectors take ten times as long.
     """
     lengths = np.sqrt(np.diag(gram))
     scale = np.divide(1, lengths, out=np.zeros(len(gram)), where=lengths > 0)

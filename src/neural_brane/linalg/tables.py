@@ -1,6 +1,6 @@
-"""Dense float32 tables, and what is done with them on the CPU and, by PyTorch, on a GPU.
+"""Operations on dense float32 tables: with NumPy and Numba on the CPU, with PyTorch on the GPU.
 
-A table has a row per node or attribute. Sums over its rows are float64.
+A table has a row per node or attribute. Sums over rows are float64.
 """
 
 import warnings
@@ -15,17 +15,17 @@ from scipy import sparse
 from neural_brane.kernels.model import rows_of
 from neural_brane.kernels.threads import by_slabs, map_threads
 
-BLOCK_ENTRIES = 65_536  # multiplied by one thread at a time
-BLOCK_ROWS = 8_192  # of a table, likewise
+BLOCK_ENTRIES = 65_536  # matrix entries that a thread multiplies at a time
+BLOCK_ROWS = 8_192  # table rows that a thread multiplies at a time
 
 Table = Any  # a NumPy array or a PyTorch tensor
 
 
 class Rows:
-    """A sparse matrix between two scalings, and a diagonal: diag(rows) · matrix · diag(columns) + diag(diagonal).
+    """A sparse matrix with scales and a diagonal: diag(rows) · matrix · diag(columns) + diag(diagonal).
 
-    Its rows are shared out among threads; a row of a product is one sum, in its entries' order. Scaled entries are
-    never kept, so that several matrices of one graph cost no more than its adjacency.
+    Threads share its rows. Each number of a product is one sum, in the order of the entries. Scaled entries are not
+    stored, so several matrices of a graph take no more memory than its adjacency.
     """
 
     def __init__(self, matrix: sparse.csr_array, threads: int | None):
@@ -39,17 +39,17 @@ class Rows:
             diagonal=np.empty(0, np.float32),
         )
         cuts = np.searchsorted(matrix.indptr, np.arange(BLOCK_ENTRIES, matrix.nnz, BLOCK_ENTRIES))
-        ends = np.unique([0, *cuts, self.size])  # of blocks of rows that together have about BLOCK_ENTRIES entries
+        ends = np.unique([0, *cuts, self.size])  # ends of blocks with about BLOCK_ENTRIES entries
         self.blocks = [slice(first, last) for first, last in pairwise(ends.tolist())]
 
     def scaled(self, **scales: np.ndarray) -> "Rows":
-        """The matrix with other `rows`, `columns` or `diagonal`, a number each; all that is not given is shared."""
+        """Return the matrix with other scales `rows` or `columns`, or another `diagonal`; the entries are shared."""
         scaled = copy(self)
         scaled.matrix = self.matrix._replace(**{name: scale.astype(np.float32) for name, scale in scales.items()})
         return scaled
 
     def __matmul__(self, table: np.ndarray) -> np.ndarray:
-        wide = self._wide(table)
+        wide = self._pad(table)
         product = np.empty((self.size, wide.shape[1]), np.float32)
 
         def multiply(block: slice) -> None:
@@ -59,8 +59,8 @@ class Rows:
         return product[:, : table.shape[1]]
 
     def gram(self, table: np.ndarray) -> np.ndarray:
-        """The inner products of the product's columns, float64; only blocks of the product are ever there."""
-        wide, width = self._wide(table), table.shape[1]
+        """Return the inner products of the columns of `self @ table`, float64; the product is made block by block."""
+        wide, width = self._pad(table), table.shape[1]
 
         def share(block: slice) -> np.ndarray:
             product = np.empty((block.stop - block.start, wide.shape[1]), np.float32)
@@ -69,14 +69,14 @@ class Rows:
 
         return sum(map_threads(share, self.blocks, self.threads), np.zeros((width, width)))
 
-    def _wide(self, table: np.ndarray) -> np.ndarray:
-        """The table with columns of zeros up to a width that the kernel takes."""
+    def _pad(self, table: np.ndarray) -> np.ndarray:
+        """Return the table with columns of zeros added, up to a width that the kernel accepts."""
         missing = -table.shape[1] % self.kernels.COLUMNS
         return np.pad(table, ((0, 0), (0, missing))) if missing else table
 
 
 class TorchRows:
-    """The same on a device, by PyTorch, which keeps the scaled entries of each matrix and shares their places."""
+    """Like `Rows`, on a device by PyTorch; each matrix stores its scaled entries and shares their positions."""
 
     def __init__(self, tables: "OnTorch", matrix: Any, diagonal: Any = None):
         self.tables, self.matrix, self.diagonal = tables, matrix, diagonal
@@ -84,7 +84,7 @@ class TorchRows:
     def scaled(
         self, *, rows: np.ndarray | None = None, columns: np.ndarray | None = None, diagonal: np.ndarray | None = None
     ) -> "TorchRows":
-        """The matrix with these scales, numbers per row or column, and this diagonal."""
+        """Return the matrix with these scales of rows and columns, and this diagonal."""
         crow, col, values = self.matrix.crow_indices(), self.matrix.col_indices(), self.matrix.values()
         if columns is not None:
             values = values * self.tables.table(columns)[col]
@@ -98,54 +98,54 @@ class TorchRows:
         return product if self.diagonal is None else product.add_(self.diagonal * table[: len(self.diagonal)])
 
     def gram(self, table: Any) -> np.ndarray:
-        """The inner products of the product's columns, float64."""
+        """Return the inner products of the columns of `self @ table`, float64."""
         return self.tables.gram(self @ table)
 
 
 class Tables:
-    """Dense float32 tables and sparse matrices to multiply them with; here NumPy arrays, elsewhere tensors or shares.
+    """Makes dense float32 tables and sparse matrices and multiplies them; here tables are NumPy arrays on the CPU.
 
-    On the CPU bits are the same on any number of threads, on all cores when None.
+    threads: None uses all cores; the bits are the same on any number.
     """
 
     def __init__(self, threads: int | None = 1):
         self.threads = threads
 
     def matrix(self, matrix: sparse.csr_array) -> Any:
-        """A sparse matrix that `@` multiplies with tables."""
+        """Return a sparse matrix that `@` multiplies with tables."""
         return Rows(matrix, self.threads)
 
     def both_ways(self, matrix: sparse.csr_array) -> tuple[Any, Any]:
-        """A sparse matrix and its transpose, so that every product goes through a matrix's rows."""
+        """Return a sparse matrix and its transpose, both stored by rows, for fast products."""
         return self.matrix(matrix), self.matrix(matrix.T.tocsr())
 
     def table(self, values: np.ndarray) -> Table:
-        """A NumPy array as a table."""
+        """Return a NumPy array as a table."""
         return np.ascontiguousarray(values, np.float32)
 
     def normal(self, rows: int, columns: int, seed: int) -> Table:
-        """A table of independent numbers from the standard normal distribution."""
+        """Return a table of independent numbers from the standard normal distribution."""
         return self.table(np.random.default_rng(seed).standard_normal((rows, columns), np.float32))
 
     def zeros(self, rows: int, columns: int) -> Table:
-        """A table of zeros."""
+        """Return a table of zeros."""
         return np.zeros((rows, columns), np.float32)
 
     def array(self, table: Table) -> np.ndarray:
-        """A table as a NumPy array."""
+        """Return a table as a NumPy array."""
         return table
 
     def by_slabs(self, product: Callable[[Table], Table], table: Table, *, reuse: bool = False) -> Table:
-        """product(table), for a product that treats each column on its own; reuse: it may be written over the table."""
+        """Return product(table), for a product that treats columns independently; reuse: it may overwrite the table."""
         return by_slabs(product, table, out=table if reuse else None)
 
     def gram(self, table: Table) -> np.ndarray:
-        """The inner products of a table's columns, a float64 NumPy array."""
+        """Return the inner products of a table's columns, a float64 NumPy array."""
         squares = map_threads(lambda block: _squares(table[block].astype(np.float64)), _blocks(table), self.threads)
         return sum(squares, np.zeros((table.shape[1],) * 2))
 
     def rotate(self, table: Table, rotation: np.ndarray) -> Table:
-        """A table times a small dense matrix; one that keeps the width may be written over the table."""
+        """Return a table times a small dense matrix; a square one may overwrite the table."""
         small = rotation.astype(np.float32)
         square = rotation.shape[1] == table.shape[1]
         rotated = table if square else np.empty((len(table), rotation.shape[1]), np.float32)
@@ -157,12 +157,12 @@ class Tables:
         return rotated
 
     def extremes(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest and the largest number of each column of a table that is a NumPy array by now."""
+        """Return the smallest and the largest number of each column of a NumPy array."""
         return values.min(axis=0), values.max(axis=0)
 
 
 class OnTorch(Tables):
-    """Tables that are PyTorch tensors on a device; the last bits of a GPU are not promised."""
+    """Tables that are PyTorch tensors on a device; on a GPU their last bits may differ between runs."""
 
     def __init__(self, device: str):
         import torch
@@ -175,7 +175,7 @@ class OnTorch(Tables):
         return TorchRows(self, self.csr(indptr, indices, values, matrix.shape))
 
     def csr(self, indptr: Any, indices: Any, values: Any, shape: tuple[int, ...]) -> Any:
-        """PyTorch's own kind of sparse matrix, of tensors on the device."""
+        """Return a sparse PyTorch matrix, made of tensors on the device."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sparse (CSR tensor support is in beta|invariant checks)")
             return self.torch.sparse_csr_tensor(indptr, indices, values, shape, check_invariants=False)
@@ -190,7 +190,7 @@ class OnTorch(Tables):
         return table.cpu().numpy()
 
     def by_slabs(self, product: Callable[[Table], Table], table: Table, *, reuse: bool = False) -> Table:
-        return product(table)  # a GPU is fastest with all columns at once, and has no room to save
+        return product(table)  # all columns at once is fastest on a GPU
 
     def gram(self, table: Table) -> np.ndarray:
         total = self.torch.zeros((table.shape[1],) * 2, dtype=self.torch.float64, device=self.device)
@@ -203,7 +203,7 @@ class OnTorch(Tables):
 
 
 def tables_on(device: str, threads: int | None = 1) -> Tables:
-    """The tables of a device, "cpu" or "cuda"; `threads` is for the CPU, which also stands for "distributed"."""
+    """Return the tables of a device; "distributed" uses the CPU, and only the CPU uses `threads`."""
     if device in ("cpu", "distributed"):
         return Tables(threads)
     from neural_brane.kernels.gpu.bundles import DEVICE

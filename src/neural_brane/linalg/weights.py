@@ -1,4 +1,4 @@
-"""Attributes and links as weighted sparse matrices, and random walks with restart over them."""
+"""Weigh attributes and links as sparse matrices, and compute random walks with restart over them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,42 +9,40 @@ from scipy import sparse
 from neural_brane.kernels.model import rows_of
 from neural_brane.kernels.threads import map_threads
 
-# Attributes and links as weighted sparse matrices.
-
 
 def inverse_frequency(attributes: sparse.csr_array) -> np.ndarray:
-    """The weight ln((1 + nodes) / (1 + nodes that have it)) + 1 of each attribute."""
+    """Return the weight ln((1 + nodes) / (1 + nodes that have it)) + 1 of each attribute, (attributes,) float64."""
     nodes, width = attributes.shape
     return rarity(np.bincount(attributes.indices, minlength=width), nodes)
 
 
 def rarity(holders: np.ndarray, nodes: int) -> np.ndarray:
-    """The weight of attributes that so many of the nodes have."""
+    """Return the weight of attributes that `holders` of the nodes have, in the shape of holders."""
     return np.log((1 + nodes) / (1 + holders)) + 1
 
 
 def tell_apart(attributes: sparse.csr_array) -> bool:
-    """Whether some attribute tells nodes apart: not all of them have it in the same amount."""
+    """Return whether some attribute distinguishes nodes: not all of them have it in the same amount."""
     nodes, width = attributes.shape
     holders = np.bincount(attributes.indices, minlength=width)
     everywhere = np.flatnonzero(holders == nodes)
     if np.count_nonzero(holders) > len(everywhere):
         return True
-    amounts = attributes[:, everywhere].toarray()  # every entry is there, so this is no larger than what was given
+    amounts = attributes[:, everywhere].toarray()  # all entries exist, so this needs no more memory
     return bool((amounts != amounts[:1]).any())
 
 
 def weigh(attributes: sparse.csr_array, weights: np.ndarray) -> sparse.csr_array:
-    """Attributes times their weights, with each row then scaled to length one; an empty row stays empty."""
+    """Return attributes times their weights, each row then scaled to length one; an empty row stays empty."""
     matrix = attributes.astype(np.float64)
     matrix.data *= weights[matrix.indices]
     return _divide_rows(matrix, np.sqrt(matrix.power(2).sum(axis=1)))
 
 
 def link_scales(adjacency: sparse.csr_array, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The scales of rows and columns that make A what `weigh` makes of it, with the neighbours as attributes.
+    """Return scales of rows and columns, float64, that turn A into what `weigh` returns for neighbours as attributes.
 
-    weights: of the columns, where the matrix has some rows of A only; else they follow from A.
+    weights: the weights of the columns if the matrix has only some rows of A; computed from A when None.
     """
     weights = inverse_frequency(adjacency) if weights is None else weights
     parts = (np.square(adjacency.data, dtype=np.float64), adjacency.indices, adjacency.indptr)
@@ -53,10 +51,10 @@ def link_scales(adjacency: sparse.csr_array, weights: np.ndarray | None = None) 
 
 
 def average_scales(adjacency: sparse.csr_array, weight: float | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The scale of rows D⁻¹ and the diagonal wD⁻¹ of Â = D⁻¹(A + wI), w the mean weight of an edge.
+    """Return the row scale D⁻¹ and the diagonal wD⁻¹ of Â = D⁻¹(A + wI), float64; w is the mean weight of an edge.
 
     Â averages over a node and its neighbours: its rows sum to one. A node without neighbours is its own average.
-    weight: w, where the matrix has some rows of A only; else it follows from A.
+    weight: w if the matrix has only some rows of A; computed from A when None.
     """
     if weight is None:
         weight = adjacency.data.mean(dtype=np.float64) if adjacency.nnz else 1.0
@@ -65,13 +63,13 @@ def average_scales(adjacency: sparse.csr_array, weight: float | None = None) -> 
 
 
 def transition(adjacency: sparse.csr_array) -> sparse.csr_array:
-    """The matrix D⁻¹A of a random walk's steps: rows sum to one, and that of a node without neighbours is empty."""
+    """Return the transition matrix D⁻¹A of a random walk: rows sum to one, or are empty without neighbours."""
     matrix = adjacency.astype(np.float64)
     return _divide_rows(matrix, matrix.sum(axis=1))
 
 
 def without_self_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
-    """The adjacency matrix without its diagonal."""
+    """Return the adjacency matrix without its diagonal."""
     entries = adjacency.tocoo()
     proper = entries.row != entries.col
     kept = (entries.data[proper], (entries.row[proper], entries.col[proper]))
@@ -79,23 +77,23 @@ def without_self_loops(adjacency: sparse.csr_array) -> sparse.csr_array:
 
 
 def unit_rows(table: np.ndarray) -> np.ndarray:
-    """The table with its rows scaled to length one; a row of zeros stays."""
+    """Return the table with its rows scaled to length one; a row of zeros stays zero."""
     lengths = np.linalg.norm(table, axis=1, keepdims=True)
     return table / np.where(lengths > 0, lengths, 1)
 
 
 def _divide_rows(matrix: sparse.csr_array, by: np.ndarray) -> sparse.csr_array:
-    matrix.data /= np.repeat(by, np.diff(matrix.indptr))  # an empty row repeats its zero no times
+    matrix.data /= np.repeat(by, np.diff(matrix.indptr))  # an empty row is repeated 0 times
     return matrix
 
 
-# Random walks with restart over sparse rows: r Σ (1 − r)ˡ PˡX, of which no row grows beyond what is asked for.
+# Random walks with restart over sparse rows, r Σ (1 − r)ˡ PˡX, with a limit on the entries of a row.
 
-BLOCK_NUMBERS = 1_000_000  # of the rows that one thread makes at a time, if all were full: 8 MB
+BLOCK_NUMBERS = 1_000_000  # numbers that a thread has room for at a time: 8 MB
 
 
 def weighted_steps(walk: Any, start: np.ndarray, *, restart: float, steps: int) -> np.ndarray:
-    """r Σ (1 − r)ˡ Pˡ times a column of numbers, over l = 0 … steps; float64."""
+    """Return r Σ (1 − r)ˡ Pˡ times a column of numbers, over l = 0 … steps; float64."""
     total = start
     for _ in range(steps):
         total = (1 - restart) * (walk @ total) + start
@@ -113,10 +111,10 @@ def spread(
     report: Callable[[], Any] | None = None,
     block: int = BLOCK_NUMBERS,
 ) -> sparse.csr_array:
-    """The same times a sparse matrix of numbers from 0, in one step at least; float32.
+    """Return r Σ (1 − r)ˡ Pˡ times a sparse matrix `start` of numbers ≥ 0, over l = 0 … steps ≥ 1; float32.
 
-    After every step a row keeps its `most` largest numbers: all of them where the matrix has no more columns. report:
-    called after every step. block: numbers that one thread makes room for at a time.
+    After every step a row keeps its `most` largest numbers. report: called after every step. block: numbers that a
+    thread has room for at a time.
     """
     total = start = (restart * start).astype(np.float32)
     room = max(1, min(most, start.shape[1]))
@@ -130,7 +128,7 @@ def spread(
 def _step(
     matrices: tuple[sparse.csr_array, ...], share: float, room: int, rows: int, threads: int | None
 ) -> sparse.csr_array:
-    """start + share · walk @ table of `matrices` (walk, table, start), cut to the largest `room` of each row."""
+    """Return start + share · walk @ table for matrices (walk, table, start); a row keeps its `room` largest numbers."""
     from neural_brane.kernels.cpu.lanes import Largest, step_rows
 
     walk, table, start = (rows_of(matrix) for matrix in matrices)
@@ -143,13 +141,14 @@ def _step(
         full = np.arange(room) < largest.counts[:, None]
         return largest.columns[full], largest.values[full], largest.counts
 
-    most = nodes * room  # what no row fills is never touched, and so takes no memory
+    most = nodes * room  # room that stays empty is never touched and takes no memory
     columns, values, ends = np.empty(most, np.int32), np.empty(most, np.float32), np.zeros(nodes + 1, np.int64)
     row = done = 0
-    for some_columns, some_values, counts in map_threads(compute, range(0, nodes, rows), threads):
-        size = len(some_columns)
-        columns[done : done + size], values[done : done + size] = some_columns, some_values
+    for block_columns, block_values, counts in map_threads(compute, range(0, nodes, rows), threads):
+        size = len(block_columns)
+        columns[done : done + size], values[done : done + size] = block_columns, block_values
         ends[row + 1 : row + 1 + len(counts)] = done + np.cumsum(counts)
         row, done = row + len(counts), done + size
-    ends = ends.astype(np.int32) if done <= np.iinfo(np.int32).max else ends  # SciPy keeps both in the wider type
+    # SciPy would convert columns to int64 if ends were int64.
+    ends = ends.astype(np.int32) if done <= np.iinfo(np.int32).max else ends
     return sparse.csr_array((values[:done], columns[:done], ends), shape=(nodes, width))

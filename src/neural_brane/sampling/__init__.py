@@ -1,1 +1,1 @@
-"""Draw triplets, walks and pairs from counter-based random numbers: draw k is the same whoever asks for it."""
+"""Draw triplets, walks and pairs from counter-based random numbers: draw k depends on the seed and k alone."""

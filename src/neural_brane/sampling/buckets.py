@@ -1,10 +1,10 @@
-"""Skip-gram pairs and their negatives, sorted into tiles that can be trained in parallel.
+"""Sort skip-gram pairs and their negatives into tiles that can be trained in parallel.
 
-Source rows and target rows are dealt into a fixed number of buckets; a tile is a source bucket with a target bucket. A
-pair belongs to the tile of its source's and its target's bucket. Its negatives are an item of their own, whose target t
-is written as ~t. They are all from one target bucket, drawn independently of the pair's target, so a node's negatives
-come from all buckets, though its targets may not. Tiles that have no bucket in common change no common row; a schedule
-lists rounds of such tiles that cover all of them.
+Source rows and target rows are divided into a fixed number of buckets. A tile is a pair of a source bucket and a target
+bucket; a skip-gram pair belongs to the tile of its two rows. Its negatives are a separate item with the target t
+written as ~t. All negatives of an item come from one target bucket, which is drawn independently of the target, so that
+a node's negatives come from all buckets. Tiles without a common bucket change no common row; the schedule lists rounds
+of such tiles.
 """
 
 from itertools import pairwise
@@ -19,24 +19,24 @@ from neural_brane.sampling.tables import AliasTable, alias_table
 from neural_brane.sampling.walks import Draws, advance, draw_alias, stream, uniform
 
 MAX_BUCKETS = 16
-BUCKET_ROWS = 128  # least rows of a bucket: negatives from fewer targets would be too much alike
-SORT_BLOCKS = 8  # blocks of pairs, sorted in parallel
+BUCKET_ROWS = 128  # fewest rows of a bucket: negatives from fewer targets would be too similar
+SORT_BLOCKS = 8  # blocks of pairs that are sorted in parallel
 
 
-class Deal(NamedTuple):
-    """Rows dealt into buckets like cards, the most frequent first: buckets get equal work, in adjacent memory."""
+class BucketedRows(NamedTuple):
+    """Rows dealt to buckets in turn, the most frequent first: equal work per bucket, and adjacent rows of the table."""
 
-    place: np.ndarray  # (rows,) int32: where a row is in the table
-    bucket: np.ndarray  # (rows,) int32
-    starts: np.ndarray  # (buckets + 1,) int64: where each bucket begins
+    place: np.ndarray  # (rows,) int32: row of the table
+    bucket: np.ndarray  # (rows,) int32: bucket of each row
+    starts: np.ndarray  # (buckets + 1,) int64: start of each bucket in the table
 
 
 class TileSorter:
     """Sorts pairs into tiles and draws their negatives in proportion to frequency ** power.
 
-    sources, frequency: how often each source and each target occurs; only the ratios matter. one_table: sources
-    and targets are rows of one table, so a round must not use a bucket twice, and no negative is its own source.
-    Tiles name rows by their places: source u is row sources.place[u] of its table.
+    sources, frequency: number of occurrences of each source and each target, up to a factor. one_table: sources and
+    targets are rows of one table; then a round uses no bucket twice, and no negative equals its source.
+    Tiles contain places in a table: source u is row sources.place[u].
     """
 
     def __init__(
@@ -54,17 +54,17 @@ class TileSorter:
         self.one_table = one_table
         self.seed = seed
         self.buckets = buckets or count_buckets(sources, frequency)
-        self.targets = _deal(frequency, self.buckets)
-        self.sources = self.targets if one_table else _deal(sources, self.buckets)
+        self.targets = _divide_rows(frequency, self.buckets)
+        self.sources = self.targets if one_table else _divide_rows(sources, self.buckets)
         self._bucket_noise, self._noise = _noise(frequency**power, self.targets)
         own = np.arange(self.buckets)
-        # With two tables a round has the tiles (a, a + r): every source bucket and every target bucket once.
+        # With two tables, round r has the tiles (a, a + r): every source bucket and every target bucket once.
         self._schedule = (
             _tournament(self.buckets) if one_table else own * self.buckets + (own + own[:, None]) % self.buckets
         )
 
     def sort(self, pairs: np.ndarray, first: int) -> Tiles:
-        """Sort pairs (k, 2), in order within a tile; `first` is the first pair's number: it fixes the draws."""
+        """Return the tiles of pairs (k, 2) int32, in order within a tile; first: the number of the first pair."""
         counts = np.zeros((SORT_BLOCKS, self.buckets**2), np.int64)
         tile = np.empty_like(pairs)
         draws = Draws(np.uint64(self.seed), first)
@@ -84,21 +84,21 @@ class TileSorter:
 
 
 def count_buckets(*frequencies: np.ndarray) -> int:
-    """How many buckets rows of these frequencies are dealt into: one or an even number, on any number of threads."""
+    """Return the number of buckets for rows of these frequencies, one or even; it does not depend on the threads."""
     rows = min(int(np.count_nonzero(frequency)) for frequency in frequencies)
     return max(1, min(MAX_BUCKETS, rows // BUCKET_ROWS) // 2 * 2)
 
 
-def _deal(frequency: np.ndarray, buckets: int) -> Deal:
+def _divide_rows(frequency: np.ndarray, buckets: int) -> BucketedRows:
     rank = np.empty(len(frequency), np.int64)
     rank[np.argsort(-frequency, kind="stable")] = np.arange(len(frequency))
     bucket = rank % buckets
     starts = np.cumsum([0, *np.bincount(bucket, minlength=buckets)])
-    return Deal((starts[bucket] + rank // buckets).astype(np.int32), bucket.astype(np.int32), starts)
+    return BucketedRows((starts[bucket] + rank // buckets).astype(np.int32), bucket.astype(np.int32), starts)
 
 
-def _noise(weights: np.ndarray, targets: Deal) -> tuple[AliasTable, AliasTable]:
-    """An alias table of the buckets, and those within buckets end to end: `other` counts from the bucket's start."""
+def _noise(weights: np.ndarray, targets: BucketedRows) -> tuple[AliasTable, AliasTable]:
+    """Return the alias table of the buckets, and those of rows within each bucket, concatenated, with local numbers."""
     placed = np.empty_like(weights)
     placed[targets.place] = weights
     tables = [alias_table(placed[start:stop]) for start, stop in pairwise(targets.starts)]
@@ -107,7 +107,7 @@ def _noise(weights: np.ndarray, targets: Deal) -> tuple[AliasTable, AliasTable]:
 
 
 def _tournament(buckets: int) -> np.ndarray:
-    """Rounds of tiles (a, b) in which every bucket occurs once: a round-robin tournament by the circle method."""
+    """Return rounds of tiles (a, b) with every bucket once per round: a round-robin tournament by the circle method."""
     if buckets == 1:
         return np.zeros((1, 1), np.int64)
     half = buckets // 2
@@ -120,9 +120,9 @@ def _tournament(buckets: int) -> np.ndarray:
 
 
 @njit(parallel=True)
-def _assign(pairs, source_bucket, target_bucket, noise, draws, found):
-    """Find the tile (pairs, 2) of each pair and of its negatives, and their counts (blocks, tiles) per block."""
-    tile, counts = found
+def _assign(pairs, source_bucket, target_bucket, noise, draws, results):
+    """Write results: tile (pairs, 2) of each pair and of its negatives, and counts (blocks, tiles) of items."""
+    tile, counts = results
     buckets = len(noise.keep)
     for block in prange(len(counts)):
         for k in range(block * len(pairs) // len(counts), (block + 1) * len(pairs) // len(counts)):
@@ -135,7 +135,7 @@ def _assign(pairs, source_bucket, target_bucket, noise, draws, found):
 
 @njit(parallel=True)
 def _scatter(pairs, source_place, target_place, tile, free, items):
-    """Put every pair, then its negatives, at the next free place of its block and tile; advances free."""
+    """Write every pair, then its negatives, to the next free place of its block and tile; advance free in place."""
     for block in prange(len(free)):
         for k in range(block * len(pairs) // len(free), (block + 1) * len(pairs) // len(free)):
             source, target = source_place[pairs[k, 0]], target_place[pairs[k, 1]]
@@ -148,7 +148,7 @@ def _scatter(pairs, source_place, target_place, tile, free, items):
 
 @njit(parallel=True)
 def _draw_negatives(tiles, starts, noise, draws, one_table):
-    """Draw the negatives of every tile from its target bucket; starts (buckets + 1,) is where each bucket begins."""
+    """Write the negatives of every tile, from its target bucket; starts (buckets + 1,) int64: start of each bucket."""
     buckets = len(starts) - 1
     for tile in prange(buckets * buckets):
         bucket = np.int64(tile % buckets)
@@ -157,7 +157,7 @@ def _draw_negatives(tiles, starts, noise, draws, one_table):
 
 @njit
 def _draw_tile(tiles, tile, rows, noise, draws, one_table):
-    """Draw the negatives of one tile; a draw of the pair's target, or with one table of its source, counts as none."""
+    """Write the negatives of one tile; -1 replaces a draw of the pair's target or, with one table, of its source."""
     items, negatives = tiles.items, tiles.negatives
     start, stop = rows
     for k in range(tiles.starts[tile], tiles.starts[tile + 1]):
@@ -171,7 +171,7 @@ def _draw_tile(tiles, tile, rows, noise, draws, one_table):
             position = uniform(state) * (stop - start)
             slot = np.int64(position)
             leaves = position - slot >= noise.keep[start + slot]
-            # No branch: it would be guessed wrong often.
+            # A branch here would often be predicted wrongly.
             drawn = start + slot + leaves * (noise.other[start + slot] - slot)
             refused = (drawn == target) | (one_table & (drawn == source))
             negatives[k, n] = -1 if refused else drawn

@@ -1,6 +1,6 @@
-"""The tables that draws read: alias tables, neighbours, and what triplets are drawn from.
+"""Build the tables that samplers read: alias tables, neighbours, and the tables for triplets.
 
-They need NumPy alone, because samplers on the GPU build them where Numba is not installed.
+This file does not need Numba, because samplers on the GPU run where Numba is not installed.
 """
 
 from typing import NamedTuple
@@ -12,18 +12,17 @@ from neural_brane.errors import GraphError
 
 
 class AliasTable(NamedTuple):
-    """A distribution over 0 … n-1, ready to be drawn from with one random number and two look-ups."""
+    """A distribution over 0 … n-1; a draw takes one random number and two look-ups."""
 
-    keep: np.ndarray  # (n,) float32: the chance to stay at a slot once it is hit
-    other: np.ndarray  # (n,) int32: where to go instead
+    keep: np.ndarray  # (n,) float32: probability that a draw of slot k returns k
+    other: np.ndarray  # (n,) int32: returned instead of k otherwise
 
 
 def alias_table(weights: np.ndarray) -> AliasTable:
-    """Build the table of a distribution proportional to weights (n,), which must be ≥ 0 with a positive sum.
+    """Return the alias table of a distribution proportional to weights (n,), which must be ≥ 0 with a positive sum.
 
-    Vose's method: slots below the average are filled up, one after the other, by the surplus of the current slot above
-    it; a slot that has given too much is itself filled up by the next. Who gives to whom follows from the running sums
-    of what the slots below lack and the slots above can spare.
+    This is Vose's method. Slots above the average fill up the slots below it, one after the other. A slot that has
+    given too much is filled up by the next. Running sums of deficits and surpluses determine which slot fills which.
 
     >>> alias_table(np.array([1.0, 1.0])).keep
     array([1., 1.], dtype=float32)
@@ -34,12 +33,12 @@ def alias_table(weights: np.ndarray) -> AliasTable:
     rich = np.flatnonzero(share >= 1)[::-1]
     lack, spare = np.cumsum(1 - share[poor]), np.cumsum(share[rich] - 1)
 
-    giver = np.searchsorted(spare, np.concatenate([[0.0], lack])[: len(poor)])  # the first that can still spare
-    served = giver < len(rich)  # rounding can leave the last poor slots, which are almost full, without a giver
+    giver = np.searchsorted(spare, np.concatenate([[0.0], lack])[: len(poor)])  # first rich slot with a surplus left
+    served = giver < len(rich)  # by rounding, the last poor slots may have no giver; they are almost full
     table.keep[poor[served]] = share[poor[served]]
     table.other[poor[served]] = rich[giver[served]]
 
-    last = np.searchsorted(lack, spare[:-1], side="right")  # the poor slot to which a rich one gives too much
+    last = np.searchsorted(lack, spare[:-1], side="right")  # poor slot that makes a rich one poor
     spent = np.flatnonzero(last < len(poor))
     table.keep[rich[spent]] = 1 + spare[spent] - lack[last[spent]]
     table.other[rich[spent]] = rich[spent + 1]
@@ -47,17 +46,17 @@ def alias_table(weights: np.ndarray) -> AliasTable:
 
 
 class Neighbours(NamedTuple):
-    """The rows of a sparse matrix, ready to be drawn from."""
+    """The neighbours of each node, with the sums of weights that a draw needs."""
 
     indptr: np.ndarray  # (nodes + 1,) int64
     indices: np.ndarray  # (entries,) int32, sorted in each row
-    cumulative: np.ndarray  # (entries,) float64: running sums of a row's weights; empty where all weights are equal
+    cumulative: np.ndarray  # (entries,) float64: running sums of a row's weights; empty if all weights are equal
 
 
 def neighbour_table(adjacency: sparse.csr_array) -> Neighbours:
-    """The neighbours of every node of a sorted CSR matrix."""
+    """Return the neighbours of every node of a sorted CSR matrix."""
     weights, total = adjacency.data, np.empty(0)
-    if len(weights) and weights.min() != weights.max():  # else a uniform draw does
+    if len(weights) and weights.min() != weights.max():  # equal weights need only uniform draws
         total = np.cumsum(weights, dtype=np.float64)
         before = np.concatenate([[0.0], total])[adjacency.indptr[:-1]]
         total -= np.repeat(before, np.diff(adjacency.indptr))
@@ -65,10 +64,10 @@ def neighbour_table(adjacency: sparse.csr_array) -> Neighbours:
 
 
 def sample_neighbours(adjacency: sparse.csr_array, nodes: np.ndarray, most: int, rng: np.random.Generator):
-    """At most `most` neighbours of each of nodes (k,), so that a hub costs no more than others.
+    """Return at most `most` neighbours of each of nodes (k,), so that a hub costs no more than other nodes.
 
-    All neighbours of a node that has no more; of the others `most` uniform draws, with repeats. Returns indptr (k + 1,)
-    int64 and neighbours (indptr[-1],) int64, as a CSR matrix keeps its rows.
+    A node with more neighbours gets `most` uniform draws, which may repeat. Returns indptr (k + 1,) int64 and the
+    neighbours (indptr[-1],) int64 in the layout of a CSR matrix.
     """
     first = adjacency.indptr[nodes].astype(np.int64)
     degree = adjacency.indptr[nodes + 1] - first
@@ -82,7 +81,7 @@ def sample_neighbours(adjacency: sparse.csr_array, nodes: np.ndarray, most: int,
 
 
 def renumber(groups: list[np.ndarray], nodes: int):
-    """The distinct of a graph's `nodes` in several arrays, in increasing order; the arrays as positions in them."""
+    """Return the distinct numbers (< nodes) in several arrays, in increasing order, and the arrays as positions."""
     place = np.zeros(nodes, np.int64)
     for group in groups:
         place[group] = 1
@@ -92,27 +91,30 @@ def renumber(groups: list[np.ndarray], nodes: int):
 
 
 class TripletTables(NamedTuple):
-    """A graph as a sampler of triplets reads it; the first three arrays are those of `Neighbours`."""
+    """The tables for drawing triplets (u, i, j); the first three arrays are those of `Neighbours`."""
 
     indptr: np.ndarray  # (nodes + 1,) int64
     indices: np.ndarray  # (entries,) int32, sorted in each row
-    cumulative: np.ndarray  # (entries,) float64: running sums of a row's weights; empty where all weights are equal
-    anchors: np.ndarray  # (k,) int32: the nodes that u is drawn from
-    weights: np.ndarray  # (nodes,) float64: j is drawn in proportion to these
+    cumulative: np.ndarray  # (entries,) float64: running sums of a row's weights; empty if all weights are equal
+    anchors: np.ndarray  # (k,) int32: candidates for u
+    weights: np.ndarray  # (nodes,) float64: relative probabilities of j
 
 
 def triplet_tables(
     adjacency: sparse.csr_array, *, negative_power: float, allow_self_negative: bool, among: np.ndarray | None = None
 ) -> tuple[TripletTables, AliasTable]:
-    """The tables of a graph, and the alias table of j. among: whether each node may be u; all may where none could."""
+    """Return the tables of a graph and the alias table of j.
+
+    among: (nodes,) bool, the nodes that u is drawn from; ignored if none of them can be u.
+    """
     degree = np.diff(adjacency.indptr)
     weights = degree.astype(np.float64) ** negative_power
     anchors = _rankable(adjacency, degree, weights, allow_self_negative)
     if len(anchors) == 0:
         raise GraphError(
-            f"no node of this graph ({adjacency.shape[0]:,} nodes, {adjacency.nnz:,} adjacency entries) has both a "
-            "neighbour and a linked node that is not its neighbour, so there is nothing to rank; give a graph in "
-            "which at least one pair of linked nodes is not linked to each other"
+            f"nothing to rank: none of the {adjacency.shape[0]:,} nodes ({adjacency.nnz:,} adjacency entries) has both "
+            "a neighbour and a linked node that is not its neighbour; give a graph with two linked nodes without an "
+            "edge between them"
         )
     if among is not None and among[anchors].any():
         anchors = anchors[among[anchors]]
@@ -120,13 +122,13 @@ def triplet_tables(
 
 
 def can_rank(adjacency: sparse.csr_array) -> bool:
-    """Whether a node has both a neighbour and a linked node that is not its neighbour."""
+    """Return whether some node has both a neighbour and a linked node that is not its neighbour."""
     degree = np.diff(adjacency.indptr)
     return len(_rankable(adjacency, degree, degree, allow_self_negative=False)) > 0
 
 
 def _rankable(adjacency, degree, weights, allow_self_negative) -> np.ndarray:
-    """The nodes that have a neighbour and another node to be ranked below it."""
+    """Return the nodes (k,) int32 that have a neighbour and a node to rank below it."""
     candidates = np.count_nonzero(weights)
     excluded = degree.astype(np.int64)
     if not allow_self_negative:

@@ -9,17 +9,17 @@ from neural_brane.kernels.compiling import njit
 from neural_brane.sampling.tables import triplet_tables
 from neural_brane.sampling.walks import Draws, advance, draw_alias, draw_neighbour, is_neighbour, stream, uniform
 
-BLOCK = 128  # triplets that are drawn together
-PATIENCE = 64  # rejected draws before the exact draw, which passes over all nodes
+BLOCK = 128  # triplets drawn together
+PATIENCE = 64  # draws of j before the exact draw, which visits all nodes
 
 
 class TripletSampler:
-    """Draws triplets number 0, 1, 2, … of a seed; any range of them can be drawn, in any order.
+    """Draws triplets 0, 1, 2, … of a seed; any range can be drawn, in any order.
 
-    u is uniform over the nodes that have a neighbour and a non-neighbour, i is drawn in proportion to the
-    edge's weight, j in proportion to (number of neighbours) ** negative_power among the nodes that are not
-    neighbours of u. `allow_self_negative` lets j be u itself, where u is not its own neighbour. `among` says of every
-    node whether it may be u.
+    u is uniform over the nodes that have a neighbour and a non-neighbour. i is drawn in proportion to the edge's
+    weight, j in proportion to (number of neighbours) ** negative_power among the nodes that are not neighbours of u.
+
+    allow_self_negative: j may be u itself unless u is its own neighbour. among: (nodes,) bool, the nodes that may be u.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class TripletSampler:
         )
 
     def draw(self, first: int, count: int) -> np.ndarray:
-        """Triplets first … first + count - 1 of the stream, as (count, 3) int32."""
+        """Return triplets first … first + count - 1, as (count, 3) int32."""
         triplets = np.empty((count, 3), np.int32)
         _draw(self._tables, self._alias, self.allow_self_negative, Draws(np.uint64(self.seed), first), triplets)
         return triplets
@@ -53,7 +53,7 @@ def _draw(tables, alias, allow_self, draws, triplets):
 
 @njit
 def _draw_block(tables, alias, allow_self, draws, triplets):
-    """Draw every u, then every i, then every j: the reads of one loop do not wait for each other."""
+    """Write triplets (k, 3) int32: every u, then every i, then every j, so that the reads of a loop overlap."""
     for t in range(len(triplets)):
         chance = uniform(stream(draws.seed, draws.first + t))
         triplets[t, 0] = tables.anchors[np.int64(chance * len(tables.anchors))]
@@ -71,13 +71,13 @@ def _draw_block(tables, alias, allow_self, draws, triplets):
 
 @numba.njit(inline="always")
 def _is_other(tables, u, j, allow_self):
-    """Whether j may be ranked below the neighbours of u."""
+    """Return whether j may be ranked below the neighbours of u."""
     return not (is_neighbour(tables, u, j) or (j == u and not allow_self))
 
 
 @njit
 def _draw_other(tables, alias, u, allow_self, state):
-    """Draw j again, rejecting neighbours of u; where u is linked to almost all nodes, draw from the others alone."""
+    """Draw j again until it is no neighbour of u; after PATIENCE draws, draw from the non-neighbours alone."""
     for _ in range(PATIENCE - 1):
         state = advance(state)
         j = draw_alias(alias, uniform(state))
@@ -89,7 +89,7 @@ def _draw_other(tables, alias, u, allow_self, state):
 
 @njit
 def _walk_others(tables, u, allow_self, target):
-    """Add up the weights of u's non-neighbours until they pass target. Returns the last one added and the sum."""
+    """Add up the weights of u's non-neighbours until the sum exceeds target; return the last node added and the sum."""
     total = 0.0
     last = -1
     for j in range(len(tables.weights)):

@@ -1,4 +1,4 @@
-"""Triplets drawn on the GPU: the same as those of `triplets` for the same seed, bit for bit."""
+"""Draw triplets on the GPU: for the same seed, the same triplets as `triplets` draws."""
 
 from typing import Any, NamedTuple
 
@@ -10,13 +10,13 @@ from scipy import sparse
 
 from neural_brane.sampling.tables import triplet_tables
 
-PATIENCE = tl.constexpr(64)  # as in `triplets`
+PATIENCE = tl.constexpr(64)  # must equal `triplets.PATIENCE`
 BLOCK = 128
 _STEP = tl.constexpr(0x9E3779B97F4A7C15)
 
 
 class Tables(NamedTuple):
-    """The fields of `TripletTables` and of `AliasTable` in the GPU's memory."""
+    """The fields of `TripletTables` and `AliasTable`, as tensors on the GPU."""
 
     indptr: Any
     indices: Any
@@ -28,7 +28,7 @@ class Tables(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How many there are of what the kernel draws and draws from."""
+    """The numbers of triplets to draw, of candidates for u, and of nodes."""
 
     triplets: int
     anchors: int
@@ -36,15 +36,15 @@ class Counts(NamedTuple):
 
 
 class Options(NamedTuple):
-    """How triplets are drawn, known when the kernel is compiled."""
+    """Compile-time options of the kernel."""
 
     weighted: bool  # whether edges have different weights
     allow_self: bool  # whether j may be u
-    block: int  # triplets of a program
+    block: int  # triplets per program
 
 
 class TripletSampler:
-    """Draws as `triplets.TripletSampler` does, into the GPU's memory; placed: bags of neighbours already there."""
+    """Draws like `triplets.TripletSampler`, into GPU memory; placed: bags of neighbours that are already there."""
 
     def __init__(
         self,
@@ -68,12 +68,12 @@ class TripletSampler:
         self._tables = Tables(**own, **shared)
 
     def draw(self, first: int, count: int) -> torch.Tensor:
-        """Triplets first … first + count - 1 of the stream, as (count, 3) int32."""
+        """Return triplets first … first + count - 1, as (count, 3) int32."""
         tables = self._tables
         triplets = torch.empty((count, 3), dtype=torch.int32, device=tables.indptr.device)
         counts = Counts(count, len(tables.anchors), len(tables.weights))
         options = Options(len(tables.cumulative) > 0, self.allow_self_negative, BLOCK)
-        # A fused multiply-add rounds once where the CPU rounds twice, and would sometimes draw another node.
+        # A fused multiply-add rounds once, the CPU twice; with it the GPU would sometimes draw another node.
         _draw[triton.cdiv(count, BLOCK),](
             tables, triplets, self.seed, first, counts, OPTIONS=options, enable_fp_fusion=False
         )
@@ -82,7 +82,7 @@ class TripletSampler:
 
 @triton.jit(do_not_specialize=["seed", "first"])
 def _draw(tables, triplets, seed, first, counts, OPTIONS: tl.constexpr):
-    """Write triplets (counts.triplets, 3) int32, number first and on; tables is Tables."""
+    """Write the triplets from number `first` on to triplets (counts.triplets, 3) int32; tables: `Tables`."""
     BLOCK: tl.constexpr = OPTIONS.block
     ALLOW_SELF: tl.constexpr = OPTIONS.allow_self
     t = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -130,13 +130,13 @@ def _mix(x):
 
 @triton.jit
 def _uniform(state):
-    """A float64 in [0, 1) from a state."""
+    """Return a float64 in [0, 1) for each state."""
     return (_mix(state) >> 11).to(tl.float64) * (1.0 / (1 << 53))
 
 
 @triton.jit
 def _search(values, low, high, target, STRICT: tl.constexpr):
-    """The first place in low … high - 1 whose value is ≥ target, or > target if STRICT; high if there is none."""
+    """Return the first place in low … high - 1 with a value ≥ target (STRICT: > target), or high if there is none."""
     while tl.max(high - low, 0) > 0:
         open_ = low < high
         middle = (low + high) // 2
@@ -149,15 +149,15 @@ def _search(values, low, high, target, STRICT: tl.constexpr):
 
 @triton.jit
 def _excluded(indices, start, stop, u, node, ALLOW_SELF: tl.constexpr):
-    """Whether a node must not be drawn as j: it is a neighbour of u, or u itself unless ALLOW_SELF."""
+    """Return whether a node must not be j: a neighbour of u, or u itself unless ALLOW_SELF."""
     place = _search(indices, start, stop, node, STRICT=False)
-    found = tl.load(indices + place, mask=place < stop, other=-1) == node
-    return found if ALLOW_SELF else found | (node == u)
+    is_neighbour = tl.load(indices + place, mask=place < stop, other=-1) == node
+    return is_neighbour if ALLOW_SELF else is_neighbour | (node == u)
 
 
 @triton.jit
 def _walk(tables, u, nodes, target, ALLOW_SELF: tl.constexpr, BLOCK: tl.constexpr):
-    """Add up the weights of u's non-neighbours until they exceed target. Returns the last one added and the sum."""
+    """Add up the weights of u's non-neighbours until the sum exceeds target; return the last node added and the sum."""
     start, stop = tl.load(tables.indptr + u), tl.load(tables.indptr + u + 1)
     total = tl.zeros([BLOCK], tl.float64)
     last = tl.full([BLOCK], -1, tl.int64)

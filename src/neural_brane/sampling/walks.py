@@ -1,4 +1,4 @@
-"""Draws on the CPU, each from a seed and its number alone: walks, pairs for skip-gram, nodes at some hops."""
+"""Draw walks, pairs for skip-gram and nodes at some hops on the CPU; draw k depends on the seed and k alone."""
 
 from typing import NamedTuple
 
@@ -9,13 +9,13 @@ from scipy import sparse
 from neural_brane.kernels.compiling import njit
 from neural_brane.sampling.tables import AliasTable, alias_table, neighbour_table
 
-# Counter-based random numbers: each depends on a seed and a counter alone, not on earlier draws or on threads.
+# Counter-based random numbers. Each depends on a seed and a counter alone, not on earlier draws or on threads.
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Draws(NamedTuple):
-    """Draws number `first`, first + 1, … of a seed."""
+    """The draws first, first + 1, … of a seed."""
 
     seed: np.uint64
     first: int
@@ -23,19 +23,19 @@ class Draws(NamedTuple):
 
 @njit
 def stream(seed, index):
-    """The starting state of stream `index` of a seed: streams of neighbouring indices are unrelated."""
+    """Return the first state of stream `index` of a seed; streams of neighbouring indices are unrelated."""
     return _mix(np.uint64(seed) ^ _mix(np.uint64(index) + _STEP))
 
 
 @njit
 def advance(state):
-    """The next state of a stream (SplitMix64)."""
+    """Return the next state of a stream (SplitMix64)."""
     return state + _STEP
 
 
 @njit
 def uniform(state):
-    """A float64 in [0, 1) from a state."""
+    """Return a float64 in [0, 1) for a state."""
     return (_mix(state) >> np.uint64(11)) * 2.0**-53
 
 
@@ -46,12 +46,12 @@ def _mix(x):
     return x ^ (x >> np.uint64(31))
 
 
-# Single draws from alias tables and neighbour tables, in Numba, given a uniform random number.
+# Single draws from alias tables and neighbour tables, given a uniform random number.
 
 
 @njit
 def draw_alias(table, uniform):
-    """A draw from an AliasTable, given a uniform number in [0, 1)."""
+    """Return a draw from an `AliasTable`; uniform: a number in [0, 1)."""
     position = uniform * len(table.keep)
     k = np.int64(position)
     return np.int64(k) if position - k < table.keep[k] else np.int64(table.other[k])
@@ -59,7 +59,7 @@ def draw_alias(table, uniform):
 
 @njit
 def draw_neighbour(table, u, chance):
-    """A neighbour of u in proportion to its edge's weight, by a number in [0, 1); table: as `Neighbours`."""
+    """Return a neighbour of u, drawn by edge weight; table: fields of `Neighbours`; chance: a number in [0, 1)."""
     start, stop = table.indptr[u], table.indptr[u + 1]
     if len(table.cumulative) == 0:
         return table.indices[start + np.int64(chance * (stop - start))]
@@ -76,7 +76,7 @@ def draw_neighbour(table, u, chance):
 
 @njit
 def is_neighbour(table, u, node):
-    """Whether node is a neighbour of u: a binary search in its row."""
+    """Return whether node is a neighbour of u, by a binary search."""
     low, high = table.indptr[u], table.indptr[u + 1]
     while low < high:
         middle = (low + high) // 2
@@ -91,12 +91,12 @@ def is_neighbour(table, u, node):
 
 
 class WalkSampler:
-    """Draws walks number 0, 1, 2, … of a seed; any range of them can be drawn, in any order.
+    """Draws walks 0, 1, 2, … of a seed; any range can be drawn, in any order.
 
-    Every n walks in a row start once at each of the n nodes. A step is drawn in proportion to the edge's weight
-    and, where p or q is not 1, to node2vec's bias: 1/p back to the node before, 1 to a neighbour of that node,
-    1/q farther away. Rejection makes the bias exact without any table but the graph's own. A self-loop is an edge
-    like any other; a walk that reaches a node without neighbours ends.
+    Every n consecutive walks start once at each of the n nodes. A step is drawn in proportion to the edge's weight and,
+    unless p and q are 1, to node2vec's bias: 1/p back to the previous node, 1 to a neighbour of the previous node, 1/q
+    to other nodes. Rejection sampling makes the bias exact without additional tables. A self-loop is an edge like any
+    other. A walk ends at a node without neighbours.
     """
 
     def __init__(self, adjacency: sparse.csr_array, *, length: int, p: float = 1.0, q: float = 1.0, seed: int = 0):
@@ -108,7 +108,7 @@ class WalkSampler:
         self._starts = np.random.default_rng(seed).permutation(adjacency.shape[0]).astype(np.int32)
 
     def draw(self, first: int, count: int) -> np.ndarray:
-        """Walks first … first + count - 1, as (count, length) int32, padded with -1 where a walk ends early."""
+        """Return walks first … first + count - 1, as (count, length) int32; -1 follows the end of a short walk."""
         walks = np.empty((count, self.length), np.int32)
         draws, bias = Draws(np.uint64(self.seed), first), (1 / self.p, 1 / self.q)
         _draw_walks(self._neighbours, self._starts, bias, draws, walks)
@@ -136,7 +136,7 @@ def _draw_walks(tables, starts, bias, draws, walks):
 
 @njit
 def _second_order(tables, before, node, bias, state):
-    """Draw by weight, accept by `bias` (of the node before, of farther ones); returns the state and the node."""
+    """Draw a neighbour by weight, accept it by bias (1/p, 1/q); return the state and the node."""
     back, away = bias
     highest, lowest = max(1.0, back, away), min(1.0, back, away)
     while True:
@@ -144,17 +144,17 @@ def _second_order(tables, before, node, bias, state):
         following = np.int64(draw_neighbour(tables, node, uniform(state)))
         state = advance(state)
         chance = uniform(state) * highest
-        if chance < lowest:  # accepted whatever its bias: no need to look it up
+        if chance < lowest:  # accepted with any bias, so no look-up
             return state, following
         if chance < (back if following == before else 1.0 if is_neighbour(tables, before, following) else away):
             return state, following
 
 
-# Pairs (source, target) for skip-gram training: from the windows of walks, or from the entries of a matrix.
+# Pairs (source, target) for skip-gram training, from the windows of walks or the entries of a matrix.
 
 
 class EdgeSampler:
-    """Draws entries of a sparse matrix in proportion to their values: draws number 0, 1, 2, … of a seed."""
+    """Draws entries 0, 1, 2, … of a seed from a sparse matrix, in proportion to their values."""
 
     def __init__(self, matrix: sparse.csr_array, *, seed: int = 0):
         self.seed = seed
@@ -163,17 +163,17 @@ class EdgeSampler:
         self._alias = alias_table(matrix.data)
 
     def draw(self, first: int, count: int) -> np.ndarray:
-        """Draws first … first + count - 1, as (count, 2) int32: row and column."""
+        """Return draws first … first + count - 1, as (count, 2) int32: row and column."""
         pairs = np.empty((count, 2), np.int32)
         _draw_edges(self._sources, self._targets, self._alias, Draws(np.uint64(self.seed), first), pairs)
         return pairs
 
 
 def window_pairs(walks: np.ndarray, *, window: int, seed: int, first: int) -> np.ndarray:
-    """Pair every node of walks (k, length) with the nodes at most r places away; r is drawn anew from 1 … window.
+    """Pair every node of walks (k, length) with the nodes at most r places away; r is drawn from 1 … window each time.
 
-    This is word2vec's window: near nodes are paired more often. `first` is the number of the first walk, which fixes
-    what is drawn. Returns (pairs, 2) int32, walk by walk.
+    This is word2vec's window, which pairs near nodes more often. first: the number of the first walk, on which the
+    draws depend. Returns (pairs, 2) int32, walk by walk.
     """
     counts = np.empty(len(walks), np.int64)
     draws = Draws(np.uint64(seed), first)
@@ -187,10 +187,10 @@ def window_pairs(walks: np.ndarray, *, window: int, seed: int, first: int) -> np
 def window_targets(
     walks: np.ndarray, places: np.ndarray, *, window: int, negatives: int, frequent: AliasTable, seed: int, first: int
 ) -> np.ndarray:
-    """For one place of each of walks (k, length): the nodes at most `window` places away, each before its negatives.
+    """Return the nodes at most `window` places from one place of each of walks (k, length), followed by negatives.
 
-    Negatives are drawn from `frequent`; one that is the node it is drawn against is left out. `first` is the number of
-    the first walk, which fixes what is drawn. Returns (k, 2 window, 1 + negatives) int32, with -1 for none.
+    Negatives are drawn from `frequent`; a draw of the target itself becomes -1. first: the number of the first walk, on
+    which the draws depend. Returns (k, 2 window, 1 + negatives) int32; -1 marks an empty place.
     """
     targets = np.full((len(walks), 2 * window, 1 + negatives), -1, np.int32)
     _draw_targets(walks, places, frequent, Draws(np.uint64(seed), first), targets)
@@ -225,7 +225,7 @@ def _draw_edges(sources, targets, alias, draws, pairs):
 
 @njit
 def _reach(walks, w, place, window, draws):
-    """The first and last place of a window: inside the walk, at most the drawn radius from `place`."""
+    """Return the first and last place of a window: inside the walk, within a random radius of `place`."""
     chance = uniform(stream(draws.seed, (draws.first + w) * walks.shape[1] + place))
     radius = 1 + np.int64(chance * window)
     last = min(place + radius, walks.shape[1] - 1)
@@ -261,22 +261,21 @@ def _fill_pairs(walks, window, draws, starts, pairs):
                     at += 1
 
 
-# One node at each number of hops from a node, and one that is farther away.
+# For every node, one node at each number of hops, and one that is farther away.
 
-LIMIT = 256  # nodes kept of each hop beyond the first, and links followed from a node: bounds the cost of hubs
+LIMIT = 256  # nodes kept per hop after the first, and links followed per node: bounds the cost of hubs
 PATIENCE = 64  # draws of a node that is farther away before giving up
-BLOCKS = 16  # of nodes, explored in parallel; fixed, so that threads change nothing
+BLOCKS = 16  # blocks of nodes explored in parallel; independent of the threads
 
 
 class HopSampler:
-    """Draws, for every node, one node uniformly at each hop 1 … hops and one beyond; the same for a seed and a round.
+    """Draws, for every node, one node uniformly at each hop 1 … hops and one beyond, from a seed and a round.
 
-    The first hop is exact. Of each later one at most LIMIT nodes are kept, chosen at random where there are more, so
-    that memory grows with nodes + edges. A node counts at the smallest hop by which it can be reached; a self-loop is
-    no hop.
+    The first hop is exact. Each later hop keeps at most LIMIT nodes, chosen at random, so that memory grows with nodes
+    + edges. A node counts at the smallest hop that reaches it; a self-loop is no hop.
 
-    sizes: (nodes, hops + 1) float64, how many nodes there are at each hop and beyond; where a hop was cut, how many
-    were found.
+    sizes: (nodes, hops + 1) float64, the number of nodes at each hop and beyond; for a hop that was cut, the number
+    found.
     """
 
     def __init__(self, adjacency: sparse.csr_array, *, hops: int, seed: int):
@@ -293,7 +292,7 @@ class HopSampler:
         self.sizes[:, hops] = nodes - 1 - self.sizes[:, :hops].sum(axis=1)
 
     def draw(self, turn: int) -> np.ndarray:
-        """(nodes, hops + 1) int32: a node at each hop and one beyond; -1 where there is none."""
+        """Return, for every node, a node at each hop and one beyond, (nodes, hops + 1) int32; -1 if there is none."""
         drawn = np.empty((len(self.sizes), self.hops + 1), np.int32)
         _draw_hops(self._indptr, self._indices, self.sizes, np.uint64(self.seed), turn, drawn)
         return drawn
@@ -301,30 +300,30 @@ class HopSampler:
 
 @njit(parallel=True)
 def _explore(links, seed, kept, sizes, indptr, out):
-    """Search around every node, breadth first. Writes kept and sizes and, unless indptr is empty, the sets to out."""
+    """Search breadth-first from every node; write kept, sizes and, unless indptr is empty, the nodes found to out."""
     nodes, hops = kept.shape
     widest = max(LIMIT, np.diff(links[0]).max())
     for block in prange(BLOCKS):
-        seen = np.zeros(nodes, np.int64)  # 1 + the node whose search met this one last
-        found = np.empty((hops + 1, widest), np.int64)
+        seen = np.zeros(nodes, np.int64)  # 1 + start of the last search that met the node
+        frontiers = np.empty((hops + 1, widest), np.int64)
         for i in range(block, nodes, BLOCKS):
             state = stream(seed, i)
             seen[i] = i + 1
-            found[0, 0] = i
-            held = 1
+            frontiers[0, 0] = i
+            size = 1
             for h in range(hops):
                 limit = widest if h == 0 else LIMIT
-                state, count = _expand(links, found[h, :held], found[h + 1, :limit], seen, i + 1, state)
-                held = min(count, limit)
-                kept[i, h], sizes[i, h] = held, count
+                state, count = _expand(links, frontiers[h, :size], frontiers[h + 1, :limit], seen, i + 1, state)
+                size = min(count, limit)
+                kept[i, h], sizes[i, h] = size, count
                 if len(indptr):
                     start = indptr[i * hops + h]
-                    out[start : start + held] = np.sort(found[h + 1, :held])
+                    out[start : start + size] = np.sort(frontiers[h + 1, :size])
 
 
 @njit
 def _expand(links, frontier, reached, seen, stamp, state):
-    """Write a uniform sample of a frontier's unseen neighbours to reached. Returns the state and how many there are."""
+    """Write a uniform sample of the frontier's unseen neighbours to reached. Returns the state and their number."""
     indptr, indices = links
     count = 0
     for node in frontier:
@@ -370,7 +369,7 @@ def _draw_hops(indptr, indices, sizes, seed, turn, drawn):
 
 @njit
 def _within(indptr, indices, i, hops, j):
-    """Whether j is in one of the sets kept for i: a binary search in each."""
+    """Return whether j is among the nodes kept for i, by a binary search in each hop."""
     for row in range(i * hops, (i + 1) * hops):
         members = indices[indptr[row] : indptr[row + 1]]
         at = np.searchsorted(members, j)

@@ -1,4 +1,4 @@
-"""Products of small matrices against NumPy's, of sparse ones against SciPy's."""
+"""Compare products of small matrices with NumPy, and products of sparse matrices with SciPy."""
 
 import numpy as np
 import pytest
@@ -56,4 +56,4 @@ def test_rows_are_those_of_scipys_product(density, diagonal):
         multiply_rows(scaled, table, first, product[first:last])
     expected = (rows[:, None] * matrix.toarray() * columns + diagonal * np.diag(own)) @ table
     np.testing.assert_allclose(product[3:], expected[3:], atol=1e-5)
-    assert np.isnan(product[:3]).all()  # rows that were not asked for
+    assert np.isnan(product[:3]).all()  # rows outside the requested range

@@ -12,7 +12,7 @@ from neural_brane.kernels.model import MAX, MEAN, SUM, Bags, Model
 
 @pytest.fixture(params=[1, 1_000_000], ids=["nodes", "slots"])
 def train(request):
-    """The kernel that computes node by node, then the one that computes slot by slot."""
+    """Train with the node-by-node kernel, then with the slot-by-slot kernel."""
     return partial(train_case, large_batch=request.param)
 
 
@@ -23,13 +23,13 @@ def train_case(model, *bags_and_triplets_and_settings, large_batch):
 
 @pytest.fixture
 def assert_follows_the_reference(train):
-    """A function that trains the same model on the same triplets by both kernels; the reference in double precision."""
+    """Return a function that compares a kernel with the reference, which trains the same model in double precision."""
 
     def check(case, settings) -> None:
         slow = case._replace(model=Model(*(theta.astype(np.float64) for theta in case.model)))
         np.testing.assert_allclose(train(*case, settings), reference.train(*slow, settings), rtol=1e-4)
         for name, found, expected in zip(Model._fields, case.model, slow.model, strict=True):
-            # An entry near zero is the difference of larger numbers: it is judged by the size of its table.
+            # An entry near zero is the difference of larger numbers, so the tolerance depends on the size of the table.
             size = np.abs(expected).mean() if expected.size else 0
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * size, err_msg=name)
 
@@ -70,7 +70,7 @@ def test_any_widths_follow_the_reference(make_case, settings, d1, d2, assert_fol
 
 @pytest.mark.parametrize("pooling", [MAX, SUM])
 def test_repeated_hubs_follow_the_reference(make_case, settings, pooling, assert_follows_the_reference):
-    """A long bag is pooled once for all of a block's slots that have it."""
+    """A long bag is pooled once per block and copied to the other slots of its node."""
     case, hub = make_case(steps=20), 1
     lists = np.split(case.neighbour_bags.indices, case.neighbour_bags.indptr[1:-1])
     lists[hub] = np.arange(len(lists), dtype=np.int32)
@@ -171,7 +171,7 @@ def test_every_distinct_node_has_its_slots_in_order(make_case, settings):
 
 
 def test_more_nodes_than_one_block_follow_the_reference(make_case, settings, assert_follows_the_reference):
-    """A block's share of W's gradient is added up over several groups of nodes."""
+    """A block's share of W's gradient is summed over several groups of nodes."""
     case = make_case(steps=2)
     copies = MAX_BLOCKS * BLOCK_NODES // 40 * 2
     bags = []

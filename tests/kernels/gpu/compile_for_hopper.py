@@ -1,8 +1,8 @@
-"""Compiles every launch of a training for an H200, on a machine without a GPU, and prints the kernels' names.
+"""Compile every launch of a training for an H200, on a machine without a GPU, and print the kernels' names.
 
-The interpreter accepts Python that the compiler refuses. Arrays are in the host's memory, and a driver that launches
-nothing takes the place of CUDA's. `test_compile.py` runs this in a process of its own, because Triton is compiled or
-interpreted for the whole of a process.
+The interpreter accepts Python code that the compiler refuses. Arrays are in host memory, and a driver that launches
+nothing replaces CUDA's. `test_compile.py` runs this file in a separate process, because a process either compiles or
+interprets all Triton kernels.
 """
 
 import sys
@@ -45,7 +45,7 @@ class Nothing:
 
 
 def place_on_host() -> None:
-    """Let arrays be made in the host's memory, and the driver's GPU be a Hopper."""
+    """Make arrays in host memory, and let the driver report a Hopper GPU."""
     assert not gpu.INTERPRETED
     driver.set_active(Nothing())
     torch.cuda.get_device_capability = lambda *device: (9, 0)
@@ -55,7 +55,7 @@ def place_on_host() -> None:
 
 
 def train(pooling: int, deterministic: bool, **limits: float) -> None:
-    """Two steps of a model with bags of five rows each."""
+    """Train a model with bags of five rows for two steps."""
     tables = torch.zeros(ATTRIBUTES, padded(D1)), torch.zeros(NODES, padded(D2))
     model = Model(*tables, torch.zeros(HIDDEN, D1 + D2), torch.zeros(HIDDEN))
     bags = Bags(torch.arange(0, 5 * NODES + 1, 5), torch.arange(5).repeat(NODES).int())

@@ -1,4 +1,4 @@
-"""The GPU's kernels against the reference: on a GPU where there is one, otherwise in Triton's interpreter."""
+"""Compare the GPU kernels with the reference, on a GPU if there is one, otherwise in Triton's interpreter."""
 
 import os
 
@@ -8,12 +8,12 @@ import pytest
 from neural_brane.kernels import reference
 from neural_brane.kernels.model import MAX, Model
 
-CLOSE = 1e-5  # a decision so close that rounding may take it the other way
+CLOSE = 1e-5  # gap of a decision that rounding may reverse
 
 
 @pytest.fixture
 def on_gpu() -> bool:
-    """Whether kernels are compiled; the interpreter takes about five milliseconds a program, so tests are smaller."""
+    """Return whether kernels are compiled; the interpreter needs about 5 ms per program, so its tests are smaller."""
     return os.environ.get("TRITON_INTERPRET") != "1"
 
 
@@ -29,7 +29,7 @@ def seed(on_gpu) -> int:
 
 @pytest.fixture
 def poisoned():
-    """An allocator whose memory starts as NaN, or as rows far outside of every table: kernels must write it first."""
+    """Return an allocator that fills memory with NaN or invalid row numbers, to reveal memory that no kernel writes."""
     import torch
 
     from neural_brane.kernels import gpu
@@ -41,7 +41,7 @@ def poisoned():
 
 
 def closest_decision(model, attribute_bags, neighbour_bags, settings) -> float:
-    """The smallest gap between a node's two largest rows, or between a hidden unit and zero, over their mean size."""
+    """Return the smallest gap between a node's two largest rows, or a hidden unit and zero, over their mean size."""
     d1 = settings.attribute_dim
     tables = model.attribute_table[:, :d1], model.neighbour_table[:, : model.weight.shape[1] - d1]
     gaps = []
@@ -64,14 +64,14 @@ def mean_size(theta) -> float:
 def assert_alike(model, expected_model, losses, expected_losses, seed) -> None:
     np.testing.assert_allclose(losses, expected_losses, rtol=1e-3, err_msg=f"seed {seed}")
     for name, found, expected in zip(Model._fields, model, expected_model, strict=True):
-        # An entry near zero is the difference of larger numbers: it is judged by the size of its table.
+        # An entry near zero is the difference of larger numbers, so the tolerance depends on the size of the table.
         atol = 1e-3 * mean_size(expected)
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=atol, err_msg=f"{name}, seed {seed}")
 
 
 @pytest.fixture
 def train_on_gpu():
-    """A function that trains a model of NumPy arrays in place, with the options of the `Trainer`."""
+    """Return a function that trains a model of NumPy arrays in place, with the options of the `Trainer`."""
     import torch
 
     from neural_brane.kernels import gpu
@@ -90,10 +90,10 @@ def train_on_gpu():
 
 @pytest.fixture
 def assert_follows(seed, poisoned, train_on_gpu):
-    """A function that trains a case by the GPU's kernels and by the reference, in double precision, and compares.
+    """Return a function that compares the GPU kernels with the reference, which trains in double precision.
 
-    Where a decision is close they may part, and rightly so: a gradient goes to another row. Before such a step both get
-    the same model again, with a little noise added.
+    Both may rightly differ after a close decision, which sends a gradient to another row. Before such a step, both get
+    the same model again, with a little noise.
     """
 
     def follows(case, settings, **options) -> None:
@@ -113,7 +113,7 @@ def assert_follows(seed, poisoned, train_on_gpu):
                 while closest_decision(slow, *bags, settings) < CLOSE:
                     for theta, wanted in zip(model, slow, strict=True):
                         noise = random.normal(0, 1e-3 * mean_size(wanted), wanted.shape)
-                        theta[:] = wanted[:] = np.where(wanted == 0, 0, wanted + noise)  # spare columns stay zero
+                        theta[:] = wanted[:] = np.where(wanted == 0, 0, wanted + noise)  # padding columns stay zero
             expected += reference.train(slow, *bags, batch[None], settings).tolist()
         compare(len(triplets))
 
@@ -122,7 +122,7 @@ def assert_follows(seed, poisoned, train_on_gpu):
 
 @pytest.fixture(params=[0, 2**40], ids=["a vector per slot", "a vector per node"])
 def large_batches(request):
-    """Limits by which every batch is large, computed slot by slot or node by node."""
+    """Return limits that make every batch large, computed slot by slot or node by node."""
     from neural_brane.kernels.gpu import Limits
 
     return Limits(large_batch=1, nodes_per_slot=request.param, node_piece=2)

@@ -1,4 +1,4 @@
-"""What kernels rely on when they take bundles, each feature alone: compiled on a GPU, else interpreted."""
+"""Test each Triton feature that kernels with bundles need, compiled on a GPU, otherwise interpreted."""
 
 from typing import NamedTuple
 
@@ -48,7 +48,7 @@ def read(column, at):
 
 @triton.jit
 def combine(pair, flat, result, spare, count, TILES: tl.constexpr):
-    """result = scale · (left + right) + flat, twice that with TILES.doubled, plus spare where there is one."""
+    """Write scale · (left + right) + flat, doubled with TILES.doubled, plus spare if given, to result."""
     LEFT: tl.constexpr = TILES.left
     at = tl.program_id(0) * TILES.left.size + tl.arange(0, TILES.left.size)
     total = add_turns(pair, at, LEFT) + read(flat, at)
@@ -61,18 +61,18 @@ def combine(pair, flat, result, spare, count, TILES: tl.constexpr):
 
 @triton.jit
 def add_turns(pair, at, PART: tl.constexpr):
-    """The scaled sum of both columns, PART.turns times."""
+    """Return the scaled sum of both columns, PART.turns times."""
     SIZE: tl.constexpr = PART.size
     TURNS: tl.constexpr = PART.turns
     total = tl.zeros([SIZE], tl.float32)
-    for _ in range(0, PART.turns):  # a bundle goes through a loop unchanged
+    for _ in range(0, PART.turns):  # a bundle stays unchanged in a loop
         total += pair.scale * tl.load(pair.left.data + at * pair.left.stride)
     for _turn in tl.static_range(TURNS):
         total += pair.scale * tl.load(pair.right.data + at * pair.right.stride)
     return total
 
 
-@pytest.mark.parametrize("stride", [1, 2, 16])  # Triton compiles 1 and multiples of 16 on their own
+@pytest.mark.parametrize("stride", [1, 2, 16])  # Triton compiles special versions for 1 and multiples of 16
 @pytest.mark.parametrize("extra", [False, True])
 @pytest.mark.parametrize("spare", [False, True])
 def test_kernels_read_bundles_by_field(stride, extra, spare):

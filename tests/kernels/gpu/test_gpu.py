@@ -1,4 +1,4 @@
-"""The functions of the package `kernels.gpu` itself."""
+"""Test the functions of `kernels/gpu/__init__.py`."""
 
 import numpy as np
 import pytest

@@ -15,7 +15,7 @@ def test_bags_in_pieces_follow_the_reference(make_case, settings, assert_follows
     batch = 300 if on_gpu else 5
     case = make_case(steps=50 if on_gpu else 2, batch=batch, seed=seed)
     settings = settings._replace(triplet_scale=1 / batch, zero_floor=zero_floor, parameter_l2=0.01)
-    # Groups of 20: the second is captured, the third is not whole.
+    # Groups have 20 steps: the second is captured, the third is shorter.
     assert_follows(case, settings, limits=SHORT._replace(group_steps=20, **paths))
 
 

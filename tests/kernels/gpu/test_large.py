@@ -26,5 +26,5 @@ def test_any_widths_follow_the_reference(make_case, settings, assert_follows, la
 def test_any_number_of_hidden_units_follows_the_reference(make_case, settings, assert_follows, batch, seed):
     settings = settings._replace(triplet_scale=1 / batch, train_bias=True, attribute_dim=17)
     case = make_case(d1=17, d2=40, hidden=70, steps=3, batch=batch, seed=seed)
-    case.model.weight[:] *= 0.2  # or the margins of so many units would be too large for float32
+    case.model.weight[:] *= 0.2  # a smaller W, because the margins of so many units would be too large for float32
     assert_follows(case, settings, limits=gpu.Limits(large_batch=1))

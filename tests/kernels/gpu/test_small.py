@@ -17,7 +17,7 @@ def test_any_number_of_hidden_units_follows_the_reference(
         pytest.skip("so many programs take the interpreter long; 70 units have several strips as well")
     settings = settings._replace(triplet_scale=1 / batch, train_bias=True, attribute_dim=17)
     case = make_case(d1=17, d2=40, hidden=hidden, steps=3, batch=batch, seed=seed)
-    case.model.weight[:] *= 0.2  # or the margins of so many units would be too large for float32
+    case.model.weight[:] *= 0.2  # a smaller W, because the margins of so many units would be too large for float32
     assert_follows(case, settings)
 
 

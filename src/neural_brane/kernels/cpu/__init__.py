@@ -1,6 +1,7 @@
-"""Neural-Brane on the CPU, in Numba: the functions of `reference`, with the same bits on any number of threads.
+"""Train and apply Neural-Brane on the CPU with Numba; the bits are the same on any number of threads.
 
-A small batch is computed slot by slot; a large one, where nodes repeat, node by node (`steps`).
+The functions are those of `reference`. A small batch is computed slot by slot; a large batch, in which nodes repeat,
+node by node (see `steps`).
 """
 
 import os
@@ -21,18 +22,18 @@ from neural_brane.kernels.threads import one_blas_thread
 
 __all__ = ["Trainer", "embed", "hide", "threads"]
 
-# Threads wait for each other several times a step. By default OpenMP's threads spin for milliseconds there, which takes
-# time from other processes and from each other. OpenMP reads this variable when Numba first starts its threads.
+# Threads wait for each other several times a step. By default, waiting OpenMP threads spin for milliseconds and slow
+# each other and other processes. OpenMP reads this variable when Numba first starts its threads.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
-EMBEDDED_NODES = 1_024  # that a thread embeds at a time
-LARGE_BATCH = 400  # triplets from which on it is faster to compute every distinct node once
+EMBEDDED_NODES = 1_024  # nodes that a thread embeds at a time
+LARGE_BATCH = 400  # smallest batch, in triplets, that is faster node by node
 
 
 @contextmanager
 def threads(count: int | None) -> Iterator[None]:
-    """Run kernels on this many threads inside the block; None leaves the number as it is."""
+    """Run kernels on `count` threads inside the block; None keeps the current number."""
     check_threads()
     before, most = numba.get_num_threads(), numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
     if count is not None and not 1 <= count <= most:
@@ -45,7 +46,7 @@ def threads(count: int | None) -> Iterator[None]:
 
 
 class Trainer:
-    """Trains a model in place by batches of `batch` triplets; from `large_batch` triplets on, node by node."""
+    """Trains a model in place by batches of `batch` triplets, node by node if batch ≥ large_batch."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class Trainer:
         self._weight = model.weight
 
     def __call__(self, triplets: np.ndarray) -> np.ndarray:
-        """Take one SGD step per batch of triplets (steps, batch, 3) int32; returns the mean of −ln σ before each."""
+        """Take one SGD step per batch of triplets (steps, batch, 3) int32; return the mean of −ln σ before each one."""
         losses = np.empty(len(triplets))
         self._kernel(*self._sides, self._space, self._settings, (triplets, losses), numba.get_num_threads())
         self._weight[:] = self._space.weight[:, : self._weight.shape[1]]
@@ -74,11 +75,11 @@ class Trainer:
     def turn_to(self, model: Model, attribute_bags: Bags, neighbour_bags: Bags) -> None:
         """Train another model from now on, in the same memory.
 
-        Its rows and bags may be more or fewer; its widths are the same, and triplets name no node beyond the number of
-        nodes, or of slots if those are fewer, that the trainer was made for.
+        The model has the same widths; the numbers of its rows and bags may differ. Every node in a triplet must be less
+        than the number of nodes, or of slots if that is smaller, of the trainer's first model.
         """
-        found = sides_of(model, attribute_bags, neighbour_bags, self._settings, vectors=0)
-        self._sides = [new._replace(winner=old.winner) for new, old in zip(found, self._sides, strict=True)]
+        sides = sides_of(model, attribute_bags, neighbour_bags, self._settings, vectors=0)
+        self._sides = [new._replace(winner=old.winner) for new, old in zip(sides, self._sides, strict=True)]
         self._space, self._weight = self._space._replace(bias=model.bias), model.weight
         hidden, dim = model.weight.shape
         self._space.weight[:, :dim], self._space.weight_transposed[:, :hidden] = model.weight, model.weight.T
@@ -87,7 +88,7 @@ class Trainer:
 def sides_of(
     model: Model, attribute_bags: Bags, neighbour_bags: Bags, settings: Settings, *, vectors: int
 ) -> list[Side]:
-    """The attributes' and the neighbours' side of a model, with room for the winners of so many vectors."""
+    """Return the two sides of a model, attributes and neighbours, with room for the winners of `vectors` vectors."""
     d1, dim = settings.attribute_dim, model.weight.shape[1]
     tables = (attribute_bags, model.attribute_table, 0, d1), (neighbour_bags, model.neighbour_table, d1, dim)
     return [
@@ -97,7 +98,7 @@ def sides_of(
 
 
 def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.ndarray, settings: Settings):
-    """f(u), the embedding: pooled attributes beside pooled neighbours. Returns (k, d1 + d2)."""
+    """Return the embedding f(u) of nodes (k,): pooled attributes beside pooled neighbours, (k, d1 + d2) float32."""
     nodes = np.asarray(nodes, np.int32)
     pooled = np.empty((len(nodes), pooled_width(model, settings)), np.float32)
 
@@ -106,12 +107,12 @@ def embed(model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: np.nd
         for side in sides_of(model, attribute_bags, neighbour_bags, settings, vectors=1):
             pool_nodes(side, nodes[rows], settings, pooled[rows])
 
-    with ThreadPoolExecutor(numba.get_num_threads()) as threads:  # a parallel loop takes Numba longer to compile
+    with ThreadPoolExecutor(numba.get_num_threads()) as threads:  # Numba takes longer to compile a parallel loop
         list(threads.map(pool, range(0, len(nodes), EMBEDDED_NODES)))
     return pooled[:, : model.weight.shape[1]].copy()
 
 
 def hide(model: Model, pooled: np.ndarray):
-    """h(u) = ReLU(W f(u) + b). Returns (k, hidden)."""
-    with one_blas_thread():  # on more threads the order of its sums, and so their last bits, may change
+    """Return h(u) = ReLU(W f(u) + b) as (k, hidden), from f(u) as pooled (k, d1 + d2)."""
+    with one_blas_thread():  # on more threads the last bits of sums may change
         return reference.hide(model, pooled)

@@ -1,8 +1,7 @@
-"""Whole registers in Numba: a lane is LANE float32 numbers of a table's row as one value.
+"""Compute on vector registers in Numba: small products, sparse products, and the pooling of bags.
 
-Numba does not vectorise loops that read and write rows of one table in turn: it cannot exclude that they overlap, and
-it keeps running results in memory. These functions work on whole registers instead: small products, sparse products,
-and the pooling of bags.
+A lane is LANE consecutive float32 numbers of a table's row as one value. Numba alone does not vectorise loops that read
+and write rows of one table in turn, because the rows might overlap, and it keeps running results in memory.
 """
 
 from typing import NamedTuple
@@ -17,19 +16,19 @@ from numba.extending import intrinsic, models, register_model
 from neural_brane.kernels.compiling import njit
 from neural_brane.kernels.model import LANE, MAX, MEAN
 
-# Numba optimises a function again inside each of its callers, however deep, and makes code for every one of them. So
-# what has a single caller becomes part of it before it is compiled at all; what has several is compiled on its own.
+# Numba optimises a function again in each of its callers and generates code for each. So we inline a function with one
+# caller before it is compiled, and compile a function with several callers separately.
 
 compiled = njit(error_model="numpy")
 inlined = numba.njit(error_model="numpy", inline="always")
 
 _NUMBER, _INDEX = ir.IntType(32), ir.IntType(64)
 VECTOR = ir.VectorType(ir.FloatType(), LANE)
-_READ, _KEEP, _DATA = 0, 3, 1  # prefetch for reading; keep in every cache; data, not instructions
+_READ, _KEEP, _DATA = 0, 3, 1  # prefetch for reading, into every cache, data instead of instructions
 
 
 class Lane(types.Type):
-    """Numba's type of a lane."""
+    """The Numba type of a lane."""
 
     def __init__(self):
         super().__init__("Lane")
@@ -44,36 +43,36 @@ class _LaneModel(models.PrimitiveModel):
 lane = Lane()
 
 
-def place_of(context, builder, kind, table, *position):
-    """The address of table[row, column], or of table[k]."""
+def address_of(context, builder, kind, table, *position):
+    """Emit the address of table[row, column], or of table[k]."""
     array = context.make_array(kind)(context, builder, table)
     return cgutils.get_item_pointer(context, builder, kind, array, position)
 
 
-def lane_of(context, builder, kind, table, row, column):
-    """The address of the lane table[row, column : column + LANE]."""
-    return builder.bitcast(place_of(context, builder, kind, table, row, column), VECTOR.as_pointer())
+def lane_address(context, builder, kind, table, row, column):
+    """Emit the address of the lane table[row, column : column + LANE]."""
+    return builder.bitcast(address_of(context, builder, kind, table, row, column), VECTOR.as_pointer())
 
 
 def broadcast(builder, number):
-    """A vector that repeats one number, of any type."""
+    """Emit a vector that repeats a number of any type."""
     vector = ir.VectorType(number.type, LANE)
     single = builder.insert_element(ir.Constant(vector, ir.Undefined), number, _NUMBER(0))
     return builder.shuffle_vector(single, single, ir.Constant(ir.VectorType(_NUMBER, LANE), [0] * LANE))
 
 
 def fused(builder, a, b, c):
-    """a × b + c of three vectors."""
+    """Emit a × b + c of three vectors."""
     kind = ir.FunctionType(VECTOR, [VECTOR] * 3)
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.fmuladd.v16f32"), [a, b, c])
 
 
 @intrinsic
 def load(typing_context, table, row, column):
-    """table[row, column : column + LANE]."""
+    """Return the lane table[row, column : column + LANE]."""
 
     def generate(context, builder, signature, arguments):
-        return builder.load(lane_of(context, builder, signature.args[0], *arguments), align=4)
+        return builder.load(lane_address(context, builder, signature.args[0], *arguments), align=4)
 
     return lane(table, types.int64, types.int64), generate
 
@@ -83,7 +82,7 @@ def store(typing_context, value, table, row, column):
     """Write a lane to table[row, column : column + LANE]."""
 
     def generate(context, builder, signature, arguments):
-        builder.store(arguments[0], lane_of(context, builder, signature.args[1], *arguments[1:]), align=4)
+        builder.store(arguments[0], lane_address(context, builder, signature.args[1], *arguments[1:]), align=4)
         return context.get_dummy_value()
 
     return types.none(lane, table, types.int64, types.int64), generate
@@ -91,13 +90,13 @@ def store(typing_context, value, table, row, column):
 
 @intrinsic
 def fill(typing_context, number):
-    """A lane that repeats one number."""
+    """Return a lane that repeats one number."""
     return lane(types.float32), lambda context, builder, signature, arguments: broadcast(builder, *arguments)
 
 
 @intrinsic
 def if_greater(typing_context, a, b, then, otherwise):
-    """The numbers of `then` where a > b, of `otherwise` where not."""
+    """Return a lane with the numbers of `then` where a > b, else of `otherwise`."""
 
     def generate(context, builder, signature, arguments):
         a, b, then, otherwise = arguments
@@ -108,13 +107,13 @@ def if_greater(typing_context, a, b, then, otherwise):
 
 @intrinsic
 def multiply_add(typing_context, a, b, c):
-    """a × b + c, rounded once where the processor has such an instruction."""
+    """Return a × b + c, rounded once if the processor has a fused multiply-add."""
     return lane(lane, lane, lane), lambda context, builder, signature, arguments: fused(builder, *arguments)
 
 
 @intrinsic
 def total(typing_context, value):
-    """The sum of a lane's numbers, always in the same order: one half is added to the other, again and again."""
+    """Return the sum of a lane's numbers in a fixed order: add one half to the other until one number is left."""
 
     def generate(context, builder, signature, arguments):
         part, width = arguments[0], LANE
@@ -127,8 +126,8 @@ def total(typing_context, value):
     return types.float32(lane), generate
 
 
-def ask_for(builder, place):
-    """Ask for the cache line of an address."""
+def emit_prefetch(builder, place):
+    """Emit a prefetch of the cache line at an address."""
     byte = ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, _NUMBER, _NUMBER, _NUMBER])
     instruction = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
@@ -136,35 +135,35 @@ def ask_for(builder, place):
     builder.call(instruction, [builder.bitcast(place, byte), *hints])
 
 
-def _generate_prefetch(context, builder, signature, arguments):
-    ask_for(builder, place_of(context, builder, signature.args[0], *arguments))
+def _emit_prefetch_of_entry(context, builder, signature, arguments):
+    emit_prefetch(builder, address_of(context, builder, signature.args[0], *arguments))
     return context.get_dummy_value()
 
 
 @intrinsic
 def prefetch(typing_context, table, row, column):
-    """Ask for the cache line of table[row, column]: a later read of it takes less time, nothing else changes."""
-    return types.none(table, types.int64, types.int64), _generate_prefetch
+    """Prefetch the cache line of table[row, column], so that a later read is faster."""
+    return types.none(table, types.int64, types.int64), _emit_prefetch_of_entry
 
 
 @intrinsic
 def prefetch_entry(typing_context, array, k):
-    """The same for array[k]."""
-    return types.none(array, types.int64), _generate_prefetch
+    """Prefetch the cache line of array[k]."""
+    return types.none(array, types.int64), _emit_prefetch_of_entry
 
 
-# Products of small dense matrices on one core, where the packing and the calls of BLAS would double the time.
+# Multiply small dense matrices on one core. The packing and the calls of BLAS would double the time.
 #
-# A tile of the result stays in registers over the whole inner dimension, and every number of it is one sum in one
-# order: the tiles' shape changes no bit.
+# A tile of the result stays in registers over the whole inner dimension. Each number is one sum in a fixed order, so
+# the shape of the tiles changes no bit.
 
 ROWS = 5
-LANES = 5 if llvm.get_host_cpu_features().get("avx512f") else 1  # AVX-512 has 32 registers, of which a tile takes 25
-DEPTH = 80  # of the inner dimension at a time: that much of b stays in the first cache for all rows of a
+LANES = 5 if llvm.get_host_cpu_features().get("avx512f") else 1  # a tile takes 25 of the 32 registers of AVX-512
+DEPTH = 80  # inner dimension per pass: this part of b stays in the first cache for all rows of a
 
 
 class Depths(NamedTuple):
-    """The part first … last - 1 of the inner dimension, and whether c has the sum over those before it."""
+    """The range first … last - 1 of the inner dimension; add: c already has the sum before `first`."""
 
     first: int
     last: int
@@ -173,7 +172,7 @@ class Depths(NamedTuple):
 
 @compiled
 def multiply(a, b, c, add):
-    """c (m, n) = a × b, plus c with add; float32. n is a multiple of LANE, and only a may be transposed."""
+    """Write a × b to c (m, n), or add it to c if `add`; float32. n is a multiple of LANE; only a may be transposed."""
     product = a, b, c
     whole = len(a) // ROWS * ROWS
     for first in range(0, a.shape[1], DEPTH):
@@ -194,22 +193,22 @@ def multiply(a, b, c, add):
             column += LANES * LANE if wide else LANE
 
 
-def _tile_of(rows: int, lanes: int):
-    """A function that computes a tile of rows × lanes vectors; shorter registers hold a vector in two or four."""
+def _make_tile(rows: int, lanes: int):
+    """Return a function that computes a tile of rows × lanes vectors; a vector may need several registers."""
 
     @intrinsic
     def tile(typing_context, product, row, column, depths):
         def generate(context, builder, signature, arguments):
             product, row, column, depths = arguments
             arrays, kinds = cgutils.unpack_tuple(builder, product), signature.args[0].types
-            addresses = (place_of, lane_of, lane_of)  # of a single number of a, of lanes of b and c
+            addresses = (address_of, lane_address, lane_address)  # numbers of a, lanes of b and c
             places = [
                 (lambda i, j, at=at, kind=kind, array=array: at(context, builder, kind, array, i, j))
                 for at, kind, array in zip(addresses, kinds, arrays, strict=True)
             ]
             down = [builder.add(row, _INDEX(step)) for step in range(rows)]
             across = [builder.add(column, _INDEX(LANE * lane)) for lane in range(lanes)]
-            _walk_depth(builder, places, down, across, Depths(*cgutils.unpack_tuple(builder, depths)))
+            _emit_products(builder, places, down, across, Depths(*cgutils.unpack_tuple(builder, depths)))
             return context.get_dummy_value()
 
         return types.none(product, types.int64, types.int64, depths), generate
@@ -217,8 +216,8 @@ def _tile_of(rows: int, lanes: int):
     return tile
 
 
-def _walk_depth(builder, places, down, across, depths):
-    """c[down, across] = (itself with add, else 0) + Σ a[down, k] b[k, across] over the depths."""
+def _emit_products(builder, places, down, across, depths):
+    """Emit c[down, across] = (c[down, across] if add else 0) + Σ a[down, k] b[k, across] over the depths."""
     a, b, c = places
     results = [c(i, j) for i in down for j in across]
     zero = ir.Constant(VECTOR, [0.0] * LANE)
@@ -241,32 +240,33 @@ def _walk_depth(builder, places, down, across, depths):
         builder.store(total, result, align=4)
 
 
-_tile, _row, _narrow_tile, _narrow_row = _tile_of(ROWS, LANES), _tile_of(1, LANES), _tile_of(ROWS, 1), _tile_of(1, 1)
+_tile, _row = _make_tile(ROWS, LANES), _make_tile(1, LANES)
+_narrow_tile, _narrow_row = _make_tile(ROWS, 1), _make_tile(1, 1)
 
 
-# Products of sparse matrices with tables, as SciPy's `matrix @ table` defines them, in registers.
+# Multiply sparse matrices with tables in registers; SciPy's `matrix @ table` is the definition.
 
-COLUMNS = 2 * LANE  # of a table that are summed at once: two lanes
-ENTRIES_AHEAD = 8  # entries ahead of the one being added
+COLUMNS = 2 * LANE  # columns of a table that are summed at once
+ENTRIES_AHEAD = 8  # distance in entries from the sum to the prefetch
 
 
 class Scaled(NamedTuple):
-    """A sparse matrix between two scalings, and a diagonal: diag(rows) · matrix · diag(columns) + diag(diagonal)."""
+    """A sparse matrix with scales and a diagonal: diag(rows) · matrix · diag(columns) + diag(diagonal)."""
 
-    indptr: np.ndarray  # int64
-    indices: np.ndarray  # int32
-    values: np.ndarray  # float32, as all that follow
-    rows: np.ndarray  # a number per row
-    columns: np.ndarray  # a number per column
-    diagonal: np.ndarray  # a number per row, or none at all
+    indptr: np.ndarray  # (rows + 1,) int64
+    indices: np.ndarray  # (entries,) int32
+    values: np.ndarray  # (entries,) float32
+    rows: np.ndarray  # (rows,) float32
+    columns: np.ndarray  # (columns,) float32
+    diagonal: np.ndarray  # (rows,) float32, or empty
 
 
 @njit(nogil=True, error_model="numpy")
 def multiply_rows(matrix, table, first, product):
-    """Write rows of a matrix times a table to product, as many as it holds, beginning with the matrix's row `first`.
+    """Write rows first … first + len(product) - 1 of matrix @ table to product.
 
-    matrix: `Scaled`. table and product are float32, and their width is a multiple of COLUMNS. Each number is one sum in
-    the order of the row's entries.
+    matrix: `Scaled`. table and product: float32; their width is a multiple of COLUMNS. Each number is one sum in the
+    order of the row's entries.
     """
     indptr, indices, values, rows, columns, diagonal = matrix
     zero = fill(np.float32(0))
@@ -292,69 +292,69 @@ def multiply_rows(matrix, table, first, product):
             store(high, product, at, column + LANE)
 
 
-# One step of random walks with restart over sparse rows, of which the largest numbers are kept.
+# Take one step of random walks with restart over sparse rows, and keep the largest numbers of each row.
 
 
 class Largest(NamedTuple):
-    """The largest numbers of some rows, for `step_rows` to write: as many of each row as there is room for."""
+    """The largest numbers of some rows, written by `step_rows`; each row keeps at most `room` of them."""
 
     columns: np.ndarray  # (rows, room) int32
     values: np.ndarray  # (rows, room) float32
-    counts: np.ndarray  # (rows,) int64: how many were kept
+    counts: np.ndarray  # (rows,) int64: numbers kept
     width: int  # columns of the whole matrix
 
 
 @njit(nogil=True, error_model="numpy")
 def step_rows(walk, table, start, share, first, largest):
-    """Write rows of start + share · walk @ table to largest (`Largest`), beginning with the row `first`.
+    """Write the largest numbers of rows first, first + 1, … of start + share · walk @ table to largest (`Largest`).
 
-    walk, table, start: `Rows` of numbers from 0. A row keeps its largest numbers in the order of their columns; among
-    equal ones those met first, which follows from the row alone. Sums are float64, in the order of the entries.
+    walk, table, start: `Rows` of numbers ≥ 0. Kept numbers are in the order of their columns; among equal numbers the
+    first in the order of the entries are kept. Sums are float64, in the order of the entries.
     """
     columns, values, counts, width = largest
     total, touched, scratch = np.zeros(width), np.empty(width, np.int32), np.empty(width)
     most = columns.shape[1]
     for at in range(len(counts)):
-        row, met = first + at, 0
+        row, count = first + at, 0
         for k in range(start.indptr[row], start.indptr[row + 1]):
-            met = _add(total, touched, met, start.indices[k], np.float64(start.values[k]))
+            count = _add(total, touched, count, start.indices[k], np.float64(start.values[k]))
         for k in range(walk.indptr[row], walk.indptr[row + 1]):
             other, chance = walk.indices[k], share * np.float64(walk.values[k])
             for j in range(table.indptr[other], table.indptr[other + 1]):
-                met = _add(total, touched, met, table.indices[j], chance * table.values[j])
-        kept = _keep_largest(total, touched, met, most, scratch, columns[at])
+                count = _add(total, touched, count, table.indices[j], chance * table.values[j])
+        kept = _keep_largest(total, touched, count, most, scratch, columns[at])
         for k in range(kept):
             values[at, k] = total[columns[at, k]]
         counts[at] = kept
-        for k in range(met):
+        for k in range(count):
             total[touched[k]] = 0.0
 
 
 @njit(nogil=True, error_model="numpy", inline="always")
-def _add(total, touched, met, column, value):
-    """Add a number to a column's total; returns how many columns have been met."""
+def _add(total, touched, count, column, value):
+    """Add a number to a column's total; return the number of distinct columns so far."""
     if value > 0.0:
         if total[column] == 0.0:
-            touched[met] = column
-            met += 1
+            touched[count] = column
+            count += 1
         total[column] += value
-    return met
+    return count
 
 
 @njit(nogil=True, error_model="numpy")
-def _keep_largest(total, touched, met, most, scratch, columns):
-    """Write the columns of the largest totals, in order; returns how many there are."""
-    if met <= most:
-        columns[:met] = np.sort(touched[:met])
-        return met
-    for k in range(met):
+def _keep_largest(total, touched, count, most, scratch, columns):
+    """Write the columns of the `most` largest totals in increasing order; return their number."""
+    if count <= most:
+        columns[:count] = np.sort(touched[:count])
+        return count
+    for k in range(count):
         scratch[k] = total[touched[k]]
-    least = np.partition(scratch[:met], met - most)[met - most]
-    equal = most  # places for totals that equal the least one kept: those that larger ones leave
-    for k in range(met):
+    least = np.partition(scratch[:count], count - most)[count - most]
+    equal = most  # places left for totals equal to the smallest kept total
+    for k in range(count):
         equal -= scratch[k] > least
     kept = 0
-    for k in range(met):
+    for k in range(count):
         if scratch[k] > least or (scratch[k] == least and equal > 0):
             equal -= scratch[k] == least
             columns[kept] = touched[k]
@@ -363,27 +363,27 @@ def _keep_largest(total, touched, met, most, scratch, columns):
     return kept
 
 
-# Pool the rows of one node's bag, some lanes of columns at a time.
+# Pool the rows of one node's bag, up to four lanes of columns at a time.
 
-PREFETCH = 16  # cache lines asked for ahead of the row being pooled: many reads at once hide how long each takes
-FEWEST_AHEAD = 4  # rows
+PREFETCH = 16  # cache lines prefetched ahead of the current row, so that reads overlap
+FEWEST_AHEAD = 4  # rows prefetched at least
 _LABELS = ir.VectorType(_NUMBER, LANE)
 
 
 class Side(NamedTuple):
-    """One of a model's two tables, which of its rows each node pools, and where they are pooled to."""
+    """One of a model's two tables, the rows that each node pools, and the columns of the pooled vector."""
 
     indptr: np.ndarray  # (nodes + 1,) int64
-    indices: np.ndarray  # (entries,) int32: node v pools the rows indices[indptr[v]:indptr[v + 1]]
+    indices: np.ndarray  # (entries,) int32: node v pools rows indices[indptr[v]:indptr[v + 1]]
     table: np.ndarray  # (rows, a multiple of LANE) float32
-    winner: np.ndarray  # (vectors, as wide as the table) int32: for max, the row that each number came from, else -1
-    first: int  # the columns of a pooled vector that belong to this table: first … last - 1
+    winner: np.ndarray  # (vectors, width of the table) int32: in max pooling the row of each number, -1 for none
+    first: int  # columns first … last - 1 of a pooled vector belong to this table
     last: int
 
 
 @inlined
 def pool(side, settings, scale, node, pooled, row):
-    """Reduce a node's rows to one, times scale, in pooled[row] from `first` on; for max, write side.winner too."""
+    """Write a node's pooled rows × scale to pooled[row] from side.first on; max pooling also writes winner[row]."""
     table, start, stop = side.table, side.indptr[node], side.indptr[node + 1]
     if settings.pooling != MAX:
         _add_rows(side, settings, scale, node, pooled, row)
@@ -404,14 +404,14 @@ def pool(side, settings, scale, node, pooled, row):
 
 @njit(error_model="numpy", nogil=True)
 def pool_nodes(side, nodes, settings, pooled):
-    """Pool one table for every node of nodes (k,) into pooled (k, any); writes row 0 of side.winner only."""
+    """Pool one table for each of nodes (k,) int32 into pooled (k, ≥ side.last); only row 0 of winner is written."""
     for row in range(len(nodes)):
         pool(side, settings, np.float32(1), nodes[row], pooled[row : row + 1], np.int64(0))
 
 
 @inlined
 def prefetch_bag(side, node):
-    """Prefetch the first rows of the next node; `pool` prefetches the rest."""
+    """Prefetch the first rows of a node's bag; `pool` prefetches the rest."""
     start, stop = side.indptr[node], side.indptr[node + 1]
     for k in range(start, min(start + _rows_ahead(side.table), stop)):
         prefetch_row(side.table, side.indices[k])
@@ -419,14 +419,14 @@ def prefetch_bag(side, node):
 
 @inlined
 def prefetch_indices(side, nodes, position, last):
-    """Prefetch which rows the node two positions on pools, and where those of the node after it are."""
+    """Prefetch the row numbers of the node two positions ahead, and the indptr entry three positions ahead."""
     prefetch_entry(side.indices, side.indptr[nodes[min(position + 2, last)]])
     prefetch_entry(side.indptr, nodes[min(position + 3, last)])
 
 
 @inlined
 def _rows_ahead(table):
-    """How many rows ahead of the one being pooled a row is prefetched."""
+    """Return the distance in rows from the current row to the prefetch."""
     return max(PREFETCH * LANE // max(table.shape[1], 1), FEWEST_AHEAD)
 
 
@@ -439,7 +439,7 @@ def prefetch_row(table, row):
 
 @inlined
 def _add_rows(side, settings, scale, node, pooled, row):
-    """The sum, or the mean, of each column over a node's rows."""
+    """Write the scaled sum or mean of a node's rows to pooled[row]."""
     start, stop = side.indptr[node], side.indptr[node + 1]
     zero, one = fill(np.float32(0)), fill(np.float32(1))
     share = np.float32(1 / (stop - start)) if settings.pooling == MEAN and stop > start else np.float32(1)
@@ -452,17 +452,17 @@ def _add_rows(side, settings, scale, node, pooled, row):
 
 
 class Bag(NamedTuple):
-    """One node's rows in side.indices, and how they are reduced to the largest."""
+    """The range of one node's rows in side.indices, and the parameters of max pooling."""
 
     start: int
     stop: int
-    ahead: int  # how many rows ahead of the one being read a row is prefetched
+    ahead: int  # distance in rows from the current row to the prefetch
     floor: float  # float32: only larger numbers win
-    scale: float  # float32
+    scale: float  # float32: factor of the result
 
 
-def _largest_of(lanes: int):
-    """A function that finds, for so many lanes of columns, the largest numbers among the rows: the first of equals."""
+def _make_largest(lanes: int):
+    """Return a function that max-pools a bag over `lanes` lanes of columns; the first of equal numbers wins."""
 
     @intrinsic
     def largest(typing_context, side, bag, column, pooled, row):
@@ -473,18 +473,18 @@ def _largest_of(lanes: int):
             across = [builder.add(column, _INDEX(LANE * lane)) for lane in range(lanes)]
 
             def row_at(k):
-                return builder.load(place_of(context, builder, index_kind, indices, k))
+                return builder.load(address_of(context, builder, index_kind, indices, k))
 
             def lane_at(number, c):
-                return lane_of(context, builder, table_kind, table, builder.sext(number, _INDEX), c)
+                return lane_address(context, builder, table_kind, table, builder.sext(number, _INDEX), c)
 
             bag = Bag(*cgutils.unpack_tuple(builder, bag))
-            best, which = _walk_bag(builder, row_at, lane_at, across, bag)
+            best, which = _emit_largest(builder, row_at, lane_at, across, bag)
             factor = broadcast(builder, bag.scale)
             for c, numbers, labels in zip(across, best, which, strict=True):
-                place = lane_of(context, builder, signature.args[3], pooled, row, builder.add(first, c))
+                place = lane_address(context, builder, signature.args[3], pooled, row, builder.add(first, c))
                 builder.store(builder.fmul(factor, numbers), place, align=4)
-                place = place_of(context, builder, winner_kind, winner, row, c)
+                place = address_of(context, builder, winner_kind, winner, row, c)
                 builder.store(labels, builder.bitcast(place, _LABELS.as_pointer()), align=4)
             return context.get_dummy_value()
 
@@ -493,8 +493,8 @@ def _largest_of(lanes: int):
     return largest
 
 
-def _walk_bag(builder, row_at, lane_at, across, bag):
-    """The largest numbers above the floor in the lanes `across` of a bag's rows, and their rows, else -1."""
+def _emit_largest(builder, row_at, lane_at, across, bag):
+    """Emit the largest numbers above the floor in the lanes `across` of a bag's rows, and their rows, -1 for none."""
     start, stop = bag.start, bag.stop
     nothing = [broadcast(builder, bag.floor)] * len(across) + [ir.Constant(_LABELS, [-1] * LANE)] * len(across)
     entry, loop, end = builder.block, builder.append_basic_block("rows"), builder.append_basic_block("pooled")
@@ -509,7 +509,7 @@ def _walk_bag(builder, row_at, lane_at, across, bag):
     label = broadcast(builder, number)
     after = [None] * len(before)
     for lane, c in enumerate(across):
-        ask_for(builder, lane_at(later, c))
+        emit_prefetch(builder, lane_at(later, c))
         best, which = before[lane], before[lane + len(across)]
         value = builder.load(lane_at(number, c), align=4)
         greater = builder.fcmp_ordered(">", value, best)
@@ -521,12 +521,12 @@ def _walk_bag(builder, row_at, lane_at, across, bag):
         phi.add_incoming(then, loop)
     builder.cbranch(builder.icmp_signed("<", following, stop), loop, end)
     builder.position_at_end(end)
-    found = [builder.phi(value.type) for value in nothing]
-    for phi, first, then in zip(found, nothing, after, strict=True):
+    results = [builder.phi(value.type) for value in nothing]
+    for phi, first, then in zip(results, nothing, after, strict=True):
         phi.add_incoming(first, entry)
         phi.add_incoming(then, loop)
-    return found[: len(across)], found[len(across) :]
+    return results[: len(across)], results[len(across) :]
 
 
-# Of several lanes, the comparisons of one fill the time in which another waits for its own.
-_one_lane, _two_lanes, _three_lanes, _four_lanes = (_largest_of(lanes) for lanes in (1, 2, 3, 4))
+# With several lanes, the processor compares one lane while it waits for another.
+_one_lane, _two_lanes, _three_lanes, _four_lanes = (_make_largest(lanes) for lanes in (1, 2, 3, 4))

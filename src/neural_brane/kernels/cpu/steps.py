@@ -1,6 +1,6 @@
-"""The steps of training on the CPU: their scratch memory, the passes of small and of large batches, the updates.
+"""Take training steps on the CPU: scratch memory, the passes of small and large batches, and the updates.
 
-A step's first pass (small batches) or first three (large ones) find gradients; the last one subtracts them.
+A step computes gradients in one pass for a small batch, or three for a large one. The last pass subtracts them.
 """
 
 from typing import NamedTuple
@@ -27,57 +27,57 @@ from neural_brane.kernels.cpu.lanes import (
 )
 from neural_brane.kernels.model import LANE, MAX, MEAN, Model, Settings, padded, zeros
 
-# The scratch memory of the CPU's steps, allocated once per call of `train`. Rows are padded to whole lanes.
+# The scratch memory of steps, allocated once per trainer. Rows are padded to whole lanes.
 
 BLOCK_TRIPLETS = 25  # smaller blocks keep more threads busy, larger ones make faster matrix products
-BLOCK_NODES = 60  # that a task takes at a time: their vectors stay in the first caches from pooling to product
-SCORE_TRIPLETS = 128  # that a task scores
+BLOCK_NODES = 60  # nodes per task: their vectors stay in the first caches from pooling to product
+SCORE_TRIPLETS = 128  # triplets per scoring task
 MAX_BLOCKS = 64
-BUCKETS = 4096  # by which distinct nodes are sorted
+BUCKETS = 4096  # buckets for sorting distinct nodes
 
 
 class Space(NamedTuple):
-    """W and b, and the scratch arrays of steps. A vector is a slot's or, in large batches, a distinct node's."""
+    """W, b and scratch arrays, float32 by default. A vector belongs to a slot or, in large batches, to a node."""
 
-    bias: np.ndarray  # b (hidden,), the model's own
-    weight: np.ndarray  # W as it is now (hidden, dim)
+    bias: np.ndarray  # b (hidden,), shared with the model
+    weight: np.ndarray  # current W (hidden, dim)
     weight_transposed: np.ndarray  # (dim, hidden)
-    weight_share: np.ndarray  # W's gradient in the shares of the blocks (blocks, hidden, dim)
-    bias_share: np.ndarray  # (blocks, hidden)
+    weight_share: np.ndarray  # each block's share of W's gradient (blocks, hidden, dim)
+    bias_share: np.ndarray  # each block's share of b's gradient (blocks, hidden)
     loss_share: np.ndarray  # (tasks,) float64
-    nodes: np.ndarray  # (vectors,) int32
-    pooled: np.ndarray  # f, then dL/df (vectors, dim)
-    hidden: np.ndarray  # h (vectors, hidden); slot by slot it becomes dL/dz
+    nodes: np.ndarray  # (vectors,) int32: node of each vector
+    pooled: np.ndarray  # f, overwritten by dL/df (vectors, dim)
+    hidden: np.ndarray  # h (vectors, hidden); in small batches overwritten by dL/dz
 
-    # The rest is for large batches alone. Distinct node v has the slots order[bounds[v]:bounds[v + 1]], in order.
-    slot_vectors: np.ndarray  # (slots,) int32: which of the distinct nodes each slot holds
-    order: np.ndarray  # (slots,) int32
+    # Only large batches use the rest. Distinct node v has the slots order[bounds[v]:bounds[v + 1]], in order.
+    slot_vectors: np.ndarray  # (slots,) int32: vector of each slot
+    order: np.ndarray  # (slots,) int32: slots sorted by vector
     bounds: np.ndarray  # (vectors + 2,) int32
-    buckets: np.ndarray  # (BUCKETS + 1,) int32: where each bucket's slots begin
-    places: np.ndarray  # (nodes of the graph,) int32: where a node is among the distinct ones; -1 between two steps
-    hidden_slope: np.ndarray  # dL/dz of some nodes (blocks, BLOCK_NODES, hidden)
-    pulls: np.ndarray  # (batch,) float32: each triplet's slope of the loss by its margin
+    buckets: np.ndarray  # (BUCKETS + 1,) int32: start of each bucket's slots
+    places: np.ndarray  # (nodes of the graph,) int32: vector of each node; -1 between steps
+    hidden_slope: np.ndarray  # dL/dz for some nodes (blocks, BLOCK_NODES, hidden)
+    pulls: np.ndarray  # (batch,) float32: derivative of the loss by each triplet's margin
 
 
 class Step(NamedTuple):
-    """One step as its tasks see it. The tables hold P / scale."""
+    """The arguments of a step's tasks. The tables contain P / scale."""
 
     attributes: Side
     neighbours: Side
     space: Space
     settings: Settings
     scale: np.float32
-    vectors: int  # of the batch
+    vectors: int  # number of vectors in the batch
     threads: int
 
 
 def pooled_width(model: Model, settings: Settings) -> int:
-    """The row length of f: there is room for all columns of P, and for all columns of P' after the first d1."""
+    """Return the row length of f, with room for all columns of P, and for all columns of P' after the first d1."""
     return padded(max(model.attribute_table.shape[1], settings.attribute_dim + model.neighbour_table.shape[1]))
 
 
 def make_space(model: Model, settings: Settings, batch: int, *, by_node: bool) -> Space:
-    """The arrays for batches of `batch` triplets, with a copy of W; by_node: else they are computed slot by slot."""
+    """Return the arrays for batches of `batch` triplets, with a copy of W; by_node: one vector per distinct node."""
     (hidden, dim), nodes, slots = model.weight.shape, len(model.neighbour_table), 3 * batch
     vectors = min(nodes, slots) if by_node else slots
     blocks = min(MAX_BLOCKS, -(-vectors // BLOCK_NODES) if by_node else -(-batch // BLOCK_TRIPLETS))
@@ -104,20 +104,21 @@ def make_space(model: Model, settings: Settings, batch: int, *, by_node: bool) -
     )
 
 
-# The second half of a step: the gradients by W and f, and who subtracts which of them.
+# The second half of a step: gradients by W and f, and updates.
 #
-# A task writes some columns of some rows of one table, or some rows of W, and adds up in the order of the vectors or of
-# the blocks. So no two threads write the same number, and every sum has one order.
+# An update task writes some columns of some rows of one table, or some rows of W, in the order of the vectors or the
+# blocks. So no two threads write the same number, and every sum has one order.
 
-WEIGHT_TASKS = 4  # that share the rows of W
-SMALLEST_SCALE = 0.25  # of the tables' common factor
+WEIGHT_TASKS = 4  # tasks that share the rows of W
+SMALLEST_SCALE = 0.25  # smallest common factor of the tables
 
 
 @inlined
-def deal(place, tasks, threads):
-    """The task at a place, of which there are as many as tasks, rounded up to a multiple of threads.
+def task_at(place, tasks, threads):
+    """Return the task at one place of a parallel loop; the number of places is a multiple of threads.
 
-    Numba gives each thread a run of neighbouring places. Dealt like cards, tasks of unequal length are shared fairly.
+    Numba gives each thread a range of adjacent places. Tasks are dealt to threads in turn, so that all
+    threads get long and short tasks.
     """
     each = -(-tasks // threads)
     return (place % each) * threads + place // each
@@ -125,7 +126,7 @@ def deal(place, tasks, threads):
 
 @inlined
 def mean(shares, count):
-    """The sum of the shares, in order, divided by count."""
+    """Return the sum of the shares, in order, divided by count."""
     total = 0.0
     for share in shares:
         total += share
@@ -134,17 +135,17 @@ def mean(shares, count):
 
 @inlined
 def score_margin(margin, settings):
-    """−ln σ of a triplet's margin h_u · (h_i − h_j), and the slope of the batch's loss by it as a float32."""
+    """Return −ln σ of a triplet's margin h_u · (h_i − h_j), and the derivative of the batch's loss by it, float32."""
     decay = np.exp(-abs(np.float64(margin)))
     loss = np.log1p(decay) + max(-np.float64(margin), 0.0)
     return loss, np.float32(-settings.triplet_scale * (decay if margin > 0 else 1.0) / (1 + decay))
 
 
 @inlined
-def propagate(space, settings, slopes, pooled, block, add):
-    """From dL/dz = slopes (k, ≥ hidden) of some vectors to the block's share of W's and b's gradient, and to dL/df.
+def backpropagate(space, settings, slopes, pooled, block, add):
+    """Write the block's share of W's and b's gradient, and dL/df, from dL/dz = slopes (k, ≥ hidden) of k vectors.
 
-    dL/df takes the place of f = pooled (k, dim). With add, the block's share grows by that of these vectors.
+    dL/df overwrites f = pooled (k, dim). add: add to the block's share instead of overwriting it.
     """
     hidden = len(space.bias)
     inner = slopes[:, :hidden]
@@ -162,23 +163,23 @@ def propagate(space, settings, slopes, pooled, block, add):
 
 @inlined
 def update_tasks(attributes, neighbours, threads):
-    """How many tasks `update` has, and among how many of them the rows of a lane of columns are divided."""
+    """Return the number of tasks of `update`, and the number of tasks that share a lane of columns."""
     lanes = (attributes.table.shape[1] + neighbours.table.shape[1]) // LANE
     parts = -(-threads // max(lanes, 1))
     return lanes * parts + WEIGHT_TASKS, parts
 
 
-class Cut(NamedTuple):
-    """The part of a table that one task updates: LANE columns, and a part of the rows."""
+class Region(NamedTuple):
+    """The region of a table that one task updates: LANE columns, and one of `parts` ranges of rows."""
 
-    column: int  # the first one
+    column: int  # first column
     part: int
     parts: int
 
 
 @inlined
 def update(step, task):
-    """One task: some columns and rows of a table, by the gradients of the step's vectors, or some rows of W."""
+    """Run one update task: subtract gradients from a region of a table, or from some rows of W."""
     attributes, neighbours, settings = step.attributes, step.neighbours, step.settings
     parts = update_tasks(attributes, neighbours, step.threads)[1]
     attribute_lanes = attributes.table.shape[1] // LANE
@@ -186,24 +187,24 @@ def update(step, task):
     weight_task = task - parts * (attribute_lanes + neighbours.table.shape[1] // LANE)
     if weight_task >= 0:
         _update_weight(step.space, neighbours.last, settings, weight_task)
-    elif settings.table_rate > 0:  # else the rows stay as they are
+    elif settings.table_rate > 0:
         if lane < attribute_lanes:
-            cut = Cut(lane * LANE, task % parts, parts)
-            _update_table(attributes, step.space, settings, step.scale, step.vectors, cut)
+            region = Region(lane * LANE, task % parts, parts)
+            _update_table(attributes, step.space, settings, step.scale, step.vectors, region)
         else:
-            cut = Cut((lane - attribute_lanes) * LANE, task % parts, parts)
-            _update_table(neighbours, step.space, settings, step.scale, step.vectors, cut)
+            region = Region((lane - attribute_lanes) * LANE, task % parts, parts)
+            _update_table(neighbours, step.space, settings, step.scale, step.vectors, region)
 
 
 @compiled
-def _update_table(side, space, settings, scale, count, cut):
-    """Subtract the gradients of the first `count` vectors, in order, from LANE columns of one part of a table."""
+def _update_table(side, space, settings, scale, count, region):
+    """Subtract the gradients of the first `count` vectors, in order, from a region of a table."""
     table, pooled = side.table, space.pooled
-    # Unsigned, because Numba tests signed indices for negative values; and -1, no row, is then beyond every part.
-    columns = np.uint64(min(LANE, side.last - side.first - cut.column))
-    at, column = np.uint64(side.first + cut.column), np.uint64(cut.column)
-    low = cut.part * len(table) // cut.parts
-    rows = np.uint64((cut.part + 1) * len(table) // cut.parts - low)
+    # Unsigned indices save Numba's test for negative ones, and make -1 (no row) larger than every row.
+    columns = np.uint64(min(LANE, side.last - side.first - region.column))
+    at, column = np.uint64(side.first + region.column), np.uint64(region.column)
+    low = region.part * len(table) // region.parts
+    rows = np.uint64((region.part + 1) * len(table) // region.parts - low)
     rate = np.float32(settings.table_rate / scale)
     for vector in range(np.uint64(count)):
         if settings.pooling == MAX:
@@ -224,7 +225,7 @@ def _update_table(side, space, settings, scale, count, cut):
 
 @inlined
 def _update_weight(space, dim, settings, task):
-    """Add up the blocks' shares in order and update this task's rows of W and b."""
+    """Sum the blocks' shares in order, and update this task's rows of W and b."""
     hidden, share = len(space.bias), space.weight_share
     rate = np.float32(settings.learning_rate)
     decay = np.float32(1 - 2 * settings.learning_rate * settings.parameter_l2)
@@ -243,8 +244,8 @@ def _update_weight(space, dim, settings, task):
 
 
 @inlined
-def settle(attributes, neighbours, scale, is_last):
-    """Multiply the tables by their common factor where it has become small, or at the end; returns the factor left."""
+def apply_scale(attributes, neighbours, scale, is_last):
+    """Multiply the tables by their common factor if it is small or the step is the last; return the new factor."""
     if scale >= SMALLEST_SCALE and (scale == 1 or not is_last):
         return scale
     for table in (attributes.table, neighbours.table):
@@ -254,44 +255,44 @@ def settle(attributes, neighbours, scale, is_last):
     return np.float32(1)
 
 
-# Small batches: every slot has a vector of its own.
+# Small batches: one vector per slot.
 #
-# A batch is cut into blocks whose number does not depend on the threads. In the first pass each block pools its rows,
-# computes its own small products, and keeps its share of W's gradient. The second pass subtracts the gradients.
+# A batch is cut into blocks, and their number does not depend on the threads. In the first pass each block pools its
+# rows, computes small products, and stores its share of W's gradient. The second pass subtracts the gradients.
 
-TWIN_ROWS = 32  # rows: for a longer bag, an earlier slot of the same node is looked for
+TWIN_ROWS = 32  # shortest bag that is copied from an earlier slot of the same node
 
 
 @njit(error_model="numpy", parallel=True, nogil=True)
 def train_slots(attributes, neighbours, space, settings, batches, threads):
-    """Take one step per batch of triplets; batches: (steps, batch, 3) int32, and the losses (steps,) to write.
+    """Take one step per batch; batches: triplets (steps, batch, 3) int32, and losses (steps,) float64 to write.
 
-    L2 on the parameters shrinks every row of both tables at every step. One common factor does that without touching
-    the rows: the tables hold P / scale, and pooling commutes with a positive factor.
+    L2 on the parameters shrinks every row of both tables at every step. A common factor does this without changing the
+    rows: the tables contain P / scale, and pooling commutes with a positive factor.
     """
     triplets, losses = batches
     decay = np.float32(1 - 2 * settings.table_rate * settings.parameter_l2)
     scale = np.float32(1)
     for number in range(len(triplets)):
         batch = triplets[number]
-        # One parallel loop for all passes: Numba takes seconds to compile each.
+        # All passes share one parallel loop, because Numba takes seconds to compile each loop.
         for stage in range(2):
             tasks = update_tasks(attributes, neighbours, threads)[0] if stage else len(space.loss_share)
             for place in prange(-(-tasks // threads) * threads):
-                task = deal(np.int64(place), tasks, threads)
+                task = task_at(np.int64(place), tasks, threads)
                 if task < tasks:
-                    # Parallel loops take no tuples of tuples, so this one is put together inside.
+                    # A parallel loop cannot capture a tuple of tuples, so it is built inside.
                     step = Step(attributes, neighbours, space, settings, scale, 3 * len(batch), threads)
                     _run_slots(step, batch, stage, task)
             if stage == 0:
                 losses[number] = mean(space.loss_share, len(batch))
                 scale *= decay
-        scale = settle(attributes, neighbours, scale, number == len(triplets) - 1)
+        scale = apply_scale(attributes, neighbours, scale, number == len(triplets) - 1)
 
 
 @compiled
 def _run_slots(step, batch, stage, block):
-    """One task of a pass: an update, or forward and backward for the triplets of one block."""
+    """Run one task: an update if stage is 1, else the forward and backward pass of one block of triplets."""
     if stage:
         update(step, block)
         return
@@ -299,24 +300,24 @@ def _run_slots(step, batch, stage, block):
     begin, end = block * len(batch) // blocks, (block + 1) * len(batch) // blocks
     triplets, first, last = batch[begin:end], 3 * begin, 3 * end
     pooled, hidden = space.pooled[first:last], space.hidden[first:last]
-    _pool_slots(_rows_of(step.attributes, first, last), settings, step.scale, triplets, pooled)
-    _pool_slots(_rows_of(step.neighbours, first, last), settings, step.scale, triplets, pooled)
+    _pool_slots(_slice_side(step.attributes, first, last), settings, step.scale, triplets, pooled)
+    _pool_slots(_slice_side(step.neighbours, first, last), settings, step.scale, triplets, pooled)
     for slot in range(3 * len(triplets)):
         space.nodes[first + slot] = triplets[slot % len(triplets), slot // len(triplets)]
     multiply(pooled[:, : step.neighbours.last], space.weight_transposed, hidden, False)
     space.loss_share[block] = _score_slots(hidden, space.bias, settings, len(triplets))
-    propagate(space, settings, hidden, pooled, block, False)
+    backpropagate(space, settings, hidden, pooled, block, False)
 
 
 @inlined
-def _rows_of(side, first, last):
-    """A side for the vectors first … last - 1 alone."""
+def _slice_side(side, first, last):
+    """Return a side with the winners of vectors first … last - 1 only."""
     return Side(side.indptr, side.indices, side.table, side.winner[first:last], side.first, side.last)
 
 
 @compiled
 def _pool_slots(side, settings, scale, triplets, pooled):
-    """Pool one table for all u, then all i, then all j; writes its columns of pooled, and the winners."""
+    """Pool one table for all u, then all i, then all j of triplets (k, 3); write its columns of pooled, and winners."""
     count = len(triplets)
     for role in range(3):
         for t in range(count):
@@ -333,14 +334,14 @@ def _pool_slots(side, settings, scale, triplets, pooled):
 
 @inlined
 def _copy(rows, source, target, first, last):
-    """Copy columns first to last of one row to another."""
+    """Copy columns first … last - 1 of row source to row target."""
     for c in range(first, last):
         rows[target, c] = rows[source, c]
 
 
 @inlined
 def _twin(indptr, triplets, role, t):
-    """An earlier slot of the same node, or -1; a short bag has none: pooling it again is faster than looking."""
+    """Return an earlier slot of the same node, or -1; a short bag gives -1, as pooling it is faster than a search."""
     node = triplets[t, role]
     if indptr[node + 1] - indptr[node] < TWIN_ROWS:
         return -1
@@ -353,7 +354,7 @@ def _twin(indptr, triplets, role, t):
 
 @njit(error_model="numpy", fastmath=True)
 def _score_slots(hidden, bias, settings, count):
-    """Replace W f of a block's u, i and j rows by dL/dz, in place; returns the block's sum of −ln σ."""
+    """Replace hidden = W f (3 count, ≥ hidden) by dL/dz, in place; return the block's sum of −ln σ."""
     total = 0.0
     zero = np.float32(0)
     shrink = np.float32(2 * settings.hidden_l2)
@@ -375,18 +376,18 @@ def _score_slots(hidden, bias, settings, count):
     return total
 
 
-# Large batches, where nodes repeat: every distinct node is pooled, multiplied by W and subtracted once.
+# Large batches: one vector per distinct node, because nodes repeat.
 #
-# The passes find the vectors of the nodes, the margins of the triplets and the gradients of the nodes, and subtract
-# them. Each node adds up the gradients of its slots in their order.
+# The four passes compute the vectors of the nodes, the margins of the triplets, the gradients of the nodes, and the
+# updates. The gradients of a node's slots are summed in the order of the slots.
 
-POOL, SCORE, PROPAGATE, UPDATE = 0, 1, 2, 3  # the passes of a step
-AHEAD = 4  # triplets, or slots, whose hidden vectors are prefetched
+POOL, SCORE, BACKPROPAGATE, UPDATE = 0, 1, 2, 3  # the passes of a step
+AHEAD = 4  # distance in triplets to the prefetch of hidden vectors
 
 
 @njit(error_model="numpy", parallel=True, nogil=True)
 def train_nodes(attributes, neighbours, space, settings, batches, threads):
-    """Take one step per batch of triplets, as `train_slots` does."""
+    """Take one step per batch, with the arguments and results of `train_slots`."""
     triplets, losses = batches
     decay = np.float32(1 - 2 * settings.table_rate * settings.parameter_l2)
     scale = np.float32(1)
@@ -399,18 +400,17 @@ def train_nodes(attributes, neighbours, space, settings, batches, threads):
                 scale *= decay
             tasks = _tasks(attributes, neighbours, space, count, stage, threads)
             for place in prange(-(-tasks // threads) * threads):
-                task = deal(np.int64(place), tasks, threads)
+                task = task_at(np.int64(place), tasks, threads)
                 if task < tasks:
-                    # Parallel loops take no tuples of tuples, so this one is put together inside.
                     _run_nodes(Step(attributes, neighbours, space, settings, scale, count, threads), stage, task)
-        scale = settle(attributes, neighbours, scale, number == len(triplets) - 1)
+        scale = apply_scale(attributes, neighbours, scale, number == len(triplets) - 1)
 
 
 @compiled
 def sort_slots(batch, space):
-    """Write the distinct nodes of a batch (k, 3) and the slots of each to space; returns how many nodes there are."""
+    """Write the distinct nodes of a batch (k, 3) int32 and the slots of each to space; return the number of nodes."""
     nodes, order, bounds, places = space.nodes, space.order, space.bounds, space.places
-    # First by bucket of nodes: what neighbouring nodes pool is close together in memory.
+    # Sort by bucket of nodes first, because the rows that neighbouring nodes pool are close together in memory.
     buckets, shift = space.buckets, 0
     while len(places) >> shift >= len(buckets) - 1:
         shift += 1
@@ -437,7 +437,7 @@ def sort_slots(batch, space):
     for vector in range(count):
         places[nodes[vector]] = -1
         bounds[vector + 2] += bounds[vector + 1]
-    for slot in range(len(order)):  # bounds[v + 1] moves from the first slot of node v to the end of them
+    for slot in range(len(order)):  # bounds[v + 1] moves from the first to the last of node v's slots
         following = space.slot_vectors[slot] + 1
         order[bounds[following]] = slot
         bounds[following] += 1
@@ -446,30 +446,30 @@ def sort_slots(batch, space):
 
 @inlined
 def _tasks(attributes, neighbours, space, count, stage, threads):
-    """How many tasks a pass has; inside a kernel Numba takes a number assigned in several branches for the first."""
+    """Return the number of tasks of a pass; inside the kernel Numba would use only the first of several assignments."""
     if stage == POOL:
         return -(-count // BLOCK_NODES)
     if stage == SCORE:
         return len(space.loss_share)
-    return len(space.hidden_slope) if stage == PROPAGATE else update_tasks(attributes, neighbours, threads)[0]
+    return len(space.hidden_slope) if stage == BACKPROPAGATE else update_tasks(attributes, neighbours, threads)[0]
 
 
 @compiled
 def _run_nodes(step, stage, task):
-    """One task of a pass."""
+    """Run one task of a pass."""
     if stage == POOL:
-        _compute(step, task)
+        _embed_nodes(step, task)
     elif stage == SCORE:
         _score_nodes(step.settings, step.space, task)
-    elif stage == PROPAGATE:
-        _propagate(step.settings, step.space, step.vectors, task)
+    elif stage == BACKPROPAGATE:
+        _backpropagate_nodes(step.settings, step.space, step.vectors, task)
     else:
         update(step, task)
 
 
 @inlined
-def _compute(step, task):
-    """f and h of BLOCK_NODES of the distinct nodes."""
+def _embed_nodes(step, task):
+    """Write f and h of the task's BLOCK_NODES distinct nodes to space."""
     first, last = task * BLOCK_NODES, min((task + 1) * BLOCK_NODES, step.vectors)
     space = step.space
     _pool_nodes(step.attributes, step.settings, step.scale, space, first, last)
@@ -493,7 +493,7 @@ def _pool_nodes(side, settings, scale, space, first, last):
 
 @inlined
 def _score_nodes(settings, space, task):
-    """The pulls of SCORE_TRIPLETS of the triplets, and their share of the loss."""
+    """Write the pulls of the task's SCORE_TRIPLETS triplets, and their share of the loss, to space."""
     hidden, slots = space.hidden, space.slot_vectors
     minus, loss = fill(np.float32(-1)), 0.0
     last = min((task + 1) * SCORE_TRIPLETS, len(space.pulls))
@@ -512,8 +512,8 @@ def _score_nodes(settings, space, task):
 
 
 @inlined
-def _propagate(settings, space, count, block):
-    """dL/df of one block of the distinct nodes, and their share of W's gradient, BLOCK_NODES at a time."""
+def _backpropagate_nodes(settings, space, count, block):
+    """Write dL/df of one block of distinct nodes, and their share of W's gradient, BLOCK_NODES at a time."""
     blocks = len(space.hidden_slope)
     begin, end = block * count // blocks, (block + 1) * count // blocks
     for first in range(begin, max(end, begin + 1), BLOCK_NODES):
@@ -521,14 +521,14 @@ def _propagate(settings, space, count, block):
         slopes = space.hidden_slope[block, : last - first]
         for vector in range(first, last):
             _add_pulls(settings, space, vector, slopes, vector - first)
-        propagate(space, settings, slopes, space.pooled[first:last], block, first > begin)
+        backpropagate(space, settings, slopes, space.pooled[first:last], block, first > begin)
 
 
 @inlined
 def _add_pulls(settings, space, vector, slopes, row):
-    """slopes[row] = dL/dz of a node: the sum over its slots.
+    """Write dL/dz of a node, the sum over its slots, to slopes[row].
 
-    The gradient by h_u is pull · (h_i − h_j), by h_i it is pull · h_u, and by h_j −pull · h_u.
+    The gradient by h_u is pull · (h_i − h_j), by h_i it is pull · h_u, and by h_j it is −pull · h_u.
     """
     hidden, vectors, zero, minus = space.hidden, space.slot_vectors, fill(np.float32(0)), fill(np.float32(-1))
     start, stop = space.bounds[vector], space.bounds[vector + 1]

@@ -1,7 +1,7 @@
-"""Neural-Brane on an NVIDIA GPU, in Triton: the functions of `reference`.
+"""Train and apply Neural-Brane on an NVIDIA GPU with Triton; the functions are those of `reference`.
 
-Models and bags are those that `place` returns, in the GPU's memory.
-With TRITON_INTERPRET=1 the same kernels run on the CPU, slowly: so they are tested where there is no GPU.
+Models and bags are in GPU memory, as `place` returns them.
+With TRITON_INTERPRET=1 the same kernels run slowly on the CPU, for tests on machines without a GPU.
 """
 
 from typing import Any, TypeVar
@@ -33,15 +33,15 @@ from neural_brane.kernels.model import MAX, Bags, Model, Settings, padded
 
 __all__ = ["DEVICE", "INTERPRETED", "Limits", "Trainer", "embed", "fetch", "hide", "place", "require_memory"]
 
-# Arrays between the host's memory and the GPU's, and whether a training fits there.
+# Copy arrays to and from GPU memory, and check that a training fits there.
 
-PLAN_BYTES = 64  # of a plan, per slot
+PLAN_BYTES = 64  # bytes of a plan per slot
 
 Arrays = TypeVar("Arrays", bound=tuple)
 
 
 def place(arrays: Arrays) -> Arrays:
-    """The same NamedTuple with its arrays in the GPU's memory; a model's tables get spare columns of zeros."""
+    """Copy a named tuple's arrays to GPU memory and return the copy; a model's tables are padded with zero columns."""
     placed = [torch.from_numpy(np.ascontiguousarray(array)).to(DEVICE) for array in arrays]
     if isinstance(arrays, Model):
         spare = [(0, padded(table.shape[1]) - table.shape[1]) for table in placed[:2]]
@@ -50,16 +50,16 @@ def place(arrays: Arrays) -> Arrays:
 
 
 def fetch(model: Model, into: Model) -> Model:
-    """Copy a model from the GPU's memory into one of NumPy arrays, which is returned."""
-    for theta, found in zip(into, model, strict=True):
-        torch.from_numpy(theta).copy_(found[..., : theta.shape[-1]])
+    """Copy a model from GPU memory into a model of NumPy arrays, and return it."""
+    for theta, placed in zip(into, model, strict=True):
+        torch.from_numpy(theta).copy_(placed[..., : theta.shape[-1]])
     return into
 
 
 def require_memory(tables: int, graph: int, dim: int, hidden: int, batch: int, *, free: int | None = None) -> None:
-    """Raise a ParameterError unless tables and graph of these bytes, and a batch's scratch, fit into free bytes.
+    """Raise ParameterError unless tables and graph (in bytes) and the scratch of a batch fit into `free` bytes.
 
-    free: the GPU's free memory when None; the interpreter has no such limit.
+    free: the GPU's free memory when None; the interpreter has no limit.
     """
     if free is None:
         if INTERPRETED:
@@ -73,22 +73,22 @@ def require_memory(tables: int, graph: int, dim: int, hidden: int, batch: int, *
     if needed > free:
         raise ParameterError(
             f"training needs {needed:,} bytes of GPU memory (tables {tables:,}, graph {graph:,}, scratch {scratch:,}), "
-            f"and {free:,} are free; lower dim or batch_size, free the GPU, or train with device='cpu'"
+            f"but only {free:,} are free; lower dim or batch_size, stop other programs on the GPU, or set device='cpu'"
         )
 
 
-# A model in training on the GPU: plans groups of steps and launches them, most of them as one captured CUDA graph.
+# Train a model on the GPU: plan groups of steps, and launch most groups as one captured CUDA graph.
 
-SMALLEST_SCALE = 1e-6
+SMALLEST_SCALE = 1e-6  # smallest common factor of the tables
 
 
 class Trainer:
-    """Takes steps of mini-batch SGD; call it with triplets (steps, batch, 3) on the GPU.
+    """Takes steps of mini-batch SGD; call it with triplets (steps, batch, 3) int32 on the GPU.
 
-    `deterministic` adds up each row's gradients in a fixed order, so that every run gives the same bits; without it,
-    max pooling adds them atomically, in any order. Sum and mean pooling, which change every row of a bag, always add
-    in the fixed order. Rows whose rate is 0 are left alone. `limits` decide which launches a step takes; `allocate`
-    makes its scratch memory. `steps` is how many a call usually has: they are then cut into equal groups.
+    deterministic: sum each row's gradients in a fixed order, so that every run gives the same bits. Otherwise max
+    pooling adds them atomically, in any order. Sum and mean pooling change every row of a bag and always use the fixed
+    order. The tables stay unchanged if their rate is 0. steps: the usual number of steps per call, which are cut into
+    equal groups. limits: thresholds that choose the launches of a step. allocate: makes scratch memory.
     """
 
     def __init__(
@@ -97,12 +97,12 @@ class Trainer:
     ):  # fmt: skip
         self.model, self.settings, self.batch = model, settings, batch
         bags, shape = (attribute_bags, neighbour_bags), Shape.of(model, settings)
-        self.decay = decay_of(settings, settings.table_rate)  # of the tables
+        self.decay = decay_of(settings, settings.table_rate)  # per step of the tables
         self.group = _group_steps(3 * batch, self.decay, limits, steps)
         slots, nodes = 3 * batch, len(neighbour_bags.indptr) - 1
         group = bags, (len(model.attribute_table), len(model.neighbour_table)), self.group, slots
         is_large = batch >= limits.large_batch
-        # A large batch with more slots than nodes computes each node's vector once.
+        # A large batch computes one vector per node if it has clearly more slots than nodes.
         by_node = is_large and nodes <= limits.nodes_per_slot * slots
         self.plan = NodePlan(*group, limits.node_piece) if by_node else Plan(*group)
         self.tables, self.columns = Tables.of(model, bags, shape), shape.columns()
@@ -111,17 +111,17 @@ class Trainer:
         context = Context(model, self.tables, shape, settings, self.plan, scatter, limits, allocate)
         self.layer: Layer = (NodeLayer if by_node else LargeLayer if is_large else SmallLayer)(context)
         self.gather = Gather(context) if moves and not scatter else None
-        by_max = settings.pooling == MAX  # the pieces of a hub's bag are combined by max alone
+        by_max = settings.pooling == MAX  # only max pooling can combine the pieces of a hub's bag
         self.hubs = find_hubs(bags, shape, self.group, self.plan.vectors, limits) if by_max else None
         self._graph: torch.cuda.CUDAGraph | None = None
         self._compiled = False
 
     def __call__(self, triplets: torch.Tensor) -> np.ndarray:
-        """Take one step per batch; returns (steps,) float64, the mean of −ln σ before each."""
+        """Take one step per batch; return the mean of −ln σ before each step, (steps,) float64."""
         return self.launch(triplets).cpu().numpy()
 
     def launch(self, triplets: torch.Tensor) -> torch.Tensor:
-        """Launch one step per batch; returns the losses in the GPU's memory, without waiting for them."""
+        """Launch one step per batch; return the losses in GPU memory without waiting for them."""
         losses = torch.empty(len(triplets), dtype=torch.float64, device=DEVICE)
         for first in range(0, len(triplets), self.group):
             part = triplets[first : first + self.group]
@@ -132,7 +132,7 @@ class Trainer:
             if len(part) == self.group and self._compiled and not INTERPRETED:
                 if self._graph is None:
                     graph = torch.cuda.CUDAGraph()
-                    # Other threads may watch their own streams.
+                    # Other threads may use their own streams during the capture.
                     with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                         self._steps(self.group)
                     self._graph = graph
@@ -146,19 +146,19 @@ class Trainer:
         return losses / self.batch
 
     def reload(self) -> None:
-        """Take W and b from the model again, after somebody else has changed them there."""
+        """Copy W and b from the model again, after the caller has changed them."""
         self.layer.load()
 
     def _steps(self, count: int) -> None:
-        """Launch the first steps of the plan.
+        """Launch the first `count` steps of the plan.
 
-        L2 on the parameters shrinks every row of both tables at every step. One common factor does that without
-        touching the rows: the tables hold P / scale, and pooling commutes with a positive factor.
+        L2 on the parameters shrinks every row of both tables at every step. A common factor does this without changing
+        the rows: the tables contain P / scale, and pooling commutes with a positive factor.
         """
         for step in range(count):
             scale = self.decay**step
             spans, rate = self.plan.spans(step)._replace(scale=scale), self.settings.table_rate / (scale * self.decay)
-            # All that reads the tables comes before what writes them.
+            # Launches that read the tables come before launches that write them.
             if self.hubs:
                 spans = self.hubs.pool(step, self.tables, spans)
             self.layer.pool(step, spans)
@@ -172,7 +172,7 @@ class Trainer:
 
 
 def _group_steps(slots: int, decay: float, limits: Limits, usual: int | None) -> int:
-    """How many steps to plan and capture together; the tables' common factor stays in range, and groups are equal."""
+    """Return the number of steps in a group: equal groups, within the limits, that keep the common factor in range."""
     steps = max(1, min(limits.group_steps, limits.group_slots // slots))
     while steps > 1 and not decay**steps > SMALLEST_SCALE:
         steps //= 2
@@ -183,7 +183,7 @@ def embed(
     model: Model, attribute_bags: Bags, neighbour_bags: Bags, nodes: Any, settings: Settings, *,
     allocate: Allocate = empty,
 ):  # fmt: skip
-    """f(u), the embedding: pooled attributes beside pooled neighbours. Returns (k, d1 + d2)."""
+    """Return the embedding f(u) of nodes (k,): pooled attributes beside pooled neighbours, (k, d1 + d2) float32."""
     nodes = torch.as_tensor(nodes, dtype=torch.int32, device=DEVICE)
     shape, bags, count = Shape.of(model, settings), (attribute_bags, neighbour_bags), len(nodes)
     starts, sizes = allocate(2, count, dtype=torch.int64), allocate(2, count, dtype=torch.int32)
@@ -198,7 +198,7 @@ def embed(
 
 
 def hide(model: Model, pooled: Any):
-    """h(u) = ReLU(W f(u) + b). Returns (k, hidden)."""
+    """Return h(u) = ReLU(W f(u) + b) as (k, hidden), from f(u) as pooled (k, d1 + d2)."""
     weight, bias = (torch.as_tensor(theta, device=DEVICE) for theta in (model.weight, model.bias))
     hidden = torch.relu(torch.as_tensor(pooled, device=DEVICE) @ weight.T + bias)
     return hidden if isinstance(pooled, torch.Tensor) else hidden.cpu().numpy()

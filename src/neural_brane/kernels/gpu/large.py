@@ -1,4 +1,4 @@
-"""Large batches: every launch runs over all vectors, and memory and the matrix units are the limits."""
+"""Train on large batches with launches over all vectors; memory and matrix units limit the speed."""
 
 from typing import NamedTuple, cast
 
@@ -23,15 +23,15 @@ from neural_brane.kernels.gpu.layer import Context, Layer, Scatter
 from neural_brane.kernels.gpu.pool import NodePlan
 from neural_brane.kernels.model import Array
 
-ROWS, COLUMNS, TAIL, WARPS, STAGES = 128, 128, 32, 4, 3  # of a product; STAGES of loads are ahead of it
-TRIPLETS = 4  # whose slopes a program computes
+ROWS, COLUMNS, TAIL, WARPS, STAGES = 128, 128, 32, 4, 3  # tile of a product, its warps and stages of loads
+TRIPLETS = 4  # triplets per program
 WEIGHT_UNITS, WEIGHT_COLUMNS, WEIGHT_WARPS, WEIGHT_STAGES = 64, 64, 4, 4
-SHARES = 2 if INTERPRETED else 44  # of W's gradient
-TOGETHER, NODE_WARPS = 2, 1  # slots of a node, or its pieces, that a program reads at a time; its warps
+SHARES = 2 if INTERPRETED else 44  # shares of W's gradient
+TOGETHER, NODE_WARPS = 2, 1  # slots or pieces of a node read at a time, warps per program
 
 
 class Factor(NamedTuple):
-    """The right factor of a product: W or, by its strides, W transposed."""
+    """The right factor of a product: W or its transpose, depending on the strides."""
 
     split: Split
     depth_stride: int
@@ -39,33 +39,33 @@ class Factor(NamedTuple):
 
 
 class Hidden(NamedTuple):
-    """The hidden layer of every vector, before b is added and all below zero is cut off."""
+    """The hidden layer of every vector before b and ReLU are applied."""
 
     product: Array  # W f (vectors, hidden) float32
     bias: Array  # b (hidden,) float32
 
 
 class ProductTiles(NamedTuple):
-    """How a product is cut into programs, known when the kernel is compiled."""
+    """Compile-time options of a product."""
 
     depths: int  # inner dimension
     width: int  # columns of the result
     rows: int
     columns: int
-    tail: int  # columns that a program computes besides
-    depth: int  # of the inner dimension at a time
+    tail: int  # additional columns per program, which can save a second read of the left factor
+    depth: int  # inner dimension per iteration
 
 
 class TripletTiles(NamedTuple):
-    """How the loss and its slopes are cut into programs, known when the kernels are compiled."""
+    """Compile-time options of the kernels for the loss and its derivatives."""
 
     hidden: int
     units: int  # hidden, rounded up to a power of two
-    rows: int  # triplets, slots or pieces that a program takes at a time
+    rows: int  # triplets, slots or pieces that a program reads at a time
 
 
 class WeightTiles(NamedTuple):
-    """How W's gradient is cut into programs, known when the kernel is compiled."""
+    """Compile-time options of the kernel for W's gradient."""
 
     width: int
     hidden: int
@@ -90,7 +90,7 @@ class LargeLayer(Layer):
         self.scatter = Scatter(context) if context.scatter else None
 
     def step(self, step: int, rate: float) -> None:
-        """Launch the hidden layer and its slopes, the gradients and update of W and b, then those of the tables."""
+        """Launch the hidden layer and dL/dz, then the gradients and updates of W, b and the tables."""
         shape, bias = self.context.shape, self.context.settings.train_bias
         width = shape.width
         self._multiply(self.pooled, Factor(self.arrays.split, depth_stride=1, column_stride=width), self.hidden.product)
@@ -107,7 +107,7 @@ class LargeLayer(Layer):
             self.scatter(Change(self.gradient, self.winner, rate))
 
     def _differentiate(self, step: int) -> None:
-        """Launch the kernel from W f to dL/dz."""
+        """Launch the kernel that computes dL/dz from W f."""
         differentiate[self.losses.shape[1],](
             self.hidden, self.dz, self.losses[step], self.batch, self.slope, TILES=self.tiles
         )
@@ -125,7 +125,7 @@ class LargeLayer(Layer):
 
 
 class NodeLayer(LargeLayer):
-    """The launches at large batches with one vector per node: the slopes of a node's slots are added up."""
+    """The launches at large batches with one vector per node; the gradients of a node's slots are summed."""
 
     def __init__(self, context: Context):
         super().__init__(context)
@@ -134,7 +134,7 @@ class NodeLayer(LargeLayer):
         self.sums = context.allocate(self.plan.most_pieces, context.shape.hidden)
 
     def _differentiate(self, step: int) -> None:
-        """Launch the kernels from W f to dL/dz."""
+        """Launch the kernels that compute dL/dz from W f."""
         slots, tiles = self.plan.slots_by_node(step), self.tiles._replace(rows=TOGETHER)
         score[self.losses.shape[1],](
             self.hidden, slots, self.pulls, self.losses[step], self.slope, TILES=self.tiles
@@ -149,7 +149,7 @@ class NodeLayer(LargeLayer):
 
 @triton.jit
 def multiply(left, right, result, rows, TILES: tl.constexpr):
-    """result (rows, width) = left (Split) × right (Factor); with TILES.tail more columns, left may be read once."""
+    """Write left (`Split`) × right (`Factor`) to result (rows, width) float32."""
     ROWS: tl.constexpr = TILES.rows
     COLUMNS: tl.constexpr = TILES.columns
     TAIL: tl.constexpr = TILES.tail
@@ -178,20 +178,20 @@ def multiply(left, right, result, rows, TILES: tl.constexpr):
 
 @triton.jit
 def load_bias(hidden, unit, HIDDEN: tl.constexpr):
-    """b of some hidden units."""
+    """Return b of hidden units `unit`."""
     return tl.load(hidden.bias + unit, mask=unit < HIDDEN, other=0.0)
 
 
 @triton.jit
 def load_hidden(hidden, row, unit, bias, inside, HIDDEN: tl.constexpr):
-    """h of some vectors, from hidden (Hidden)."""
+    """Return h of vectors `row`, from hidden (`Hidden`)."""
     place = hidden.product + row.to(tl.int64)[:, None] * HIDDEN + unit
     return tl.maximum(tl.load(place, mask=inside, other=0.0) + bias, 0.0)
 
 
 @triton.jit
 def differentiate(hidden, dz, losses, batch, slope, TILES: tl.constexpr):
-    """Write dL/dz (Split) of TILES.rows triplets' slots from hidden (Hidden), and their sum of −ln σ to losses."""
+    """Write dL/dz (`Split`) of the slots of TILES.rows triplets from hidden (`Hidden`), and sums of −ln σ to losses."""
     HIDDEN: tl.constexpr = TILES.hidden
     triplet = tl.program_id(0) * TILES.rows + tl.arange(0, TILES.rows)
     unit = tl.arange(0, TILES.units)[None, :]
@@ -209,7 +209,7 @@ def differentiate(hidden, dz, losses, batch, slope, TILES: tl.constexpr):
 
 @triton.jit
 def score_triplets(u, i, j, live, triplet_scale, losses):
-    """The slopes of the loss by the margins of a program's triplets; writes their sum of −ln σ to losses."""
+    """Return the derivatives of the loss by the margins of a program's triplets; write their sum of −ln σ to losses."""
     margin = tl.sum(u * (i - j), 1)
     decay = tl.exp(-tl.abs(margin))
     tl.store(losses + tl.program_id(0), tl.sum(tl.where(live, losses_of(margin, decay), 0.0), 0))
@@ -218,7 +218,7 @@ def score_triplets(u, i, j, live, triplet_scale, losses):
 
 @triton.jit
 def add_gradients(pooled, dz, layer, vectors, TILES: tl.constexpr):
-    """Write sums of dL/dW = dL/dzᵀ f and of dL/db over one of TILES.shares parts of the vectors to layer's shares."""
+    """Write dL/dW = dL/dzᵀ f and dL/db, summed over one of TILES.shares parts of the vectors, to layer's shares."""
     UNITS: tl.constexpr = TILES.units
     COLUMNS: tl.constexpr = TILES.columns
     ACROSS: tl.constexpr = (TILES.width + COLUMNS - 1) // COLUMNS
@@ -247,12 +247,12 @@ def add_gradients(pooled, dz, layer, vectors, TILES: tl.constexpr):
             tl.store(layer.bias_shares + share * TILES.hidden + unit, db, mask=known)
 
 
-# Large batches with clearly more slots than the graph has nodes: a step computes each node's vector once.
+# A large batch with clearly more slots than the graph has nodes computes one vector per node.
 
 
 @triton.jit
 def score(hidden, slots, pulls, losses, slope, TILES: tl.constexpr):
-    """Write each triplet's slope of the loss by its margin to pulls (batch,), and sums of −ln σ to losses."""
+    """Write the derivative of the loss by each triplet's margin to pulls (batch,) float32, sums of −ln σ to losses."""
     HIDDEN: tl.constexpr = TILES.hidden
     triplet = tl.program_id(0) * TILES.rows + tl.arange(0, TILES.rows)
     unit = tl.arange(0, TILES.units)[None, :]
@@ -267,10 +267,10 @@ def score(hidden, slots, pulls, losses, slope, TILES: tl.constexpr):
 
 @triton.jit
 def add_pulls(hidden, slots, pulls, sums, TILES: tl.constexpr):
-    """Add up the gradients by a node's hidden vector over one piece of its slots: sums (pieces, hidden).
+    """Write the gradient by a node's hidden vector, summed over one piece of its slots, to sums (pieces, hidden).
 
     A program has one piece and reads TILES.rows slots at a time. The gradient by h_u is pull · (h_i − h_j), by h_i it
-    is pull · h_u, and by h_j −pull · h_u.
+    is pull · h_u, and by h_j it is −pull · h_u.
     """
     HIDDEN: tl.constexpr = TILES.hidden
     SLOTS: tl.constexpr = TILES.rows
@@ -299,7 +299,7 @@ def add_pulls(hidden, slots, pulls, sums, TILES: tl.constexpr):
 
 @triton.jit
 def slope_of_nodes(hidden, slots, sums, dz, slope, TILES: tl.constexpr):
-    """dz (Split; nodes, hidden) = dL/dz of each node, from the sums of its pieces: one program per node."""
+    """Write dL/dz of each node, from the sums of its pieces, to dz (`Split`; nodes, hidden); one program per node."""
     HIDDEN: tl.constexpr = TILES.hidden
     PIECES: tl.constexpr = TILES.rows
     UNITS: tl.constexpr = TILES.units

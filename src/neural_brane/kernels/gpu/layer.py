@@ -1,8 +1,8 @@
-"""The hidden layer in training, its W and b, and the update of the tables.
+"""Train the hidden layer with its W and b, and update the tables.
 
-`SmallLayer`, `LargeLayer` and `NodeLayer` derive from `Layer`: each launches a step in its own way. Of the two updates,
-`scatter` starts from the vectors and adds atomically, in any order. `gather` starts from the tables' rows and adds up
-each row's gradients in the vectors' order, so that every run gives the same bits.
+`SmallLayer`, `LargeLayer` and `NodeLayer` derive from `Layer`; each launches a step in a different way. There are two
+updates of the tables: `scatter` adds the gradient of each vector atomically, in any order; `gather` sums the gradients
+of each table row in the order of the vectors, so that every run gives the same bits.
 """
 
 from abc import ABC, abstractmethod
@@ -31,43 +31,43 @@ from neural_brane.kernels.gpu.bundles import (
 from neural_brane.kernels.gpu.pool import MAX, MEAN, POOL_WARPS, Plan, PoolWork, most_shared, pool
 from neural_brane.kernels.model import Model, Settings
 
-BLOCK, TOGETHER = 256, 4  # numbers of W that a program updates, shares that it reads at a time
+BLOCK, TOGETHER = 256, 4  # numbers of W per program, shares read at a time
 
 
 class Context(NamedTuple):
-    """What a layer is made for: a model, a plan, and how to train."""
+    """The arguments of a layer: a model, a plan, and settings of the training."""
 
     model: Model
     tables: Tables
     shape: Shape
     settings: Settings
     plan: Plan
-    scatter: bool  # whether the layer's launches update the tables too; without, `gather` does it after them
+    scatter: bool  # the layer's launches also update the tables; otherwise `gather` does it after them
     limits: Limits
     allocate: Allocate
 
 
 class Descent(NamedTuple):
-    """How W and b are updated, known when the kernel is compiled."""
+    """Compile-time options for the update of W and b."""
 
     size: int  # numbers of W
     hidden: int
-    bias: bool  # whether b is trained
+    bias: bool  # train b
     shares: int
-    block: int
-    together: int
+    block: int  # numbers of W per program
+    together: int  # shares read at a time
 
 
 def decay_of(settings: Settings, rate: float) -> float:
-    """The factor by which L2 on the parameters shrinks those that are learned at this rate in a step."""
+    """Return the factor by which L2 shrinks parameters with this learning rate in a step."""
     return 1 - 2 * rate * settings.parameter_l2
 
 
 class Layer(ABC):
-    """Scratch memory of a step, W and b, and the launch of the pooling."""
+    """The scratch memory of a step, W and b, and the launch of the pooling."""
 
-    pool_columns: int | None = None  # of a program that pools; None: all of a table's
-    losses: torch.Tensor  # (steps, programs): sums of −ln σ
+    pool_columns: int | None = None  # columns per pooling program; None: all columns of a table
+    losses: torch.Tensor  # (steps, programs) float32: sums of −ln σ
 
     def __init__(self, context: Context, shares: int):
         self.context = context
@@ -86,7 +86,7 @@ class Layer(ABC):
         self.descent = Descent(weight.numel(), shape.hidden, settings.train_bias, shares, BLOCK, TOGETHER)
 
     def load(self) -> None:
-        """Copy W and b from the model; spare rows and columns stay zero. W also goes into two planes, as in `split`."""
+        """Copy W and b from the model, and split W into two planes; padding rows and columns stay zero."""
         model, weight, planes = self.context.model, self.arrays.weight, self.arrays.split.data
         weight[: len(model.weight), self.context.shape.columns()] = model.weight
         self.arrays.bias[: len(model.bias)] = model.bias
@@ -102,29 +102,29 @@ class Layer(ABC):
 
     @abstractmethod
     def step(self, step: int, rate: float) -> None:
-        """Launch what follows the pooling; `rate` is the learning rate of the tables."""
+        """Launch the rest of a step after the pooling; rate: the learning rate of the tables."""
 
-    def finish(self) -> None:  # noqa: B027  (most layers put nothing off)
-        """Launch what the last step of a group has put off."""
+    def finish(self) -> None:  # noqa: B027  (most layers postpone nothing)
+        """Launch the work that the last step of a group has postponed."""
 
     def descend(self) -> None:
         """Launch the update of W and b."""
         descend[self.descent_programs(),](self.arrays, DESCENT=self.descent)
 
     def descent_programs(self) -> int:
-        """Programs that share the update of W and b."""
+        """Return the number of programs that share the update of W and b."""
         return triton.cdiv(self.descent.size, BLOCK)
 
 
 @triton.jit
 def descend(layer, DESCENT: tl.constexpr):
-    """Update W and b by the shares of their gradients; layer is LayerArrays."""
+    """Update W and b in place by the shares of their gradients; layer: `LayerArrays`."""
     descend_block(layer, tl.program_id(0), DESCENT)
 
 
 @triton.jit
 def descend_block(layer, block, DESCENT: tl.constexpr):
-    """Update one block of W's numbers, with its two planes, and of b's; shares are always added up in one order."""
+    """Update one block of W, with its two planes, and of b in place; shares are summed in a fixed order."""
     at = block * DESCENT.block + tl.arange(0, DESCENT.block)
     inside = at < DESCENT.size
     result = layer.decay * tl.load(layer.weight + at, mask=inside, other=0.0)
@@ -140,7 +140,7 @@ def descend_block(layer, block, DESCENT: tl.constexpr):
 
 @triton.jit
 def _add_up(shares, at, inside, SIZE: tl.constexpr, DESCENT: tl.constexpr):
-    """The sums over shares (shares, SIZE) of some of their numbers."""
+    """Return the sums over shares (shares, SIZE) of the numbers at `at`."""
     TOGETHER: tl.constexpr = DESCENT.together
     total = tl.zeros([TOGETHER, at.shape[0]], tl.float32)
     for first in range(0, DESCENT.shares, TOGETHER):
@@ -151,38 +151,38 @@ def _add_up(shares, at, inside, SIZE: tl.constexpr, DESCENT: tl.constexpr):
     return tl.sum(total, 0)
 
 
-SCATTER_ROWS, SCATTER_COLUMNS = 4, 32  # vectors and columns of a tile
-CROWDED_ROWS = 64  # vectors of a tile that adds up first
-FREQUENT, SAMPLE = 4, 256  # rows of a column that a tile adds up first, vectors among which they are found
-MOST_PARTS = 6  # of a table's rows: the programs of each part read all winners
-REUSED = 32  # table rows per vector: in a larger table few rows are met again, so parts gain nothing
-# Programs that share a table's rows, vectors that one reads at a time, its warps: usually, and where some row is hot.
+SCATTER_ROWS, SCATTER_COLUMNS = 4, 32  # vectors and columns per tile
+CROWDED_ROWS = 64  # vectors per tile for a table with crowded rows
+FREQUENT, SAMPLE = 4, 256  # frequent rows per column, vectors in the sample that finds them
+MOST_PARTS = 6  # most parts of a table's rows, because the programs of each part read all winners
+REUSED = 32  # table rows per vector above which parts gain nothing, because few rows repeat
+# Number of programs that share a table's rows, vectors read at a time, and warps: without and with a hot row.
 GATHERERS = 2048, 8, 1
 HOT_GATHERERS = 1024, 32, 4
 
 
 class ScatterPart(NamedTuple):
-    """The part of a gradient's columns that belongs to one table, and how the table's rows are divided."""
+    """One table's columns of a gradient, and the division of the table's rows into parts."""
 
     vectors: int
-    first: int  # column of the gradient where the table's begin
-    span: int  # columns
-    rows: int  # of the table, in each part
+    first: int  # first column of the table's part in the gradient
+    span: int  # columns of that part
+    rows: int  # table rows per part
 
 
 class TableTiles(NamedTuple):
-    """How an update of the tables is cut into programs, known when its kernel is compiled."""
+    """Compile-time options for an update of the tables."""
 
-    width: int  # of the gradient
-    rows: int  # vectors of a tile, or that a program reads at a time
+    width: int  # columns of the gradient
+    rows: int  # vectors per tile, or vectors that a program reads at a time
     columns: int
-    frequent: int = 0  # rows of a column whose gradients a tile adds up first
-    wins: int = 0  # the least wins of a frequent row among the vectors looked at
+    frequent: int = 0  # frequent rows per column; a tile sums their gradients first
+    wins: int = 0  # fewest wins of a frequent row in the sample
     pooling: int = types.MAX
 
 
 class Scatter:
-    """The launches that subtract a layer's gradients from the tables' winning rows."""
+    """The launches that subtract a layer's gradients from the winning rows of the tables."""
 
     def __init__(self, context: Context):
         self.context, self.vectors = context, context.plan.vectors
@@ -197,13 +197,13 @@ class Scatter:
             find_frequent[shape.width,](change.winner, self.frequent, self.vectors, TILES=tiles)
         spans = (0, shape.d1_padded), (shape.d1_padded, shape.width - shape.d1_padded)
         for table, (first, span), crowded in zip(tables, spans, self.crowded, strict=True):
-            # Rows that are met again should still be in the cache: of a small table a strip of columns of all rows,
-            # of a large one a part of the rows.
+            # Rows that repeat should still be in the cache. So a program covers a strip of columns of a small table,
+            # or a part of the rows of a large one.
             rows = len(table.rows)
             narrow = crowded or 4 * SCATTER_COLUMNS * rows <= limits.strip_cache
             columns = SCATTER_COLUMNS if narrow else triton.next_power_of_2(max(span, 1))
-            wanted = triton.cdiv(4 * min(columns, table.stride) * rows, limits.part_cache)
-            parts = 1 if rows >= REUSED * self.vectors else max(1, min(wanted, MOST_PARTS))
+            needed = triton.cdiv(4 * min(columns, table.stride) * rows, limits.part_cache)
+            parts = 1 if rows >= REUSED * self.vectors else max(1, min(needed, MOST_PARTS))
             slots, warps = (CROWDED_ROWS, 4) if crowded else (SCATTER_ROWS, 1)
             scatter[triton.cdiv(self.vectors, slots), triton.cdiv(span, columns), parts](
                 change, table, self.frequent,
@@ -213,7 +213,7 @@ class Scatter:
 
 
 class Gather:
-    """The launch that updates both tables row by row."""
+    """The launch that updates both tables row by row in a fixed order."""
 
     def __init__(self, context: Context):
         plan, shape = context.plan, context.shape
@@ -223,7 +223,7 @@ class Gather:
         self.tiles = TableTiles(shape.width, rows, shape.block(), pooling=context.settings.pooling)
 
     def __call__(self, step: int, change: Change, spans: Spans) -> None:
-        """Launch the update of both tables by what a step has found."""
+        """Launch the update of both tables by the change of a step."""
         gather[1 if INTERPRETED else self.programs, 2](
             self.context.tables, self.context.plan.segments_of(step), change, spans,
             TILES=self.tiles, num_warps=self.warps,
@@ -232,7 +232,7 @@ class Gather:
 
 @triton.jit
 def subtract(tables, row, column, change):
-    """Subtract each number from the winning row of its column's table; row -1 has none."""
+    """Subtract each number of change atomically from `row` of its column's table; skip row -1."""
     second = tables.attributes.columns
     own = column < second
     base = tl.where(own, tables.attributes.rows, tables.neighbours.rows)
@@ -243,12 +243,12 @@ def subtract(tables, row, column, change):
 
 @triton.jit
 def scatter(change, table, frequent, part, TILES: tl.constexpr):
-    """Subtract one table's columns of a change (Change) from the table's winning rows.
+    """Subtract one table's columns of a change (`Change`) atomically from the table's winning rows.
 
-    Program (tile, strip, part) has some vectors, columns and rows of the table. Programs of one strip and part run
-    close together in time, so the cache has to hold only that much of the table. Where a winner is one of its column's
-    frequent (frequent, width) rows, the tile's gradients are added up first: thousands of atomic additions to one
-    number would wait for each other.
+    Program (tile, strip, part) covers some vectors, columns and rows of the table. Programs of one strip and part run
+    close together in time, so that only this region of the table has to be in the cache. For winners that are frequent
+    (frequent, width) rows of their column, a tile sums the gradients first, because thousands of atomic additions to
+    one number would wait for each other.
     """
     FREQUENT: tl.constexpr = TILES.frequent
     slot = (tl.program_id(0) * TILES.rows + tl.arange(0, TILES.rows)).to(tl.int64)[:, None]
@@ -263,15 +263,15 @@ def scatter(change, table, frequent, part, TILES: tl.constexpr):
         common = tl.load(frequent + kind * TILES.width + part.first + column, mask=column < part.span, other=-1)
         alike = own & (row == common)
         total = tl.sum(tl.where(alike, lost, 0.0), 0)[None, :]
-        some = tl.max(alike.to(tl.int32), 0)[None, :] > 0
-        tl.atomic_add(table.rows + common.to(tl.int64) * table.stride + column, -total, mask=some, sem="relaxed")
+        won = tl.max(alike.to(tl.int32), 0)[None, :] > 0
+        tl.atomic_add(table.rows + common.to(tl.int64) * table.stride + column, -total, mask=won, sem="relaxed")
         own &= row != common
     tl.atomic_add(table.rows + row.to(tl.int64) * table.stride + column, -lost, mask=own, sem="relaxed")
 
 
 @triton.jit
 def find_frequent(winner, frequent, vectors, TILES: tl.constexpr):
-    """Write the rows that win TILES.wins times or more in a sample to frequent (frequent, width) int32, or -1."""
+    """Write the rows with at least TILES.wins wins in a sample to frequent (frequent, width) int32; -1 for none."""
     FREQUENT: tl.constexpr = TILES.frequent
     column = tl.program_id(0)
     slot = tl.arange(0, TILES.rows).to(tl.int64) * tl.maximum(vectors // TILES.rows, 1)
@@ -280,17 +280,17 @@ def find_frequent(winner, frequent, vectors, TILES: tl.constexpr):
     count = tl.where(row >= 0, count, 0)
     for kind in tl.static_range(FREQUENT):
         most = tl.max(count, 0)
-        found = tl.max(tl.where(count == most, row, -1), 0)
-        tl.store(frequent + kind * TILES.width + column, tl.where(most >= TILES.wins, found, -1))
-        count = tl.where(row == found, 0, count)
+        most_frequent = tl.max(tl.where(count == most, row, -1), 0)
+        tl.store(frequent + kind * TILES.width + column, tl.where(most >= TILES.wins, most_frequent, -1))
+        count = tl.where(row == most_frequent, 0, count)
 
 
 @triton.jit
 def gather(tables, segments, change, spans, TILES: tl.constexpr):
-    """Update both tables row by row, each with the change of the vectors that pooled it, in the vectors' order.
+    """Update both tables in place, row by row; sum the change of the vectors that pooled a row in a fixed order.
 
-    segments (BothSegments) lists each row's vectors. Program (any, side) takes turns at the segments with the others of
-    its side.
+    segments (`BothSegments`) lists the vectors of each row. The programs (number, side) of a side take its segments
+    in turn.
     """
     if tl.program_id(1) == 0:
         _gather_table(tables.attributes, segments.attributes, change, 0, spans.sizes, TILES)
@@ -301,7 +301,7 @@ def gather(tables, segments, change, spans, TILES: tl.constexpr):
 
 @triton.jit
 def _gather_table(table, segments, change, first_column, sizes, TILES: tl.constexpr):
-    """Update one table: its columns of the change begin at first_column, its bags' sizes at sizes."""
+    """Update one table in place; first_column: its first column of the change; sizes: sizes of its bags."""
     ROWS: tl.constexpr = TILES.rows
     COLUMNS: tl.constexpr = TILES.columns
     column = tl.arange(0, COLUMNS)

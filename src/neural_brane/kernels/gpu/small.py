@@ -1,7 +1,7 @@
-"""Small batches: a step in three launches, pool, hide and learn.
+"""Train on small batches with three launches per step: pool, hide and learn.
 
-Launch latency dominates, so programs recompute what others compute too rather than wait for it, and the update of W
-runs beside the next step's pooling, which does not read W. Every width is a multiple of 32: no product has an edge.
+Launch latency dominates. So programs compute some numbers several times instead of waiting for each other, and the
+update of W runs beside the next step's pooling, which does not read W. Every width is a multiple of 32.
 """
 
 from typing import NamedTuple
@@ -24,34 +24,34 @@ from neural_brane.kernels.gpu.bundles import (
     split,
 )
 from neural_brane.kernels.gpu.layer import Context, Layer, descend_block, subtract
-from neural_brane.kernels.gpu.pool import POOL_WARPS, follow, pool
+from neural_brane.kernels.gpu.pool import POOL_WARPS, pool, wait_for_launch
 from neural_brane.kernels.model import Array
 
-ROWS, COLUMNS = 16, 32  # slots, and columns or hidden units, of a program
+ROWS, COLUMNS = 16, 32  # slots per program, columns or hidden units per program
 HIDE_WARPS, HIDE_STAGES = 4, 5
-LEARN_WARPS, LEARN_STAGES = 4, 1  # with loads ahead of the products a step took longer
-WEIGHT_TILE, SLOTS = 32, 128  # units and columns of a tile of W's gradient, slots that it adds up at a time
-SHARES = 2 if INTERPRETED else 3  # of W's gradient
+LEARN_WARPS, LEARN_STAGES = 4, 1  # more stages of loads made a step slower
+WEIGHT_TILE, SLOTS = 32, 128  # units and columns per tile of W's gradient, slots summed at a time
+SHARES = 2 if INTERPRETED else 3  # shares of W's gradient
 
 
 class Scratch(NamedTuple):
-    """What the launches of a step hand to each other."""
+    """The arrays that the launches of a step share."""
 
     pooled: Split  # f (slots, width)
     winner: Array  # (slots, width) int32
     hidden: Array  # h (slots, hidden) float32
-    margins: Array  # (strips, triplets) float32: each strip of hidden units' part of s(u,i) − s(u,j)
-    gradient: Array  # dL/df (slots, width) float32, where the tables are updated later
+    margins: Array  # (strips, triplets) float32: contribution of each strip of hidden units to s(u,i) − s(u,j)
+    gradient: Array  # dL/df (slots, width) float32, used if the tables are updated later
     slots: int
 
 
 class SmallTiles(NamedTuple):
-    """How hide and learn are cut into programs, known when the kernels are compiled."""
+    """Compile-time options of hide and learn."""
 
     width: int
     hidden: int
-    strips: int  # of hidden units
-    weight_programs: int  # of learn: the first ones, which add up W's gradient
+    strips: int  # strips of hidden units
+    weight_programs: int  # number of programs, the first ones of learn, that sum W's gradient
     scatter: bool
     bias: bool
     ahead: bool
@@ -66,13 +66,13 @@ class SmallTiles(NamedTuple):
 class SmallLayer(Layer):
     """The launches of a step at small batches."""
 
-    # At small batches a kernel ends before memory is busy: many small programs, each with little to wait for.
+    # A small batch does not saturate memory. Many small programs finish sooner, because each waits for few reads.
     pool_columns = 16
 
     def __init__(self, context: Context):
         super().__init__(context, shares=SHARES)
         shape, settings, empty = context.shape, context.settings, context.allocate
-        # On Hopper and later a kernel may start while the one before it ends, which hides part of a launch's latency.
+        # On Hopper and later a kernel may start while the previous one ends, which hides some launch latency.
         ahead = not INTERPRETED and torch.cuda.get_device_capability() >= (9, 0)
         strips = shape.hidden // COLUMNS
         hidden, margins = empty(self.vectors, shape.hidden), empty(strips, self.batch)
@@ -86,7 +86,7 @@ class SmallLayer(Layer):
         self.work_ahead = self.work._replace(ahead=ahead)
 
     def pool(self, step: int, spans: Spans) -> None:
-        """Launch the pooling: a group's first behind all launches before it, the others beside the update of W."""
+        """Launch the pooling; except in a group's first step, it runs beside the previous step's update of W."""
         if step == 0:
             super().pool(step, spans)
             return
@@ -111,34 +111,34 @@ class SmallLayer(Layer):
         )  # fmt: skip
 
     def finish(self) -> None:
-        """Launch the update of W and b that no pooling follows."""
+        """Launch the last step's update of W and b, which no pooling follows."""
         self.descend()
 
 
 @triton.jit
 def pool_and_descend(tables, spans, pooled, layer, WORK: tl.constexpr, DESCENT: tl.constexpr):
-    """`pool` and, in the strips of programs behind its own, the `descend` of the step before."""
+    """Run `pool` and, in additional strips of programs, the `descend` of the previous step."""
     ATTRIBUTES: tl.constexpr = WORK.attributes
     NEIGHBOURS: tl.constexpr = WORK.neighbours
     STRIPS: tl.constexpr = ATTRIBUTES.strips + NEIGHBOURS.strips
     if tl.program_id(1) < STRIPS:
         pool(tables, spans, pooled, WORK)
     else:
-        follow(WORK.ahead)
+        wait_for_launch(WORK.ahead)
         descend_block(layer, (tl.program_id(1) - STRIPS) * tl.num_programs(0) + tl.program_id(0), DESCENT)
 
 
 @triton.jit
 def hide(scratch, layer, TILES: tl.constexpr):
-    """h = ReLU(W f + b): program (strip, tile) computes TILES.columns hidden units of TILES.rows // 3 triplets.
+    """Compute h = ReLU(W f + b); program (strip, tile) has TILES.columns hidden units of TILES.rows // 3 triplets.
 
-    Writes scratch.hidden and, to scratch.margins, these units' part of each triplet's s(u,i) − s(u,j): with H the tile
-    of h, all inner products are H Hᵀ.
+    Writes scratch.hidden and, to scratch.margins, the contribution of these units to each triplet's s(u,i) − s(u,j).
+    H Hᵀ contains all inner products, where H is the tile of h.
     """
     ROWS: tl.constexpr = TILES.rows
     COLUMNS: tl.constexpr = TILES.columns
     EACH: tl.constexpr = ROWS // 3 * 3
-    follow(TILES.ahead)
+    wait_for_launch(TILES.ahead)
     strip, tile = tl.program_id(0), tl.program_id(1)
     row = tl.arange(0, ROWS)
     slot = tile * EACH + row
@@ -166,13 +166,13 @@ def hide(scratch, layer, TILES: tl.constexpr):
 
 @triton.jit
 def learn(scratch, layer, tables, losses, slope, TILES: tl.constexpr):
-    """From h and the margins to both gradients: the first TILES.weight_programs programs to W's, the others to dL/df.
+    """Compute both gradients from h and the margins.
 
-    The first write tiles of layer.weight_shares and layer.bias_shares. The others subtract slope.rate times a tile of
-    dL/df from the tables' winning rows (TILES.scatter) or write it to scratch.gradient, and write sums of −ln σ to
-    losses, one for TILES.rows slots.
+    The first TILES.weight_programs programs write tiles of layer.weight_shares and layer.bias_shares. The others
+    compute tiles of dL/df. They subtract slope.rate × dL/df from the tables' winning rows (TILES.scatter) or write it
+    to scratch.gradient, and write sums of −ln σ to losses, one per TILES.rows slots.
     """
-    follow(TILES.ahead)
+    wait_for_launch(TILES.ahead)
     if tl.program_id(0) < TILES.weight_programs:
         _learn_weight(scratch, layer, slope, TILES)
     else:
@@ -241,7 +241,7 @@ def _learn_weight(scratch, layer, slope, TILES: tl.constexpr):
 
 @triton.jit
 def _add_margins(scratch, slot, live, TILES: tl.constexpr):
-    """s(u,i) − s(u,j) of each slot's triplet: the sum over the strips of hidden units."""
+    """Return s(u,i) − s(u,j) of each slot's triplet, summed over the strips of hidden units."""
     STRIPS: tl.constexpr = TILES.strips
     margin = tl.zeros(slot.shape, tl.float32)
     for strip in tl.static_range(STRIPS):
@@ -251,7 +251,7 @@ def _add_margins(scratch, slot, live, TILES: tl.constexpr):
 
 @triton.jit
 def _differentiate(scratch, margin, slot, live, unit, slope, TILES: tl.constexpr):
-    """dL/dz of some hidden units of some slots, from the hidden vectors of each slot's triplet."""
+    """Return dL/dz of hidden units `unit` of slots `slot`, from the hidden vectors of each slot's triplet."""
     pull = slopes_of(margin, tl.exp(-tl.abs(margin)), slope.triplet_scale)[:, None]
     role = (slot % 3)[:, None]
     known = live[:, None]
