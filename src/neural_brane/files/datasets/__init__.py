@@ -25,7 +25,6 @@ from neural_brane.files.nodes import (
     ReadOptions,
     Targets,
     as_series,
-    is_table,
     kind_of,
     plain_lines,
     read_file_lines,
@@ -36,6 +35,7 @@ from neural_brane.files.nodes import (
 from neural_brane.files.nodes import read_labels as read_label_file
 from neural_brane.files.reading import STANDARD_INPUT
 from neural_brane.files.storage import atomic
+from neural_brane.files.tables import is_table
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.graph.synthetic import synthetic

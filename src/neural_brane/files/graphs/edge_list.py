@@ -25,7 +25,7 @@ from neural_brane.files.tables import (
     find_separator,
     read_table,
     read_text,
-    split,
+    split_records,
     stem,
     table_suffix,
 )
@@ -63,7 +63,7 @@ def is_separated(path: Path, text: str) -> bool:
     separator = find_separator(text, NAMED.get(suffix, ()))
     if separator is None:
         return False
-    rows = split(text, separator)
+    rows = split_records(text, separator)
     spaced = any(" " in field and re.search(r"[^\W\d]", field) for row in rows for field in row)
     words = [re.findall(r"[^\s,]+", line) for line in text.split("\n") if line.strip()]
     inside = {word.count(separator) for line in words for word in line}
@@ -81,7 +81,7 @@ def _read_lines(file: Unpacked) -> Edges:
     if nodes is not None:
         header, table = table["line"][0], table.slice(1)
         numbers = None if numbers is None else numbers[1:]
-        check_count(nodes, len(table), f"{path}:{header}: a header that counts nodes", FIX_HEADER, GraphError)
+        check_count(nodes, len(table), f"{path}:{header}: the number of nodes in the header", FIX_HEADER, GraphError)
     _check_columns(path, table)
     if numbers is None:
         _check_kinds(path, table, nodes)

@@ -136,7 +136,7 @@ def _read_matrix(path: Path, archive: Npz, prefix: str) -> sparse.csr_array:
     plain = shape.shape == (2,) and shape.dtype.kind in "iu" and bool((shape >= 0).all())
     require(plain, f"{prefix}_shape is {shape.tolist()}", "two whole numbers, rows and columns")
     rows, columns = map(int, shape)
-    check_count(columns, rows + len(indices), f"{path}: {prefix}_shape", "correct the number of columns", GraphError)
+    check_count(columns, rows + len(indices), f"{path}: {prefix}_shape[1]", "correct the number of columns", GraphError)
     for part, array, kinds in (("data", data, "biuf"), ("indices", indices, "iu"), ("indptr", indptr, "iu")):
         found = f"{prefix}_{part} is {array.dtype} with shape {array.shape}"
         require(array.ndim == 1 and array.dtype.kind in kinds, found, "a flat array of numbers")

@@ -320,7 +320,7 @@ class _Sharding:
     def _check_header(self, lines: EdgeLines, header: Candidate, low: int, high: int) -> None:
         """Refuse a header that counts more nodes than there can be, or fewer than the integers from low to high."""
         place, last = f"{lines.path}:{header.line}", header.nodes - 1
-        check_nodes(header.nodes, lines.follow, f"{place}: a header that counts nodes", FIX_HEADER, GraphError)
+        check_nodes(header.nodes, lines.follow, f"{place}: the number of nodes in the header", FIX_HEADER, GraphError)
         if low < 0 or high > last:
             raise GraphError(
                 f"{place}: node {low if low < 0 else high} is not one of the {header.nodes} nodes, 0 to {last}, that "
