@@ -149,7 +149,7 @@ def test_a_table_of_edges(inspect):
     assert "columns not used: 'kind'" in text
     assert "nodes 3; edges 3; ids strings; weights 1 to 3" in text
     assert "odd: column 'kind' has one value in all rows, 'friend'" in text
-    assert "odd: 1 edges are stated again" in text
+    assert "odd: 1 edges are repeated" in text
     assert "odd: 1 edges join a node to itself" in text
 
 
