@@ -314,10 +314,8 @@ def _report_table(table: FrameFile) -> Report:
     report = Report(table.path, table.description, {"rows": len(table.frame)}, infer_columns(table.frame))
     constant = [column for column in report.columns if column.distinct == 1 and not column.missing]
     report.odd = [f"column '{column.name}' has one value in all rows, {column.examples[0]!r}" for column in constant]
-    report.titles, report.rows = (
-        head.columns,
-        [["" if one is None else str(one) for one in row] for row in head.iter_rows()],
-    )
+    report.titles = head.columns
+    report.rows = [["" if value is None else str(value) for value in row] for row in head.iter_rows()]
     return report
 
 

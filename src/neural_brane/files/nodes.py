@@ -54,17 +54,10 @@ def parse_rows(path: Path, data: bytes, first_line: int = 1) -> AttributeRows:
         bad = entries.filter(~finite.fill_null(False)).row(0, named=True)
         word = ":".join(part for part in (bad["name"] or "", bad["value"]) if part is not None)
         fail(
-            path,
-            bad["line"],
-            f"attribute '{word}' is not ID or ID:VALUE; write one node per line, as in '17 3:1 8:1'",
+            path, bad["line"], f"attribute '{word}' is not ID or ID:VALUE; write one node per line, as in '17 3:1 8:1'"
         )
     return AttributeRows(
-        path,
-        nodes["node"],
-        nodes["line"],
-        row[~words["first"].to_numpy()],
-        entries["name"],
-        values.to_numpy(),
+        path, nodes["node"], nodes["line"], row[~words["first"].to_numpy()], entries["name"], values.to_numpy()
     )
 
 

@@ -192,7 +192,7 @@ class Content(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """What to do with a file of this kind if a table is needed."""
+        """Advice for a file of this kind that was given as a table."""
         return ADVICE.get(self.kind, _SAVE)
 
 

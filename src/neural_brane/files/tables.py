@@ -296,11 +296,7 @@ def _parse_plain(data: bytes, dialect: Dialect) -> pl.DataFrame | None:
         return None
     try:
         frame = pl.read_csv(
-            data,
-            has_header=False,
-            separator=dialect.separator,
-            quote_char=None,
-            schema=dict.fromkeys(names, pl.String),
+            data, has_header=False, separator=dialect.separator, quote_char=None, schema=dict.fromkeys(names, pl.String)
         )
     except pl.exceptions.PolarsError:
         return None
@@ -540,11 +536,7 @@ class TableReader:
         words = [TYPED.get(self.content.kind, "text")]
         if self.dialect is not None:
             name = {",": "CSV", "\t": "TSV"}.get(self.dialect.separator, "text")
-            words = [
-                f"{name} {self.dialect.description}"
-                if self.dialect.columns > 1
-                else f"text in {self.dialect.description}"
-            ]
+            words = [f"{name if self.dialect.columns > 1 else 'text in'} {self.dialect.description}"]
             comments = self._skipped - bool(self.dialect.titles)
             words += [f"after {comments} comment line{'s' if comments > 1 else ''}"] if comments else []
         if self.content.kind in ("text", "JSON lines"):

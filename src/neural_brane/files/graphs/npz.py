@@ -1,8 +1,8 @@
 """Graphs as .npz files: our own layout, the fastest format to load, and SciPy's file of one sparse matrix.
 
-Our keys are `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four with `attr_`: two matrices in SciPy's
-CSR layout. Optional keys are `labels`, `ids`, `attribute_names` and `encoder`, the rule that turned columns into
-attributes as JSON in UTF-8 bytes. `neural_brane.files.npz` adds checksums.
+Our keys are `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four with `attr_`: two matrices in CSR
+form, as SciPy stores them. Optional keys are `labels`, `ids`, `attribute_names` and `encoder` (JSON in UTF-8 bytes: the
+rule that turned columns into attributes). `neural_brane.files.npz` adds checksums.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHAPED = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_ar
 
 
 def holds_scipy_matrix(members: Any) -> bool:
-    """Return whether an archive holds a sparse matrix that SciPy saved, not a graph in our layout."""
+    """Return whether an archive contains a sparse matrix saved by SciPy, not a graph in our layout."""
     return "format" in members and "shape" in members and "adj_data" not in members
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from neural_brane.errors import DependencyError, GraphError, ReadingWarning, ShardError
-from neural_brane.files.graphs.edge_list import FIX_HEADER, header_warning
+from neural_brane.files.graphs.edge_list import FIX_HEADER, header_warning, refuse_header
 from neural_brane.files.graphs.parts import (
     IDS,
     NAMES,
@@ -296,12 +296,7 @@ class _Sharding:
         fits = not numbered if named else high < first.nodes
         if first.edges != lines.follow:
             if lines.weighted or fits:
-                fail(
-                    lines.path,
-                    first.line,
-                    f"the first line reads as a header 'nodes edges' that announces {first.edges} edges, but "
-                    f"{lines.follow} follow; correct the count or, if the line is an edge, move it further down",
-                )
+                refuse_header(lines.path, first.line, first.edges, lines.follow)
             return False
         if not (lines.weighted or fits or first.edges <= first.nodes * (first.nodes + 1) // 2):
             return False

@@ -139,11 +139,7 @@ def plain_integers(block: Block, separator: str) -> pl.DataFrame | None:
     """
     try:
         frame = pl.read_csv(
-            block.data,
-            has_header=False,
-            separator=separator,
-            quote_char=None,
-            schema={"u": pl.Int64, "v": pl.Int64},
+            block.data, has_header=False, separator=separator, quote_char=None, schema={"u": pl.Int64, "v": pl.Int64}
         )
     except pl.exceptions.PolarsError:
         return None
@@ -151,7 +147,7 @@ def plain_integers(block: Block, separator: str) -> pl.DataFrame | None:
         return None
     size = 2 * len(frame) + (0 if block.data.endswith(b"\n") else -1)  # separators and line feeds
     for column in (frame["u"].to_numpy(), frame["v"].to_numpy()):
-        positive = np.abs(column).view(np.uint64)  # as uint64, the absolute value of the lowest int64 is right too
+        positive = np.abs(column).view(np.uint64)  # right even for the lowest int64
         size += len(column) + int((column < 0).sum())
         highest = int(positive.max(initial=0))
         size += sum(int((positive >= power).sum()) for power in _POWERS.tolist() if power <= highest)
@@ -255,8 +251,7 @@ class EdgeLines:
             if (missing := table[end].is_in(MISSING).fill_null(False)).any():
                 row = int(missing.arg_max() or 0)
                 raise place.error(
-                    row,
-                    f"'{table[end][row]}' means a missing value, and an edge needs two nodes; remove the line",
+                    row, f"'{table[end][row]}' means a missing value, and an edge needs two nodes; remove the line"
                 )
         rows = as_integers(table.select("u", "v"), "u", "v")
         return rows.with_columns(weight=pl.Series(self._weights(table))) if self.weighted else rows
