@@ -72,10 +72,8 @@ def test_own_file_with_another_content_is_an_error(folders, site):
     own = put(folders["own"], CHANGED)
     with pytest.raises(DatasetError) as caught:
         fetch(*tiny(address=f"{address}/g.txt"))
-    assert str(caught.value) == (
-        f"{own}: the file has {digest(own, SHA256)}, and dataset 'tiny' expects {SHA256}; "
-        "put the published file there, or remove this one"
-    )
+    assert str(caught.value).startswith(f"{own}: ")
+    assert all(word in str(caught.value) for word in (digest(own, SHA256), SHA256, "'tiny'", "remove"))
 
 
 @pytest.mark.parametrize("damaged", [False, True])
@@ -104,10 +102,10 @@ def test_download_of_a_member_of_an_archive(folders, site, tmp_path):
 
 @pytest.mark.parametrize("name", ["../g.txt", "/etc/passwd", "..", "a/../../g.txt", "", "a\\b"])
 def test_a_name_that_leads_out_of_the_cache_is_refused(folders, name):
-    with pytest.raises(DatasetError, match="is no name of a dataset or of its file"):
+    with pytest.raises(DatasetError, match="name a dataset or its file"):
         fetch(*tiny(name=name))
     entry = File("graph", "g.txt", SHA256)
-    with pytest.raises(DatasetError, match="is no name of a dataset or of its file"):
+    with pytest.raises(DatasetError, match="name a dataset or its file"):
         fetch(Dataset(name, "two nodes", (entry,)), entry)
 
 

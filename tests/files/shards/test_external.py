@@ -261,7 +261,7 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
     for plan, message in (
         (Plan(edges, None, 0), "parts is 0"),
         (Plan(edges, None, 1, memory=5), "memory is 5 bytes"),
-        (Plan(edges, None, 9), "parts is 9, and the graph has 3 nodes"),
+        (Plan(edges, None, 9), "parts is 9.* 3 nodes"),
         (Plan(edges, None, 1, duplicates="min"), "duplicates is 'min'"),
     ):
         with pytest.raises(BraneError, match=message):
