@@ -109,7 +109,7 @@ def _identify_tensors(path: Path) -> tuple[str, Facts]:
     try:
         found = find_facts(about) if find_facts else {"about": about}
     except (AttributeError, KeyError, TypeError):
-        raise BraneError(f"{path}: the {kind} is damaged, its metadata is not valid; restore it from a copy") from None
+        raise BraneError(f"{path}: the {kind} is damaged (its metadata is invalid); restore it from a copy") from None
     facts = {"format": metadata.get("format")} | found
     return kind, facts | {"arrays": len(arrays)}
 
@@ -244,9 +244,10 @@ class Report:
 
 def inspect_file(path: Path) -> Report:
     """Return a report on a graph, a table of edges or of nodes, or a file of vectors."""
-    if path.suffix == ".npz":
-        return _inspect_npz(path)
-    if path.suffix in FORMATS and path.suffix not in SHARED:
+    vectors = path.suffix in FORMATS and path.suffix not in SHARED
+    if path.suffix == ".npz" and path.is_file():
+        vectors = "vectors" in npz_headers(path, GraphError)
+    if vectors:
         return _inspect_vectors(path)
     if (format := find_format(path)) is not TEXT:
         return _inspect_graph(path, read_graph(path), f"a graph, {format.suffixes[0]}")
@@ -345,16 +346,6 @@ def _add_edges(report: Report, edges: Edges) -> Report:
 
 def _examples(ids: np.ndarray) -> str:
     return "such as " + ", ".join(repr(one) for one in ids[:3].tolist())
-
-
-def _inspect_npz(path: Path) -> Report:
-    """Return a report on a graph or vectors in an .npz file of this package."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            names = list(archive)
-    except (OSError, ValueError, EOFError) as error:
-        raise GraphError(f"{path}: this is not an .npz file ({error}); write it again") from None
-    return _inspect_vectors(path) if "vectors" in names else _inspect_graph(path, read_graph(path), "a graph, .npz")
 
 
 def _inspect_graph(path: Path, graph: AttributedGraph, description: str) -> Report:

@@ -181,7 +181,7 @@ def _split(lines: LabelLines, separator: str | None, *, repeated: bool) -> tuple
     table = pl.DataFrame({"line": np.arange(len(values)), "label": values}).explode("label")
     table = table.with_columns(pl.col("label").cast(pl.String).str.strip_chars()).filter(pl.col("label") != "")
     if not len(table):
-        raise GraphError(f"{lines.where}: no line has a label")
+        raise GraphError(f"{lines.where}: no line has a label; write a node, a tab and its label")
     return table["line"].to_numpy(), table["label"].to_numpy().astype(str)
 
 

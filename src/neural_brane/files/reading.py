@@ -235,7 +235,7 @@ STANDARD_INPUT = "-"
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 SMALL = 1 << 28  # bytes that every file may decompress to; more is limited by the memory and the file's size
 UNBOUNDED = 1 << 62
-RATIO = 200  # largest accepted ratio of decompression; text usually has 10, and more suggests an attack
+RATIO = 200  # largest accepted ratio of decompression; 10 is usual for text, and more suggests an attack
 
 
 class Unpacked:

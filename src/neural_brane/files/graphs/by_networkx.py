@@ -177,8 +177,7 @@ class _Scan:
         self.ends: dict[str, int] = {}  # ids in edges, with their first line
         self.declared: set[str] = set()  # names of keys
         self.about: dict[str, str] = {}  # data about the graph in GEXF files of earlier versions
-        self.directed = False
-        self.drawn = self.odd = False  # drawn by yEd; `standard` must rewrite elements
+        self.directed = self.drawn = self.odd = False  # drawn by yEd; odd if `standard` must rewrite elements
         self.graphs, self.title, self.options = 0, "", ""
         self.parser = expat.ParserCreate(namespace_separator=" ")
         self.parser.StartElementHandler, self.parser.EndElementHandler = self.start, self.end

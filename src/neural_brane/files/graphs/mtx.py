@@ -72,7 +72,9 @@ def _read(path: Path) -> tuple[Any, dict[str, list[Any]]]:
     content = read_unpacked(path, "Matrix Market file").replace(b"\r\n", b"\n")
     if not content.startswith(BANNER):
         found = recognise(content[:4096]).kind if content else "nothing"
-        raise GraphError(f"{path}: found {found}, expected Matrix Market with {BANNER.decode()} first; rename it")
+        raise GraphError(
+            f"{path}: found {found}, expected Matrix Market, which begins with {BANNER.decode()}; rename or convert it"
+        )
     head = _read_head(path, content)
     _check_lines(path, content, head)
     try:

@@ -41,7 +41,7 @@ def read_matrix(path: Path, take: Callable[[str], np.ndarray], members: Any) -> 
     layout = layout.decode("ascii", "replace") if isinstance(layout, bytes) else str(layout)
     sizes = take("shape")
     if sizes.shape != (2,) or sizes.dtype.kind not in "iu" or sizes.min() < 0:
-        raise GraphError(f"{path}: found shape {sizes.tolist()}, expected the numbers of rows and columns")
+        raise GraphError(f"{path}: found shape {sizes.tolist()}, expected two numbers, rows and columns; save it again")
     shape = (int(sizes[0]), int(sizes[1]))
     try:
         if layout in SHAPED:

@@ -91,7 +91,7 @@ def shard_files(plan: Plan, folder: str | Path, *, report: Reporter | None = Non
     finally:
         shutil.rmtree(home, ignore_errors=True)
         if not existed:
-            with suppress(OSError):  # after a success it is not empty
+            with suppress(OSError):  # fails after a success, because the folder is not empty
                 folder.rmdir()
     return open_shards(folder)
 
