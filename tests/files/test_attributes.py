@@ -1,4 +1,4 @@
-"""Attribute files, and those that cannot be read."""
+"""Read attribute files; refuse malformed ones."""
 
 from __future__ import annotations
 

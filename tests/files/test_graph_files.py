@@ -1,4 +1,4 @@
-"""Graph files of other programs, and files whose content does not match their name."""
+"""Read graph files of other programs; refuse files whose content does not match their name."""
 
 from pathlib import Path
 

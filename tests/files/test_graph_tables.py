@@ -1,4 +1,4 @@
-"""Graphs from tables of edges in all formats, compressions and encodings, and from text that could be a table."""
+"""Read tables of edges in all formats, compressions and encodings, and text that could be a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label files, and those that cannot be read."""
+"""Read label files; refuse malformed ones."""
 
 from __future__ import annotations
 

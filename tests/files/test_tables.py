@@ -32,7 +32,7 @@ WRITERS = {
 
 @pytest.fixture
 def table(tmp_path):
-    """A function that writes both tables in a format and returns their paths."""
+    """Return a function that writes both tables in a format and returns their paths."""
 
     def write(suffix):
         paths = tmp_path / f"edges.{suffix}", tmp_path / f"people.{suffix}"

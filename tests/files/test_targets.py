@@ -28,7 +28,7 @@ def write(tmp_path):
 def test_a_node_on_several_lines_has_several_labels_and_spaces_stay(write):
     path = write("b\tgraph mining\na\ttext\nb\ttext\n")
     assert labels_of(datasets.read_targets(path)) == {"b": ["graph mining", "text"], "a": ["text"]}
-    assert datasets.read_targets(path)[0].tolist() == ["b", "a"]  # in the order of the file
+    assert datasets.read_targets(path)[0].tolist() == ["b", "a"]  # keeps the order of the file
 
 
 def test_labels_between_separators_are_several(write):

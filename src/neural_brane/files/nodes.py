@@ -329,6 +329,6 @@ def _choose(frame: pl.DataFrame, given: str | None, role: str, place: Place) -> 
     return find_column(frame.columns, given, place.where)
 
 
-def given(options: dict[str, Any]) -> dict[str, Any]:
+def given_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that differ from their defaults; that of `missing` is "none"."""
     return {name: value for name, value in options.items() if value not in (None, (), [], {}, "none")}

@@ -1,4 +1,4 @@
-"""Graphs in parts: in memory and in a folder they are the graph, and a damaged folder is refused by name."""
+"""Shards in memory and in a folder equal their graph; a damaged file is refused by name."""
 
 import json
 
@@ -24,7 +24,7 @@ def plain():
 
 
 def joined(shards):
-    """The matrices of all parts, one below the other, and their ids."""
+    """Return the stacked matrices of all shards, and their ids."""
     parts = [shards.part(number) for number in range(len(shards))]
     return (
         sparse.vstack([part.adjacency.matrix(shards.nodes) for part in parts]).tocsr(),

@@ -163,7 +163,7 @@ class Database:
         known = self._columns.setdefault(table, {})
         for name in texts.keys() & known.keys():
             if texts[name] and not known[name]:
-                self.spell(table, name)
+                self.to_text(table, name)
             elif known[name]:
                 rows = rows.with_columns(pl.col(name).cast(pl.String))
         if known:
@@ -171,12 +171,12 @@ class Database:
                 self.run(f"ALTER TABLE {table} ADD COLUMN {name} FLOAT")
         with self._explained():
             self._connection.register("given", rows)
-            make = f"INSERT INTO {table} BY NAME" if known else f"CREATE TABLE {table} AS"
-            self._connection.execute(f"{make} SELECT * FROM given")
+            statement = f"INSERT INTO {table} BY NAME" if known else f"CREATE TABLE {table} AS"
+            self._connection.execute(f"{statement} SELECT * FROM given")
             self._connection.unregister("given")
         self._columns[table] = texts | known
 
-    def spell(self, table: str, column: str) -> None:
+    def to_text(self, table: str, column: str) -> None:
         """Convert a column of integers to strings."""
         if not self._columns[table][column]:
             self.run(f"ALTER TABLE {table} ALTER {column} TYPE VARCHAR")
@@ -190,7 +190,7 @@ class Database:
         """Return whether a column contains strings."""
         return self._columns.get(table, {}).get(column, False)
 
-    def make(self, table: str, query: str, *, text: bool) -> None:
+    def create(self, table: str, query: str, *, text: bool) -> None:
         """Create a table with the column id; `text` is true if it contains strings."""
         self.run(f"CREATE TABLE {table} AS {query}")
         self._columns[table] = {"id": text}
@@ -204,7 +204,7 @@ class Database:
             places = f"(SELECT id, min(place) AS place FROM ({places}) GROUP BY id) ORDER BY place"
         else:
             places = f"(SELECT DISTINCT id FROM ({places})) ORDER BY id"
-        self.make(table, f"SELECT id FROM {places}", text=text)
+        self.create(table, f"SELECT id FROM {places}", text=text)
         return int(self.value(f"SELECT count(*) FROM {table}"))
 
 
@@ -336,7 +336,7 @@ class _Sharding:
         """Create the table `nodes`; refuse nodes that only have attributes, unless the header counts them."""
         tables, path, announced = self.tables, self.plan.edges.files[0], self.announced
         if announced is not None and not tables.is_text("edges", "u"):
-            tables.make("nodes", f"SELECT range AS id FROM range({announced})", text=False)
+            tables.create("nodes", f"SELECT range AS id FROM range({announced})", text=False)
             count = announced
         else:
             place = f"if(rowid = {self.lead}, -1, rowid) * 2"
@@ -360,7 +360,7 @@ class _Sharding:
         tables, table = self.tables, "lines" if self.tables.has("lines", "node") else "entries"
         if tables.is_text("nodes", "id"):
             for one in ("entries", "lines")[: 1 + (table == "lines")]:
-                tables.spell(one, "node")
+                tables.to_text(one, "node")
         known = "id::VARCHAR" if tables.is_text(table, "node") else "id"
         line = "min(line)" if table == "lines" else "NULL"
         unlinked = (
@@ -414,7 +414,7 @@ class _Sharding:
         """Write the attributes of every node, sorted; return the number of attributes and facts about the entries."""
         tables, files = self.tables, MatrixFiles(self.home, "attributes", "amounts", bounds)
         if not tables.has("entries", "name"):
-            tables.make("names", "SELECT 0 AS id WHERE false", text=False)
+            tables.create("names", "SELECT 0 AS id WHERE false", text=False)
             return 0, self._write_sorted(files, "SELECT 0::UBIGINT AS key, 0::FLOAT AS weight WHERE false", 0)
         places = "SELECT name AS id, rowid AS place FROM entries"
         names = check_numbers(tables.number("names", places, tables.is_text("entries", "name")), "attributes")
