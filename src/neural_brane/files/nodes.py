@@ -298,7 +298,7 @@ def read_node_frame(path: str | Path) -> tuple[pl.DataFrame, Place]:
 def read_label_table(
     path: str | Path, *, id: str | None = None, label: str | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return ids and labels from two columns of a table; without column names, it must have two columns."""
+    """Return ids and labels, both (rows,), from two columns of a table; a table of two columns needs no names."""
     ids, column, place = _label_columns(path, id, label)
     check_distinct(ids, place)
     lines = plain_lines(place.where, _id_array(ids), column)

@@ -210,8 +210,8 @@ class Listing:
     edges: int | None
     attributes: int | None
     classes: int | None
-    state: str
-    where: str
+    state: str  # "in the package", "here", "cached" or "not downloaded"
+    where: str  # folders of its files
     about: str
 
 
@@ -395,7 +395,7 @@ def list_datasets() -> list[Listing]:
         where = sorted({str(path.parent) for _, path in found if path is not None}) if state != order[0] else []
         counts = (one.nodes, one.edges, one.attributes, one.classes)
         listed.append(Listing(one.name, *counts, state, ", ".join(where), one.about))
-    about = "Attributed block model of any size, for tests of scale: synthetic:1000000"
+    about = "Synthetic graph with classes, of any size, for tests of speed and memory, as in synthetic:1000000"
     made = Listing(f"{SYNTHETIC}NODES", None, None, None, None, "in the package", "made on demand", about)
     return [*listed, made]
 
