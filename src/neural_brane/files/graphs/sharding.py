@@ -267,8 +267,8 @@ class _Sharding:
         """Decide from the other lines whether the first contains titles, a header or an edge."""
         tables = self.tables
         if lines.candidate is None:
-            strange = f"NOT ({_INTEGER.format('u')} AND {_INTEGER.format('coalesce(v, u)')})"
-            query = f"SELECT count(*) FROM (SELECT 1 FROM edges WHERE {strange} LIMIT 2)"
+            not_integers = f"NOT ({_INTEGER.format('u')} AND {_INTEGER.format('coalesce(v, u)')})"
+            query = f"SELECT count(*) FROM (SELECT 1 FROM edges WHERE {not_integers} LIMIT 2)"
             if lines.titles and tables.value("SELECT count(*) FROM edges") > 1 and tables.value(query) == 1:
                 raise GraphError(
                     f"{lines.titles} are names, but all other ids are numbers; put # before column titles or, if the "
@@ -288,8 +288,8 @@ class _Sharding:
         """Return whether a first line of two integers is a header, by the rule in `edge_list`; refuse a wrong one."""
         named, low, high, numbered = self.tables.is_text("edges", "u"), 0, -1, True
         if named:
-            some = f"SELECT true FROM edges WHERE {_INTEGER.format('u')} OR {_INTEGER.format('v')} LIMIT 1"
-            numbered = bool(self.tables.value(some))
+            query = f"SELECT true FROM edges WHERE {_INTEGER.format('u')} OR {_INTEGER.format('v')} LIMIT 1"
+            numbered = bool(self.tables.value(query))
         else:
             ends = "least(min(u), min(v)), greatest(max(u), max(v)) FROM edges"
             low, high = self.tables.run(f"SELECT coalesce(a, 0), coalesce(b, -1) FROM (SELECT {ends}) AS t(a, b)")[0]
