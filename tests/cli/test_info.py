@@ -149,7 +149,7 @@ def test_a_table_of_edges(inspect):
     assert "columns not used: 'kind'" in text
     assert "nodes 3; edges 3; ids strings; weights 1 to 3" in text
     assert "odd: column 'kind' has one value in all rows, 'friend'" in text
-    assert "odd: 1 edges are stated again" in text
+    assert "odd: 1 edges are repeated" in text
     assert "odd: 1 edges join a node to itself" in text
 
 
@@ -169,7 +169,7 @@ def test_a_table_of_nodes_alone_is_no_table_of_edges(inspect):
 def test_lines_of_words(inspect):
     assert "odd: the first line, '7 2', is read as a header: 7 nodes" in inspect(g_txt="7 2\n1 3\n2 4\n")
     ring = "".join(f"n{at} n{(at + 1) % 9}\n" for at in range(9))
-    assert "odd: the first edge, 'one two', names two nodes that no other edge has" in inspect(g_txt=f"one two\n{ring}")
+    assert "odd: the first edge, 'one two', has two nodes that no other edge has" in inspect(g_txt=f"one two\n{ring}")
     assert "nothing looks odd" in inspect(g_txt=ring)
 
 

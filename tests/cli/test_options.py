@@ -135,4 +135,4 @@ def test_a_table_of_labels_needs_its_columns_named(files):
     np.savez("v.npz", vectors=np.eye(NODES, 3, dtype=np.float32), ids=[f"p{at:02}" for at in range(NODES)])
     result = brane("evaluate", "v.npz", "--labels", "people.csv")
     assert result.exit_code == 2
-    assert "people.csv: which column is the id? Say so with --id NAME; there are 'name', 'age'" in result.stderr
+    assert "--id NAME; the columns are 'name', 'age'" in result.stderr

@@ -33,7 +33,7 @@ def test_a_table_of_edges_becomes_parts_that_info_describes(edges):
     assert shards.part(0).adjacency.data.tolist() == [6.0]
     assert np.concatenate([shards.ids(0), shards.ids(1)]).tolist() == ["ann", "bob", "cid"]
     shown = run("info", "parts").stdout
-    assert shown.startswith("parts: graph in parts (")
+    assert shown.startswith("parts: graph in shards (")
     found = json.loads(run("info", "parts", "--json").stdout)
     assert (found["nodes"], found["edges"], found["entries"], found["parts"]) == (3, 3, 3, 2)
     assert (found["weights"], found["amounts"], found["ids"], found["first nodes"]) == (True, True, "string", [0, 1])
@@ -73,8 +73,8 @@ def test_a_folder_that_is_complete_is_not_touched(edges):
     assert run("shard", edges, "-o", "parts").exit_code == 0
     result = run("shard", edges, "-o", "parts")
     assert result.exit_code == 2
-    assert "holds a graph in parts already" in result.stderr
-    assert "is a graph in parts already" in run("shard", "parts", "-o", "again").stderr
+    assert "contains a graph in shards" in result.stderr
+    assert "is already a graph in shards" in run("shard", "parts", "-o", "again").stderr
 
 
 def test_a_folder_without_a_manifest_is_no_file(edges):

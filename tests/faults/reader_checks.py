@@ -1,4 +1,4 @@
-"""What must hold of whatever a reader returns: the invariants of a graph, of labels and of vectors."""
+"""Check the invariants of a graph, of labels and of vectors that a reader returned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_LABELS = {"nan", "NaN", "None", "null", "NULL", "<NA>"}
 
 
 def check_graph(graph: AttributedGraph) -> None:
-    """Make the graph again, which checks its parts, and check what the constructor leaves to its callers."""
+    """Construct the graph again, which checks its arrays, and check what the constructor does not."""
     parts = (graph.adjacency, graph.attributes, graph.ids, graph.attribute_names, graph.labels, graph.name)
     AttributedGraph(*parts, graph.encoder)
     assert is_symmetric(graph.adjacency)
@@ -49,10 +49,10 @@ def check_vectors(table: Embedding) -> None:
 
 
 def attempt(read: Callable[[Path], Any], check: Callable[[Any], None], path: Path) -> str:
-    """Read a file: "read" if what comes back is sound, "refused" if one of our errors says why; all else is raised."""
+    """Read a file; return "read" for valid data and "refused" for one of our errors; raise any other error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", UserWarning)  # ours, which tell how a file was read
+        warnings.simplefilter("ignore", UserWarning)  # our warnings say how a file was read
         try:
             found = read(path)
         except BraneError:

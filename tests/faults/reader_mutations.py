@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-sys.path.insert(0, str(Path(__file__).parent))  # what stands beside, also where this is not the program
+sys.path.insert(0, str(Path(__file__).parent))  # so that imports of files beside this one work in any program
 
 from reader_checks import attempt_graph, attempt_labels, attempt_vectors
 
@@ -34,7 +34,7 @@ from neural_brane.files.vectors.parts import write_parts
 
 TYPED = ("edges.parquet", "edges.arrow", "packed.arrow", "stream.arrow", "foreign.parquet", "nodes.parquet")
 TYPED += ("lists.parquet", "foreign.h5ad")
-TYPED_SHARE = 0.04  # each of these is first read in a process of its own, which takes long
+TYPED_SHARE = 0.04  # share of these formats, each first read in a new process, which is slow
 
 
 def read_nodes(path: Path) -> str:
@@ -42,13 +42,13 @@ def read_nodes(path: Path) -> str:
 
 
 def read_set(path: Path, name: str) -> str:
-    """Read vectors that stand in several files, of which `path` is one."""
+    """Read vectors that are stored in several files; `path` is one of them."""
     folder = path.parent.parent if path.parent.suffix == ".projector" else path.parent
     return attempt_vectors(folder / name)
 
 
 def write_files(folder: Path) -> dict[str, Callable[[Path], str]]:
-    """Write a valid file of every format; return how each is read."""
+    """Write a valid file of every format; return the reader of each."""
     rng = np.random.default_rng(0)
     names = np.array(["ann", "bob", "çelik", "dan", "eve e", "fay", "gus", "hal"])
     edges = pl.DataFrame(
@@ -91,7 +91,7 @@ def write_files(folder: Path) -> dict[str, Callable[[Path], str]]:
 
 
 def write_foreign(folder: Path, names: np.ndarray, table: np.ndarray) -> list[str]:
-    """Write vectors as other programs do, without checksums."""
+    """Write vectors without checksums, like other programs."""
     import h5py
     from safetensors.numpy import save_file
 
@@ -129,7 +129,7 @@ def write_tables(
 
 
 def write_texts(folder: Path, readers: dict[str, Callable[[Path], str]]) -> None:
-    """Write text edges with files of attributes and labels, and LINQS' pair of files."""
+    """Write a text graph with files of attributes and labels, and the two files of LINQS."""
     (folder / "plain.txt").write_text("# people\n5 4\nann bob 2\nbob cat 1\ncat dan 0.5\ndan eve 1\n")
     (folder / "attributes.txt").write_text("ann chess:1 tea:2.5\nbob tea\ncat chess\n")
     (folder / "labels.txt").write_text("ann\ttown\nbob\tclub house\neve\ttown\n")
@@ -172,7 +172,7 @@ def peak(who: int) -> int:
 
 
 def processor_time() -> float:
-    """Seconds of this process and of those it started: unlike time on the clock, what else runs does not count."""
+    """Return the processor seconds of this process and its children; other processes do not change them."""
     return sum(os.times()[:4])
 
 

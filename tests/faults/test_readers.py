@@ -1,4 +1,4 @@
-"""Whatever a file holds, reading it ends in something sound or in one of our errors, soon and in little memory."""
+"""Reading any file ends with valid data or one of our errors, soon and with little memory."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TITLES = ("", "source,target,weight", "id,label", "# a b", "2 1", "3 2", "u;v", 
 
 @st.composite
 def texts(draw) -> str:
-    """Lines of words: rows of one length mostly, with one separator mostly, under titles or none."""
+    """Return lines of words: most rows have the same length and separator; some have a header."""
     separator, end = draw(st.sampled_from([" ", "\t", ",", ";", "|", ", ", "  "])), draw(breaks)
     width, word = draw(st.integers(1, 4)), draw(st.sampled_from([plain_words, words]))
     ragged = st.lists(words, max_size=5) if draw(st.booleans()) else st.nothing()
@@ -89,7 +89,7 @@ ARRAY = """%%MatrixMarket matrix array {c} general\n2 {a}\n1\n{b}\n{c}\n{d}\n"""
 
 @st.composite
 def markup(draw) -> str:
-    """GraphML, GEXF, GML or Matrix Market with odd words in the places of ids, weights and data."""
+    """Return GraphML, GEXF, GML or Matrix Market with unusual words as ids, weights and data."""
     word = draw(st.sampled_from([plain_words, words]))
     return draw(st.sampled_from([GRAPHML, GEXF, GML, PAIRS, ARRAY])).format(**{key: draw(word) for key in "abcd"})
 
@@ -113,7 +113,7 @@ contents = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A folder with a sound graph; it has been read, so that no input waits for libraries to load."""
+    """Return a folder with a valid graph, after reading it once, so that the libraries are loaded."""
     folder = tmp_path_factory.mktemp("readers")
     (folder / "sound.txt").write_text("ann bob 2\nbob cat 1\n")
     assert checks.attempt_graph(folder / "sound.txt") == "read"
@@ -139,12 +139,12 @@ def read_every_way(folder: Path, content: bytes, suffix: str, packing: str) -> N
 
 
 def read_inputs(folder: Path, count: int, seed: int) -> None:
-    """Read so many random inputs, the same ones every time; each seed has its own."""
+    """Read a number of random inputs; the seed decides them."""
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
         max_examples=count,
-        deadline=None,  # the time of the processor is measured below: a busy machine is no hang
+        deadline=None,  # a busy machine is not a hang: processor time is measured below
         database=None,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
@@ -167,7 +167,7 @@ def test_very_many_random_inputs_end_in_sound_data_or_in_our_errors(folder):
 
 
 def damage(folder: Path, count: int, seed: int) -> None:
-    """Read so many damaged files in a process of its own."""
+    """Read a number of damaged files in a new process."""
     program = [sys.executable, str(HERE / "reader_mutations.py"), str(folder), str(count), str(seed)]
     ended = subprocess.run(program, capture_output=True, text=True, check=False, timeout=10 + LONGEST * count)
     assert ended.returncode == 0, ended.stderr[-2000:]
@@ -195,8 +195,9 @@ def test_very_many_damaged_files_end_in_sound_data_or_in_our_errors(tmp_path):
     [
         ("labels.txt", b"\xef\xbb\xbf\xe2\x80\xa8", "the label file is empty"),
         ("graph.txt", b"\n, ", "the graph file is empty"),
-        ("graph.txt", b"# p" + b"\n" * 60_000 + b"5\n", "the graph has no edges"),  # told from GML in no time
-        ("graph.txt", b"<!-- -->" * 5_000 + b"\n", "graph.txt:1"),  # and from XML
+        # A slow expression would take minutes to see that these are not GML and XML.
+        ("graph.txt", b"# p" + b"\n" * 60_000 + b"5\n", "the graph has no edges"),
+        ("graph.txt", b"<!-- -->" * 5_000 + b"\n", "graph.txt:1"),
         ("vectors.npy", b"\x93NUMPY\x01\0\x06\0{'a':(", "vectors.npy"),
         ("vectors.csv", b"id,d0\nann,1\nbob,nan\n", "vector 2 holds NaN or infinity"),
         ("cut.parquet", b"PAR1 and no more", "its end is missing"),
@@ -217,13 +218,13 @@ def test_nested_lists_and_digits_of_other_scripts_are_no_ids_nor_numbers(folder,
 
 
 def test_an_arrow_file_that_would_end_the_process_is_refused(tmp_path):
-    """A compressed buffer begins with the size it unpacks to; Polars takes memory for it, however large."""
+    """A compressed buffer begins with its full size; Polars allocates that memory, however large."""
     polars = pytest.importorskip("polars")
     path = tmp_path / "edges.arrow"
     names = [f"a name that is long enough {row % 7}" for row in range(500)]
     polars.DataFrame({"source": names, "target": names[::-1]}).write_ipc(path, compression="zstd")
     content = bytearray(path.read_bytes())
-    for frame in re.finditer(re.escape(b"\x28\xb5\x2f\xfd"), bytes(content)):  # of zstd; before each stands the size
+    for frame in re.finditer(re.escape(b"\x28\xb5\x2f\xfd"), bytes(content)):  # each zstd frame follows its size
         content[frame.start() - 8 : frame.start()] = (1 << 61).to_bytes(8, "little")
     path.write_bytes(content)
     with pytest.raises(checks.BraneError, match=r"cannot be read as Arrow .*write the file again"):

@@ -58,7 +58,7 @@ def write_header(path: Path, shape: tuple[int, ...]) -> None:
 def test_a_header_of_nodes_that_no_line_shows_is_refused(tmp_path):
     path = tmp_path / "graph.txt"
     path.write_text("300000000 1\n1 2\n")
-    with pytest.raises(GraphError, match="announces 300,000,000, and only 1 follow; mend it"):
+    with pytest.raises(GraphError, match=r"graph.txt:1: .*300,000,000"):
         read_graph(path)
 
 
@@ -94,7 +94,7 @@ def test_columns_that_no_entry_shows_are_refused(tmp_path):
     matrix = {"data": np.ones(2, "f4"), "indices": np.array([1, 0]), "indptr": np.array([0, 1, 2]), "shape": [2, 2]}
     both = {"adj": matrix, "attr": matrix | {"shape": [2, 1 << 40]}}
     np.savez(path, **{f"{prefix}_{name}": part for prefix, parts in both.items() for name, part in parts.items()})
-    with pytest.raises(GraphError, match="attr_shape announces 1,099,511,627,776"):
+    with pytest.raises(GraphError, match=r"attr_shape.*1,099,511,627,776"):
         read_graph(path)
 
 

@@ -18,7 +18,7 @@ Files = dict[str, str | bytes]
 
 @pytest.fixture
 def write(tmp_path) -> Callable[[str, str], Path]:
-    """A function that writes a text file and returns its path."""
+    """Return a function that writes a text file and returns its path."""
 
     def write(name: str, text: str) -> Path:
         path = tmp_path / name
@@ -30,9 +30,9 @@ def write(tmp_path) -> Callable[[str, str], Path]:
 
 @pytest.fixture
 def read_malformed(tmp_path) -> Callable[[Files], str]:
-    """A function that writes files, reads the first as a graph, and returns the error without the folder's name.
+    """Return a function that writes files, reads the first as a graph, and returns the error without the folder.
 
-    The command line must say the same on one line, without a traceback.
+    It also checks that the command line prints this error on one line, without a traceback.
     """
 
     def read(files: Files) -> str:
@@ -54,7 +54,7 @@ def read_malformed(tmp_path) -> Callable[[Files], str]:
 
 @pytest.fixture(scope="session")
 def awkward() -> Callable[[int], np.ndarray]:
-    """A function that makes rows of four floats of every size, where a careless text format loses digits."""
+    """Return a function that makes vectors of four floats of all sizes; a careless text format would lose digits."""
 
     def make(nodes: int) -> np.ndarray:
         rng = np.random.default_rng(0)

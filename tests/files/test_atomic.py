@@ -32,9 +32,9 @@ def test_folders_that_are_missing_are_made(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("g.csv", r"g\.csv: cannot tell its format; name a file ending in \.npz or \.txt"),
-        ("file/g.npz", "file' is not a folder that can be written to; choose another"),
-        ("folder.npz", "folder.npz: is a folder; name a file in it"),
+        ("g.csv", r"g\.csv: .*format.*\.npz or \.txt"),
+        ("file/g.npz", r"file.*folder"),
+        ("folder.npz", r"folder\.npz: .*folder.*file"),
     ],
 )
 def test_a_target_that_cannot_be_written_is_refused_before_any_work(name, message, tmp_path):

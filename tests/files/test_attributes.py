@@ -1,13 +1,10 @@
-"""Attribute files, and those that cannot be read."""
+"""Read attribute files; refuse malformed ones."""
 
 from __future__ import annotations
 
 import pytest
 
 from neural_brane.files.graphs.formats import read_graph
-
-AS_BAGS = "is not ID or ID:VALUE; write one node per line, as in '17 3:1 8:1'"
-OWN_LINE = "give the node a line of its own in the graph file, or remove this line"
 
 
 def test_names_of_attributes_may_hold_colons_where_a_value_follows(write):
@@ -29,20 +26,22 @@ def test_attribute_names_are_names_if_any_is(write):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "place", "words"),
     [
-        ("", "a.txt: the attribute file is empty; write one entry per line"),
-        ("0 1:1\n1 2:x\n", f"a.txt:2: attribute '2:x' {AS_BAGS}"),
-        ("0 1:1\n\n1 5 2:\n", f"a.txt:3: attribute '2:' {AS_BAGS}"),
-        ("0 :1\n", f"a.txt:1: attribute ':1' {AS_BAGS}"),
-        ("0 a::1\n", f"a.txt:1: attribute 'a::1' {AS_BAGS}"),
-        ("0 7:nan\n", f"a.txt:1: attribute '7:nan' {AS_BAGS}"),
-        ("0 7:1e99\n", f"a.txt:1: attribute '7:1e99' {AS_BAGS}"),
-        ("0 1:1\n3 1:1\n", f"a.txt:2: node '3' is not in the graph; {OWN_LINE}"),
-        ("0:1 4:1\n", f"a.txt:1: node '0:1' is not in the graph; {OWN_LINE}"),
-        ("0 1:1\n1 2\n0 3\n", "a.txt:3: node '0' already has line 1; join the two lines or remove one"),
-        (b"0 1:1\n1 \xe9t\xe9\n", "a.txt:2: byte 0xe9 is not UTF-8; save the attribute file as UTF-8 text"),
+        ("", "", "empty"),
+        ("0 1:1\n1 2:x\n", ":2", "attribute '2:x' ID:VALUE"),
+        ("0 1:1\n\n1 5 2:\n", ":3", "attribute '2:' ID:VALUE"),
+        ("0 :1\n", ":1", "attribute ':1' ID:VALUE"),
+        ("0 a::1\n", ":1", "attribute 'a::1' ID:VALUE"),
+        ("0 7:nan\n", ":1", "attribute '7:nan' ID:VALUE"),
+        ("0 7:1e99\n", ":1", "attribute '7:1e99' ID:VALUE"),
+        ("0 1:1\n3 1:1\n", ":2", "node '3' graph"),
+        ("0:1 4:1\n", ":1", "node '0:1' graph"),
+        ("0 1:1\n1 2\n0 3\n", ":3", "node '0' line 1"),
+        (b"0 1:1\n1 \xe9t\xe9\n", ":2", "0xe9 UTF-8 attribute"),
     ],
 )
-def test_attribute_file(read_malformed, content, message):
-    assert read_malformed({"g.txt": "3 2\n0 1\n1 2\n", "a.txt": content}) == message
+def test_attribute_file(read_malformed, content, place, words):
+    message = read_malformed({"g.txt": "3 2\n0 1\n1 2\n", "a.txt": content})
+    assert message.startswith(f"a.txt{place}: ")
+    assert all(word in message for word in words.split())

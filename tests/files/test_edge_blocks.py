@@ -1,4 +1,4 @@
-"""Reading a table of edges block by block gives the same edges as reading it at once."""
+"""A table of edges read in blocks gives the same edges as the table read at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graph files that cannot be read; the error says where the mistake is and how to correct it."""
+"""Errors of malformed graph files name the place and the remedy."""
 
 from __future__ import annotations
 

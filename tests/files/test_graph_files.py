@@ -1,4 +1,4 @@
-"""Graph files of other programs, and files whose content does not match their name."""
+"""Read graph files of other programs; refuse files whose content does not match their name."""
 
 from pathlib import Path
 
@@ -285,7 +285,7 @@ def test_options_of_one_format_are_refused_by_others(small_graph, tmp_path):
     small_graph.save(tmp_path / "g.gml")
     with pytest.raises(GraphError, match=r"\.gml.*files"):
         read_graph(tmp_path / "g.gml", attributes="a.txt")
-    with pytest.raises(GraphError, match=r"source.*table of edges.*\.gml"):
+    with pytest.raises(GraphError, match=r"source.*tables? of edges.*\.gml"):
         read_graph(tmp_path / "g.gml", source="u")
 
 

@@ -111,19 +111,17 @@ def test_npz_file(tmp_path, read_malformed, change: dict[str, Any], message):
 
 
 def test_other_files_named_npz_are_refused(tmp_path, read_malformed):
-    assert read_malformed({"g.npz": "0 1\n"}).startswith("g.npz: this is not an .npz file, or it is cut off")
-    assert read_malformed({"g.npz": ""}).startswith("g.npz: this is not an .npz file, or it is cut off")
+    for content in ("0 1\n", ""):
+        assert re.match(r"g\.npz: .*not an \.npz file.*adj_data", read_malformed({"g.npz": content}))
     np.save(tmp_path / "one.npy", np.ones(3))
     one = (tmp_path / "one.npy").read_bytes()
-    assert read_malformed({"g.npz": one}).startswith("g.npz: the file holds one array, not the arrays")
+    assert re.match(r"g\.npz: .*one array.*adj_data", read_malformed({"g.npz": one}))
     np.savez_compressed(tmp_path / "whole.npz", **GOOD)
     cut = bytearray((tmp_path / "whole.npz").read_bytes())
     with zipfile.ZipFile(tmp_path / "whole.npz") as archive:
         start = archive.getinfo("adj_indices.npy").header_offset + 60
     cut[start : start + 20] = bytes(20)
-    assert re.match(
-        r"g\.npz: the file is damaged, .*: array 'adj_indices' cannot be read", read_malformed({"g.npz": bytes(cut)})
-    )
+    assert re.match(r"g\.npz: .*damaged.*'adj_indices'", read_malformed({"g.npz": bytes(cut)}))
 
 
 @pytest.mark.parametrize("bit", [0x20, 0x01], ids=["patched", "encrypted"])
@@ -132,4 +130,4 @@ def test_damaged_members_of_the_archive_are_refused(bit, tmp_path, read_malforme
     content = bytearray((tmp_path / "whole.npz").read_bytes())
     content[6] |= bit  # the flags of the first member, here and in the directory at the end
     content[content.index(b"PK\x01\x02") + 8] |= bit
-    assert read_malformed({"g.npz": bytes(content)}).startswith("g.npz: the file is damaged")
+    assert re.match(r"g\.npz: .*damaged", read_malformed({"g.npz": bytes(content)}))

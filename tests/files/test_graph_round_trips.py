@@ -1,4 +1,4 @@
-"""Graph → every graph format → graph: the same ids, weights, attributes and labels, to the bit."""
+"""A graph written and read in each format has bit-identical ids, weights, attributes and labels."""
 
 import gzip
 
@@ -27,7 +27,7 @@ NAMES = [
 
 
 def awkward(ids: list, attribute_names: list) -> AttributedGraph:
-    """Ten nodes with weights of every size, a self-loop, isolated nodes, and an attribute that nobody has."""
+    """Return ten nodes with weights of all sizes, a self-loop, isolated nodes and an attribute without entries."""
     rng = np.random.default_rng(0)
     edges = [(0, 1), (1, 2), (2, 2), (3, 4), (0, 5), (5, 6)]
     weights = (rng.random(6) * 10.0 ** rng.integers(-30, 30, 6)).astype(np.float32)

@@ -28,7 +28,7 @@ def write(tmp_path):
 def test_a_node_on_several_lines_has_several_labels_and_spaces_stay(write):
     path = write("b\tgraph mining\na\ttext\nb\ttext\n")
     assert labels_of(datasets.read_targets(path)) == {"b": ["graph mining", "text"], "a": ["text"]}
-    assert datasets.read_targets(path)[0].tolist() == ["b", "a"]  # in the order of the file
+    assert datasets.read_targets(path)[0].tolist() == ["b", "a"]  # keeps the order of the file
 
 
 def test_labels_between_separators_are_several(write):
@@ -62,7 +62,7 @@ def test_a_table_may_hold_lists_text_or_numbers(tmp_path):
     assert labels_of(datasets.read_targets(path, id="name", label="tags")) == {"a": ["x", "y"], "b": ["y"]}
     ids, ages = datasets.read_targets(path, id="name", label="age", kind="number")
     assert (ids.tolist(), ages.tolist()) == (["a", "c"], [1.5, 2.5])
-    with pytest.raises(GraphError, match="the labels are lists; score several labels"):
+    with pytest.raises(GraphError, match=r"people\.parquet: .*lists.*multilabel"):
         datasets.read_targets(path, id="name", label="tags", kind="number")
 
 

@@ -1,4 +1,4 @@
-"""Tell what is inside a file from its headers, and report how it is read and what looks odd in it."""
+"""Identify a file from its headers; or report how it is read, what it contains and what may be wrong."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Facts = dict[str, Any]
 
 
 class Contents(NamedTuple):
-    """The kind of a file in a word or two, its size in bytes, and the facts that it states."""
+    """The kind of a file, its size in bytes, and facts from its headers."""
 
     path: Path
     kind: str
@@ -43,14 +43,14 @@ class Contents(NamedTuple):
     facts: Facts
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, as JSON holds it."""
+        """Return everything as values that JSON can store."""
         return {"file": str(self.path), "kind": self.kind, "size": self.size, **self.facts}
 
 
 def look_into(path: str | Path) -> Contents:
-    """Tell what a file holds: one of ours in full, another one as far as its first bytes tell.
+    """Return the kind of a file and facts from its headers: all facts for our own files, a few for others.
 
-    Checksums are not compared, since that takes all bytes; whoever opens a file does it.
+    This does not compare checksums, because that takes a full read; the readers do it.
 
     >>> import tempfile, neural_brane
     >>> path = tempfile.mkdtemp() + "/m.brane"
@@ -64,59 +64,60 @@ def look_into(path: str | Path) -> Contents:
         graph = GraphManifest.read(path)
         facts = {name: getattr(graph, name) for name in ("name", "nodes", "edges", "attributes", "entries", "parts")}
         facts |= {"weights": graph.weighted, "amounts": graph.amounts, "ids": graph.ids}
-        return Contents(path, "graph in parts", graph.size, facts | {"first nodes": graph.bounds[:-1]})
+        return Contents(path, "graph in shards", graph.size, facts | {"first nodes": graph.bounds[:-1]})
     if path.is_dir():
         if not is_parts(path):
-            raise BraneError(f"{path}: is a folder without a manifest; name a file in it")
+            raise BraneError(f"{path}: is a folder without a manifest; name a file inside it")
         parts = open_parts(path)
         facts = {"nodes": parts.nodes, "dim": parts.dim, "parts": len(parts.bounds) - 1, "format": parts.kind}
         facts |= {"scores pairs": True} if parts.layer is not None else {}
-        told = {name: one for name, one in _of_provenance(parts.provenance).items() if one is not None}
-        return Contents(path, "vectors in parts", parts.manifest.size, facts | told)
+        made = {name: one for name, one in _provenance_facts(parts.provenance).items() if one is not None}
+        return Contents(path, "vectors in parts", parts.manifest.size, facts | made)
     with path.open("rb") as file:
         head = file.read(HEAD)
-    kind, facts = _tell(path, head)
+    kind, facts = _identify(path, head)
     return Contents(path, kind, path.stat().st_size, {name: one for name, one in facts.items() if one is not None})
 
 
-def _tell(path: Path, head: bytes) -> tuple[str, Facts]:
+def _identify(path: Path, head: bytes) -> tuple[str, Facts]:
     if head.startswith(b"PK\x03\x04"):
-        return _tell_npz(path)
+        return _identify_npz(path)
     if head.startswith(b"PAR1"):
-        return _tell_parquet(path)
+        return _identify_parquet(path)
     if head.startswith(np.lib.format.MAGIC_PREFIX):
         array = np.load(path, mmap_mode="r", allow_pickle=False)
         return "NumPy array", {"shape": list(array.shape), "numbers": str(array.dtype)}
     if len(head) > 9 and head[8:9] == b"{":
-        return _tell_tensors(path)
+        return _identify_tensors(path)
     kind = recognise(head).kind
     if kind in ("gzip", "zstd", "bzip2", "xz"):
         return f"compressed by {kind}", {}
-    return (kind, {}) if kind in SIGNATURES.values() else _tell_text(path, head)
+    return (kind, {}) if kind in SIGNATURES.values() else _identify_text(path, head)
 
 
-def _tell_tensors(path: Path) -> tuple[str, Facts]:
+def _identify_tensors(path: Path) -> tuple[str, Facts]:
     listed = tensors.list_arrays(path, BraneError)
-    told = listed.metadata
-    arrays = {name: f"{code} {spell(shape)}" for name, (code, shape) in listed.arrays.items()}
-    about = _json(told.get("about"))
-    if "checksum" not in told or not isinstance(about, dict):
-        provenance = _json(told.get("provenance"))
-        others = {name: text for name, text in told.items() if name != "provenance"}
-        return "safetensors", _of_provenance(provenance) | {"metadata": others or None, "arrays": arrays}
-    mark = str(told.get("kind", "checkpoint"))
-    tell = {"model": _of_model, "checkpoint": _of_checkpoint}.get(mark)
+    metadata = listed.metadata
+    arrays = {name: f"{code} {spell_shape(shape)}" for name, (code, shape) in listed.arrays.items()}
+    about = _json(metadata.get("about"))
+    if "checksum" not in metadata or not isinstance(about, dict):
+        provenance = _json(metadata.get("provenance"))
+        others = {name: text for name, text in metadata.items() if name != "provenance"}
+        return "safetensors", _provenance_facts(provenance) | {"metadata": others or None, "arrays": arrays}
+    kind = str(metadata.get("kind", "checkpoint"))
+    find_facts = {"model": _model_facts, "checkpoint": _checkpoint_facts}.get(kind)
     try:
-        found = tell(about) if tell else {"about": about}
+        found = find_facts(about) if find_facts else {"about": about}
     except (AttributeError, KeyError, TypeError):
-        raise BraneError(f"{path}: the {mark} is damaged, what it tells of itself makes no sense; restore it") from None
-    facts = {"format": told.get("format")} | found
-    return mark, facts | {"arrays": len(arrays)}
+        raise BraneError(f"{path}: the {kind} is damaged (its metadata is invalid); restore it from a copy") from None
+    facts = {"format": metadata.get("format")} | found
+    return kind, facts | {"arrays": len(arrays)}
 
 
-def _of_model(about: Mapping[str, Any]) -> Facts:
+def _model_facts(about: Mapping[str, Any]) -> Facts:
     packed = about.get("settings")
-    content = packed.get("dict", {}) if isinstance(packed, dict) else {}  # JSON shows tuples of numbers as lists
+    content = packed.get("dict", {}) if isinstance(packed, dict) else {}
+    # A tuple of numbers is saved as {"tuple": [...]}; only the list is shown.
     plain = {name: one.get("tuple") if isinstance(one, dict) else one for name, one in content.items()}
     settings = {name: value for name, value in plain.items() if value is not None}
     facts = {name: about.get(name) for name in ("method", "nodes", "dim", "graph", "version", "loss", "epochs")}
@@ -125,14 +126,14 @@ def _of_model(about: Mapping[str, Any]) -> Facts:
     return facts | {"seed": settings.pop("seed", None), "parameters": settings, "columns of its table": columns}
 
 
-def _of_checkpoint(about: Mapping[str, Any]) -> Facts:
+def _checkpoint_facts(about: Mapping[str, Any]) -> Facts:
     facts = {name: about.get(name) for name in ("method", "graph", "version", "seed", "parameters")}
     stages = {name: stage.get("position") for name, stage in about.get("stages", {}).items()}
     losses = [one for stage in about.get("stages", {}).values() for one in stage.get("numbers", {}).get("losses", ())]
     return facts | {"steps done": stages, "loss": losses[-1] if losses else None}
 
 
-def _of_provenance(provenance: Any) -> Facts:
+def _provenance_facts(provenance: Any) -> Facts:
     """Return how vectors were made, from their provenance."""
     if not isinstance(provenance, dict):
         return {}
@@ -141,7 +142,7 @@ def _of_provenance(provenance: Any) -> Facts:
     return facts | {"graph": provenance.get("data"), "seed": parameters.pop("seed", None), "parameters": parameters}
 
 
-def _tell_npz(path: Path) -> tuple[str, Facts]:
+def _identify_npz(path: Path) -> tuple[str, Facts]:
     headers = npz_headers(path, BraneError)
     shapes = {name: shape for name, (shape, _) in headers.items()}
 
@@ -150,10 +151,10 @@ def _tell_npz(path: Path) -> tuple[str, Facts]:
             return archive[name] if name in archive.names else None
 
     if "vectors" in shapes and len(shapes["vectors"]) == 2:
-        made = read("provenance")
-        told = _of_provenance(_json(None if made is None else made.item()))
+        provenance = read("provenance")
+        made = _provenance_facts(_json(None if provenance is None else provenance.item()))
         scores = "layer_weight" in shapes or None
-        return "vectors", {"nodes": shapes["vectors"][0], "dim": shapes["vectors"][1], "scores pairs": scores} | told
+        return "vectors", {"nodes": shapes["vectors"][0], "dim": shapes["vectors"][1], "scores pairs": scores} | made
     if all(name in shapes for name in PAIRS):
         counts = {name: shapes[name][0] for name in ("positives", "negatives")}
         edges = {"nodes": shapes["ids"][0], "edges to train on": shapes["training"][0]}
@@ -162,7 +163,7 @@ def _tell_npz(path: Path) -> tuple[str, Facts]:
         ours = "adj_indptr" in shapes
         rows, entries = (shapes[f"adj_{name}" if ours else name][0] for name in ("indptr", "data"))
         width = read("attr_shape")
-        return "graph", {  # edges are not counted: self-loops, which count once, would take the entries
+        return "graph", {  # the number of edges is unknown, because a self-loop has one entry and another edge has two
             "nodes": rows - 1,
             "entries of the adjacency": entries,
             "attributes": 0 if width is None else int(width[1]),
@@ -170,13 +171,13 @@ def _tell_npz(path: Path) -> tuple[str, Facts]:
             "labels": "labels" in shapes,
             "made from a table": "encoder" in shapes,
         }
-    arrays = {name: f"{dtype} {spell(shape)}" for name, (shape, dtype) in headers.items() if name != "checksums"}
+    arrays = {name: f"{dtype} {spell_shape(shape)}" for name, (shape, dtype) in headers.items() if name != "checksums"}
     return ("NumPy archive" if headers else "zip archive"), {"arrays": arrays}
 
 
-def _tell_parquet(path: Path) -> tuple[str, Facts]:
+def _identify_parquet(path: Path) -> tuple[str, Facts]:
     with path.open("rb") as file:
-        if reason := why_unreadable("Parquet", file):  # a damaged one can end the process that reads it
+        if reason := why_unreadable("Parquet", file):  # reading a damaged file can crash the process
             return "Parquet, damaged", {"reason": reason}
     schema = pl.read_parquet_schema(path)
     rows = int(pl.scan_parquet(path).select(pl.len()).collect().item())
@@ -185,20 +186,20 @@ def _tell_parquet(path: Path) -> tuple[str, Facts]:
     if "id" in schema and wide and (isinstance(provenance, dict) or wide[0] == "d0"):
         first = schema[wide[0]]
         dim = first.size if isinstance(first, pl.Array) else len(wide)
-        return "vectors", {"nodes": rows, "dim": dim} | _of_provenance(provenance)
+        return "vectors", {"nodes": rows, "dim": dim} | _provenance_facts(provenance)
     return "table", {"rows": rows, "columns": {name: str(kind) for name, kind in schema.items()}}
 
 
-def _tell_text(path: Path, head: bytes) -> tuple[str, Facts]:
+def _identify_text(path: Path, head: bytes) -> tuple[str, Facts]:
     try:
         lines = head[: head.rfind(b"\n") + 1 or len(head)].decode("utf-8").splitlines()
     except UnicodeDecodeError:
         return "unknown", {}
-    if head.startswith(b"{") and b'"ids"' in head:  # JSON has no header, so all of it is read
+    if head.startswith(b"{") and b'"ids"' in head:  # JSON has no header, so the whole file is read
         record = _json(path.read_text(encoding="utf-8", errors="replace"))
         if isinstance(record, dict) and all(isinstance(record.get(name), list) for name in SPLITS):
-            told = {name: record.get(name) for name in ("seed", "stratify", "tuning")}
-            return "splits", {"nodes": len(record["ids"]), "splits": len(record["orders"])} | told
+            made = {name: record.get(name) for name in ("seed", "stratify", "tuning")}
+            return "splits", {"nodes": len(record["ids"]), "splits": len(record["orders"])} | made
     words = lines[0].split() if lines else []
     if is_word2vec("\n".join(lines[:2])):
         return "vectors", {"nodes": int(words[0]), "dim": int(words[1]), "format": "word2vec text"}
@@ -215,20 +216,20 @@ def _json(text: Any) -> Any:
         return None
 
 
-def spell(shape: tuple[int, ...]) -> str:
-    """A shape in words, as in 554 x 16."""
+def spell_shape(shape: tuple[int, ...]) -> str:
+    """Return a shape as text, such as "554 x 16"."""
     return " x ".join(f"{length:,}" for length in shape) or "one"
 
 
-SHOWN = 5  # rows, and examples
-SHARED = (".npz", ".txt", ".csv", ".tsv", ".parquet")  # names that graphs and vectors have
+SHOWN = 5  # rows shown
+SHARED = (".npz", ".txt", ".csv", ".tsv", ".parquet")  # suffixes that graphs and vectors share
 
 
 @dataclass(slots=True)
 class Report:
-    """A report on a file: how it is read, counts, its columns and first rows, and what looks odd.
+    """A report on a file: how it is read (`told`), counts, columns, first rows, and what may be wrong (`odd`).
 
-    `ids` are those of the nodes that it names.
+    `ids` are the ids of its nodes.
     """
 
     path: Path
@@ -242,10 +243,11 @@ class Report:
 
 
 def inspect_file(path: Path) -> Report:
-    """Look at a graph, a table of edges or of nodes, or a file of vectors."""
-    if path.suffix == ".npz":
-        return _inspect_npz(path)
-    if path.suffix in FORMATS and path.suffix not in SHARED:
+    """Return a report on a graph, a table of edges or of nodes, or a file of vectors."""
+    vectors = path.suffix in FORMATS and path.suffix not in SHARED
+    if path.suffix == ".npz" and path.is_file():
+        vectors = "vectors" in npz_headers(path, GraphError)
+    if vectors:
         return _inspect_vectors(path)
     if (format := find_format(path)) is not TEXT:
         return _inspect_graph(path, read_graph(path), f"a graph, {format.suffixes[0]}")
@@ -264,7 +266,7 @@ def inspect_file(path: Path) -> Report:
 
 
 def inspect_nodes(path: Path, linked: np.ndarray | None) -> Report:
-    """Look at a table of nodes, whose ids should be those of the edges, if there are any."""
+    """Return a report on a table of nodes; compare its ids with those of the nodes in edges, `linked`."""
     table = read_frame(path, what="table of nodes", titled=True)
     report = _report_table(table)
     if linked is None or not len(linked):
@@ -280,15 +282,15 @@ def inspect_nodes(path: Path, linked: np.ndarray | None) -> Report:
     report.counts |= {"column of ids": best, "nodes of the edges with a row": len(places)}
     if len(places) < len(linked):
         missing = np.setdiff1d(np.arange(len(linked)), places)
-        report.odd.append(f"{len(missing):,} nodes of the edges have no row, {_such(linked[missing])}")
-    strangers = table.frame[best].gather(np.flatnonzero(found < 0))
-    if len(strangers):
-        report.odd.append(f"{len(strangers):,} ids of column '{best}' are in no edge, {_such(strangers.to_numpy())}")
+        report.odd.append(f"{len(missing):,} nodes of the edges have no row, {_examples(linked[missing])}")
+    unlinked = table.frame[best].gather(np.flatnonzero(found < 0))
+    if len(unlinked):
+        report.odd.append(f"{len(unlinked):,} ids of column '{best}' are in no edge, {_examples(unlinked.to_numpy())}")
     return report
 
 
 def _inspect_table(table: FrameFile) -> Report:
-    """A table alone: of vectors, of edges, or else of nodes."""
+    """Return a report on a table of vectors, of edges or of nodes."""
     names = table.frame.columns
     if names[:2] in (["id", "d0"], ["id", "vector"]):
         return _inspect_vectors(table.path)
@@ -299,7 +301,7 @@ def _inspect_table(table: FrameFile) -> Report:
         if known_pair(names) or len(names) <= 3:
             report.odd.append(str(error))
         return report
-    shared = found.source.is_in(found.target.implode()).any()  # a node at both ends, as in edges and no table of nodes
+    shared = found.source.is_in(found.target.implode()).any()  # in a table of nodes, two columns seldom share values
     if not (known_pair(names) or len(names) <= 3 or shared):
         report.counts["reads as"] = "a table of nodes; give it with --nodes"
         return report
@@ -313,15 +315,13 @@ def _report_table(table: FrameFile) -> Report:
     report = Report(table.path, table.description, {"rows": len(table.frame)}, infer_columns(table.frame))
     constant = [column for column in report.columns if column.distinct == 1 and not column.missing]
     report.odd = [f"column '{column.name}' has one value in all rows, {column.examples[0]!r}" for column in constant]
-    report.titles, report.rows = (
-        head.columns,
-        [["" if one is None else str(one) for one in row] for row in head.iter_rows()],
-    )
+    report.titles = head.columns
+    report.rows = [["" if value is None else str(value) for value in row] for row in head.iter_rows()]
     return report
 
 
 def _add_edges(report: Report, edges: Edges) -> Report:
-    """Count nodes and edges, and look for what is odd among them."""
+    """Add counts of nodes and edges to a report, and what may be wrong with the edges."""
     ends = np.sort(edges.ends, axis=1)
     keys = np.unique(ends[:, 0] * np.int64(len(edges.ids)) + ends[:, 1])
     loops = int((ends[:, 0] == ends[:, 1]).sum())
@@ -333,33 +333,23 @@ def _add_edges(report: Report, edges: Edges) -> Report:
     if edges.warning:
         report.odd.append(edges.warning.partition(": ")[2])
     if len(ends) > len(keys):
-        report.odd.append(f"{len(ends) - len(keys):,} edges are stated again, in one direction or the other")
+        report.odd.append(f"{len(ends) - len(keys):,} edges are repeated, in either direction")
     if loops:
         report.odd.append(f"{loops:,} edges join a node to itself")
     times = np.bincount(edges.ends.ravel(), minlength=len(edges.ids))
     first = edges.ends[0]
     if kind == "strings" and len(ends) > SHOWN and (times[first] == 1).all() and np.median(times) > 1:
         words = " ".join(edges.ids[first].tolist())
-        report.odd.append(f"the first edge, '{words}', names two nodes that no other edge has: are they titles?")
+        report.odd.append(f"the first edge, '{words}', has two nodes that no other edge has; they may be column titles")
     return report
 
 
-def _such(ids: np.ndarray) -> str:
+def _examples(ids: np.ndarray) -> str:
     return "such as " + ", ".join(repr(one) for one in ids[:3].tolist())
 
 
-def _inspect_npz(path: Path) -> Report:
-    """A graph or vectors, as this package writes them."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            names = list(archive)
-    except (OSError, ValueError, EOFError) as error:
-        raise GraphError(f"{path}: this is not an .npz file ({error}); write it again") from None
-    return _inspect_vectors(path) if "vectors" in names else _inspect_graph(path, read_graph(path), "a graph, .npz")
-
-
-def _inspect_graph(path: Path, graph: AttributedGraph, told: str) -> Report:
-    report = Report(path, told, ids=graph.ids)
+def _inspect_graph(path: Path, graph: AttributedGraph, description: str) -> Report:
+    report = Report(path, description, ids=graph.ids)
     report.counts = {"nodes": len(graph), "edges": graph.edges, "attributes": len(graph.attribute_names)}
     if graph.labels is not None:
         report.counts |= {"classes": len(graph.classes), "nodes with a label": int((graph.labels != "").sum())}
@@ -386,5 +376,5 @@ def _inspect_vectors(path: Path) -> Report:
         report.odd.append(f"{zero:,} vectors are zero")
     wrong = int((~np.isfinite(table.vectors).all(axis=1)).sum())
     if wrong:
-        report.odd.append(f"{wrong:,} vectors hold NaN or infinity")
+        report.odd.append(f"{wrong:,} vectors contain NaN or infinity")
     return report

@@ -25,11 +25,11 @@ from neural_brane.errors import BraneError, DependencyError, GraphError
 from neural_brane.graph.lazy import check_polars
 from neural_brane.graph.memory import available, require_memory, show_size
 
-# Text files in blocks of whole records: UTF-8, line feeds, without a byte order mark, whatever the file has.
+# Text files are read in blocks of whole records. Every encoding becomes UTF-8 with line feeds and no byte order mark.
 
-BLOCK = 1 << 22  # bytes that are read at once
-HEAD = 1 << 16  # bytes from which encodings and formats are guessed
-# The longest come first: the mark of UTF-32 begins with that of UTF-16.
+BLOCK = 1 << 22  # bytes read at a time
+HEAD = 1 << 16  # bytes used to recognise the encoding and the format
+# The longest marks come first, because the mark of UTF-32 begins with the mark of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32", "UTF-32"),
     (codecs.BOM_UTF32_BE, "utf-32", "UTF-32"),
@@ -40,14 +40,14 @@ _MARKS = (
 
 
 class Encoding(NamedTuple):
-    """An encoding by the name that Python knows, and in words."""
+    """An encoding: its name in Python, and a description for messages."""
 
     name: str
     description: str
 
 
 class Block(NamedTuple):
-    """Whole lines as UTF-8, each ended by a line feed; `line` is the number of the first, and `lines` how many."""
+    """Whole lines in UTF-8, each with a line feed: `line` is the number of the first, `lines` is their count."""
 
     data: bytes
     line: int
@@ -55,7 +55,7 @@ class Block(NamedTuple):
 
 
 def find_encoding(head: bytes) -> Encoding:
-    """Recognise an encoding by its byte order mark, or UTF-16 by its zeros; else UTF-8, which is checked later."""
+    """Return the encoding: by its byte order mark, UTF-16 by its zero bytes, else UTF-8, which is checked later."""
     for mark, name, description in _MARKS:
         if head.startswith(mark):
             return Encoding(name, description)
@@ -70,10 +70,10 @@ def find_encoding(head: bytes) -> Encoding:
 
 
 def read_blocks(file: Unpacked, encoding: Encoding, *, size: int = BLOCK) -> Iterator[Block]:
-    """Yield a text file block by block; a block ends where a record does.
+    """Yield a text file in blocks of whole records.
 
-    A line feed between quotes is part of a field and ends no record. Text that is binary, or not in the encoding,
-    is refused with the number of its line.
+    A line feed between quotes belongs to a field and does not end a record. Raises GraphError with the line number if
+    the file is binary or not in the encoding.
     """
     decoder = _Decoder(file, encoding)
     kept, line = b"", 1
@@ -94,9 +94,9 @@ def read_blocks(file: Unpacked, encoding: Encoding, *, size: int = BLOCK) -> Ite
 
 
 def _last_record(text: bytes, *, tries: int = 100) -> int:
-    """Return where the last record of a text that goes on ends: after a line feed with an even number of quotes.
+    """Return the end of the last complete record: after a line feed that an even number of quotes precedes.
 
-    Returns 0 where none is found soon: then more of the file is needed.
+    Returns 0 if `tries` line feeds do not give one; then the caller reads more of the file.
     """
     end = text.rfind(b"\n")
     while end >= 0 and text.count(b'"', 0, end) % 2:
@@ -107,17 +107,17 @@ def _last_record(text: bytes, *, tries: int = 100) -> int:
 
 
 class _Decoder:
-    """Bytes in any encoding to UTF-8 with line feeds, piece by piece."""
+    """Convert bytes in any encoding to UTF-8 with line feeds, piece by piece."""
 
     def __init__(self, file: Unpacked, encoding: Encoding) -> None:
         self._file = file
         self._encoding = encoding
         self._decoder = None if encoding.name == "utf-8" else codecs.getincrementaldecoder(encoding.name)()
-        self._cut_character = b""  # the first bytes of a character that the next piece ends
-        self._cut_line_end = b""  # a carriage return, which the next piece may follow with a line feed
+        self._cut_character = b""  # first bytes of a character that continues in the next piece
+        self._cut_line_end = b""  # carriage return at the end, if the next piece may begin with the line feed
 
     def decode(self, data: bytes, line: int, *, final: bool) -> bytes:
-        """Return the next piece."""
+        """Return the next piece of the file, converted; `line` is the number of its first line."""
         if self._decoder is None:
             data, self._cut_character = self._cut_character + data, b""
             if not data.isascii():
@@ -126,7 +126,7 @@ class _Decoder:
                 except UnicodeDecodeError as error:
                     byte, at = data[error.start], line + data.count(b"\n", 0, error.start)
                     raise self._refuse(at, f"byte 0x{byte:02x} is not UTF-8") from None
-                data, self._cut_character = data[:used], data[used:]  # a character that is cut in two waits
+                data, self._cut_character = data[:used], data[used:]
         else:
             try:
                 data = self._decoder.decode(data, final).encode()
@@ -144,7 +144,7 @@ class _Decoder:
         return GraphError(f"{self._file.path}:{line}: {found}; save the {self._file.what} as UTF-8 text")
 
 
-# What a file is, by its first bytes, whatever its name.
+# The first bytes of a file decide its kind; its name does not count.
 
 SIGNATURES = {
     b"PAR1": "parquet",
@@ -162,20 +162,20 @@ SIGNATURES = {
     b"\xfd7zXZ\0": "xz",
     b"\x89PNG": "picture",
 }
-# Blanks within a line never cross its end, and a comment never holds another's end: there is one way to match, at most.
+# Both expressions can match in one way only, so that a hostile file cannot make them slow.
 _GML = re.compile(
     r"([^\S\n]*(#.*|(Creator|Version|comment)\b.*)?\n)*[^\S\n]*(graph|Creator|Version)\s*(\[|\"|$)", re.IGNORECASE
 )
 _MARKUP = re.compile(r"\s*(<!--((?!-->).)*-->\s*)*<(\?xml|!doctype|[a-z])", re.IGNORECASE | re.DOTALL)
 
-# How to go on with a file that is no table and no edge list.
+# Advice for files that are neither tables nor edge lists.
 ADVICE = {
-    "zip": "unpack it and give the file in it; a graph of ours ends in .npz",
-    "NumPy array": "give a graph file; an array of pairs goes to AttributedGraph.from_edges",
-    "GML": "name it so that it ends in .gml",
-    "GraphML": "name it so that it ends in .graphml",
-    "GEXF": "name it so that it ends in .gexf",
-    "Matrix Market": "name it so that it ends in .mtx",
+    "zip": "unpack it and give the file inside; if it is a graph saved by this package, rename it to end in .npz",
+    "NumPy array": "give a graph file, or pass an array of pairs to AttributedGraph.from_edges",
+    "GML": "rename it to end in .gml",
+    "GraphML": "rename it to end in .graphml",
+    "GEXF": "rename it to end in .gexf",
+    "Matrix Market": "rename it to end in .mtx",
     "JSON": "write JSON lines, one object per line, as in: jq -c '.[]' FILE > FILE.jsonl",
     "gzip": "it is compressed twice; unpack it once",
     "zstd": "it is compressed twice; unpack it once",
@@ -184,7 +184,7 @@ _SAVE = "save it as UTF-8 text (CSV), Parquet or JSON lines"
 
 
 class Content(NamedTuple):
-    """A kind of content ("text" where it is none of the known) and, of text, its encoding and its beginning."""
+    """The kind of a file ("text" if no other is recognised), its encoding and, if it is text, its beginning."""
 
     kind: str
     encoding: Encoding
@@ -192,12 +192,12 @@ class Content(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """Say what to do with a file of this kind where a table is needed."""
+        """Advice for a file of this kind that was given as a table."""
         return ADVICE.get(self.kind, _SAVE)
 
 
 def recognise(head: bytes) -> Content:
-    """Recognise a file by its first bytes."""
+    """Return the kind of a file from its first bytes."""
     encoding = find_encoding(head)
     for signature, kind in SIGNATURES.items():
         if head.startswith(signature):
@@ -219,7 +219,7 @@ def _kind_of_text(text: str) -> str:
     start = text.lstrip()
     if not start.startswith("{"):
         return "JSON" if re.match(r"\[\s*[\[{]", start) else "text"
-    # JSON lines, or one JSON object: over several lines, or with a graph in it.
+    # It is a single JSON object if it continues on the next line or contains a graph; else it is JSON lines.
     first = start.partition("\n")[0]
     try:
         found = json.loads(first)
@@ -229,27 +229,26 @@ def _kind_of_text(text: str) -> str:
     return "JSON" if graph else "JSON lines"
 
 
-# The bytes of a file as they were before compression, from a path or standard input, never more than a limit.
+# Files and standard input are decompressed while they are read, up to a limit.
 
 STANDARD_INPUT = "-"
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-SMALL = 1 << 28  # what any file may unpack to; above it, the limit follows from the memory and the file's size
+SMALL = 1 << 28  # bytes that every file may decompress to; more is limited by the memory and the file's size
 UNBOUNDED = 1 << 62
-RATIO = 200  # text that people keep shrinks to a tenth; what shrinks to less than that was made to fill memory
+RATIO = 200  # largest accepted ratio of decompression; 10 is usual for text, and more suggests an attack
 
 
 class Unpacked:
-    """A file opened for reading; gzip and zstd are recognised by their first bytes and undone.
+    """A file opened for reading, which decompresses gzip and zstd; their first bytes identify them.
 
-    `size` is that of the file as it lies there, 0 where it is not known.
-
-    `path` may be "-", standard input. `what` names the file in messages, as in "node table". Reading more than half
-    of the memory that is free or, of a compressed file, 200 times its size is refused. A file that is `streamed`, of
-    which little is in memory at any time, may be of any size.
+    `path` may be "-" for standard input. `what` names the file in messages, such as "node table". If the file is
+    `streamed`, only a little of it is in memory at a time and its size is not limited. Otherwise more than half of the
+    free memory, or more than 200 times the size of a compressed file, is refused. `size` counts the bytes before
+    decompression; it is 0 if unknown.
     """
 
     def __init__(self, path: str | Path, what: str, *, streamed: bool = False) -> None:
-        check_polars()  # which splits it into columns
+        check_polars()  # fail early: Polars will split the file into columns
         self.path = Path(path)
         self.what = what
         self.from_input = str(path) == STANDARD_INPUT
@@ -267,7 +266,7 @@ class Unpacked:
         self.packing = "gzip" if first.startswith(GZIP) else "zstd" if first == ZSTD else ""
         try:
             self.size = os.fstat(self._packed.fileno()).st_size
-        except (OSError, ValueError):  # standard input in a test, say
+        except (OSError, ValueError):  # standard input need not be a real file
             self.size = 0
         self._limit = (available() or 1 << 35) // 2
         if self.packing and self.size:
@@ -285,23 +284,23 @@ class Unpacked:
             self._closing.pop()()
 
     def _open_zstd(self) -> Any:
-        for name in ("compression.zstd", "backports.zstd"):  # of the standard library from Python 3.14 on
+        for name in ("compression.zstd", "backports.zstd"):  # the standard library has the first since Python 3.14
             try:
                 return importlib.import_module(name).ZstdFile(self._packed)
             except ImportError:
                 continue
         raise DependencyError(
-            f"{self.path}: is compressed with zstd, which needs a package; run: pip install backports.zstd"
+            f"{self.path}: reading files compressed with zstd needs a package; run: pip install backports.zstd"
         )
 
     def head(self, size: int) -> bytes:
-        """Return the first bytes of the file, at most `size`; reading begins with them all the same."""
+        """Return the first bytes of the file, at most `size`; `read` returns them again."""
         if not self._done:
             self._head = self._next(size)
         return self._head
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next `size` bytes, fewer only at the end; without a size, all that is left."""
+        """Return the next `size` bytes, fewer only at the end; without a size, all remaining bytes."""
         head, self._head = self._head, b""
         if 0 <= size < len(head):
             self._head = head[size:]
@@ -310,24 +309,23 @@ class Unpacked:
         return head + rest if head else rest
 
     def _next(self, size: int) -> bytes:
-        """Read on, up to the limit."""
+        """Return the next bytes of the decompressed file; refuse more than the limit."""
         left = self._limit - self._done + 1
-        wanted = left if size < 0 else min(size, left)
         try:
-            data = self._plain.read(wanted)
+            data = self._plain.read(left if size < 0 else min(size, left))
         except (zlib.error, gzip.BadGzipFile, EOFError, ValueError) as error:
             raise self._damaged(error) from None
         except OSError as error:
             raise GraphError(f"{self.path}: cannot be read ({error.strerror or error})") from error
-        except Exception as error:  # the error of zstd has another class in every package that has zstd
+        except Exception as error:  # each package for zstd has its own error class
             if type(error).__name__ != "ZstdError":
                 raise
             raise self._damaged(error) from None
         self._done += len(data)
         if self._done > self._limit:
             raise GraphError(
-                f"{self.path}: the {self.what} holds more than {self._limit:,} bytes"
-                f"{' once unpacked' if self.packing else ''}, which is more than this machine should take in; "
+                f"{self.path}: the {self.what} has more than {self._limit:,} bytes"
+                f"{' after decompression' if self.packing else ''}, too many for the memory of this machine; "
                 "give a smaller file, or one in Parquet"
             )
         return data
@@ -335,17 +333,17 @@ class Unpacked:
     def _damaged(self, error: Exception) -> GraphError:
         return GraphError(
             f"{self.path}: the {self.packing} file is damaged or cut off ({error}); "
-            f"copy the {self.what} again, or compress it again"
+            f"copy or compress the {self.what} again"
         )
 
     def _open(self) -> io.BufferedReader:
         if self.from_input:
             raw: Any = sys.stdin.buffer
             stream = io.BufferedReader(raw)
-            self._closing.append(stream.detach)  # standard input belongs to the program
+            self._closing.append(stream.detach)  # leaves standard input open
             return stream
         if self.path.is_dir():
-            raise GraphError(f"{self.path}: this is a folder; give the {self.what} in it")
+            raise GraphError(f"{self.path}: this is a folder; give the {self.what} inside it")
         check_file(self.path, GraphError, pipe=True, whole=not self._streamed)
         file = open(self.path, "rb")  # noqa: SIM115
         self._closing.append(file.close)
@@ -353,47 +351,47 @@ class Unpacked:
 
 
 def read_unpacked(path: str | Path, what: str) -> bytes:
-    """Return all bytes of a file, uncompressed."""
+    """Return all bytes of a file, decompressed."""
     with Unpacked(path, what) as file:
         return file.read()
 
 
-# Sizes that a file merely claims, judged before memory is taken for them.
+# A header may announce any size. These checks run before memory is allocated for it.
 
-BELIEVED = 1_000_000  # as many as this may be claimed without a line or an entry to show for it
-PER_LINE = 1_000  # and so many for each one
-CHUNK = 1 << 24
-# What zipfile and NumPy raise on bytes that are not what they expect.
+BELIEVED = 1_000_000  # nodes, rows or attributes that a file of any length may announce
+PER_LINE = 1_000  # more that it may announce for each line or entry
+CHUNK = 1 << 24  # bytes read at a time from a pipe
+# Errors that zipfile and NumPy raise for damaged files.
 DAMAGE = (
     ArithmeticError, AttributeError, EOFError, LookupError, NotImplementedError, OSError, RuntimeError, SyntaxError,
     TypeError, ValueError, tokenize.TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-Header = tuple[tuple[int, ...], np.dtype]  # the shape and type that an array's header announces
+Header = tuple[tuple[int, ...], np.dtype]  # shape and type in the header of an array
 
 
-def check_count(claimed: int, shown: int, what: str, mend: str, error: type[BraneError]) -> None:
-    """Refuse a claim of far more nodes, rows or attributes than a file has lines or entries."""
-    if claimed > BELIEVED + PER_LINE * shown:
-        raise error(f"{what} announces {claimed:,}, and only {shown:,} follow; {mend}")
+def check_count(announced: int, follow: int, what: str, mend: str, error: type[BraneError]) -> None:
+    """Refuse a header that announces far more nodes, rows or attributes than the file has lines or entries."""
+    if announced > BELIEVED + PER_LINE * follow:
+        raise error(f"{what} is {announced:,}, but only {follow:,} lines or entries follow; {mend}")
 
 
 def check_file(path: Path, error: type[BraneError], *, pipe: bool = False, whole: bool = True) -> None:
-    """Refuse a device, a socket or, unless it will do, a pipe where a file is needed.
+    """Refuse a device, a socket, a folder and, unless `pipe` is true, a pipe.
 
-    A file larger than memory is refused too, if it shall be read as a `whole`.
+    If the file will be read as a `whole`, also refuse one that is larger than memory.
     """
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or (pipe and stat.S_ISFIFO(mode))):
         kinds = {"a folder": stat.S_ISDIR, "a device": stat.S_ISCHR, "a disk": stat.S_ISBLK, "a pipe": stat.S_ISFIFO}
         kind = next((name for name, holds in kinds.items() if holds(mode)), "a socket")
-        raise error(f"{path}: this is {kind}, not a file; save what it gives to a file, and give that")
+        raise error(f"{path}: this is {kind}, not a file; save its data to a file, and give that")
     if whole:
         require_memory(path.stat().st_size, f"{path}: reading it", "use a smaller file, or a machine with more memory")
 
 
 def read_bytes(path: Path, error: type[BraneError]) -> bytes:
-    """All bytes of a file, or of a pipe as far as memory allows; a device, which never ends, is refused."""
-    check_polars()  # which splits it into columns
+    """Return all bytes of a file, or of a pipe if memory allows; refuse a device, because it never ends."""
+    check_polars()  # fail early: Polars will split the file into columns
     check_file(path, error, pipe=True)
     if path.is_file():
         return path.read_bytes()
@@ -403,14 +401,14 @@ def read_bytes(path: Path, error: type[BraneError]) -> bytes:
         while chunk := stream.read(CHUNK):
             content.write(chunk)
             if room is not None and 2 * content.tell() > room:
-                raise error(f"{path}: the pipe gave {show_size(content.tell())} and did not end; give a smaller input")
+                raise error(f"{path}: the pipe did not end after {show_size(content.tell())}; give a smaller input")
     return content.getvalue()
 
 
 def npz_headers(path: Path, error: type[BraneError]) -> dict[str, Header]:
-    """Return the headers of an archive's arrays, by name; none of a damaged one, whose reader says what is wrong.
+    """Return the headers of an archive's arrays by name; {} if it is damaged, because its reader reports that.
 
-    Refuse arrays that do not fit into memory, or whose headers announce more than a member holds.
+    Refuse arrays that do not fit into memory, and headers that announce more bytes than the file has.
     """
     check_file(path, error)
     headers: dict[str, Header] = {}
@@ -427,20 +425,20 @@ def npz_headers(path: Path, error: type[BraneError]) -> dict[str, Header]:
         raise
     except DAMAGE:
         return {}
-    mend = "use a machine with more memory; a file that small for so much is suspect"
+    mend = "use a machine with more memory; if the file should be small, it is damaged"
     require_memory(total, f"{path}: its arrays, {show_size(path.stat().st_size)} in the file,", mend)
     return headers
 
 
 def check_npy(path: Path, error: type[BraneError]) -> None:
-    """Refuse a file with one array whose header announces more than the file holds."""
+    """Refuse an .npy file if its header announces more bytes than the file has."""
     check_file(path, error)
     with path.open("rb") as stream:
         _check_array(str(path), stream, path.stat().st_size, error)
 
 
 def _check_array(what: str, stream: IO[bytes], size: int, error: type[BraneError]) -> Header | None:
-    """The header of an array; None where there is none that can be read, as its reader will say."""
+    """Return the header of an array; None if it cannot be read, because the reader of the array reports that."""
     try:
         shape, _, kind = read_npy_header(stream)
     except DAMAGE:
@@ -448,14 +446,14 @@ def _check_array(what: str, stream: IO[bytes], size: int, error: type[BraneError
     announced = math.prod(shape) * kind.itemsize
     if announced > size:
         raise error(
-            f"{what}: the header announces {show_size(announced)} (shape {shape}, {kind}), and {show_size(size)} "
-            "follow; the file is cut off or damaged: make it again"
+            f"{what}: the header announces {show_size(announced)} (shape {shape}, {kind}), but {show_size(size)} "
+            "follow; the file is cut off or damaged: write it again"
         )
     return shape, kind
 
 
 def read_npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Read the shape of an array, whether its columns stand one after another, and its type."""
+    """Return the shape of an array, whether it is in Fortran order, and its type."""
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"unknown version {version}")

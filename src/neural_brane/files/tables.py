@@ -27,33 +27,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-# Text files to columns of words, with the number of the line each came from.
+# Text files become columns of words with line numbers.
 
 _SEPARATORS = bytes.maketrans(b"\t,", b"  ")
-_BLANK = b" \t,\n\r\v\f"  # between words
-_UNIT = "\x1f"  # ASCII's unit separator: splits columns that may hold spaces; text files do not hold it
+_BLANK = b" \t,\n\r\v\f"  # characters between words
+_UNIT = "\x1f"  # the ASCII unit separator, which text files do not contain; splits columns that may contain spaces
 
 
 def fail(path: Path, line: int, message: str) -> Never:
-    """Raise a GraphError that points at a line of a file."""
+    """Raise a GraphError that begins with a file and a line number."""
     raise GraphError(f"{path}:{line}: {message}")
 
 
 def read_text(path: Path | Unpacked, kind: str) -> bytes:
-    """Read a whole text file; every line ends in a line feed, and comment lines are blank.
+    """Return a whole text file as UTF-8; every line ends in a line feed, and comment lines become blank.
 
-    The file may be compressed, in UTF-16, or opened before. Refuses one that is missing, empty or not text. `kind`
-    names it in the message, as in "label file".
+    The file may be compressed, in UTF-16, or open already. `kind` names it in errors, as in "label file". Raises
+    GraphError if the file is missing, empty or not text.
     """
     with path if isinstance(path, Unpacked) else Unpacked(path, kind) as file:
         data = b"".join(block.data for block in text_blocks(file))
     if not data.strip(_BLANK):
-        raise empty(file.path, kind)
+        raise empty_error(file.path, kind)
     return data
 
 
 def text_blocks(file: Unpacked) -> Iterator[Block]:
-    """Yield the lines of a text file, a block at a time, with comments made blank; refuse what is not text."""
+    """Yield the lines of a text file in blocks, with comment lines made blank; refuse other files."""
     content = recognise(file.head(HEAD))
     if content.kind not in ("text", "binary"):
         raise GraphError(f"{file.path}: the {file.what} is a {content.kind} file; {content.advice}")
@@ -65,32 +65,32 @@ def text_blocks(file: Unpacked) -> Iterator[Block]:
         yield block._replace(data=re.sub(rb"(?m)^[ \t]*#.*$", b"", data)) if b"#" in data else block
 
 
-def empty(path: Path, kind: str) -> GraphError:
-    """The error for a file without a word in it."""
+def empty_error(path: Path, kind: str) -> GraphError:
+    """Return the error for a file without words."""
     return GraphError(f"{path}: the {kind} is empty; write one entry per line")
 
 
 def read_table(data: bytes, columns: list[str]) -> pl.DataFrame:
-    """Split lines into columns of words and a column `line`; leaves out blank lines.
+    """Split lines into columns of words and a column `line`; leave out blank lines.
 
-    A word is null where its line is too short. Words beyond the last column are dropped.
+    Missing words of a short line are null. Words beyond the last column are dropped.
     """
     table = _read_columns(_single_spaced(data), columns, " ").with_row_index("line", offset=1)
     return table.filter(pl.col(columns[0]).is_not_null())
 
 
 def read_words(data: bytes) -> pl.DataFrame:
-    """Split lines of any length into words: one row per word, with `line`, `first`, `name` and `value`.
+    """Return a table with one row per word and the columns `line`, `first`, `name` and `value`.
 
-    `first` marks the first word of a line. A word NAME:VALUE is cut at its last colon; in others, value is
-    null. Leaves out blank lines.
+    `first` is true for the first word of a line. A word NAME:VALUE is cut at its last colon; the value of other words
+    is null. Blank lines are left out.
     """
     raw = np.frombuffer(_single_spaced(data).rstrip(b"\n") + b"\n", dtype=np.uint8).copy()
     stops = np.flatnonzero((raw == ord(" ")) | (raw == ord("\n")) | (raw == ord(":")))
     kinds = raw[stops]
     ends = kinds != ord(":")
     first = np.concatenate([[True], kinds[ends][:-1] == ord("\n")])
-    # The last colon of a word: the next stop is the word's end, and at least one character stands before that.
+    # A colon is the last of its word if the next stop is the end of the word, with a character between them.
     cuts = stops[:-1][~ends[:-1] & ends[1:] & (np.diff(stops) > 1)]
     raw[stops[ends]] = ord("\n")
     raw[cuts] = ord(_UNIT)
@@ -100,13 +100,13 @@ def read_words(data: bytes) -> pl.DataFrame:
 
 
 def read_lines(data: bytes) -> pl.DataFrame:
-    """Return whole lines, in columns `line` (the number) and `text`; leaves out blank lines."""
+    """Return a table of the lines that are not blank, with the columns `line` (the number) and `text`."""
     table = _read_columns(data, ["text"], _UNIT).with_row_index("line", offset=1)
     return table.filter(pl.col("text").str.strip_chars() != "")
 
 
 def _single_spaced(data: bytes) -> bytes:
-    """Put exactly one space between words, whatever stood there: spaces, tabs or commas."""
+    """Replace the spaces, tabs and commas between two words by one space."""
     data = data.translate(_SEPARATORS)
     if b"  " in data:
         data = re.sub(rb" {2,}", b" ", data)
@@ -119,18 +119,18 @@ def _single_spaced(data: bytes) -> bytes:
 
 def _read_columns(data: bytes, columns: list[str], separator: str) -> pl.DataFrame:
     """Split every line into named columns of strings."""
-    # The heading fixes the number of columns: without it, Polars would take the first line's.
+    # The heading fixes the number of columns. Without it, Polars would use that of the first line.
     heading = separator.join(columns).encode() + b"\n"
     return pl.read_csv(
         heading + data, separator=separator, quote_char=None, infer_schema=False, truncate_ragged_lines=True
     )
 
 
-# How a table is written as text: its separator, and whether its first line holds titles.
+# The separator and the header of a table in text are recognised from its first lines.
 
 SEPARATORS = {",": "','", "\t": "a tab", ";": "';'", "|": "'|'"}
-SAMPLE = 500  # lines that are looked at
-# Titles that people give to columns. A single letter may as well be a node: it counts in a pair, such as u and v.
+SAMPLE = 500  # lines from which they are recognised
+# Common titles of columns. A single letter could be a node, so it counts only in a pair, such as u and v.
 TITLES = frozenset(title for pair in frames.PAIRS for title in pair if len(title) > 1) | {
     *("weight", "value", "id", "node", "node_id", "nodeid", "name", "label", "class", "type", "category"),
     *("age", "country", "text", "description", "title", "user", "user_id"),
@@ -140,7 +140,7 @@ _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?|nan|[+-]?inf"
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A separator, the number of columns, and the titles; no titles where the file has none."""
+    """The separator of a table, the number of its columns, and their titles, () if there is no header."""
 
     separator: str
     columns: int
@@ -148,7 +148,7 @@ class Dialect:
 
     @property
     def description(self) -> str:
-        """The dialect in words."""
+        """The dialect in words, for reports."""
         if self.columns == 1:
             return f"one column, {'with' if self.titles else 'without'} a header"
         return f"separated by {SEPARATORS.get(self.separator, repr(self.separator))}, " + (
@@ -156,8 +156,8 @@ class Dialect:
         )
 
 
-def split(text: str, separator: str, limit: int = SAMPLE) -> list[list[str]]:
-    """Split the first records of a text; the last one, which may be cut off, is left out if there are enough."""
+def split_records(text: str, separator: str, limit: int = SAMPLE) -> list[list[str]]:
+    """Return the fields of the first `limit` records, without blank ones; [] if the text is not valid CSV."""
     lines = text.split("\n")
     reader = csv.reader((line + "\n" for line in lines), delimiter=separator)
     try:
@@ -168,15 +168,15 @@ def split(text: str, separator: str, limit: int = SAMPLE) -> list[list[str]]:
 
 
 def find_separator(text: str, names: tuple[str, ...] = ()) -> str | None:
-    """Return the separator that gives every record the same number of fields, more than one; None if none does.
+    """Return the separator that gives all records the same number of fields, two or more; None if there is none.
 
-    `names` are separators to prefer, as the name of the file suggests. In files with a record of another length,
-    the separator that most records agree on is taken, so that the odd one can be shown; one of `names` is taken
-    where half of the records have it.
+    `names` are the separators that the name of the file suggests; they are preferred. If a few records differ, the
+    separator that most records agree on is returned, so that a later check can report the others. If no separator
+    qualifies, one of `names` that half of the records contain is returned.
     """
     scores, suggested = [], None
     for separator in SEPARATORS:
-        rows = split(text, separator)
+        rows = split_records(text, separator)
         if not rows or len(rows[0]) < 2:
             continue
         if separator in names and sum(len(row) > 1 for row in rows) >= len(rows) / 2:
@@ -189,17 +189,17 @@ def find_separator(text: str, names: tuple[str, ...] = ()) -> str | None:
 
 
 def _only_decimals(text: str) -> bool:
-    """Tell whether commas stand in numbers alone, as in 'ann;bob;1,5'."""
-    rows = split(text, ";")
+    """Return whether commas occur only inside numbers, as in 'ann;bob;1,5'."""
+    rows = split_records(text, ";")
     with_comma = [field for row in rows[1:] or rows for field in row if "," in field]
     return len(rows[0]) > 1 and bool(with_comma) and all(_NUMBER.fullmatch(field) for field in with_comma)
 
 
 def is_header(rows: list[list[str]]) -> bool | None:
-    """Tell whether the first of some records holds titles; None where nothing speaks for either.
+    """Return whether the first record is a header; None if that cannot be decided.
 
-    Titles are no numbers. A well-known title, a column of numbers (or of ids with digits) under a word, or words
-    that never come again while others do, make a header; a value that comes again makes data.
+    A number is never a title. The record is a header if it contains a common title, if a word without digits stands
+    above a column with digits, or if none of its words recurs while those below do. It is data if a word recurs.
     """
     first, rest = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
     if any(_NUMBER.fullmatch(field) for field in first) or "" in first[1:] or len(set(first)) < len(first):
@@ -231,7 +231,7 @@ def _has_digit(field: str) -> bool:
 
 
 def name_columns(titles: list[str]) -> tuple[str, ...]:
-    """Return titles as distinct, non-empty names."""
+    """Return distinct, non-empty names for columns with these titles."""
     names: list[str] = []
     for at, title in enumerate(titles, 1):
         name = title.strip() or f"column_{at}"
@@ -242,7 +242,7 @@ def name_columns(titles: list[str]) -> tuple[str, ...]:
 
 
 def is_word2vec(text: str) -> bool:
-    """Tell word2vec text by its first two lines: `nodes dim`, and a line with a word more than dim."""
+    """Return whether text is in the format of word2vec: first `nodes dim`, then a line of dim + 1 words."""
     first, _, rest = text.partition("\n")
     words = first.split()
     if len(words) != 2 or not all(word.isdecimal() for word in words):
@@ -250,14 +250,14 @@ def is_word2vec(text: str) -> bool:
     return len(rest.partition("\n")[0].split()) == int(words[1]) + 1 > 3
 
 
-# Tables as text to data frames of strings, block by block.
+# Blocks of text become data frames of strings.
 
 
 def parse_block(path: Path, block: Block, dialect: Dialect) -> tuple[pl.DataFrame, np.ndarray | None]:
-    """Return the records of a block, and the number of each one's line where they do not follow each other.
+    """Return the records of a block, and their line numbers, or None if the lines are consecutive.
 
-    All columns are strings without spaces around them; an empty field is null. Blank lines do not count. A record
-    with more or fewer fields than the dialect has columns is refused.
+    All columns are strings without surrounding spaces; an empty field is null. Blank lines are skipped. A record whose
+    number of fields differs from the dialect's is refused.
     """
     data = _without_quotes(block.data, dialect.separator) if b'"' in block.data else block.data
     if data is not None and data.count(dialect.separator.encode()) == block.lines * (dialect.columns - 1):
@@ -268,12 +268,12 @@ def parse_block(path: Path, block: Block, dialect: Dialect) -> tuple[pl.DataFram
 
 
 def column_names(dialect: Dialect) -> list[str]:
-    """Return the titles, or column_1, column_2, …"""
+    """Return the titles of the columns, or column_1, column_2, … without a header."""
     return list(dialect.titles) or [f"column_{at}" for at in range(1, dialect.columns + 1)]
 
 
 def _without_quotes(data: bytes, separator: str) -> bytes | None:
-    """Take the quotes off where every quoted field needs none; None where one of them does."""
+    """Return a block without its quotes; None if a field needs them, for example because it contains a separator."""
     raw = np.frombuffer(data, dtype=np.uint8)
     quotes = np.flatnonzero(raw == ord('"'))
     if len(quotes) % 2:
@@ -290,17 +290,13 @@ def _without_quotes(data: bytes, separator: str) -> bytes | None:
 
 
 def _parse_plain(data: bytes, dialect: Dialect) -> pl.DataFrame | None:
-    """Parse records without quotes; None where one has too many fields or, being blank, too few."""
+    """Parse records without quotes; return None if a record has too many fields or is blank."""
     names = column_names(dialect)
     if dialect.columns == 1 and (data.startswith(b"\n") or b"\n\n" in data):
         return None
     try:
         frame = pl.read_csv(
-            data,
-            has_header=False,
-            separator=dialect.separator,
-            quote_char=None,
-            schema=dict.fromkeys(names, pl.String),
+            data, has_header=False, separator=dialect.separator, quote_char=None, schema=dict.fromkeys(names, pl.String)
         )
     except pl.exceptions.PolarsError:
         return None
@@ -312,13 +308,13 @@ def _parse_plain(data: bytes, dialect: Dialect) -> pl.DataFrame | None:
 
 
 def strip_spaces(frame: pl.DataFrame) -> pl.DataFrame:
-    """Take the spaces off around strings; what is empty then is null."""
+    """Remove the spaces around strings; an empty string becomes null."""
     stripped = pl.col(pl.String).str.strip_chars()
     return frame.with_columns(pl.when(stripped != "").then(stripped))
 
 
 def _parse_carefully(path: Path, block: Block, dialect: Dialect) -> tuple[pl.DataFrame, np.ndarray]:
-    """Parse records one by one: fields with quotes or line feeds in them, blank lines, wrong lengths."""
+    """Parse records one by one, with quotes, line feeds in fields and blank lines; refuse wrong lengths."""
     reader = csv.reader(io.StringIO(block.data.decode(), newline=""), delimiter=dialect.separator, strict=True)
     rows, lines, line = [], [], block.line
     try:
@@ -331,9 +327,9 @@ def _parse_carefully(path: Path, block: Block, dialect: Dialect) -> tuple[pl.Dat
                 shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
                 separator = SEPARATORS.get(dialect.separator, repr(dialect.separator))
                 raise GraphError(
-                    f"{path}:{line}: the line has {len(row)} field{'s' if len(row) > 1 else ''} ({shown!r}), the first "
-                    f"has {dialect.columns}, separated by {separator}; give every line as many, or put quotes around a "
-                    f"field that holds {separator}"
+                    f"{path}:{line}: the line has {len(row)} field{'s' if len(row) > 1 else ''} ({shown!r}), but the "
+                    f"first has {dialect.columns}, separated by {separator}; give all lines the same number, or put "
+                    f"quotes around a field that contains {separator}"
                 )
             line = block.line + reader.line_num
     except csv.Error as error:
@@ -345,11 +341,11 @@ def _parse_carefully(path: Path, block: Block, dialect: Dialect) -> tuple[pl.Dat
     return strip_spaces(frame), np.array(lines, dtype=np.int64)
 
 
-# Tables whose format has types of its own: Parquet, Arrow and JSON lines.
+# The formats Parquet, Arrow and JSON lines store the types of columns.
 
 
 def read_typed(file: Unpacked, kind: str) -> pl.DataFrame:
-    """Read a Parquet file, an Arrow file (also called Feather) or an Arrow stream, tried in another process first."""
+    """Read a Parquet file, an Arrow (Feather) file or an Arrow stream, first in another process, which may crash."""
     data = file.read()
     if reason := why_unreadable(kind, data):
         raise _unreadable(file, kind, reason)
@@ -358,7 +354,10 @@ def read_typed(file: Unpacked, kind: str) -> pl.DataFrame:
 
 
 def read_json_lines(file: Unpacked, blocks: Iterable[Block]) -> tuple[pl.DataFrame, int, np.ndarray]:
-    """Read lines that are each a JSON object; the types follow from all of them. Return also their line numbers."""
+    """Read one JSON object per line; return the table, the number of its first line and all line numbers.
+
+    The types of the columns are inferred from all lines.
+    """
     data = b"".join(block.data for block in blocks)
     lines = np.flatnonzero([bool(line.strip()) for line in data.split(b"\n")]) + 1
     try:
@@ -368,7 +367,7 @@ def read_json_lines(file: Unpacked, blocks: Iterable[Block]) -> tuple[pl.DataFra
         raise
     if len(frame) != len(lines):
         _check_json_lines(file, data)
-        raise GraphError(f"{file.path}: {len(lines)} lines hold {len(frame)} objects; write one object per line")
+        raise GraphError(f"{file.path}: {len(lines)} lines contain {len(frame)} objects; write one object per line")
     return frame, int(lines[0]), lines
 
 
@@ -378,9 +377,9 @@ def _check_json_lines(file: Unpacked, data: bytes) -> None:
         try:
             if not line.strip() or isinstance(json.loads(line), dict):
                 continue
-            found = "is no object"
+            found = "is not an object"
         except (ValueError, RecursionError) as error:
-            found = f"is no JSON ({error})"
+            found = f"is not JSON ({error})"
         raise GraphError(
             f"{file.path}:{number}: the line {found}; write one object per line, as in "
             '{"source": "ann", "target": "bob"}'
@@ -388,12 +387,12 @@ def _check_json_lines(file: Unpacked, data: bytes) -> None:
 
 
 def _guarded(file: Unpacked, kind: str, read: Callable[[], pl.DataFrame]) -> pl.DataFrame:
-    """Turn what Polars raises for a damaged file, panics included, into an error that says what to do."""
+    """Read a file; turn any error of Polars, even a panic, into an error that says what to do."""
     try:
         return read()
     except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError):
         raise
-    except BaseException as error:  # a panic of Polars is no Exception
+    except BaseException as error:  # a panic of Polars is not an Exception
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         raise _unreadable(file, kind, reason) from None
 
@@ -402,24 +401,24 @@ def _unreadable(file: Unpacked, kind: str, reason: str) -> GraphError:
     return GraphError(f"{file.path}: the {file.what} cannot be read as {kind} ({reason}); write the file again")
 
 
-# Table files to data frames: CSV and its kin, Parquet, JSON lines and Arrow, plain or compressed.
+# Table files become data frames: CSV and similar text, Parquet, JSON lines and Arrow, compressed or not.
 #
-# What a file is, its first bytes say; its name decides only where they leave a choice. Text gives columns of strings,
-# so that 007, UUIDs and integers of any size stay as written. `neural_brane.graph.frames` and
-# `neural_brane.graph.columns` make edges and attributes of them.
+# The first bytes of a file decide its format; the name counts only if they leave a choice. Columns of text stay
+# strings, so that 007, UUIDs and integers of any size do not change. `neural_brane.graph.frames` and
+# `neural_brane.graph.columns` turn them into edges and attributes.
 
 ENDINGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".arrow", ".feather", ".ipc")
 PACKINGS = (".gz", ".zst")
-NAMED: dict[str, tuple[str, ...]] = {".csv": (",", ";"), ".tsv": ("\t",)}  # what a name suggests as a separator
+NAMED: dict[str, tuple[str, ...]] = {".csv": (",", ";"), ".tsv": ("\t",)}  # separators that a suffix suggests
 TYPED = {"parquet": "Parquet", "arrow": "Arrow", "arrow stream": "Arrow stream", "JSON lines": "JSON lines"}
 
 
 @dataclass(frozen=True, slots=True)
 class FrameFile:
-    """A table, and how it was read.
+    """A table, with a description of how it was read.
 
-    `description` says so in words. `first_line` is the line number of the first row, 0 where the format has no lines;
-    `lines` has the number of every row where rows do not stand on consecutive lines.
+    `first_line` is the line number of the first row; it is 0 for formats without lines. `lines` has the line number of
+    each row, or is None if the lines are consecutive.
     """
 
     path: Path
@@ -430,13 +429,13 @@ class FrameFile:
 
     @property
     def place(self) -> Place:
-        """Return the origin of the rows, for messages."""
+        """The origin of the rows, for error messages."""
         return Place(str(self.path), self.first_line, self.lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some rows of a table; `lines` is as in `FrameFile`."""
+    """Some rows of a table; `first_line` and `lines` are those of `FrameFile`."""
 
     frame: pl.DataFrame
     first_line: int
@@ -444,13 +443,18 @@ class Piece:
 
 
 def table_suffix(path: str | Path) -> str:
-    """Return the ending of a name that says which kind of table it is, without that of a compression."""
+    """Return the suffix of a file name in lower case, without the suffix of a compression."""
     path = Path(path)
     return (path.with_suffix("") if path.suffix.lower() in PACKINGS else path).suffix.lower()
 
 
+def is_table(path: str | Path) -> bool:
+    """Return whether the suffix of a file name is that of a table."""
+    return table_suffix(path) in ENDINGS
+
+
 def stem(path: str | Path) -> str:
-    """Return the name of a file without the endings that say its format and its compression."""
+    """Return the name of a file without the suffixes of its format and its compression."""
     path = Path(path)
     return path.with_suffix("").stem if path.suffix.lower() in PACKINGS else path.stem
 
@@ -458,18 +462,17 @@ def stem(path: str | Path) -> str:
 def read_frame(
     path: str | Path | Unpacked, *, what: str, header: bool | None = None, titled: bool = False
 ) -> FrameFile:
-    """Read a table file; `what` names it in messages, as in "node table", and the path "-" is standard input.
+    """Read a table file.
 
-    A file that has been opened may stand for its path.
-
-    Whether there is a `header` is recognised where it is not given. Columns without titles are named column_1,
-    column_2, … Where nothing tells whether a first line holds titles, it is an error, or, if `titled`, it does.
+    `path` may be an open file, or "-" for standard input. `what` names the table in errors, as in "node table".
+    `header` says whether the first line is a header; None recognises it. If that cannot be decided, the line is a
+    header if `titled` is true, else it is an error. Columns without titles are named column_1, column_2, …
     """
     with TableReader(path, what=what, header=header, titled=titled) as reader:
         pieces = list(reader.pieces())
         description, path, under = reader.description, reader.path, reader.dialect is not None and reader.dialect.titles
     if not sum(len(piece.frame) for piece in pieces):
-        raise GraphError(f"{path}: the {what} has no rows{' under its titles' if under else ''}; give at least one")
+        raise GraphError(f"{path}: the {what} has no rows{' below its header' if under else ''}; give at least one")
     lines = None
     if any(piece.lines is not None for piece in pieces):
         lines = np.concatenate([piece_lines(piece) for piece in pieces])
@@ -485,9 +488,9 @@ def piece_lines(piece: Piece) -> np.ndarray:
 
 
 class TableReader:
-    """A table file, opened and recognised; `pieces` gives its rows, and `description` says how they are read.
+    """An open table file, for a `with` statement; `pieces` yields its rows.
 
-    The parameters are those of `read_frame`. Use it in a `with` statement.
+    The parameters are those of `read_frame`.
     """
 
     def __init__(
@@ -511,11 +514,11 @@ class TableReader:
             raise
 
     def _recognise(self, header: bool | None, titled: bool) -> None:
-        """Find out what the file is and, of text, how it is written."""
+        """Recognise the format of the file and, for text, its dialect."""
         head = self._file.head(HEAD)
         self.content = recognise(head)
         if not head.strip():
-            raise GraphError(f"{self.path}: the {self._file.what} is empty; write one entry per line")
+            raise empty_error(self.path, self._file.what)
         if self.content.kind == "text":
             self.dialect, self._skipped = _find_dialect(self._file, self.content.text, header, titled)
         elif self.content.kind not in TYPED:
@@ -529,15 +532,11 @@ class TableReader:
 
     @property
     def description(self) -> str:
-        """Say how the file is read: format, separator, header, encoding, compression."""
+        """Format, separator, header, encoding and compression, in words."""
         words = [TYPED.get(self.content.kind, "text")]
         if self.dialect is not None:
             name = {",": "CSV", "\t": "TSV"}.get(self.dialect.separator, "text")
-            words = [
-                f"{name} {self.dialect.description}"
-                if self.dialect.columns > 1
-                else f"text in {self.dialect.description}"
-            ]
+            words = [f"{name if self.dialect.columns > 1 else 'text in'} {self.dialect.description}"]
             comments = self._skipped - bool(self.dialect.titles)
             words += [f"after {comments} comment line{'s' if comments > 1 else ''}"] if comments else []
         if self.content.kind in ("text", "JSON lines"):
@@ -545,7 +544,7 @@ class TableReader:
         return ", ".join(words + ([f"compressed with {self._file.packing}"] if self._file.packing else []))
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the rows of the table, a piece of them at a time."""
+        """Yield the rows of the table in pieces."""
         kind = self.content.kind
         if self.dialect is not None:
             for block in self.blocks():
@@ -560,7 +559,7 @@ class TableReader:
         return read_blocks(self._file, self.content.encoding, size=self._block)
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the records of a table of text, without comments and titles, a block of whole records at a time."""
+        """Yield the records of a table of text in blocks of whole records, without first comments and titles."""
         skip = self._skipped
         for block in self._blocks():
             start = 0
@@ -572,22 +571,22 @@ class TableReader:
 
 
 def _find_dialect(file: Unpacked, text: str, header: bool | None, titled: bool) -> tuple[Dialect, int]:
-    """Return the dialect of a text, and how many lines stand before the first row: comments and titles."""
+    """Return the dialect of a text, and the number of lines before the first row: comments and titles."""
     lines = text.split("\n")
     comments = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith("#")), 0)
     body = "\n".join(lines[comments:])
     found = find_separator(body, NAMED.get(table_suffix(file.path), ())) or ","
-    rows = split(body, found)
+    rows = split_records(body, found)
     if not rows:
-        raise GraphError(f"{file.path}: the {file.what} has nothing but comments; write one entry per line")
+        raise GraphError(f"{file.path}: the {file.what} contains only comments; write one entry per line")
     if header is None:
         header = is_header(rows)
     if header is None and titled:
         header = True
     if header is None:
         raise GraphError(
-            f"{file.path}:{comments + 1}: cannot tell whether {found.join(rows[0])!r} are the titles of columns or the "
-            "first row; say which with header=True or header=False (--header yes or --header no)"
+            f"{file.path}:{comments + 1}: {found.join(rows[0])!r} may be column titles or the first row; "
+            "choose with header=True or header=False (--header yes or --header no)"
         )
     if not header:
         return Dialect(found, len(rows[0]), ()), comments

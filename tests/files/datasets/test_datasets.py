@@ -1,4 +1,4 @@
-"""Datasets by name, and files: `load`, `read`, `read_labels` and `list_datasets`."""
+"""Load datasets by name and read files: `load`, `read`, `read_labels` and `list_datasets`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_published_data_is_read_as_the_paper_describes_it():
 
 @pytest.fixture
 def without_attributes(tmp_path, monkeypatch, real_data):
-    """arnetminer-15753 in a folder of its own, without its attribute file, which cannot be downloaded either."""
+    """Put arnetminer-15753 without its attribute file, which cannot be downloaded, into a new folder."""
 
     def refuse(address, target, pooch):
         raise OSError("no network")

@@ -1,4 +1,4 @@
-"""Two real CSV files, packages and their dependencies: columns as a person would read them, by every way in."""
+"""Two real CSV files of packages and their dependencies: each way to read them finds the expected columns."""
 
 import polars as pl
 import pytest
@@ -10,7 +10,7 @@ from neural_brane.graph import AttributedGraph
 
 @pytest.fixture
 def debian(real_data):
-    """The folder of the two files; skips the test where it is not there."""
+    """Return the folder of the two files; skip the test if it does not exist."""
     folder = real_data / "debian-tables"
     if not folder.is_dir():
         pytest.skip("put debian-tables into the folder NEURAL_BRANE_DATA to run this test")

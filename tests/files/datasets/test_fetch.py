@@ -18,7 +18,7 @@ CHANGED = b"2 1\n1 0\n"
 
 
 class Server(SimpleHTTPRequestHandler):
-    """Serves files and says nothing."""
+    """Serve files without logging."""
 
     def log_message(self, *_: object) -> None:
         pass
@@ -26,7 +26,7 @@ class Server(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch) -> dict[str, Path]:
-    """Empty folders of the user's own files and of the cache."""
+    """Return empty folders for the user's files and for the cache."""
     own, cache = tmp_path / "own", tmp_path / "cache"
     monkeypatch.setenv("NEURAL_BRANE_DATA", str(own))
     monkeypatch.setattr("pooch.os_cache", lambda project: cache / project)
@@ -36,7 +36,7 @@ def folders(tmp_path, monkeypatch) -> dict[str, Path]:
 
 @pytest.fixture
 def site(tmp_path):
-    """A web server on this machine: a folder, and the address that it is served under."""
+    """Start a web server on this machine; return its folder and its address."""
     folder = tmp_path / "site"
     folder.mkdir()
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Server, directory=folder))
@@ -72,10 +72,8 @@ def test_own_file_with_another_content_is_an_error(folders, site):
     own = put(folders["own"], CHANGED)
     with pytest.raises(DatasetError) as caught:
         fetch(*tiny(address=f"{address}/g.txt"))
-    assert str(caught.value) == (
-        f"{own}: the file has {digest(own, SHA256)}, and dataset 'tiny' expects {SHA256}; "
-        "put the published file there, or remove this one"
-    )
+    assert str(caught.value).startswith(f"{own}: ")
+    assert all(word in str(caught.value) for word in (digest(own, SHA256), SHA256, "'tiny'", "remove"))
 
 
 @pytest.mark.parametrize("damaged", [False, True])
@@ -104,10 +102,10 @@ def test_download_of_a_member_of_an_archive(folders, site, tmp_path):
 
 @pytest.mark.parametrize("name", ["../g.txt", "/etc/passwd", "..", "a/../../g.txt", "", "a\\b"])
 def test_a_name_that_leads_out_of_the_cache_is_refused(folders, name):
-    with pytest.raises(DatasetError, match="is no name of a dataset or of its file"):
+    with pytest.raises(DatasetError, match="name a dataset or its file"):
         fetch(*tiny(name=name))
     entry = File("graph", "g.txt", SHA256)
-    with pytest.raises(DatasetError, match="is no name of a dataset or of its file"):
+    with pytest.raises(DatasetError, match="name a dataset or its file"):
         fetch(Dataset(name, "two nodes", (entry,)), entry)
 
 
@@ -133,7 +131,7 @@ def test_a_wrong_download_is_refused_and_leaves_nothing(folders, site):
 def test_git_blob_hashes(folders, site):
     folder, address = site
     (folder / "g.txt").write_bytes(b"hello\n")
-    hello = "git-blob:ce013625030ba8dba906f756967f9e9ca394464a"  # what git hash-object says
+    hello = "git-blob:ce013625030ba8dba906f756967f9e9ca394464a"  # computed by git hash-object
     assert fetch(*tiny(address=f"{address}/g.txt", hash=hello)).read_bytes() == b"hello\n"
     put(folders["own"], CONTENT)
     with pytest.raises(DatasetError, match=f"dataset 'tiny' expects {hello}"):

@@ -34,7 +34,7 @@ def csr(arrays: dict[str, np.ndarray], prefix: str) -> sparse.csr_array:
 
 
 def weights(arrays: dict[str, np.ndarray]) -> dict[tuple[str, str], float]:
-    """The edges by the names of their ends, each once, in alphabetical order."""
+    """Return each edge once, as the names of its two nodes, in alphabetical order."""
     upper = sparse.triu(csr(arrays, "adj")).tocoo()
     ids = arrays["ids"].tolist()
     return {(ids[i], ids[j]): w for i, j, w in zip(*upper.coords, upper.data.tolist(), strict=True)}
@@ -60,7 +60,7 @@ def test_shipped_arrays_are_sorted_symmetric_and_of_the_promised_kinds(shipped):
         assert shipped[f"{prefix}_data"].dtype == np.float32
         assert shipped[f"{prefix}_indices"].dtype == shipped[f"{prefix}_indptr"].dtype == np.int32
         matrix = csr(shipped, prefix)
-        assert matrix.has_canonical_format  # sorted, and no entry twice
+        assert matrix.has_canonical_format  # sorted, without repeated entries
         assert (matrix.data >= 1).all()
     adjacency = csr(shipped, "adj")
     assert (adjacency != adjacency.T).nnz == 0
@@ -164,7 +164,7 @@ def test_building_finds_the_modules_and_their_labels(fake):
 def test_building_counts_import_statements_in_both_directions(fake):
     assert weights(fake) == {
         ("alpha", "math"): 1,
-        ("alpha", "pack"): 3,  # `Thing` is no module, the import inside a function, and pack's own
+        ("alpha", "pack"): 3,  # an import of `Thing` (not a module), one inside a function, and one by pack itself
         ("alpha", "pack.inner"): 2,
         ("os", "pack.inner"): 1,
         ("pack", "pack.inner"): 1,

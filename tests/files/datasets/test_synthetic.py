@@ -28,13 +28,13 @@ def test_classes_show_in_links_and_attributes_as_much_as_mixing_says(graph):
         entries = graph.adjacency.tocoo()
         return (graph.labels[entries.row] == graph.labels[entries.col]).mean()
 
-    # Of the mixed links, a tenth join the same class by chance; the deviation is about 0.002.
+    # A tenth of the mixed links join nodes of the same class by chance; the deviation is about 0.002.
     assert alike(graph) == pytest.approx(0.8 + 0.2 / 10, abs=0.01)
     assert alike(synthetic(5000, mixing=1.0)) == pytest.approx(0.1, abs=0.01)
     assert alike(synthetic(5000, mixing=0.0)) == 1.0
 
     def overlap(graph) -> np.ndarray:
-        """Mean number of attributes that two nodes share, by their classes."""
+        """Return the mean number of attributes that two nodes share, by their classes."""
         indicator = np.equal.outer(graph.classes, graph.labels) / 500.0
         profiles = indicator @ graph.attributes
         return profiles @ profiles.T

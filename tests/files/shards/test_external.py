@@ -1,4 +1,4 @@
-"""Sharding files gives the graph that reading them in memory gives, on any number of threads."""
+"""Sharding files gives the same graph as reading them in memory, with any number of threads."""
 
 import sys
 from dataclasses import replace
@@ -34,7 +34,7 @@ def as_graph(shards):
 
 
 def assert_same(shards, graph):
-    """The same numbers, ids, edges, weights and attributes."""
+    """Check that the shards have the numbers, ids, edges, weights and attributes of a graph."""
     shards.check()
     adjacency, attributes, ids, names = as_graph(shards)
     assert ids.tolist() == graph.ids.tolist()
@@ -52,7 +52,7 @@ def assert_same(shards, graph):
 
 
 def random_pairs(seed, edges=1500, nodes=400):
-    """Pairs with a hub, repeats in both directions and self-loops."""
+    """Return random pairs with a hub, repeats in both directions and self-loops."""
     random = np.random.default_rng(seed)
     ends = np.minimum(random.integers(0, nodes, (edges, 2)), random.integers(0, 2 * nodes, (edges, 2)))
     ends[::7, 0] = 5
@@ -137,9 +137,9 @@ def test_lines_of_words_with_nodes_that_stand_alone_comments_and_attributes(kind
     "text",
     [
         "4 2\n0 1\n2 0\n",  # a header; node 3 has no edge
-        "5 2\nann bob\nbob cid\n",  # of names, some of which the attributes name
+        "5 2\nann bob\nbob cid\n",  # a header above names; only the attributes name the other nodes
         "1 2\n2 3\n3 1\n",  # an edge that could be a header
-        "7 9\n2 3\n3 1\n9 9\n",  # an edge that could not
+        "7 9\n2 3\n3 1\n9 9\n",  # an edge that cannot be a header
         "ann bob\nbob cid\ncid cid\n",
         "ann,bob\nbob\tcid\ncid   dee\n",
         "007 7\n7 8\n9223372036854775808 7\n",
@@ -166,7 +166,7 @@ def test_first_lines_and_separators_are_read_as_the_reader_of_graphs_reads_them(
         ("a b -1\n", None),
         ("source target\n1 2\n", None),
         ("who whom\n1 2\n3 4\n", None),
-        ("4 2\nann bob\nbob cid\n", "ann 1\n"),  # a node that nobody names
+        ("4 2\nann bob\nbob cid\n", "ann 1\n"),  # the header counts one more node than the files name
         ("2 2\nann bob\nbob cid\n", None),
         ("1 2\n2 3\n1 4\n", "9 1\n"),
         ("1 2\n2 3\n1 4\n", "x 1\n"),
@@ -191,7 +191,7 @@ def test_what_the_reader_of_graphs_refuses_is_refused_with_the_place(edges, word
 
 
 class StopError(Exception):
-    """What ends a run in the middle."""
+    """An error that stops a run between two stages."""
 
 
 @pytest.mark.parametrize("stage", ["edges", "attributes", "adjacency"])
@@ -207,7 +207,7 @@ def test_a_run_that_is_stopped_leaves_nothing_and_can_begin_again(stage, tmp_pat
     with pytest.raises(StopError):
         shard_files(plan, tmp_path / "parts", report=stop)
     assert not (tmp_path / "parts").exists()
-    (tmp_path / "parts/.unfinished/part-00000").mkdir(parents=True)  # as a run that was killed leaves it
+    (tmp_path / "parts/.unfinished/part-00000").mkdir(parents=True)  # a killed run leaves this folder
     assert_same(
         shard_files(plan, tmp_path / "parts"), read_graph(tmp_path / "graph.txt", attributes=tmp_path / "words.txt")
     )
@@ -261,7 +261,7 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
     for plan, message in (
         (Plan(edges, None, 0), "parts is 0"),
         (Plan(edges, None, 1, memory=5), "memory is 5 bytes"),
-        (Plan(edges, None, 9), "parts is 9, and the graph has 3 nodes"),
+        (Plan(edges, None, 9), "parts is 9.* 3 nodes"),
         (Plan(edges, None, 1, duplicates="min"), "duplicates is 'min'"),
     ):
         with pytest.raises(BraneError, match=message):

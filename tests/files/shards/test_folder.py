@@ -1,4 +1,4 @@
-"""Graphs in parts: in memory and in a folder they are the graph, and a damaged folder is refused by name."""
+"""Shards in memory and in a folder equal their graph; a damaged file is refused by name."""
 
 import json
 
@@ -24,7 +24,7 @@ def plain():
 
 
 def joined(shards):
-    """The matrices of all parts, one below the other, and their ids."""
+    """Return the stacked matrices of all shards, and their ids."""
     parts = [shards.part(number) for number in range(len(shards))]
     return (
         sparse.vstack([part.adjacency.matrix(shards.nodes) for part in parts]).tocsr(),
@@ -105,8 +105,8 @@ def test_damaged_ids_are_refused_before_they_are_read(graph, tmp_path):
         (lambda record: record.update(version=2), "version 2"),
         (lambda record: record.update(format="x"), "format 'x'"),
         (lambda record: record.update(nodes=99), "contradict"),
-        (lambda record: record.update(parts="two"), "'parts' is no int"),
-        (lambda record: record["bounds"].append(None), "'bounds' is no list"),
+        (lambda record: record.update(parts="two"), "'parts'.*int"),
+        (lambda record: record["bounds"].append(None), "'bounds'.*list"),
         (lambda record: record["files"]["attributes.parquet"].pop("crc32"), "crc32"),
         (lambda record: record["files"].popitem(), "does not list"),
     ],
@@ -129,16 +129,16 @@ def test_a_manifest_that_makes_no_sense_is_refused(change, message, graph, tmp_p
 
 
 def test_requests_that_make_no_sense_are_refused(graph, tmp_path):
-    with pytest.raises(ShardError, match="is not there"):
+    with pytest.raises(ShardError, match="nowhere: "):
         open_shards(tmp_path / "nowhere")
     for parts in (0, 6):
-        with pytest.raises(ShardError, match=f"parts is {parts}, and the graph has 5 nodes"):
+        with pytest.raises(ShardError, match=f"parts is {parts}.* 5 nodes"):
             parts_of(graph, parts)
     shards = write_shards(graph, tmp_path / "parts", 2)
     for one in (shards, parts_of(graph, 2)):
-        with pytest.raises(ShardError, match="no part 2"):
+        with pytest.raises(ShardError, match="no shard 2"):
             one.part(2)
-    with pytest.raises(ShardError, match="holds a graph in parts already"):
+    with pytest.raises(ShardError, match=r"parts: .*graph in shards"):
         write_shards(graph, tmp_path / "parts", 2)
     (tmp_path / "full").mkdir()
     (tmp_path / "full/diary.txt").write_text("mine")

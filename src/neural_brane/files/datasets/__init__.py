@@ -1,4 +1,4 @@
-"""Graphs by name: published ones, downloaded and checked, one in the package, and synthetic ones of any size."""
+"""Load graphs by name: published ones (downloaded and checked), one in the package, and synthetic ones of any size."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from neural_brane.files.nodes import (
     ReadOptions,
     Targets,
     as_series,
-    is_table,
     kind_of,
     plain_lines,
     read_file_lines,
@@ -36,28 +35,29 @@ from neural_brane.files.nodes import (
 from neural_brane.files.nodes import read_labels as read_label_file
 from neural_brane.files.reading import STANDARD_INPUT
 from neural_brane.files.storage import atomic
+from neural_brane.files.tables import is_table
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.adjacency import Duplicates, SelfLoops
 from neural_brane.graph.synthetic import synthetic
 
-# What is known of each dataset, read from registry.toml.
+# The file registry.toml describes each dataset.
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of a dataset: what it holds (its role), its name, its hash and where to download it."""
+    """A file of a dataset: its role ("graph", "attributes" or "labels"), name, hash and address."""
 
     role: str
     name: str
     hash: str = ""
     address: str = ""
-    member: str = ""  # the file's name inside the archive at the address, where there is one
-    optional: bool = False  # the graph can be loaded without it, with a warning
+    member: str = ""  # name of the file in the archive at the address; "" if the address is not an archive
+    optional: bool = False  # True if the graph can be loaded without it, with a warning
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """A dataset: its files and what they hold; a count is None where it is not known."""
+    """A dataset: its files and counts; an unknown count is None."""
 
     name: str
     about: str
@@ -66,12 +66,12 @@ class Dataset:
     edges: int | None = None
     attributes: int | None = None
     classes: int | None = None
-    label_separator: str = ""  # labels are cut off before it; registry.toml shows where that matters
+    label_separator: str = ""  # labels end before it; "" keeps them whole
 
 
 @cache
 def registry() -> dict[str, Dataset]:
-    """Return all datasets by name, in the order of the file."""
+    """Return all datasets by name, in the order of registry.toml."""
     text = resources.files(__package__).joinpath("registry.toml").read_text(encoding="utf-8")
     found: dict[str, dict[str, Any]] = tomllib.loads(text)
     return {
@@ -80,18 +80,18 @@ def registry() -> dict[str, Dataset]:
     }
 
 
-# Files of datasets: found in the user's folder or in the cache, or else downloaded; their hashes are checked.
+# A file of a dataset is in the user's folder or in the cache, or else it is downloaded. Its hash is checked.
 #
-# The environment variable NEURAL_BRANE_DATA names the user's folder. Both it and the cache hold one
-# folder per dataset, with the files under their published names.
+# The environment variable NEURAL_BRANE_DATA names the user's folder. This folder and the cache have one subfolder per
+# dataset; the files in it have their published names.
 
 FOLDER_VARIABLE = "NEURAL_BRANE_DATA"
-TIMEOUT = 30  # seconds without an answer before a download is given up
-LARGEST = 1 << 30  # bytes that a member of an archive may have
+TIMEOUT = 30  # seconds without an answer after which a download fails
+LARGEST = 1 << 30  # most bytes of a member of an archive
 
 
 def find(dataset: Dataset, file: File) -> tuple[str, Path | None]:
-    """Say where a file is, without opening it: "in the package", "here", "cached" or "not downloaded"."""
+    """Return the state of a file and its path: "in the package", "here", "cached" or "not downloaded"."""
     if not file.hash:
         return "in the package", Path(str(resources.files(__package__).joinpath(file.name)))
     if (own := _own(dataset, file)) is not None and own.is_file():
@@ -102,7 +102,7 @@ def find(dataset: Dataset, file: File) -> tuple[str, Path | None]:
 
 
 def fetch(dataset: Dataset, file: File) -> Path:
-    """Return the path of a file whose hash is right, after downloading it if it is not here."""
+    """Return the path of a file with the right hash; download it first if necessary."""
     state, path = find(dataset, file)
     if path is None:
         return _download(dataset, file)
@@ -111,13 +111,13 @@ def fetch(dataset: Dataset, file: File) -> Path:
     if state == "cached" and file.address:
         return _download(dataset, file)
     raise DatasetError(
-        f"{path}: the file has {digest(path, file.hash)}, and dataset '{dataset.name}' expects {file.hash}; "
-        "put the published file there, or remove this one"
+        f"{path}: the file has {digest(path, file.hash)}, but dataset '{dataset.name}' expects {file.hash}; "
+        "replace it by the published file, or remove it"
     )
 
 
 def digest(path: Path, like: str) -> str:
-    """Return the hash of a file, of the same kind as `like`: sha256:HEX or git-blob:HEX."""
+    """Return the hash of a file, in the form of the hash `like`: sha256:HEX or git-blob:HEX."""
     kind = like.partition(":")[0]
     with path.open("rb") as stream:
         if kind == "sha256":
@@ -140,15 +140,15 @@ def _cached(dataset: Dataset, file: File) -> Path:
 
 
 def _place(folder: Path, dataset: Dataset, file: File) -> Path:
-    """Where a dataset's file lies in a folder; names that would lead out of it are refused."""
+    """Return the path of a dataset's file in a folder; refuse names that lead out of the folder."""
     for name in (dataset.name, file.name):
         if name in ("", ".", "..") or set(name) & {"/", "\\", "\0"}:
-            raise DatasetError(f"'{name}' is no name of a dataset or of its file; give one without / and ..")
+            raise DatasetError(f"'{name}' cannot name a dataset or its file; give a name without / and ..")
     return folder / dataset.name / file.name
 
 
 def _download(dataset: Dataset, file: File) -> Path:
-    """Download a file to the cache; it appears there only when it is complete and its hash is right."""
+    """Download a file to the cache, where it appears only if it is complete and its hash is right."""
     target = _cached(dataset, file)
     if not file.address:
         raise DatasetError(_absent(dataset, file, "and has no public address"))
@@ -157,9 +157,9 @@ def _download(dataset: Dataset, file: File) -> Path:
             _retrieve(file, draft)
             found = digest(draft, file.hash)
             if found != file.hash:
-                raise DatasetError(_absent(dataset, file, f"and {file.address} now holds another file, {found}"))
+                raise DatasetError(_absent(dataset, file, f"and {file.address} now has another file, {found}"))
     except (OSError, KeyError, tarfile.TarError) as error:
-        text = str(error)  # those of network libraries run over several lines
+        text = str(error)  # messages of network libraries are long
         reason = f"{type(error).__name__}: {text if len(text) < 100 else text[:97] + '...'}"
         raise DatasetError(
             _absent(dataset, file, f"and could not be downloaded from {file.address} ({reason})")
@@ -168,7 +168,7 @@ def _download(dataset: Dataset, file: File) -> Path:
 
 
 def _retrieve(file: File, draft: Path, largest: int = LARGEST) -> None:
-    """Download what is at the file's address to a draft: the file itself, or the archive that has it as a member."""
+    """Download a file to a draft: from its address, or as a member of the archive there."""
     import pooch
 
     download = pooch.HTTPDownloader(timeout=TIMEOUT)
@@ -179,7 +179,7 @@ def _retrieve(file: File, draft: Path, largest: int = LARGEST) -> None:
         archive = Path(folder) / "archive"
         download(file.address, str(archive), None)
         with tarfile.open(archive) as members, draft.open("wb") as stream:
-            content = members.extractfile(file.member)  # copied, never extracted: its path in the archive is not used
+            content = members.extractfile(file.member)  # opened for reading: no path of the archive is written to
             if content is None:
                 raise KeyError(f"{file.member} is not a file")
             if (size := members.getmember(file.member).size) > largest:
@@ -203,27 +203,42 @@ SYNTHETIC = "synthetic:"
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A dataset in the list of them; a count is None where it is not known."""
+    """A dataset in the list of datasets; an unknown count is None."""
 
     name: str
     nodes: int | None
     edges: int | None
     attributes: int | None
     classes: int | None
-    state: str
-    where: str
+    state: str  # "in the package", "here", "cached" or "not downloaded"
+    where: str  # folders of its files
     about: str
 
 
 def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep") -> AttributedGraph:
-    """Load a dataset by name, or make one with `synthetic:NODES`.
+    """Load a dataset by name.
 
-    Files are looked for in the folder that the environment variable NEURAL_BRANE_DATA names, then in the
-    cache, and then downloaded to the cache. Of arnetminer-15753, links and labels are loaded without the attributes
-    where their file cannot be had; a warning says so.
+    Its files are taken from the folder that the environment variable NEURAL_BRANE_DATA names, else from the cache. If
+    they are in neither, they are downloaded to the cache. If the attributes of arnetminer-15753 are not available, the
+    graph is loaded without them, with a warning.
 
-    >>> "asyncio" in load("stdlib").ids
-    True
+    Parameters
+    ----------
+    name : str
+        A name that `list_datasets` lists; `synthetic:NODES` makes a graph with so many nodes.
+    duplicates : {"max", "sum"}
+        The weight of an edge that appears several times, in either direction: the largest weight or the sum.
+    self_loops : {"keep", "drop"}
+        Whether to keep edges from a node to itself.
+
+    Returns
+    -------
+    AttributedGraph
+
+    Examples
+    --------
+    >>> len(load("stdlib"))
+    554
     """
     if name.startswith(SYNTHETIC):
         return synthetic(synthetic_nodes(name))
@@ -252,11 +267,18 @@ def load(name: str, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "
 
 
 def read(source: str | Path, /, **options: Unpack[ReadOptions]) -> AttributedGraph:
-    """Load a dataset if the source is the name of one, or else read the graph file it names.
+    """Load a dataset by name, or read a graph file.
 
-    For a file that is named like a dataset, write ./NAME. The options are those of `read_graph`: `duplicates` and
-    `self_loops`; for a graph file alone `attributes`, `labels` and `nodes`, files that go with it, and the columns of
-    tables. A dataset has its own.
+    Parameters
+    ----------
+    source : str or Path
+        The name of a dataset or the path of a graph file. If a file has the name of a dataset, write ./NAME.
+    **options
+        Options of `read_graph`. A dataset takes only `duplicates` and `self_loops`.
+
+    Returns
+    -------
+    AttributedGraph
     """
     name = str(source)
     if name in registry() or name.startswith(SYNTHETIC):
@@ -270,12 +292,12 @@ def read(source: str | Path, /, **options: Unpack[ReadOptions]) -> AttributedGra
             f"'{name}' is neither a file nor a dataset{_hint(name, 'give the path of a graph file, or one of')}"
         )
     if Path(source).suffix == ".brane":
-        raise DatasetError(f"{name}: is a model, not a graph; give the graph that it was fitted to")
+        raise DatasetError(f"{name}: is a model, not a graph; give the graph to which it was fitted")
     return read_graph(source, **options)
 
 
 def source_files(source: str | Path) -> dict[str, Path]:
-    """The files that `read` would open, each by how to call it in a message; of a dataset those that are here."""
+    """Return the files that `read` would open, by their names for messages; of a dataset, those on this machine."""
     if dataset := registry().get(str(source)):
         found = {f"{file.role} of {dataset.name}": find(dataset, file)[1] for file in dataset.files}
         return {name: path for name, path in found.items() if path is not None}
@@ -286,10 +308,20 @@ def source_files(source: str | Path) -> dict[str, Path]:
 def read_labels(
     source: str | Path, *, id: str | None = None, label: str | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids and labels of a dataset (by name), of a graph file, of a table of nodes or of a label file.
+    """Return the ids of nodes and their labels.
 
-    A graph file is .npz, .graphml, .gexf, .gml, .mtx, .cites or .content (each of the last two needs the other beside
-    it). A table has its ids in the column `id` and the labels in the column `label`. Any other file is a label file.
+    Parameters
+    ----------
+    source : str or Path
+        The name of a dataset, a graph file, a table of nodes or a label file. Graph files end in .npz, .graphml, .gexf,
+        .gml, .mtx, .cites or .content; the last two must lie in the same folder.
+    id, label : str, optional
+        Columns of a table. They can be left out if the table has only two columns.
+
+    Returns
+    -------
+    ids, labels : ndarray
+        Both (nodes,).
     """
     path = Path(source)
     if _is_label_table(path, id, label):
@@ -305,11 +337,21 @@ def read_targets(
     kind: Kind | None = None,
     separator: str | None = None,
 ) -> tuple[np.ndarray, Targets]:
-    """Return the ids of nodes and what is to be predicted of them, from anything that `read_labels` reads.
+    """Return the ids of nodes and their targets: classes, several labels or numbers.
 
-    kind: "class" (strings), "number" (float64) or "several" (`MultiLabels`); None goes by the labels of a file, as
-    `neural_brane.files.nodes` says, and takes those of a graph for classes.
-    separator: between several labels of a line; by default the one found there.
+    Parameters
+    ----------
+    source, id, label
+        The same as for `read_labels`.
+    kind : {"class", "several", "number"}, optional
+        Left out, the kind is recognised from the labels of a file; labels of a graph are classes.
+    separator : str, optional
+        The separator between several labels of a node; recognised if left out.
+
+    Returns
+    -------
+    ids : ndarray, (nodes,)
+    targets : ndarray of str or float64, (nodes,), or MultiLabels
     """
     path = Path(source)
     table = _is_label_table(path, id, label)
@@ -320,7 +362,7 @@ def read_targets(
         return (ids, labels) if kind in (None, "class") else to_targets(lines, kind, separator)
     lines = read_label_lines(path, id=id, label=label) if table else read_file_lines(path)
     kind = kind or ("several" if separator else kind_of(lines))
-    # Classes are read by the reader of classes, which names the line of what it refuses.
+    # The reader of classes names the line in its errors.
     return read_labels(source, id=id, label=label) if kind == "class" else to_targets(lines, kind, separator)
 
 
@@ -341,28 +383,28 @@ def _graph_labels(source: str | Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def list_datasets() -> list[Listing]:
-    """List the datasets and say where their files are, without opening any.
+    """Return all datasets and the state of their files, without opening any file.
 
-    A state is "in the package", "here" (in the folder NEURAL_BRANE_DATA), "cached" or "not downloaded".
+    The state is "in the package", "here" (in the folder NEURAL_BRANE_DATA), "cached" or "not downloaded".
     """
     listed = []
     order = ["not downloaded", "cached", "here", "in the package"]
     for one in registry().values():
         found = [find(one, file) for file in one.files if not file.optional]
-        state = min((state for state, _ in found), key=order.index)  # one file decides for the whole dataset
+        state = min((state for state, _ in found), key=order.index)  # the state of the least available file
         where = sorted({str(path.parent) for _, path in found if path is not None}) if state != order[0] else []
         counts = (one.nodes, one.edges, one.attributes, one.classes)
         listed.append(Listing(one.name, *counts, state, ", ".join(where), one.about))
-    about = "Attributed block model of any size, for tests of scale: synthetic:1000000"
+    about = "Synthetic graph with classes, of any size, for tests of speed and memory, as in synthetic:1000000"
     made = Listing(f"{SYNTHETIC}NODES", None, None, None, None, "in the package", "made on demand", about)
     return [*listed, made]
 
 
 def synthetic_nodes(name: str) -> int:
-    """The number of nodes that `synthetic:NODES` asks for."""
+    """Return the number of nodes in `synthetic:NODES`."""
     digits = name.removeprefix(SYNTHETIC)
     if not digits.isdecimal():
-        raise DatasetError(f"'{name}' does not say how many nodes; write a number, as in {SYNTHETIC}10000")
+        raise DatasetError(f"'{name}' has no number of nodes; write one, as in {SYNTHETIC}10000")
     return int(digits)
 
 

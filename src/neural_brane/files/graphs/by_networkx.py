@@ -1,9 +1,9 @@
-"""GraphML, GEXF and GML: NetworkX reads and writes them; this module fixes or refuses what NetworkX would misread.
+"""GraphML, GEXF and GML: NetworkX reads and writes them; this module fixes or refuses content that it would misread.
 
 All three formats use the same keys: one key for a node's label, `attributes` for its attributes (JSON: names, or names
 with amounts), and `weight` for an edge's weight. `attributeNames` lists all names, and `ids` says whether ids are
-integers or strings. These two belong to the graph, but in GEXF to the first node, because GEXF graphs hold no data.
-Data under other keys comes from other programs; it becomes attributes as the columns of a table of nodes do.
+integers or strings. The graph has these two keys; in GEXF the first node has them, because GEXF graphs have no data.
+Data under other keys comes from other programs; it becomes attributes like the columns of a table of nodes.
 """
 
 from __future__ import annotations
@@ -41,20 +41,17 @@ from neural_brane.graph.nodes import NodeData, attributes_of
 ATTRIBUTES, NAMES, IDS = "attributes", "attributeNames", "ids"
 OLD_NAMES = "attribute_names"  # the key of earlier GraphML files
 LABEL, CLASS = "label", "class"  # In GEXF and GML, "label" is the name of a node.
-DEEPEST = 100  # nested elements
+DEEPEST = 100  # levels of nested elements that are accepted
 MEMORY_PER_BYTE = 30  # bytes that NetworkX needs for each byte of a file
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 FORBIDDEN_TEXT = re.compile(FORBIDDEN.pattern[:-1] + "\r]")  # NetworkX does not escape \r in text.
-TYPE = {
-    "key": "attr.type",
-    "attribute": "type",
-}  # XML attribute with the type of the values
+TYPE = {"key": "attr.type", "attribute": "type"}  # XML attribute with the type of the values
 TYPES = ("boolean", "int", "integer", "long", "float", "double", "string")
 STANDARD = {"graphml": "http://graphml.graphdrawing.org/xmlns", "gexf": "http://www.gexf.net/1.2draft"}
 
 
 class ParsedFile(NamedTuple):
-    """The content of a file: the NetworkX graph, the key of labels and, if there are any, names of nodes.
+    """The content of a file: the NetworkX graph, the key of labels, and names of nodes, None if there are none.
 
     `labelled` is True if the file declares labels, even if no node has one.
     """
@@ -67,7 +64,7 @@ class ParsedFile(NamedTuple):
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Disable the garbage collector: among millions of new objects it takes half the time and finds no cycle."""
+    """Disable the garbage collector, which would take half the time to search new objects and find no cycles."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -180,7 +177,7 @@ class _Scan:
         self.ends: dict[str, int] = {}  # ids in edges, with their first line
         self.declared: set[str] = set()  # names of keys
         self.about: dict[str, str] = {}  # data about the graph in GEXF files of earlier versions
-        self.directed = self.drawn = self.odd = False
+        self.directed = self.drawn = self.odd = False  # drawn by yEd; odd if `standard` must rewrite elements
         self.graphs, self.title, self.options = 0, "", ""
         self.parser = expat.ParserCreate(namespace_separator=" ")
         self.parser.StartElementHandler, self.parser.EndElementHandler = self.start, self.end
@@ -267,10 +264,7 @@ class _Scan:
         opening = rb"<%b\b[^>]*>" % self.root.encode()
         name = re.compile(rb"""\sxmlns\s*=\s*("[^"]*"|'[^']*')""")
         data = re.sub(
-            opening,
-            lambda tag: name.sub(b"", tag[0][:-1]) + f' xmlns="{STANDARD[self.root]}">'.encode(),
-            data,
-            count=1,
+            opening, lambda tag: name.sub(b"", tag[0][:-1]) + f' xmlns="{STANDARD[self.root]}">'.encode(), data, count=1
         )
         if not self.odd:
             return data
@@ -312,7 +306,7 @@ def _build(path: Path, parsed: ParsedFile, rules: Rules) -> AttributedGraph:
 
 
 def _ids(words: list[Any], kind: str | None) -> np.ndarray:
-    """Return the ids: integers unless the file says strings or some word does not spell an integer."""
+    """Return the ids: integers, unless the file says "strings" or some word is not an integer."""
     if kind == "strings" or not all(isinstance(word, str) for word in words):
         return node_ids(words)
     whole = all_integers(pl.Series(words, dtype=pl.String))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import warnings
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Never, Unpack
 
 import numpy as np
 from scipy import sparse
@@ -25,7 +25,7 @@ from neural_brane.files.tables import (
     find_separator,
     read_table,
     read_text,
-    split,
+    split_records,
     stem,
     table_suffix,
 )
@@ -63,7 +63,7 @@ def is_separated(path: Path, text: str) -> bool:
     separator = find_separator(text, NAMED.get(suffix, ()))
     if separator is None:
         return False
-    rows = split(text, separator)
+    rows = split_records(text, separator)
     spaced = any(" " in field and re.search(r"[^\W\d]", field) for row in rows for field in row)
     words = [re.findall(r"[^\s,]+", line) for line in text.split("\n") if line.strip()]
     inside = {word.count(separator) for line in words for word in line}
@@ -81,7 +81,7 @@ def _read_lines(file: Unpacked) -> Edges:
     if nodes is not None:
         header, table = table["line"][0], table.slice(1)
         numbers = None if numbers is None else numbers[1:]
-        check_count(nodes, len(table), f"{path}:{header}: a header that counts nodes", FIX_HEADER, GraphError)
+        check_count(nodes, len(table), f"{path}:{header}: the number of nodes in the header", FIX_HEADER, GraphError)
     _check_columns(path, table)
     if numbers is None:
         _check_kinds(path, table, nodes)
@@ -114,8 +114,14 @@ def header_warning(path: Path, nodes: int, edges: int) -> str:
     )
 
 
+def refuse_header(path: Path, line: int, announced: int, follow: int) -> Never:
+    """Raise the error for a header with a wrong number of edges."""
+    found = f"the first line reads as a header 'nodes edges' that announces {announced} edges, but {follow} follow"
+    fail(path, line, f"{found}; correct the count or, if the line is an edge, move it further down")
+
+
 def _numbers(table: pl.DataFrame) -> np.ndarray | None:
-    """Return the ids (lines, 2) as integers, or None if some id is a name; a lone node stands at both ends."""
+    """Return the ids (lines, 2) as integers, or None if some id is a name; a node without edges is both ends."""
     if not (all_integers(table["u"]) and all_integers(table["v"])):
         return None
     first = table["u"].cast(int).to_numpy()
@@ -138,12 +144,7 @@ def _header(path: Path, table: pl.DataFrame, numbers: np.ndarray | None) -> int 
         by_chance = not (weighted or fits or named) and announced > nodes * (nodes + 1) // 2
         return None if by_chance else nodes
     if weighted or fits or named:
-        fail(
-            path,
-            line,
-            f"the first line reads as a header 'nodes edges' that announces {announced} edges, but {follow} "
-            "follow; correct the count or, if the line is an edge, move it further down",
-        )
+        refuse_header(path, line, announced, follow)
     return None
 
 
@@ -320,11 +321,7 @@ def _read_content(path: Path) -> tuple[np.ndarray, sparse.csr_array, np.ndarray]
             expected = f"{width} as in the lines before" if papers else "an id, values and a label"
             fail(path, line, f"found {len(words)} columns, expected {expected}")
         if words[0] in papers:
-            fail(
-                path,
-                line,
-                f"paper '{words[0]}' appears again, first in line {papers[words[0]]}; remove one line",
-            )
+            fail(path, line, f"paper '{words[0]}' appears again, first in line {papers[words[0]]}; remove one line")
         papers[words[0]] = line
         labels.append(words[-1].strip())
         for column, word in enumerate(words[1:-1]):

@@ -22,22 +22,26 @@ if TYPE_CHECKING:
 LINE_FEED, SPACE = 10, 32  # bytes
 
 
-def split_fields(block: Block, separator: str, columns: int, wanted: tuple[int, int]) -> Names | None:
-    """Return the two wanted fields of every record, or None if some record is not plain.
+def split_fields(block: Block, separator: str, columns: int, chosen: tuple[int, int]) -> Names | None:
+    """Return the two chosen fields of every record, or None if some record is not plain.
 
-    A plain record has `columns` fields and no quotes; its wanted fields are neither empty nor next to a space.
+    A plain record has `columns` fields and no quotes; its chosen fields are neither empty nor next to a space.
     """
     data, records = block.data, block.lines
     raw = np.frombuffer(data + PADDING, np.uint8)
     starts, ends = np.empty(2 * records, np.int64), np.empty(2 * records, np.int64)
-    if not find_fields(raw, len(data), (ord(separator), columns, *wanted), starts, ends):
+    if not find_fields(raw, len(data), (ord(separator), columns, *chosen), starts, ends):
         return None
     return Names(raw, starts, ends)
 
 
 @njit(nogil=True, cache=True)
 def find_fields(data, size, form, starts, ends):
-    """Write where two fields per record start and end (2 records,) int64; return whether all are plain."""
+    """Write into `starts` and `ends`, (2 records,) int64, where two fields per record begin and end.
+
+    data (bytes,) uint8 ends with `PADDING`; form has the separator, the number of columns and the two columns. Returns
+    whether all records are plain.
+    """
     separator, columns, source, target = form
     at, record = 0, 0
     while at < size:
@@ -66,7 +70,7 @@ SAMPLE = 1000  # records used to choose the columns
 
 
 def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) -> Edges:
-    """Read edges as `read_edge_table` does, but hold only the result and a few blocks in memory."""
+    """Read edges as `read_edge_table` does, but keep only the result and a few blocks in memory."""
     dialect = reader.dialect
     if dialect is None:
         raise GraphError(f"{reader.path}: only text can be read in blocks")
@@ -91,13 +95,8 @@ def read_edge_blocks(reader: TableReader, columns: dict[str, str | int | None]) 
         rank[order] = np.arange(len(order))
         renumber(ends, rank)
         ids = numbers[order]
-    return Edges(
-        ids,
-        ends.reshape(-1, 2),
-        np.concatenate(weights) if weights else None,
-        0,
-        f"{reader.description}; {chosen.description}",
-    )
+    weight = np.concatenate(weights) if weights else None
+    return Edges(ids, ends.reshape(-1, 2), weight, 0, f"{reader.description}; {chosen.description}")
 
 
 def choose_block_columns(
@@ -113,7 +112,7 @@ def choose_block_columns(
 def read_block(
     reader: TableReader, block: Block, dialect: Dialect, chosen: EdgeColumns
 ) -> tuple[Names, Place, np.ndarray | None]:
-    """Return the two ids of every record of a block, the place of the records for errors, and their weights."""
+    """Return the two ids of every record of a block, the place of the records for errors, and the weights."""
     titles = column_names(dialect)
     source, target, weight = chosen.names
     place = Place(str(reader.path), block.line)
@@ -148,7 +147,7 @@ def _check_missing(ids: np.ndarray, ends: np.ndarray, places: list[tuple[int, Pl
 
 
 WHAT = "table of edges"
-LARGE = 1 << 25  # bytes; for smaller files, loading compiled code takes longer than it saves
+LARGE = 1 << 25  # bytes from which reading by blocks saves more time than loading its compiled code takes
 PACKED = 4  # assumed ratio of a file's size to its compressed size
 
 

@@ -13,7 +13,7 @@ from neural_brane.files.graphs.edge_list import read_graph_text, read_linqs
 from neural_brane.files.graphs.edge_table import EdgeOptions
 from neural_brane.files.graphs.mtx import read_mtx, write_mtx
 from neural_brane.files.graphs.npz import Layout, read_graph_npz, write_graph_npz
-from neural_brane.files.nodes import given, join_node_table
+from neural_brane.files.nodes import given_options, join_node_table
 from neural_brane.files.storage import check_target
 from neural_brane.files.tables import ENDINGS, PACKINGS
 from neural_brane.graph import AttributedGraph
@@ -229,7 +229,7 @@ def read_graph(
     label = str(options.pop("label")) if nodes is None and "label" in format.takes and options.get("label") else None
     files = {name: Path(file) for name, file in (("attributes", attributes), ("labels", labels)) if file is not None}
     edges: EdgeOptions = {"source": source, "target": target, "weight": weight, "header": header}
-    for name, value in (files | given(dict(edges))).items():
+    for name, value in (files | given_options(dict(edges))).items():
         if name in EDGES and name not in format.takes:
             raise GraphError(f"{path}: {name} is for tables of edges; leave it out for {format.suffixes[0]} files")
         if name not in format.takes:
@@ -237,6 +237,6 @@ def read_graph(
     graph = format.read(path, ReadOptions(Rules(duplicates, self_loops), files, label, edges))
     if nodes is not None:
         return join_node_table(graph, nodes, **options)
-    if unused := list(given(dict(options))):
+    if unused := list(given_options(dict(options))):
         raise GraphError(f"{path}: {unused[0]} is for a table of nodes, and there is none; add nodes (--nodes FILE)")
     return graph

@@ -27,14 +27,14 @@ from neural_brane.graph.adjacency import Rules
 
 BANNER = b"%%MatrixMarket"
 FIELDS = ("real", "double", "integer", "unsigned-integer", "pattern")
-ROWS = 10_000_000  # accepted from a file of any size
-ROWS_PER_BYTE = 10
+ROWS = 10_000_000  # rows or columns that a file of any size may announce
+ROWS_PER_BYTE = 10  # rows or columns that a larger file may announce for each of its bytes
 NODE, ATTRIBUTE, SECOND = "% node ", "% attribute ", "% attributes "
 PLACE, NUMBER = rb"[0-9]{1,18}", rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 
 class Head(NamedTuple):
-    """The lines before the numbers: words of the banner, sizes, comments with line numbers, and the end position."""
+    """The lines before the numbers: layout, field, sizes, comments with line numbers, last line and its end."""
 
     layout: str
     field: str
@@ -72,7 +72,9 @@ def _read(path: Path) -> tuple[Any, dict[str, list[Any]]]:
     content = read_unpacked(path, "Matrix Market file").replace(b"\r\n", b"\n")
     if not content.startswith(BANNER):
         found = recognise(content[:4096]).kind if content else "nothing"
-        raise GraphError(f"{path}: found {found}, expected Matrix Market, so {BANNER.decode()} first; rename it")
+        raise GraphError(
+            f"{path}: found {found}, expected Matrix Market, which begins with {BANNER.decode()}; rename or convert it"
+        )
     head = _read_head(path, content)
     _check_lines(path, content, head)
     try:

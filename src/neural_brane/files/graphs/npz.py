@@ -1,8 +1,8 @@
 """Graphs as .npz files: our own layout, the fastest format to load, and SciPy's file of one sparse matrix.
 
-Our keys are `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four with `attr_`: two matrices in SciPy's
-CSR layout. Optional keys are `labels`, `ids`, `attribute_names` and `encoder`, the rule that turned columns into
-attributes as JSON in UTF-8 bytes. `neural_brane.files.npz` adds checksums.
+Our keys are `adj_data`, `adj_indices`, `adj_indptr`, `adj_shape` and the same four with `attr_`: two matrices in CSR
+form, as SciPy stores them. Optional keys are `labels`, `ids`, `attribute_names` and `encoder` (JSON in UTF-8 bytes: the
+rule that turned columns into attributes). `neural_brane.files.npz` adds checksums.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHAPED = {"csr": sparse.csr_array, "csc": sparse.csc_array, "bsr": sparse.bsr_ar
 
 
 def holds_scipy_matrix(members: Any) -> bool:
-    """Return whether an archive holds a sparse matrix that SciPy saved, not a graph in our layout."""
+    """Return whether an archive contains a sparse matrix saved by SciPy, not a graph in our layout."""
     return "format" in members and "shape" in members and "adj_data" not in members
 
 
@@ -41,7 +41,7 @@ def read_matrix(path: Path, take: Callable[[str], np.ndarray], members: Any) -> 
     layout = layout.decode("ascii", "replace") if isinstance(layout, bytes) else str(layout)
     sizes = take("shape")
     if sizes.shape != (2,) or sizes.dtype.kind not in "iu" or sizes.min() < 0:
-        raise GraphError(f"{path}: found shape {sizes.tolist()}, expected the numbers of rows and columns")
+        raise GraphError(f"{path}: found shape {sizes.tolist()}, expected two numbers, rows and columns; save it again")
     shape = (int(sizes[0]), int(sizes[1]))
     try:
         if layout in SHAPED:
@@ -136,7 +136,7 @@ def _read_matrix(path: Path, archive: Npz, prefix: str) -> sparse.csr_array:
     plain = shape.shape == (2,) and shape.dtype.kind in "iu" and bool((shape >= 0).all())
     require(plain, f"{prefix}_shape is {shape.tolist()}", "two whole numbers, rows and columns")
     rows, columns = map(int, shape)
-    check_count(columns, rows + len(indices), f"{path}: {prefix}_shape", "correct the number of columns", GraphError)
+    check_count(columns, rows + len(indices), f"{path}: {prefix}_shape[1]", "correct the number of columns", GraphError)
     for part, array, kinds in (("data", data, "biuf"), ("indices", indices, "iu"), ("indptr", indptr, "iu")):
         found = f"{prefix}_{part} is {array.dtype} with shape {array.shape}"
         require(array.ndim == 1 and array.dtype.kind in kinds, found, "a flat array of numbers")

@@ -1,4 +1,4 @@
-"""A graph as parts, each a range of nodes: a folder whose files are mapped when asked for, or a graph in memory."""
+"""Graphs in shards, each with a range of the nodes: a folder whose files are memory-mapped, or a graph in memory."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from neural_brane.graph.ids import as_ids
 from neural_brane.graph.lazy import pl
 from neural_brane.progress import Meter, Reporter
 
-# The files of a folder, and their manifest.
+# A folder contains one folder per shard, a file with the names of the attributes, and a manifest.
 
 NAMES = "attributes.parquet"
 IDS = "ids.parquet"
-AGAIN = "make the folder again with 'brane shard SOURCE -o DIR', or restore it"
+AGAIN = "make the folder again with 'brane shard SOURCE -o DIR', or restore it from a copy"
 
 
 @dataclass(frozen=True)
 class GraphManifest(Manifest):
-    """Contents of `manifest.json` of a graph in parts; part k has the nodes from bounds[k] to bounds[k + 1] - 1."""
+    """The contents of `manifest.json`; shard k has the nodes from bounds[k] to bounds[k + 1] - 1."""
 
     FORMAT: ClassVar = "neural-brane shards"
     VERSION: ClassVar = 1
@@ -38,14 +38,14 @@ class GraphManifest(Manifest):
     edges: int
     attributes: int
     entries: int
-    parts: int
+    parts: int  # number of shards
     bounds: list[int]
-    weighted: bool  # whether any edge weighs other than 1
-    amounts: bool  # whether any node has other than 1 of an attribute
+    weighted: bool  # True if some weight is not 1
+    amounts: bool  # True if some amount of an attribute is not 1
     ids: Literal["string", "integer"]
 
     def contradiction(self) -> str:
-        """Return what is wrong with the bounds or the list of files."""
+        """Return an error of the bounds or the list of files; "" if there is none."""
         bounds = self.bounds
         if len(bounds) != self.parts + 1 or (bounds[0], bounds[-1]) != (0, self.nodes) or bounds != sorted(bounds):
             return "its numbers contradict each other"
@@ -53,45 +53,40 @@ class GraphManifest(Manifest):
         return f"it does not list {absent[0]}" if absent else ""
 
     def names(self) -> list[str]:
-        """Return the paths of all files in the folder."""
-        return [NAMES, *(name for part in range(self.parts) for name in self.part_files(part))]
+        """Return the paths of all files, relative to the folder."""
+        return [NAMES, *(name for shard in range(self.parts) for name in self.shard_files(shard))]
 
-    def part_files(self, number: int) -> list[str]:
-        """Return the paths of one part's files in the folder."""
-        return part_files(number, weighted=self.weighted, amounts=self.amounts)
+    def shard_files(self, number: int) -> list[str]:
+        """Return the paths of a shard's files, relative to the folder."""
+        names = [f"{matrix}.{array}.npy" for matrix in ("adjacency", "attributes") for array in ("indptr", "indices")]
+        names += [IDS, *["adjacency.weights.npy"] * self.weighted, *["attributes.amounts.npy"] * self.amounts]
+        return [f"{shard_folder(number)}/{name}" for name in names]
 
 
 def is_shards(folder: Path) -> bool:
-    """Whether a folder holds a graph in parts, by the first words of its manifest."""
+    """Return whether a folder holds a graph in shards, by the first words of its manifest."""
     return GraphManifest.begins(folder)
 
 
-def part_folder(number: int) -> str:
-    """The name of a part's folder.
+def shard_folder(number: int) -> str:
+    """Return the name of a shard's folder.
 
-    >>> part_folder(7)
+    >>> shard_folder(7)
     'part-00007'
     """
     return f"part-{number:05d}"
 
 
-def part_files(number: int, *, weighted: bool, amounts: bool) -> list[str]:
-    """Return the paths of one part's files in the folder."""
-    files = ["adjacency.indptr.npy", "adjacency.indices.npy", "attributes.indptr.npy", "attributes.indices.npy", IDS]
-    files += ["adjacency.weights.npy"] * weighted + ["attributes.amounts.npy"] * amounts
-    return [f"{part_folder(number)}/{file}" for file in files]
+# A shard has the rows of its nodes in both matrices. A graph in memory can be divided in the same way.
 
-
-# A graph in parts: the rows of ranges of nodes, and how a graph in memory is seen that way.
-
-LARGEST = int(np.iinfo(np.int32).max)  # nodes or attributes that int32 can number
+LARGEST = int(np.iinfo(np.int32).max)  # most nodes or attributes that int32 can number
 
 
 class Rows(NamedTuple):
-    """Some rows of a sparse matrix: those of row k are indices[indptr[k] : indptr[k + 1]], sorted.
+    """Some rows of a sparse matrix: row k has the columns indices[indptr[k] : indptr[k + 1]], sorted.
 
-    indptr (rows + 1,) int64, from 0; indices int32, numbers in the whole graph; data float32, or None where every entry
-    is 1.
+    indptr (rows + 1,) int64 begins with 0; indices int32 are numbers in the whole graph; data float32, or None if all
+    entries are 1.
     """
 
     indptr: np.ndarray
@@ -99,7 +94,7 @@ class Rows(NamedTuple):
     data: np.ndarray | None
 
     def matrix(self, width: int) -> sparse.csr_array:
-        """The rows as a sparse matrix with `width` columns."""
+        """Return the rows as a sparse matrix (rows, width)."""
         data = np.ones(len(self.indices), np.float32) if self.data is None else np.asarray(self.data)
         return sparse.csr_array(
             (data, np.asarray(self.indices), np.asarray(self.indptr)), shape=(len(self.indptr) - 1, width)
@@ -107,7 +102,7 @@ class Rows(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The nodes from `first` on: row k of both matrices is that of node first + k."""
+    """A shard in memory or memory-mapped: row k of both matrices belongs to node first + k."""
 
     first: int
     adjacency: Rows
@@ -115,27 +110,27 @@ class Part(NamedTuple):
 
     @property
     def nodes(self) -> int:
-        """The number of nodes in the part."""
+        """The number of nodes in the shard."""
         return len(self.adjacency.indptr) - 1
 
 
 def even_bounds(nodes: int, parts: int) -> np.ndarray:
-    """Return where parts of nearly equal numbers of nodes begin, and the number of nodes as the last.
+    """Return the first node of each shard of nearly equal size, and the number of nodes at the end.
 
     >>> even_bounds(10, 4).tolist()
     [0, 2, 5, 7, 10]
     """
     if not 1 <= parts <= max(nodes, 1):
-        raise ShardError(f"parts is {parts}, and the graph has {nodes:,} nodes; give a number from 1 to {nodes}")
-    return np.array([nodes * part // parts for part in range(parts + 1)], np.int64)
+        raise ShardError(f"parts is {parts}, but the graph has {nodes:,} nodes; give a number from 1 to {nodes}")
+    return np.array([nodes * shard // parts for shard in range(parts + 1)], np.int64)
 
 
 class MemoryShards:
-    """A graph in memory, seen in parts: it answers as `Shards` does, and copies no entry."""
+    """A graph in memory, divided into shards without a copy of its entries; its methods are those of `Shards`."""
 
     def __init__(self, graph: AttributedGraph, count: int = 1) -> None:
         for size, what in ((len(graph), "nodes"), (len(graph.attribute_names), "attributes")):
-            check_count(size, what)
+            check_numbers(size, what)
         self.graph, self.name = graph, graph.name
         self.nodes, self.attributes = len(graph), len(graph.attribute_names)
         self.edges, self.entries = graph.edges, graph.attributes.nnz
@@ -147,18 +142,18 @@ class MemoryShards:
         return len(self.bounds) - 1
 
     def __repr__(self) -> str:
-        return f"MemoryShards('{self.name}': {self.nodes} nodes, {self.edges} edges, {len(self)} parts)"
+        return f"MemoryShards('{self.name}': {self.nodes} nodes, {self.edges} edges, {len(self)} shards)"
 
     def part(self, number: int) -> Part:
-        """Return the rows of one part's nodes."""
-        check_part(number, len(self), self.name)
+        """Return one shard."""
+        _check_shard(number, len(self), self.name)
         first, last = self.bounds[number], self.bounds[number + 1]
         matrices = ((self.graph.adjacency, self.weighted), (self.graph.attributes, self.amounts))
         return Part(int(first), *(_cut_rows(matrix, first, last, keep_data=keep) for matrix, keep in matrices))
 
     def ids(self, number: int) -> np.ndarray:
-        """Return the ids of one part's nodes."""
-        check_part(number, len(self), self.name)
+        """Return the ids of one shard's nodes."""
+        _check_shard(number, len(self), self.name)
         return self.graph.ids[self.bounds[number] : self.bounds[number + 1]]
 
     def attribute_names(self) -> np.ndarray:
@@ -166,11 +161,11 @@ class MemoryShards:
         return self.graph.attribute_names
 
     def check(self, parts: object = None) -> None:
-        """Do nothing: a graph in memory was checked when it was made."""
+        """Do nothing, because a graph in memory has no files to check."""
 
 
 def parts_of(graph: AttributedGraph, count: int = 1) -> MemoryShards:
-    """A graph in memory, seen in `count` parts of nearly equal numbers of nodes, which keep their numbers.
+    """Divide a graph in memory into `count` shards of nearly equal size; nodes keep their numbers.
 
     >>> graph = AttributedGraph.from_edges([("ann", "bob"), ("bob", "cid")])
     >>> parts_of(graph, 2).part(1).adjacency.indices.tolist()
@@ -180,7 +175,7 @@ def parts_of(graph: AttributedGraph, count: int = 1) -> MemoryShards:
 
 
 def _cut_rows(matrix: sparse.csr_array, first: int, last: int, *, keep_data: bool) -> Rows:
-    """Return some rows of a matrix, as views where its numbers have the right size already."""
+    """Return some rows of a matrix; they are views if the types are right."""
     begin, end = matrix.indptr[first], matrix.indptr[last]
     return Rows(
         matrix.indptr[first : last + 1].astype(np.int64) - int(begin),
@@ -189,24 +184,24 @@ def _cut_rows(matrix: sparse.csr_array, first: int, last: int, *, keep_data: boo
     )
 
 
-def check_part(number: int, parts: int, name: str) -> None:
-    """Refuse the number of a part that is not there."""
-    if not 0 <= number < parts:
-        raise ShardError(f"{name}: there is no part {number}; its {parts} parts are numbered from 0 to {parts - 1}")
+def _check_shard(number: int, shards: int, name: str) -> None:
+    """Refuse a shard number out of range."""
+    if not 0 <= number < shards:
+        raise ShardError(f"{name}: there is no shard {number}; its {shards} shards have the numbers 0 to {shards - 1}")
 
 
-def check_count(count: int, what: str) -> int:
+def check_numbers(count: int, what: str) -> int:
     """Return a number of nodes or attributes; refuse more than int32 can number."""
     if count > LARGEST:
-        raise ShardError(f"there are {count:,} {what}; parts number at most {LARGEST:,}: leave some out")
+        raise ShardError(f"there are {count:,} {what}, but shards can have at most {LARGEST:,}; leave some out")
     return count
 
 
-# A graph in parts that was written to a folder: opened by its manifest, each part mapped when it is asked for.
+# A folder of shards is opened by reading its manifest; the files of a shard are mapped when it is needed.
 
 
 class Shards:
-    """A folder of parts. `open_shards` makes one; nothing of a part is read before it is asked for."""
+    """A folder of shards, opened by `open_shards`; the files of a shard are read only when they are used."""
 
     def __init__(self, folder: Path, manifest: GraphManifest) -> None:
         self.folder, self.manifest, self.name = folder, manifest, manifest.name
@@ -219,13 +214,13 @@ class Shards:
         return self.manifest.parts
 
     def __repr__(self) -> str:
-        return f"Shards('{self.name}': {self.nodes} nodes, {self.edges} edges, {len(self)} parts)"
+        return f"Shards('{self.name}': {self.nodes} nodes, {self.edges} edges, {len(self)} shards)"
 
     def part(self, number: int) -> Part:
-        """The rows of one part's nodes, mapped: what is not looked at is not read."""
-        check_part(number, len(self), str(self.folder))
+        """Return one shard, memory-mapped: only the entries that are used are read."""
+        _check_shard(number, len(self), str(self.folder))
         first, last = int(self.bounds[number]), int(self.bounds[number + 1])
-        home = self.folder / part_folder(number)
+        home = self.folder / shard_folder(number)
         return Part(
             first,
             _map_rows(home, "adjacency", "weights" if self.weighted else None, last - first),
@@ -233,38 +228,38 @@ class Shards:
         )
 
     def ids(self, number: int) -> np.ndarray:
-        """The ids of one part's nodes, read from the disk."""
-        check_part(number, len(self), str(self.folder))
-        file = f"{part_folder(number)}/{IDS}"
+        """Read and return the ids of one shard's nodes."""
+        _check_shard(number, len(self), str(self.folder))
+        file = f"{shard_folder(number)}/{IDS}"
         ids = self._read_names(file, "id")
         expected = int(self.bounds[number + 1] - self.bounds[number])
         if len(ids) != expected:
-            raise ShardError(f"{self.folder / file}: has {len(ids):,} ids for {expected:,} nodes; {AGAIN}")
+            raise ShardError(f"{self.folder / file}: found {len(ids):,} ids, expected {expected:,}; {AGAIN}")
         return ids
 
     def attribute_names(self) -> np.ndarray:
-        """The names of all attributes, read from the disk."""
+        """Read and return the names of all attributes."""
         return self._read_names(NAMES, "name")
 
     def _read_names(self, file: str, column: str) -> np.ndarray:
-        """A column of a file, whose checksum is compared first: a damaged one can end the process that reads it."""
-        self.manifest.check_file(self.folder, file)
+        """Return a column of a Parquet file."""
+        self.manifest.check_file(self.folder, file)  # reading a damaged file can crash the process
         return as_ids(pl.read_parquet(self.folder / file)[column].to_numpy(), what=f"{self.folder / file}")
 
     def check(self, parts: Iterable[int] | None = None) -> None:
-        """Compare the files of some parts, or of all, with their checksums; refuse a damaged one by name."""
+        """Compare the files of some shards, or of all, with their checksums; raise ShardError for a damaged file."""
         for number in range(len(self)) if parts is None else parts:
-            check_part(number, len(self), str(self.folder))
-            for file in self.manifest.part_files(number):
+            _check_shard(number, len(self), str(self.folder))
+            for file in self.manifest.shard_files(number):
                 self.manifest.check_file(self.folder, file)
         self.manifest.check_file(self.folder, NAMES)
 
 
 def open_shards(folder: str | Path) -> Shards:
-    """Open a folder that `write_shards` or `brane shard` has made.
+    """Open a folder made by `write_shards` or `brane shard`.
 
-    The manifest is read, and the sizes of all files are compared with it; `Shards.check` compares their checksums,
-    which takes as long as to read them.
+    This reads the manifest and checks the sizes of all files. `Shards.check` checks their contents, which takes as long
+    as reading them.
     """
     folder = Path(folder)
     manifest = GraphManifest.read(folder)
@@ -273,7 +268,7 @@ def open_shards(folder: str | Path) -> Shards:
 
 
 def _map_rows(home: Path, matrix: str, data: str | None, rows: int) -> Rows:
-    """Map the rows of one matrix; refuse arrays whose headers contradict each other."""
+    """Memory-map the rows of one matrix; refuse arrays whose lengths do not match."""
     indptr = _map_array(home / f"{matrix}.indptr.npy", np.int64, rows + 1)
     indices = _map_array(home / f"{matrix}.indices.npy", np.int32, int(indptr[-1]))
     if data is None:
@@ -287,29 +282,29 @@ def _map_array(path: Path, kind: type, length: int) -> np.ndarray:
     except (OSError, ValueError) as failure:
         raise ShardError(f"{path}: cannot be read ({failure}); {AGAIN}") from None
     if array.dtype != kind or array.shape != (length,):
-        found = f"{array.dtype} of shape {array.shape}"
-        raise ShardError(f"{path}: is {found}, not {np.dtype(kind)} of shape ({length},); {AGAIN}")
+        found, expected = f"{array.dtype} with shape {array.shape}", f"{np.dtype(kind)} with shape ({length},)"
+        raise ShardError(f"{path}: found {found}, expected {expected}; {AGAIN}")
     return array
 
 
-# A graph in memory to a folder of parts, and how the files of a part are written.
+# A graph in memory is written shard by shard.
 
 
 def write_shards(
     graph: AttributedGraph, folder: str | Path, parts: int = 1, *, report: Reporter | None = None
 ) -> Shards:
-    """Write a graph as a folder of `parts` parts, and open it. Nodes and attributes keep their numbers.
+    """Write a graph as a folder of `parts` shards, and open it. Nodes and attributes keep their numbers.
 
-    The folder must not hold anything yet. Labels are not kept.
+    The folder must be empty or not exist. Labels are not written.
     """
     folder, shards = Path(folder), parts_of(graph, parts)
     check_vacant(folder)
-    meter = Meter(report, parts, "parts")
+    meter = Meter(report, parts, "shards")
     write_names(folder / NAMES, "name", graph.attribute_names)
     for number in range(parts):
-        part, home = shards.part(number), folder / part_folder(number)
-        _write_rows(home, "adjacency", part.adjacency, "weights")
-        _write_rows(home, "attributes", part.attributes, "amounts")
+        shard, home = shards.part(number), folder / shard_folder(number)
+        _write_rows(home, "adjacency", shard.adjacency, "weights")
+        _write_rows(home, "attributes", shard.attributes, "amounts")
         write_names(home / IDS, "id", shards.ids(number))
         meter.advance()
     facts: dict[str, Any] = {
@@ -323,18 +318,18 @@ def write_shards(
 
 
 def check_vacant(folder: Path) -> None:
-    """Refuse a folder that holds something, or cannot be written to."""
+    """Refuse a folder that is not empty or cannot be written to."""
     if folder.exists() and not folder.is_dir():
         raise ShardError(f"{folder}: is a file; name a folder that is empty or does not exist")
     if is_shards(folder):
-        raise ShardError(f"{folder}: holds a graph in parts already; choose another folder, or remove this one")
+        raise ShardError(f"{folder}: already contains a graph in shards; name another folder, or remove this one")
     if folder.is_dir() and any(folder.iterdir()):
         raise ShardError(f"{folder}: is not empty; name a folder that is empty or does not exist")
     check_writable(folder / MANIFEST, ShardError)
 
 
 def _write_rows(home: Path, matrix: str, rows: Rows, data: str) -> None:
-    """Write the arrays of one matrix of a part."""
+    """Write the arrays of a shard's rows of one matrix."""
     arrays = {"indptr": rows.indptr, "indices": rows.indices} | ({} if rows.data is None else {data: rows.data})
     for name, array in arrays.items():
         with atomic(home / f"{matrix}.{name}.npy") as draft:
@@ -342,19 +337,19 @@ def _write_rows(home: Path, matrix: str, rows: Rows, data: str) -> None:
 
 
 def write_names(path: Path, column: str, names: np.ndarray) -> None:
-    """Write ids or names as a Parquet file of one column."""
+    """Write ids or names as a Parquet file with one column."""
     kind = pl.Int64() if names.dtype.kind == "i" else pl.String()
     write_series(path, column, kind, iter([pl.Series(names, dtype=kind)]))
 
 
 def write_series(path: Path, column: str, kind: pl.DataType, series: Iterator[pl.Series]) -> None:
-    """Write names that come some at a time as a Parquet file of one column, through Polars' streaming engine."""
+    """Write ids or names, some at a time, as a Parquet file with one column."""
     from polars.io.plugins import register_io_source
 
     def frames(*_: Any) -> Iterator[pl.DataFrame]:
         for names in series:
             yield pl.DataFrame({column: names.cast(kind)})
 
-    # An open file, not its name: given a name, Polars makes the file from a thread of its own, even after a failure.
+    # Polars gets an open file, because it creates a file given by name in another thread, even after a failure.
     with atomic(path) as draft, draft.open("wb") as file:
         register_io_source(frames, schema={column: kind}).sink_parquet(file)

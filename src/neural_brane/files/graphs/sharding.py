@@ -1,8 +1,8 @@
-"""Turn files larger than memory into a folder of parts: DuckDB numbers the names and sorts the entries.
+"""Turn files larger than memory into a folder of shards: DuckDB numbers ids and attributes, and sorts the entries.
 
-DuckDB keeps what does not fit into memory in files beside the parts. It runs only the queries that stand here: it may
-neither open other files, nor reach the network, nor load extensions. The rows of its tables stay in the order in which
-they were read, so that `rowid` says which name appears first.
+DuckDB uses temporary files for data that does not fit into memory. It runs only the queries in this file, and cannot
+open other files, use the network or load extensions. The rows of its tables keep the order in which they were read, so
+`rowid` shows which name appeared first.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from typing import Any
 import numpy as np
 
 from neural_brane.errors import DependencyError, GraphError, ReadingWarning, ShardError
-from neural_brane.files.graphs.edge_list import FIX_HEADER, header_warning
+from neural_brane.files.graphs.edge_list import FIX_HEADER, header_warning, refuse_header
 from neural_brane.files.graphs.parts import (
     IDS,
     NAMES,
     GraphManifest,
     Shards,
-    check_count,
+    check_numbers,
     check_vacant,
     even_bounds,
     open_shards,
-    part_folder,
+    shard_folder,
     write_series,
 )
 from neural_brane.files.graphs.sharding_reading import Candidate, EdgeLines, EdgeSource, as_integers, find_attributes
 from neural_brane.files.nodes import MEND_UNKNOWN
-from neural_brane.files.reading import check_count as check_nodes
+from neural_brane.files.reading import check_count
 from neural_brane.files.storage import describe_files
 from neural_brane.files.tables import fail
 from neural_brane.graph.adjacency import Duplicates, SelfLoops, check_rules
 from neural_brane.graph.lazy import pl
 from neural_brane.progress import Meter, Reporter
 
-MEMORY = 1_000_000_000  # bytes
-LEAST = 100_000_000  # bytes that DuckDB needs for any work
-PER_THREAD = 125_000_000  # bytes of memory for each thread that sorts
-FOLDER = ".unfinished"  # in the folder that is made: DuckDB's files, and the parts until they are complete
-BLOCK = 1 << 20  # names that are written at once
+MEMORY = 1_000_000_000  # default limit in bytes
+LEAST = 100_000_000  # least bytes with which DuckDB works
+PER_THREAD = 125_000_000  # bytes of memory for each sorting thread
+FOLDER = ".unfinished"  # subfolder of the output for temporary files and for shards that are not complete
+BLOCK = 1 << 20  # names or row starts written at a time
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A sharding: the files, the number of parts and the rules."""
+    """The input files of a sharding, the number of shards, the rules and the limits."""
 
     edges: EdgeSource
     attributes: Path | None
@@ -59,13 +59,13 @@ class Plan:
     duplicates: Duplicates = "max"
     self_loops: SelfLoops = "keep"
     memory: int = MEMORY
-    threads: int | None = None  # as many as the machine has, if None
+    threads: int | None = None  # None uses all processors
 
     def check(self, folder: Path) -> None:
-        """Refuse what cannot be done, before anything is; remove what a run that was killed has left behind."""
+        """Refuse invalid settings and folders; remove the temporary files of an earlier run that was killed."""
         check_rules(self.duplicates, self.self_loops)
         if self.parts < 1:
-            raise ShardError(f"parts is {self.parts}; give a number from 1 on")
+            raise ShardError(f"parts is {self.parts}; give 1 or more")
         if self.memory < LEAST:
             raise ShardError(f"memory is {self.memory:,} bytes; give at least {LEAST:,}, such as 1GB")
         if folder.is_dir():
@@ -74,9 +74,9 @@ class Plan:
 
 
 def shard_files(plan: Plan, folder: str | Path, *, report: Reporter | None = None) -> Shards:
-    """Make a folder of parts from files, with about `plan.memory` bytes for the work, and open it.
+    """Write files as a folder of shards, with about `plan.memory` bytes of memory, and open it.
 
-    A run that fails leaves no parts behind.
+    A run that fails leaves no shards behind.
     """
     folder = Path(folder)
     plan.check(folder)
@@ -85,19 +85,19 @@ def shard_files(plan: Plan, folder: str | Path, *, report: Reporter | None = Non
     try:
         with Database(home, plan.memory, plan.threads) as tables:
             manifest = _Sharding(plan, home, tables, report).run()
-        for name in [NAMES, *map(part_folder, range(plan.parts))]:
+        for name in [NAMES, *map(shard_folder, range(plan.parts))]:
             os.replace(home / name, folder / name)
         manifest.write(folder)
     finally:
         shutil.rmtree(home, ignore_errors=True)
         if not existed:
-            with suppress(OSError):  # it has the parts
+            with suppress(OSError):  # fails after a success, because the folder is not empty
                 folder.rmdir()
     return open_shards(folder)
 
 
 class Database:
-    """Tables of DuckDB that take a bounded part of memory, and the rest of the disk; use it in a `with` statement."""
+    """Tables of DuckDB, with a limit of memory beyond which they use the disk; for a `with` statement."""
 
     def __init__(self, home: Path, memory: int, threads: int | None = None) -> None:
         try:
@@ -105,15 +105,15 @@ class Database:
             import pyarrow
         except ImportError:
             raise DependencyError(
-                "sharding files sorts them with DuckDB, which is not installed; run: pip install 'neural-brane[shards]'"
+                "sharding files needs DuckDB, which is not installed; run: pip install 'neural-brane[shards]'"
             ) from None
         self._pyarrow, self._error, self._full = pyarrow, duckdb.Error, duckdb.OutOfMemoryException
-        self._columns: dict[str, dict[str, bool]] = {}  # of each table: whether a column holds strings
+        self._columns: dict[str, dict[str, bool]] = {}  # table → column → True if it contains strings
         most = max(memory // PER_THREAD, 1)
         self._connection = duckdb.connect(
             config={
                 "threads": min(threads or os.cpu_count() or 1, most),
-                "memory_limit": f"{memory * 7 // 10} bytes",  # some of what it takes does not count
+                "memory_limit": f"{memory * 7 // 10} bytes",  # DuckDB does not count all memory that it uses
                 "temp_directory": str(home / "duckdb"),
                 "preserve_insertion_order": True,
                 "autoinstall_known_extensions": False,
@@ -137,33 +137,33 @@ class Database:
             yield
         except self._full as error:
             raise ShardError(
-                f"the memory or the disk is too small ({str(error).splitlines()[0]}); raise --memory, or make room"
+                f"the memory or the disk is too small ({str(error).splitlines()[0]}); raise --memory or free disk space"
             ) from None
         except self._error as error:
-            raise ShardError(f"DuckDB could not do the work: {str(error).splitlines()[0]}") from error
+            raise ShardError(f"DuckDB failed: {str(error).splitlines()[0]}") from error
 
     def run(self, query: str) -> list[tuple[Any, ...]]:
-        """Run a query and return its rows, of which there are few."""
+        """Run a query and return all its rows."""
         with self._explained():
             return self._connection.execute(query).fetchall()
 
     def value(self, query: str) -> Any:
-        """Return the one value that a query finds; None if it finds no row."""
+        """Return the first value of a query's result; None if it has no rows."""
         rows = self.run(query)
         return rows[0][0] if rows else None
 
     def stream(self, query: str) -> Iterator[Any]:
-        """Yield the rows that a query finds, as Arrow batches."""
+        """Yield the result of a query as Arrow batches."""
         with self._explained():
             yield from self._pyarrow.RecordBatchReader.from_stream(self._connection.sql(query))
 
     def append(self, table: str, rows: pl.DataFrame) -> None:
-        """Add rows to a table, or make it. A column of integers turns into one of strings when names come."""
+        """Add rows to a table; create it first if necessary. A column of integers becomes strings if strings come."""
         texts = {name: kind == pl.String for name, kind in rows.schema.items()}
         known = self._columns.setdefault(table, {})
         for name in texts.keys() & known.keys():
             if texts[name] and not known[name]:
-                self.spell(table, name)
+                self.to_text(table, name)
             elif known[name]:
                 rows = rows.with_columns(pl.col(name).cast(pl.String))
         if known:
@@ -171,58 +171,58 @@ class Database:
                 self.run(f"ALTER TABLE {table} ADD COLUMN {name} FLOAT")
         with self._explained():
             self._connection.register("given", rows)
-            make = f"INSERT INTO {table} BY NAME" if known else f"CREATE TABLE {table} AS"
-            self._connection.execute(f"{make} SELECT * FROM given")
+            statement = f"INSERT INTO {table} BY NAME" if known else f"CREATE TABLE {table} AS"
+            self._connection.execute(f"{statement} SELECT * FROM given")
             self._connection.unregister("given")
         self._columns[table] = texts | known
 
-    def spell(self, table: str, column: str) -> None:
-        """Turn a column of integers into one of the strings that spell them."""
+    def to_text(self, table: str, column: str) -> None:
+        """Convert a column of integers to strings."""
         if not self._columns[table][column]:
             self.run(f"ALTER TABLE {table} ALTER {column} TYPE VARCHAR")
             self._columns[table][column] = True
 
     def has(self, table: str, column: str) -> bool:
-        """Whether a table has a column."""
+        """Return whether a table has a column."""
         return column in self._columns.get(table, {})
 
     def is_text(self, table: str, column: str) -> bool:
-        """Whether a column holds strings."""
+        """Return whether a column contains strings."""
         return self._columns.get(table, {}).get(column, False)
 
-    def make(self, table: str, query: str, *, text: bool) -> None:
-        """Make a table with the column id."""
+    def create(self, table: str, query: str, *, text: bool) -> None:
+        """Create a table with the column id; `text` is true if it contains strings."""
         self.run(f"CREATE TABLE {table} AS {query}")
         self._columns[table] = {"id": text}
 
     def number(self, table: str, places: str, text: bool) -> int:
-        """Make a table of the distinct names of a query with columns id and place, and return how many there are.
+        """Create a table of the distinct names in a query with columns id and place; return their count.
 
-        The number of a name is its `rowid`: integers are in increasing order, strings as they appear.
+        The number of a name is its `rowid`: integers are sorted, strings are in the order of their first place.
         """
         if text:
             places = f"(SELECT id, min(place) AS place FROM ({places}) GROUP BY id) ORDER BY place"
         else:
             places = f"(SELECT DISTINCT id FROM ({places})) ORDER BY id"
-        self.make(table, f"SELECT id FROM {places}", text=text)
+        self.create(table, f"SELECT id FROM {places}", text=text)
         return int(self.value(f"SELECT count(*) FROM {table}"))
 
 
-# The stages: read, number, join, sort, write.
+# The work has five stages: read, number, join, sort, write.
 
-_INTEGER = "coalesce(try_cast({0} AS BIGINT)::VARCHAR = {0}, false)"  # spelled the usual way
+_INTEGER = "coalesce(try_cast({0} AS BIGINT)::VARCHAR = {0}, false)"  # true for integers without leading zeros
 
 
 class _Sharding:
-    """One sharding into the folder `home`, stage after stage."""
+    """The stages of one sharding; `home` is the folder for temporary files and shards."""
 
     def __init__(self, plan: Plan, home: Path, tables: Database, report: Reporter | None) -> None:
         self.plan, self.home, self.tables, self.report = plan, home, tables, report
-        self.announced: int | None = None  # nodes that a header counts
-        self.lead = -1  # row of an edge that was read last and stands first in its file
+        self.announced: int | None = None  # number of nodes in the header
+        self.lead = -1  # row of the edge on the first line, which is appended last; -1 if there is none
 
     def run(self) -> GraphManifest:
-        """Write all files but the manifest, which is returned."""
+        """Write all files except the manifest, and return the manifest."""
         self._read_edges()
         if self.plan.attributes is not None:
             self._read_attributes(self.plan.attributes)
@@ -231,8 +231,8 @@ class _Sharding:
         edges = self._write_edges(bounds)
         names, entries = self._write_attributes(bounds)
         self._write_names(self.home / NAMES, "names", 0, names)
-        for part, (first, last) in enumerate(pairwise(bounds.tolist())):
-            self._write_names(self.home / part_folder(part) / IDS, "nodes", first, last)
+        for shard, (first, last) in enumerate(pairwise(bounds.tolist())):
+            self._write_names(self.home / shard_folder(shard) / IDS, "nodes", first, last)
         manifest = GraphManifest(
             name=self.plan.edges.name,
             nodes=nodes,
@@ -264,15 +264,15 @@ class _Sharding:
             self._judge_first_line(lines)
 
     def _judge_first_line(self, lines: EdgeLines) -> None:
-        """Tell by all other lines whether the first was titles, a header or an edge."""
+        """Decide from the other lines whether the first contains titles, a header or an edge."""
         tables = self.tables
         if lines.candidate is None:
-            strange = f"NOT ({_INTEGER.format('u')} AND {_INTEGER.format('coalesce(v, u)')})"
-            query = f"SELECT count(*) FROM (SELECT 1 FROM edges WHERE {strange} LIMIT 2)"
+            not_integers = f"NOT ({_INTEGER.format('u')} AND {_INTEGER.format('coalesce(v, u)')})"
+            query = f"SELECT count(*) FROM (SELECT 1 FROM edges WHERE {not_integers} LIMIT 2)"
             if lines.titles and tables.value("SELECT count(*) FROM edges") > 1 and tables.value(query) == 1:
                 raise GraphError(
-                    f"{lines.titles} are names, while all other ids are numbers; put # before column titles, or, "
-                    "if the line is an edge, move it further down"
+                    f"{lines.titles} are names, but all other ids are numbers; put # before column titles or, if the "
+                    "line is an edge, move it further down"
                 )
             return
         if not tables.has("edges", "u"):
@@ -285,23 +285,18 @@ class _Sharding:
         tables.append("edges", as_integers(pl.DataFrame({"u": words[:1], "v": words[1:]}), "u", "v"))
 
     def _has_header(self, lines: EdgeLines, first: Candidate) -> bool:
-        """Judge a first line of two integers by the rule that `edge_list` states; refuse a header that is wrong."""
+        """Return whether a first line of two integers is a header, by the rule in `edge_list`; refuse a wrong one."""
         named, low, high, numbered = self.tables.is_text("edges", "u"), 0, -1, True
         if named:
-            some = f"SELECT true FROM edges WHERE {_INTEGER.format('u')} OR {_INTEGER.format('v')} LIMIT 1"
-            numbered = bool(self.tables.value(some))
+            query = f"SELECT true FROM edges WHERE {_INTEGER.format('u')} OR {_INTEGER.format('v')} LIMIT 1"
+            numbered = bool(self.tables.value(query))
         else:
             ends = "least(min(u), min(v)), greatest(max(u), max(v)) FROM edges"
             low, high = self.tables.run(f"SELECT coalesce(a, 0), coalesce(b, -1) FROM (SELECT {ends}) AS t(a, b)")[0]
         fits = not numbered if named else high < first.nodes
         if first.edges != lines.follow:
             if lines.weighted or fits:
-                fail(
-                    lines.path,
-                    first.line,
-                    f"the first line reads as a header 'nodes edges' that announces {first.edges} edges, but "
-                    f"{lines.follow} follow; mend the count, or, if the line is an edge, move it further down",
-                )
+                refuse_header(lines.path, first.line, first.edges, lines.follow)
             return False
         if not (lines.weighted or fits or first.edges <= first.nodes * (first.nodes + 1) // 2):
             return False
@@ -310,27 +305,27 @@ class _Sharding:
             fail(
                 lines.path,
                 first.line,
-                "below this header some nodes have names and others numbers; under a header, nodes are all names or "
-                f"all integers from 0 to {first.nodes - 1}",
+                "some ids below this header are names and others numbers; under a header, give only names or only "
+                f"integers from 0 to {first.nodes - 1}",
             )
         if not (named or lines.weighted or self.plan.attributes or high == first.nodes - 1):
             warnings.warn(header_warning(lines.path, first.nodes, first.edges), ReadingWarning, stacklevel=7)
         return True
 
     def _check_header(self, lines: EdgeLines, header: Candidate, low: int, high: int) -> None:
-        """Refuse a header that counts more nodes than there can be, or fewer than the integers from low to high."""
+        """Refuse a header with far too many nodes, and integer ids from low to high that it does not allow."""
         place, last = f"{lines.path}:{header.line}", header.nodes - 1
-        check_nodes(header.nodes, lines.follow, f"{place}: a header that counts nodes", FIX_HEADER, GraphError)
+        check_count(header.nodes, lines.follow, f"{place}: the number of nodes in the header", FIX_HEADER, GraphError)
         if low < 0 or high > last:
             raise GraphError(
                 f"{place}: node {low if low < 0 else high} is not one of the {header.nodes} nodes, 0 to {last}, that "
-                "the header announces; mend the line or the header, or remove the header to use any ids"
+                "the header announces; correct the line or the header, or remove the header to use any ids"
             )
 
     def _read_attributes(self, path: Path) -> None:
-        """Read all attributes into the table `entries`, and the lines that nodes have into `lines`."""
-        pieces, total = find_attributes(path)
-        meter = Meter(self.report, total, "units of attributes read", part="attributes")
+        """Read all attributes into the table `entries`, and the line numbers of nodes into `lines`."""
+        pieces, total, unit = find_attributes(path)
+        meter = Meter(self.report, total, f"{unit} of attributes read", part="attributes")
         for piece in pieces:
             self.tables.append("entries", piece.rows)
             if piece.lines is not None:
@@ -338,10 +333,10 @@ class _Sharding:
             meter.advance(piece.size)
 
     def _number_nodes(self) -> int:
-        """Make the table `nodes`; refuse nodes that only attributes name, unless a header announces them."""
+        """Create the table `nodes`; refuse nodes that only have attributes, unless the header counts them."""
         tables, path, announced = self.tables, self.plan.edges.files[0], self.announced
         if announced is not None and not tables.is_text("edges", "u"):
-            tables.make("nodes", f"SELECT range AS id FROM range({announced})", text=False)
+            tables.create("nodes", f"SELECT range AS id FROM range({announced})", text=False)
             count = announced
         else:
             place = f"if(rowid = {self.lead}, -1, rowid) * 2"
@@ -349,30 +344,30 @@ class _Sharding:
             count = tables.number("nodes", f"SELECT * FROM ({ends}) WHERE id IS NOT NULL", tables.is_text("edges", "u"))
         if announced is not None and count > announced:
             raise GraphError(
-                f"{path}: the header announces {announced} nodes, but the file names {count}; mend the header"
+                f"{path}: the header announces {announced} nodes, but the file names {count}; correct the header"
             )
         if self.plan.attributes is not None:
-            count += self._add_strangers(self.plan.attributes, 0 if announced is None else announced - count)
+            count += self._add_unlinked(self.plan.attributes, 0 if announced is None else announced - count)
         if announced is not None and count < announced:
             raise GraphError(
-                f"{path}: the header announces {announced} nodes, but only {count} are named; mend the header, or give "
-                "each node without edges a line of its own"
+                f"{path}: the header announces {announced} nodes, but the files name only {count}; correct the header, "
+                "or give each node without edges its own line"
             )
-        return check_count(count, "nodes")
+        return check_numbers(count, "nodes")
 
-    def _add_strangers(self, path: Path, room: int) -> int:
-        """Number nodes that only the attributes name, for which a header leaves room; return how many there are."""
+    def _add_unlinked(self, path: Path, room: int) -> int:
+        """Add up to `room` nodes that only the attributes name, and return their count; refuse more."""
         tables, table = self.tables, "lines" if self.tables.has("lines", "node") else "entries"
         if tables.is_text("nodes", "id"):
             for one in ("entries", "lines")[: 1 + (table == "lines")]:
-                tables.spell(one, "node")
+                tables.to_text(one, "node")
         known = "id::VARCHAR" if tables.is_text(table, "node") else "id"
         line = "min(line)" if table == "lines" else "NULL"
-        strangers = (
+        unlinked = (
             f"SELECT node, {line} AS line, min({table}.rowid) AS place FROM {table} ANTI JOIN nodes ON node = {known} "
             "GROUP BY node ORDER BY place"
         )
-        if found := tables.run(f"{strangers} LIMIT 1 OFFSET {room}"):
+        if found := tables.run(f"{unlinked} LIMIT 1 OFFSET {room}"):
             where = str(path) if found[0][1] is None else f"{path}:{found[0][1]}"
             raise GraphError(f"{where}: node '{found[0][0]}' is not in the graph; {MEND_UNKNOWN}")
         if table == "lines":
@@ -386,7 +381,7 @@ class _Sharding:
         if not room:
             return 0
         before = tables.value("SELECT count(*) FROM nodes")
-        tables.run(f"INSERT INTO nodes SELECT node FROM ({strangers})")
+        tables.run(f"INSERT INTO nodes SELECT node FROM ({unlinked})")
         return int(tables.value("SELECT count(*) FROM nodes") - before)
 
     def _write_edges(self, bounds: np.ndarray) -> Facts:
@@ -403,7 +398,7 @@ class _Sharding:
         tables.run("DROP TABLE edges")
         total = tables.value("SELECT count(*) + count_if(a <> b) FROM pairs")
         if total == 0:
-            raise GraphError(f"{self.plan.edges.files[0]}: all edges are self-loops; keep them, or add edges")
+            raise GraphError(f"{self.plan.edges.files[0]}: all edges are self-loops; keep them or add edges")
         rest = "".join(f", {name}" for name in more)
         query = (
             f"SELECT (a::UBIGINT << 32) | b AS key{rest} FROM pairs UNION ALL "
@@ -416,13 +411,13 @@ class _Sharding:
         return facts
 
     def _write_attributes(self, bounds: np.ndarray) -> tuple[int, Facts]:
-        """Write the attributes of every node, sorted, and return how many different ones there are."""
+        """Write the attributes of every node, sorted; return the number of attributes and facts about the entries."""
         tables, files = self.tables, MatrixFiles(self.home, "attributes", "amounts", bounds)
         if not tables.has("entries", "name"):
-            tables.make("names", "SELECT 0 AS id WHERE false", text=False)
+            tables.create("names", "SELECT 0 AS id WHERE false", text=False)
             return 0, self._write_sorted(files, "SELECT 0::UBIGINT AS key, 0::FLOAT AS weight WHERE false", 0)
         places = "SELECT name AS id, rowid AS place FROM entries"
-        names = check_count(tables.number("names", places, tables.is_text("entries", "name")), "attributes")
+        names = check_numbers(tables.number("names", places, tables.is_text("entries", "name")), "attributes")
         query = (
             "SELECT (n.rowid::UBIGINT << 32) | m.rowid::UINTEGER AS key, amount AS weight FROM entries e "
             "JOIN nodes n ON e.node = n.id JOIN names m ON e.name = m.id ORDER BY key"
@@ -430,7 +425,7 @@ class _Sharding:
         return names, self._write_sorted(files, query, tables.value("SELECT count(*) FROM entries"))
 
     def _write_sorted(self, files: MatrixFiles, query: str, total: int, add: bool = False) -> Facts:
-        """Write entries that a query returns in order, and merge repeats: the largest, or their sum."""
+        """Write entries that a query returns in order; of repeated entries write the largest, or their sum."""
         meter = Meter(self.report, total, f"entries of the {files.matrix} written", part=files.matrix)
         with files:
             for keys, values in merge_repeats(self.tables.stream(query), meter, add=add):
@@ -439,7 +434,7 @@ class _Sharding:
         return files.facts
 
     def _write_names(self, path: Path, table: str, first: int, last: int) -> None:
-        """Write the names with the numbers from first to last - 1."""
+        """Write the names with the numbers first to last - 1."""
 
         def blocks() -> Iterator[pl.Series]:
             for at in range(first, last, BLOCK):
@@ -451,17 +446,17 @@ class _Sharding:
         write_series(path, "id" if table == "nodes" else "name", kind, blocks())
 
 
-# Sorted entries to the arrays of parts.
+# The sorted entries become the arrays of the shards.
 
-SHIFT = np.uint64(32)  # an entry is one key: its row in the upper 32 bits, its column in the lower
+SHIFT = np.uint64(32)  # the key of an entry has the row in the upper 32 bits and the column in the lower
 
 
 def merge_repeats(
     batches: Iterator[Any], meter: Meter, *, add: bool = False
 ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """Yield every key of sorted batches once, with the largest or the sum of its weights; None where all are 1.
+    """Yield every key of sorted batches once, with the largest or the sum of its weights; None if all are 1.
 
-    The batches of Arrow have the columns key and perhaps weight. Weights are added in their order, in double precision.
+    Arrow batches have the columns key and perhaps weight. Weights are added in order, in double precision.
     """
     keys, weights = np.empty(0, np.uint64), None
     for batch in batches:
@@ -470,7 +465,7 @@ def merge_repeats(
             given = batch.column("weight").to_numpy()
             weights = given if weights is None else np.concatenate([weights, given])
         keys = np.concatenate([keys, new])
-        whole = int(np.searchsorted(keys, keys[-1]))  # the last key may come again in the next batch
+        whole = int(np.searchsorted(keys, keys[-1]))  # the next batch may begin with the last key
         if whole:
             yield _merge(keys[:whole], None if weights is None else weights[:whole], add)
             keys, weights = keys[whole:], None if weights is None else weights[whole:]
@@ -489,12 +484,12 @@ def _merge(keys: np.ndarray, weights: np.ndarray | None, add: bool) -> tuple[np.
     with np.errstate(over="ignore"):
         sums = np.bincount(np.cumsum(new) - 1, weights=weights).astype(np.float32)
     if not np.isfinite(sums).all():
-        raise ShardError("the weights of an edge add up to more than float32 can hold; give smaller weights")
+        raise ShardError("the sum of the weights of an edge is too large for float32; give smaller weights")
     return keys[begins], sums
 
 
 class ArrayFile:
-    """An .npy file of one dimension that grows: its length is written into the header at the end."""
+    """An .npy file of one dimension that grows; `close` writes its length into the header."""
 
     def __init__(self, path: Path, kind: type) -> None:
         self._kind, self._size = np.dtype(kind), 0
@@ -503,16 +498,16 @@ class ArrayFile:
         self._write_header()
 
     def append(self, array: np.ndarray) -> None:
-        """Write more of the array."""
+        """Append numbers to the array."""
         np.ascontiguousarray(array, self._kind).tofile(self._file)
         self._size += len(array)
 
     def _write_header(self) -> None:
         about = {"descr": self._kind.str, "fortran_order": False, "shape": (self._size,)}
-        np.lib.format.write_array_header_1_0(self._file, about)  # pads, so that any length takes the same room
+        np.lib.format.write_array_header_1_0(self._file, about)  # NumPy pads headers of any length to the same size
 
     def close(self) -> None:
-        """Write the length, and close the file once it is on the disk."""
+        """Write the length, wait until the file is on the disk, and close it."""
         self._file.flush()
         self._file.seek(0)
         self._write_header()
@@ -523,49 +518,49 @@ class ArrayFile:
 
 @dataclass
 class Facts:
-    """Facts about the entries of a matrix, gathered while they are written."""
+    """Facts about the entries of a matrix, counted while they are written."""
 
     entries: int = 0
-    loops: int = 0  # entries of a node to itself
-    plain: bool = True  # whether every value is 1
+    loops: int = 0  # entries on the diagonal
+    plain: bool = True  # True if every value is 1
 
 
 class MatrixFiles:
-    """The files of one matrix in all parts, filled entry by entry in the order of the keys; use it in a `with` block.
+    """The files of one matrix in all shards, written in the order of the keys; for a `with` statement.
 
-    Values that are all 1 say nothing: their files are removed at the end.
+    If all values are 1, the files of values are removed at the end.
     """
 
     def __init__(self, home: Path, matrix: str, data: str | None, bounds: np.ndarray) -> None:
         self.matrix, self.facts = matrix, Facts()
         self._home, self._data, self._bounds = home, data, bounds
-        self._part, self._row, self._entries = -1, 0, 0  # of the part; rows up to `_row` have begun
+        self._shard, self._row, self._entries = -1, 0, 0  # current shard, last row begun, entries in the shard
         self._files: list[ArrayFile] = []
         self._open_next()
 
-    def _path(self, part: int, name: str) -> Path:
-        return self._home / part_folder(part) / f"{self.matrix}.{name}.npy"
+    def _path(self, shard: int, name: str) -> Path:
+        return self._home / shard_folder(shard) / f"{self.matrix}.{name}.npy"
 
     def _open_next(self) -> None:
-        self._part += 1
+        self._shard += 1
         names = {"indptr": np.int64, "indices": np.int32} | ({self._data: np.float32} if self._data else {})
-        self._files = [ArrayFile(self._path(self._part, name), kind) for name, kind in names.items()]
-        self._row, self._entries = int(self._bounds[self._part]), 0
+        self._files = [ArrayFile(self._path(self._shard, name), kind) for name, kind in names.items()]
+        self._row, self._entries = int(self._bounds[self._shard]), 0
         self._files[0].append(np.zeros(1))
 
     def append(self, keys: np.ndarray, values: np.ndarray | None) -> None:
-        """Write the next entries, in as many parts as they belong to."""
+        """Write the next entries to the shards of their rows."""
         self.facts.loops += int((keys >> SHIFT == keys & np.uint64(0xFFFFFFFF)).sum())
         self.facts.plain &= values is None or bool((values == 1).all())
         self.facts.entries += len(keys)
         while True:
-            bound = self._bounds[self._part + 1]
+            bound = self._bounds[self._shard + 1]
             own = int(np.searchsorted(keys, np.uint64(bound) << SHIFT))
             self._write(keys[:own], None if values is None else values[:own])
             if own == len(keys):
                 return
             keys, values = keys[own:], None if values is None else values[own:]
-            self._close_part()
+            self._close_shard()
             self._open_next()
 
     def _write(self, keys: np.ndarray, values: np.ndarray | None) -> None:
@@ -579,14 +574,14 @@ class MatrixFiles:
         self._entries += len(keys)
 
     def _begin_rows(self, last: int, rows: np.ndarray) -> None:
-        """Write where the rows up to `last` begin, by the sorted rows of the entries that come next."""
+        """Write the positions where rows up to `last` begin; `rows` are the sorted rows of the next entries."""
         for at in range(self._row + 1, last + 1, BLOCK):
-            wanted = np.arange(at, min(at + BLOCK, last + 1))
-            self._files[0].append(self._entries + np.searchsorted(rows, wanted))
+            begun = np.arange(at, min(at + BLOCK, last + 1))
+            self._files[0].append(self._entries + np.searchsorted(rows, begun))
         self._row = max(self._row, last)
 
-    def _close_part(self) -> None:
-        self._begin_rows(int(self._bounds[self._part + 1]), np.empty(0, np.int64))
+    def _close_shard(self) -> None:
+        self._begin_rows(int(self._bounds[self._shard + 1]), np.empty(0, np.int64))
         for file in self._files:
             file.close()
 
@@ -598,10 +593,10 @@ class MatrixFiles:
             for file in self._files:
                 file.close()
             return
-        self._close_part()
-        while self._part < len(self._bounds) - 2:
+        self._close_shard()
+        while self._shard < len(self._bounds) - 2:
             self._open_next()
-            self._close_part()
+            self._close_shard()
         if self._data is not None and self.facts.plain:
-            for part in range(self._part + 1):
-                self._path(part, self._data).unlink()
+            for shard in range(self._shard + 1):
+                self._path(shard, self._data).unlink()

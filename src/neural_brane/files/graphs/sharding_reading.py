@@ -1,4 +1,4 @@
-"""Read edges and attributes for `brane shard` a block at a time, so that files may be larger than memory."""
+"""Read edges and attributes for `brane shard` in blocks, so that files may be larger than memory."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from neural_brane.files.reading import HEAD, STANDARD_INPUT, Block, Unpacked, re
 from neural_brane.files.tables import (
     TableReader,
     column_names,
+    empty_error,
     fail,
     parse_block,
     read_table,
@@ -33,11 +34,11 @@ from neural_brane.graph.lazy import pl
 
 
 class Piece(NamedTuple):
-    """Some rows of a file, and how many bytes or rows of the file they were.
+    """Some rows of a file, and their size in bytes or rows of the file.
 
-    Rows of edges have the columns u, v (null for a node without edges) and perhaps weight; rows of attributes have
-    node, name and amount. Ids are int64 where all of the piece are integers, else strings. `lines` has the columns
-    node and line of an attribute file: one row for every line, also for those without attributes.
+    Rows of edges have the columns u, v (null for a node without edges) and perhaps weight; rows of attributes have the
+    columns node, name and amount. Ids are int64 if all ids of the piece are integers, else strings. `lines` has the
+    columns node and line, with one row for every line of an attribute file, even if it has no attributes.
     """
 
     rows: pl.DataFrame
@@ -46,38 +47,38 @@ class Piece(NamedTuple):
 
 
 def as_integers(frame: pl.DataFrame, *names: str) -> pl.DataFrame:
-    """Turn columns of strings into int64 if all of them spell integers the usual way."""
+    """Convert columns of strings to int64 if all of them are integers without leading zeros or spaces."""
     whole = all(all_integers(frame[name]) for name in names)
     return frame.with_columns(pl.col(names).cast(pl.Int64)) if whole else frame
 
 
-# Edges from tables of text and from Parquet.
+# Edges are read from text tables and from Parquet.
 
-ROWS = 1 << 19  # rows of a Parquet file that are read at once
+ROWS = 1 << 19  # rows of a Parquet file read at a time
 _POWERS = 10 ** np.arange(1, 19, dtype=np.uint64)
 
 
 @dataclass(frozen=True)
 class EdgeSource:
-    """Files of edges of one kind, and how their columns are to be read."""
+    """Files of edges of one kind, with the options that choose their columns."""
 
     kind: Literal["lines", "table", "parquet"]
     files: tuple[Path, ...]
     options: dict[str, Any]
-    total: int  # bytes of text, or rows of Parquet: what `Piece.size` counts
+    total: int  # sum of `Piece.size`: bytes of text, or rows of Parquet
 
     @property
     def name(self) -> str:
-        """The graph's name in messages and in the manifest."""
+        """The name of the graph in messages and in the manifest."""
         return stem(self.files[0]) if len(self.files) == 1 else self.files[0].parent.name
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The columns that were asked for."""
+        """The columns that the user chose, by role; None if recognised."""
         return {name: self.options.get(name) for name in ("source", "target", "weight")}
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the edges of tables; the columns are those of the first. Lines of words are read by `EdgeLines`."""
+        """Yield the edges of tables; the first decides the columns. `EdgeLines` reads lines of words instead."""
         return self._parquet() if self.kind == "parquet" else self._text()
 
     def _text(self) -> Iterator[Piece]:
@@ -86,14 +87,13 @@ class EdgeSource:
             header = self.options.get("header")
             with TableReader(Unpacked(path, WHAT, streamed=True), what=WHAT, header=header) as reader:
                 if reader.dialect is None:
-                    raise GraphError(
-                        f"{path}: is {reader.description}, unlike {self.files[0]}, which is text; give tables of one kind"
-                    )
+                    found = f"found {reader.description}, but {self.files[0]} is text"
+                    raise GraphError(f"{path}: {found}; give tables of one kind")
                 for block in reader.blocks():
                     chosen = chosen or choose_block_columns(reader, block, reader.dialect, self.columns)
                     yield Piece(_parse_table(reader, block, chosen), len(block.data))
         if chosen is None:
-            raise GraphError(f"{self.files[0]}: the table of edges has no rows under its titles; give at least one")
+            raise GraphError(f"{self.files[0]}: the table of edges has no rows below its header; give at least one")
 
     def _parquet(self) -> Iterator[Piece]:
         chosen: dict[str, Any] = self.columns
@@ -103,7 +103,7 @@ class EdgeSource:
                 lacking = [name for name in chosen.values() if done and name and name not in frame.columns]
                 if lacking:
                     raise GraphError(
-                        f"{path}: has no column '{lacking[0]}', as the first file has; give tables of one kind"
+                        f"{path}: column '{lacking[0]}' of the first file is missing; give tables of one kind"
                     )
                 found = edge_columns(frame, Place(f"{path}, from row {done}" if done else str(path)), **chosen)
                 chosen = dict(zip(chosen, found.names, strict=True))
@@ -114,7 +114,7 @@ class EdgeSource:
 
 
 def _parse_table(reader: TableReader, block: Block, chosen: EdgeColumns) -> pl.DataFrame:
-    """Return the edges of a block of a table of text."""
+    """Return the edges in a block of a text table."""
     assert reader.dialect is not None  # noqa: S101  checked by the caller
     source, target, weight = chosen.names
     if (source, target) == tuple(column_names(reader.dialect)):
@@ -127,23 +127,19 @@ def _parse_table(reader: TableReader, block: Block, chosen: EdgeColumns) -> pl.D
 
 
 def _frame(found: EdgeColumns) -> pl.DataFrame:
-    """Return chosen columns of edges as u, v and, where there are any, weight."""
+    """Return the edges as a table with the columns u, v and, if there are weights, weight."""
     frame = pl.DataFrame({"u": found.source, "v": found.target})
     return frame if found.weights is None else frame.with_columns(weight=pl.Series(found.weights))
 
 
 def plain_integers(block: Block, separator: str) -> pl.DataFrame | None:
-    """Read a block of lines 'u v' quickly; None where a line holds anything but two integers written the usual way.
+    """Read a block of lines 'u v' quickly; return None unless all lines are two integers without leading zeros.
 
-    Polars also reads '007' and ' 7'. But then the digits of what it read are fewer than the bytes of the block.
+    Polars also accepts '007' and ' 7'. Then the digits of the integers are fewer than the bytes of the block.
     """
     try:
         frame = pl.read_csv(
-            block.data,
-            has_header=False,
-            separator=separator,
-            quote_char=None,
-            schema={"u": pl.Int64, "v": pl.Int64},
+            block.data, has_header=False, separator=separator, quote_char=None, schema={"u": pl.Int64, "v": pl.Int64}
         )
     except pl.exceptions.PolarsError:
         return None
@@ -151,7 +147,7 @@ def plain_integers(block: Block, separator: str) -> pl.DataFrame | None:
         return None
     size = 2 * len(frame) + (0 if block.data.endswith(b"\n") else -1)  # separators and line feeds
     for column in (frame["u"].to_numpy(), frame["v"].to_numpy()):
-        positive = np.abs(column).view(np.uint64)  # the lowest int64 too, which is its own absolute value
+        positive = np.abs(column).view(np.uint64)  # right even for the lowest int64
         size += len(column) + int((column < 0).sum())
         highest = int(positive.max(initial=0))
         size += sum(int((positive >= power).sum()) for power in _POWERS.tolist() if power <= highest)
@@ -159,7 +155,7 @@ def plain_integers(block: Block, separator: str) -> pl.DataFrame | None:
 
 
 def parquet_frames(path: Path) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a Parquet file, some at a time."""
+    """Yield the rows of a Parquet file, up to `ROWS` at a time."""
     try:
         table = pl.scan_parquet(path)
         for at in range(0, count_rows(path), ROWS):
@@ -169,7 +165,7 @@ def parquet_frames(path: Path) -> Iterator[pl.DataFrame]:
 
 
 def count_rows(path: Path) -> int:
-    """Read the number of rows of a Parquet file off its footer."""
+    """Return the number of rows of a Parquet file, from its footer."""
     try:
         return int(pl.scan_parquet(path).select(pl.len()).collect().item())
     except pl.exceptions.PolarsError as error:
@@ -180,11 +176,11 @@ def _unreadable(path: Path, error: Exception) -> GraphError:
     return GraphError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0][:200]}); write the file again")
 
 
-# Edges from lines of words; `neural_brane.files.graphs.edge_list` states the format.
+# Edges are read from lines of words in the format that `neural_brane.files.graphs.edge_list` specifies.
 
 
 class Candidate(NamedTuple):
-    """A first line of two integers: a header 'nodes edges', or else an edge. The edges that follow decide."""
+    """A first line of two integers. The edges below it decide whether it is a header 'nodes edges' or an edge."""
 
     line: int
     nodes: int
@@ -194,17 +190,17 @@ class Candidate(NamedTuple):
 
 @dataclass
 class EdgeLines:
-    """The edges of a file of lines, without a first line that may be a header. All is known once `pieces` has ended."""
+    """Edges as lines of words, without a first line that may be a header; complete when `pieces` has ended."""
 
     path: Path
     candidate: Candidate | None = None
-    follow: int = 0  # edges, without the candidate
+    follow: int = 0  # number of edges without the candidate
     weighted: bool | None = None
-    titles: str = ""  # the place and words of a first line of two names, which may be titles
+    titles: str = ""  # place and words of a first line of two names, which may be column titles
     _weighed_line: int = field(default=0, repr=False)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield the edges, and nodes that stand alone, a block at a time."""
+        """Yield the edges, and the nodes without edges, in blocks."""
         begun = False
         with Unpacked(self.path, "graph file", streamed=True) as file:
             for block in text_blocks(file):
@@ -223,7 +219,7 @@ class EdgeLines:
             raise GraphError(f"{self.path}: the graph has no edges; {EXPECTED}")
 
     def _begin(self, block: Block) -> tuple[bool, Block]:
-        """Look at the first line that has words, if there is one, and take it out if it may be a header."""
+        """Return whether a block contains the first line with words, and the block without it if it may be a header."""
         match = re.search(rb"(?m)^[^\n]*[^\s,][^\n]*$", block.data)
         if match is None:
             return False, block
@@ -234,13 +230,13 @@ class EdgeLines:
             data = block.data[: match.start()] + b" " * len(match[0]) + block.data[match.end() :]
             return True, block._replace(data=data)
         if len(words) > 1 and len(words[0]) > 1 and known_pair(words[:2]):
-            fail(self.path, line, f"'{words[0]} {words[1]}' are titles of columns; put # before them")
+            fail(self.path, line, f"'{words[0]} {words[1]}' are column titles; put # before them")
         if len(words) > 1 and not any(re.fullmatch(INTEGER, word) for word in words[:2]):
             self.titles = f"{self.path}:{line}: '{words[0]} {words[1]}'"
         return True, block
 
     def _parse(self, block: Block) -> pl.DataFrame:
-        """Return the edges of a block, every line checked."""
+        """Return the edges of a block, and check every line."""
         table = read_table(block.data, ["u", "v", "weight", "more"]).with_columns(pl.col("line") + (block.line - 1))
         long = table.filter(pl.col("more").is_not_null())
         if len(long):
@@ -255,41 +251,42 @@ class EdgeLines:
             if (missing := table[end].is_in(MISSING).fill_null(False)).any():
                 row = int(missing.arg_max() or 0)
                 raise place.error(
-                    row,
-                    f"'{table[end][row]}' stands for no value, and an edge needs two nodes; remove the line",
+                    row, f"'{table[end][row]}' means a missing value, and an edge needs two nodes; remove the line"
                 )
         rows = as_integers(table.select("u", "v"), "u", "v")
         return rows.with_columns(weight=pl.Series(self._weights(table))) if self.weighted else rows
 
     def _weigh(self, weighted: bool, line: int) -> None:
-        """Refuse a file where only some edges have weights."""
+        """Refuse a file in which only some edges have weights."""
         if self.weighted is None:
             self.weighted, self._weighed_line = weighted, line
         if self.weighted != weighted:
             has, lacks = ("has a", "has none") if weighted else ("has no", "has one")
             usual = self._weighed_line
-            fail(self.path, line, f"the edge {has} weight, while line {usual} {lacks}; weigh all edges or none")
+            fail(self.path, line, f"the edge {has} weight, but line {usual} {lacks}; weigh all edges or none")
 
     def _weights(self, table: pl.DataFrame) -> np.ndarray:
-        """Return the weight of every line, 1 for a node that stands alone."""
+        """Return the weight of every line; it is 1 for a node without edges."""
         linked = table["v"].is_not_null()
         weights = np.ones(len(table), np.float32)
         weights[linked.to_numpy()] = check_weights(self.path, table.filter(linked))
         return weights
 
 
-# Attributes of nodes, from attribute files and from Parquet with a row for each entry.
+# Attributes are read from attribute files, and from Parquet files with one row for each entry.
 
 
-def find_attributes(path: Path) -> tuple[Iterator[Piece], int]:
-    """Return the attributes of a file, and the total of the sizes of their pieces."""
+def find_attributes(path: Path) -> tuple[Iterator[Piece], int, str]:
+    """Return the attributes in a file in pieces, the sum of their sizes, and its unit."""
     with Unpacked(path, "attribute file", streamed=True) as file:
         kind, size = recognise(file.head(HEAD)).kind, file.size * (PACKED if file.packing else 1)
-    return (_attribute_table(path), count_rows(path)) if kind == "parquet" else (_attribute_lines(path), size)
+    if kind == "parquet":
+        return _attribute_table(path), count_rows(path), "rows"
+    return _attribute_lines(path), size, "bytes"
 
 
 def _attribute_lines(path: Path) -> Iterator[Piece]:
-    """Yield the lines of an attribute file, a block at a time."""
+    """Yield the lines of an attribute file in blocks."""
     empty = True
     with Unpacked(path, "attribute file", streamed=True) as file:
         for block in text_blocks(file):
@@ -301,17 +298,17 @@ def _attribute_lines(path: Path) -> Iterator[Piece]:
             rows = as_integers(rows, "name").insert_column(0, lines["node"].gather(found.row))
             yield Piece(rows, len(block.data), lines)
     if empty:
-        raise GraphError(f"{path}: the attribute file is empty; write one entry per line")
+        raise empty_error(path, "attribute file")
 
 
 def _attribute_table(path: Path) -> Iterator[Piece]:
-    """Yield the rows of a Parquet file: a node, one of its attributes and, in a third column, how much of it."""
+    """Yield the rows of a Parquet file with the columns node, attribute and, optionally, amount."""
     done = 0
     for frame in parquet_frames(path):
         place = Place(f"{path}, from row {done}")
         if not 2 <= len(frame.columns) <= 3:
             raise GraphError(
-                f"{path}: has {len(frame.columns)} columns; give a node, an attribute and perhaps an amount"
+                f"{path}: has {len(frame.columns)} columns; expected a node, an attribute and perhaps an amount"
             )
         node, name, *rest = frame.columns
         nodes = id_column(frame[node], place, needs="a node needs an id")
@@ -328,15 +325,15 @@ def _attribute_table(path: Path) -> Iterator[Piece]:
         raise GraphError(f"{path}: the table of attributes has no rows; give at least one")
 
 
-# Which files can be read piece by piece: tables of text, Parquet, and lines of words.
+# Text tables, Parquet and lines of words can be read in pieces.
 
 TABLES = (".parquet", ".csv", ".tsv")
 
 
 def find_edges(source: str | Path, options: dict[str, Any]) -> EdgeSource | None:
-    """Find out how a file, or a folder of tables, can be read piece by piece; None where it cannot.
+    """Return a source that reads a file, or a folder of tables, in pieces; None if that is not possible.
 
-    options: `source`, `target`, `weight` and `header`, as `neural_brane.files.graphs.formats.read_graph` takes them.
+    options: `source`, `target`, `weight` and `header` of `neural_brane.files.graphs.formats.read_graph`.
     """
     path, given = Path(source), any(value is not None for value in options.values())
     if str(source) == STANDARD_INPUT or not path.exists() or find_format(path) is not TEXT:
@@ -347,25 +344,25 @@ def find_edges(source: str | Path, options: dict[str, Any]) -> EdgeSource | None
         return None
     kind, size = _look(path, given)
     if kind == "lines" and given:
-        raise GraphError(f"{path}: columns are those of a table, and the graph file is text")
+        raise GraphError(f"{path}: the graph file is text, not a table; leave out the column options")
     return None if kind is None else EdgeSource(kind, (path,), options, size)
 
 
 def _find_folder(folder: Path, options: dict[str, Any]) -> EdgeSource:
     if is_shards(folder):
-        raise ShardError(f"{folder}: is a graph in parts already; give the files that it was made of")
+        raise ShardError(f"{folder}: is already a graph in shards; give the files from which it was made")
     for suffix in TABLES:
         if files := sorted(path for path in folder.iterdir() if table_suffix(path) == suffix and path.is_file()):
             found = [_look(path, True) for path in files]
             kinds = {kind for kind, _ in found}
             if len(kinds) > 1 or (kind := kinds.pop()) is None:
-                raise GraphError(f"{folder}: its {suffix} files are not all of one kind; give tables of one kind")
+                raise GraphError(f"{folder}: its {suffix} files have different kinds; give tables of one kind")
             return EdgeSource(kind, tuple(files), options, sum(size for _, size in found))
-    raise GraphError(f"{folder}: has no file that ends in {', '.join(TABLES)}; give a folder of tables of edges")
+    raise GraphError(f"{folder}: has no file that ends in {', '.join(TABLES)}; give a folder with tables of edges")
 
 
 def _look(path: Path, given: bool) -> tuple[Literal["lines", "table", "parquet"] | None, int]:
-    """Return the kind of a file, and the total of what is counted while it is read."""
+    """Return the kind of a file, None if it cannot be read in pieces, and the sum of its pieces' sizes."""
     with Unpacked(path, "graph file", streamed=True) as file:
         content = recognise(file.head(HEAD))
         packed, size = bool(file.packing), file.size
