@@ -89,18 +89,18 @@ def test_what_cannot_be_scored_is_described(clouds):
     broken = vectors.copy()
     broken[3, 0] = np.nan
     cases = [
-        (vectors, ["x"] * 240, r"1 class\(es\) among the labels"),
-        (vectors, [""] * 240, r"0 class\(es\)"),
-        (vectors, one_alone, "class 'networks' has one node"),
-        (broken, labels, "1 of 240 vectors hold NaN or infinity; did training diverge"),
+        (vectors, ["x"] * 240, "1 different label"),
+        (vectors, [""] * 240, "0 different label"),
+        (vectors, one_alone, "class 'networks'.* one node"),
+        (broken, labels, "1 of 240 vectors.*NaN"),
         (vectors, labels[:-1], "239 labels"),
     ]
     for table, names, message in cases:
         with pytest.raises(EmbeddingError, match=message):
             classify(table, names)
-    with pytest.raises(EmbeddingError, match="holds one class only; label more nodes"):
+    with pytest.raises(EmbeddingError, match=r"1 .*nodes.*same class"):
         classify(np.eye(6), ["a", "a", "a", "a", "b", "b"], train=[0.2])
-    with pytest.raises(ParameterError, match="leaves nothing"):
+    with pytest.raises(ParameterError, match=r"train=0\.01.*4 labelled nodes"):
         classify(np.eye(4), ["a", "a", "b", "b"], train=[0.01])
     with pytest.raises(ParameterError, match=r"number.*0.*'cv'"):
         classify(vectors, labels, C=-1)

@@ -43,7 +43,7 @@ def test_negatives_are_distinct_pairs_of_two_nodes_that_never_had_an_edge(graph,
 def test_a_leaked_edge_is_refused(graph, held_out):
     with pytest.raises(GraphError, match=r"552.*552.*edges"):
         replace(held_out, graph=graph)
-    with pytest.raises(GraphError, match="negatives are edges of the graph"):
+    with pytest.raises(GraphError, match=r"1 of the 1 negatives.*edges"):
         replace(held_out, negatives=np.argwhere(held_out.graph.adjacency.todense())[:1, ::-1])
 
 
@@ -93,15 +93,15 @@ def test_files_give_back_the_pairs_and_the_digest(graph, held_out, tmp_path):
 def test_vectors_that_saw_the_edges_are_refused(graph, held_out):
     assert held_out.check_unseen({"data": {"digest": held_out.graph.digest()}})
     assert not held_out.check_unseen({})
-    with pytest.raises(EmbeddingError, match="trained on the full graph, which contains the held-out edges"):
+    with pytest.raises(EmbeddingError, match="full graph"):
         held_out.check_unseen({"data": {"digest": graph.digest()}})
-    with pytest.raises(EmbeddingError, match="trained on another graph"):
+    with pytest.raises(EmbeddingError, match="another graph"):
         held_out.check_unseen({"data": {"digest": "0" * 16}})
 
 
 def test_what_cannot_be_held_out_is_described(graph, held_out, tmp_path):
     for share in (0, 1, 1e-9):
-        with pytest.raises(ParameterError, match="leaves nothing to train on or to predict"):
+        with pytest.raises(ParameterError, match=f"share={share} .*edges"):
             hold_out_edges(graph, share=share)
     with pytest.raises(ParameterError, match="seed=-1"):
         hold_out_edges(graph, seed=-1)

@@ -24,7 +24,7 @@ def test_nodes_are_matched_by_id_in_the_order_of_the_labels():
 def test_integers_match_the_strings_that_spell_them():
     found = match(embedding([1, 2, 3]), IDS.astype(str), LABELS)
     assert found.vectors.ravel().tolist() == [3, 1, 2]
-    with pytest.raises(EmbeddingError, match="no id in common"):
+    with pytest.raises(EmbeddingError, match="id in common"):
         match(embedding([1, 2, 3]), np.array(["01", "02"]), LABELS[:2])
 
 
@@ -45,7 +45,7 @@ def test_labels_without_a_vector_stop_unless_allowed():
 @pytest.mark.parametrize(
     ("ids", "labels", "message"),
     [
-        ([8, 9], ["a", "b"], "no id in common: vectors have 1, 2, labelled nodes have 8, 9"),
+        ([8, 9], ["a", "b"], "vectors.* 1, 2.*labelled nodes.* 8, 9.*id"),
         ([1, 2], ["", ""], "no node has a label"),
         ([1, 2, 1], ["a", "b", "b"], "a node has several labels"),
     ],

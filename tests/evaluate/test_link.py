@@ -48,7 +48,7 @@ def test_vectors_that_memorise_the_training_graph_learn_nothing_of_a_held_out_ed
 def test_a_method_trained_on_all_edges_is_refused(graph, held_out):
     method = METHODS["attributes"](dim=4, seed=0)
     assert predict_links(method.fit_transform(held_out.graph), held_out).verified
-    with pytest.raises(EmbeddingError, match="which contains the held-out edges"):
+    with pytest.raises(EmbeddingError, match="held-out edges"):
         predict_links(method.fit_transform(graph), held_out)
 
 
@@ -110,9 +110,9 @@ def test_a_golden_value_and_json(held_out):
 
 def test_what_cannot_be_scored_is_described(held_out):
     vectors = np.ones((len(held_out.graph), 2))
-    with pytest.raises(ParameterError, match="similarity='sharp' makes no sense; give one of cosine, dot, distance"):
+    with pytest.raises(ParameterError, match=r"similarity='sharp'.*cosine, dot, distance"):
         predict_links(vectors, held_out, similarity="sharp")
-    with pytest.raises(EmbeddingError, match=r"graph.*554"):
+    with pytest.raises(EmbeddingError, match=r"vectors.*553.*554 nodes"):
         predict_links(vectors[1:], held_out)
     with pytest.raises(EmbeddingError, match=r"554.*554 vectors"):
         predict_links(vectors * np.nan, held_out)

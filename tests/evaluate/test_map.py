@@ -46,7 +46,7 @@ def test_what_cannot_be_laid_out_is_described():
         map_2d(np.eye(4))
     with pytest.raises(EmbeddingError, match=r"9.*9 vectors"):
         map_2d(np.full((9, 2), np.nan))
-    with pytest.raises(ParameterError, match="how='umap' makes no sense"):
+    with pytest.raises(ParameterError, match=r"how='umap'.*'pca'"):
         map_2d(np.eye(6), how="umap")
 
 
@@ -93,7 +93,7 @@ def test_what_cannot_be_drawn_is_described(embedded, tmp_path):
         map.plot(Embedding(np.eye(4), range(4)), tmp_path / "p.png")
     with pytest.raises(EmbeddingError, match="NaN"):
         map.plot(Embedding(np.full((9, 2), np.nan), range(9)), tmp_path / "p.png")
-    with pytest.raises(EmbeddingError, match="one label per vector"):
+    with pytest.raises(EmbeddingError, match=r"labels.*\(1,\).*vectors"):
         map.plot(embedded, tmp_path / "p.png", labels=np.array(["a"]))
     with pytest.raises(EmbeddingError, match=r"p\.jpg.*format"):
         map.plot(embedded, tmp_path / "p.jpg")

@@ -83,7 +83,7 @@ def test_nodes_without_labels_are_left_out_and_progress_is_told(topics):
     assert (seen[-1].done, seen[-1].total) == (6, 6)
     written = json.loads(json.dumps(more.as_dict()))
     assert written["labels"] == ["0", "1", "2", "3"]
-    assert "as many labels are predicted as it has" in written["rule"]
+    assert "k labels" in written["rule"]
     assert len(written["scores"][0]["macro_f1"]["splits"]) == 2
 
 
@@ -95,11 +95,11 @@ def test_what_cannot_be_scored_is_described(topics):
         classify_several(vectors, has[1:])
     with pytest.raises(EmbeddingError, match=r"1.*80 vectors"):
         classify_several(np.where(np.arange(80)[:, None] == 3, np.nan, vectors), has)
-    with pytest.raises(ParameterError, match="C=0 makes no sense"):
+    with pytest.raises(ParameterError, match="C=0 "):
         classify_several(vectors, has, C=0)
     with pytest.raises(GraphError, match=r"labels.*0.*'net'"):
         classify_several(vectors, ["net"] * 80)
-    with pytest.raises(GraphError, match="must hold 0 and 1 alone"):
+    with pytest.raises(GraphError, match=r"labels.* 0 or 1"):
         classify_several(vectors, 2 * has.astype(int))
     with pytest.raises(GraphError, match=r"1 names.*4"):
         MultiLabels.of(has, ["a"])

@@ -86,9 +86,9 @@ def test_what_cannot_be_predicted_is_described(salaries):
         regress(vectors, np.ones(60))
     with pytest.raises(EmbeddingError, match=r"1.*60 numbers"):
         regress(vectors, np.where(np.arange(60) == 3, np.inf, numbers))
-    with pytest.raises(EmbeddingError, match=r"not numbers to predict \(.*'old'"):
+    with pytest.raises(EmbeddingError, match=r"numbers.*'old'"):
         regress(vectors, ["old"] * 60)
-    with pytest.raises(EmbeddingError, match="2 nodes"):
+    with pytest.raises(EmbeddingError, match="2 random nodes"):
         regress(vectors[:6], numbers[:6], train=[0.3])
     with pytest.raises(EmbeddingError, match=r"splits.*5.*60"):
         regress(vectors, numbers, splits=Splits.draw(np.arange(5), np.zeros(5)))

@@ -111,11 +111,11 @@ def test_what_cannot_be_searched_is_described(clouds):
     vectors, labels = clouds
     with pytest.raises(ParameterError, match=r"k=60.*60.*nodes.*59"):
         retrieve(vectors, labels, k=60)
-    with pytest.raises(ParameterError, match="k=0 makes no sense"):
+    with pytest.raises(ParameterError, match="k=0 "):
         retrieve(vectors, labels, k=0)
     with pytest.raises(ParameterError, match="queries=0"):
         retrieve(vectors, labels, queries=0)
     with pytest.raises(EmbeddingError, match=r"1.*labels"):
         retrieve(vectors, ["x"] * 60)
-    with pytest.raises(EmbeddingError, match="no node asked for shares its class"):
+    with pytest.raises(EmbeddingError, match=r"no query.*class"):
         retrieve(vectors, [str(node) for node in range(60)])

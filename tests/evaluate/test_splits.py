@@ -66,11 +66,11 @@ def test_the_tuning_part_is_always_the_same():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"train": 1.5}, r"train=1\.5: the share to train on must lie between 0 and 1"),
-        ({"train": 0.01}, "leaves nothing to train on"),
+        ({"train": 1.5}, r"train=1\.5.*share.*0 and 1"),
+        ({"train": 0.01}, r"train=0\.01 of 10 labelled nodes"),
         ({"train": 0.5, "splits": 0}, "splits=0"),
         ({"train": 0.5, "seed": -1}, "seed=-1"),
-        ({"train": 0.3, "tuning": 0.5}, "nodes that were tuned on would be tested"),
+        ({"train": 0.3, "tuning": 0.5}, r"train=0\.3.*tuning=0\.5"),
     ],
 )
 def test_senseless_settings_are_refused(arguments, message):
@@ -121,17 +121,17 @@ def test_splits_of_other_nodes_are_refused():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nonsense", "not a JSON file of splits"),
-        ('{"ids": [1, 2]}', "not a JSON file of splits, with 'ids' and 'orders'"),
-        ('{"ids": [1, 2], "orders": [[0, 0]]}', "must hold 0 to 1, each once"),
-        ('{"ids": [1, 2], "orders": [[0, 1], [0]]}', "not a JSON file of splits"),
-        ('{"ids": [1, 2], "orders": []}', "must hold 0 to 1"),
-        ('{"ids": [1, 1], "orders": [[0, 1]]}', "'ids' list 1 twice"),
+        ("nonsense", r"s\.json.*JSON"),
+        ('{"ids": [1, 2]}', "'ids' and 'orders'"),
+        ('{"ids": [1, 2], "orders": [[0, 0]]}', "'orders' .* 0 to 1 once"),
+        ('{"ids": [1, 2], "orders": [[0, 1], [0]]}', "'ids' and 'orders'"),
+        ('{"ids": [1, 2], "orders": []}', "'orders' .* 0 to 1"),
+        ('{"ids": [1, 1], "orders": [[0, 1]]}', "'ids'.* 1 twice"),
     ],
 )
 def test_damaged_files_are_described(text, message, tmp_path):
     (tmp_path / "s.json").write_text(text)
     with pytest.raises(EmbeddingError, match=message):
         Splits.load(tmp_path / "s.json")
-    with pytest.raises(EmbeddingError, match="no such file; write one with --save-splits"):
+    with pytest.raises(EmbeddingError, match=r"gone\.json.*file"):
         Splits.load(tmp_path / "gone.json")

@@ -50,7 +50,7 @@ def test_frames_of_pandas_join_by_index():
     same(as_graph((WEIGHTS, traits.reset_index(drop=True).loc[[2, 0, 1]])))
     with pytest.raises(GraphError, match=r"3 nodes.*0"):
         as_graph((WEIGHTS, traits))
-    with pytest.raises(GraphError, match=r"cannot learn from pandas\..*DataFrame; give an AttributedGraph"):
+    with pytest.raises(GraphError, match=r"pandas\..*DataFrame.*give an AttributedGraph"):
         as_graph(traits)
 
 
@@ -72,14 +72,14 @@ def test_a_pair_of_tables_is_edges_and_nodes(library):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (None, "cannot learn from NoneType; give an AttributedGraph; a graph of NetworkX"),
-        ([(0, 1), (1, 2), (2, 0)], "cannot learn from list of 3; give"),
-        ([(0, 1), (1, 2)], "cannot learn from a pair of tuple of 2 and tuple of 2; give"),
-        ("graph.txt", r"cannot learn from a path; read the graph first: neural_brane\.read\('graph\.txt'\)"),
-        (pl.DataFrame({"a": [1]}), r"cannot learn from polars\..*DataFrame; give"),
-        (np.ones((5, 2)), "adjacency is 5 x 2; give a square matrix"),
-        ((WEIGHTS, "words"), "cannot learn from a pair of numpy.ndarray and str"),
-        ((WEIGHTS, TRAITS, WEIGHTS), "cannot learn from tuple of 3"),
+        (None, "NoneType.*AttributedGraph.*NetworkX"),
+        ([(0, 1), (1, 2), (2, 0)], "list of 3 .*graph"),
+        ([(0, 1), (1, 2)], "pair of tuple of 2 and tuple of 2 .*graph"),
+        ("graph.txt", r"path.*neural_brane\.read\('graph\.txt'\)"),
+        (pl.DataFrame({"a": [1]}), r"polars\..*DataFrame .*graph"),
+        (np.ones((5, 2)), "adjacency is 5 x 2"),
+        ((WEIGHTS, "words"), "pair of numpy.ndarray and str .*graph"),
+        ((WEIGHTS, TRAITS, WEIGHTS), "tuple of 3 .*graph"),
     ],
 )
 def test_what_does_not_convert_is_refused_with_what_does(source, message):

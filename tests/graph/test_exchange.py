@@ -26,8 +26,7 @@ def test_typed_data_of_networkx_becomes_attributes():
 
 
 def test_data_that_is_not_used_is_told():
-    told = r"have data under 'age', 'country', 'likes', which is not used; name it to use it"
-    with pytest.warns(UserWarning, match=told):
+    with pytest.warns(UserWarning, match=r"nodes.*'age', 'country', 'likes'"):
         graph = AttributedGraph.from_networkx(people())
     assert graph.attributes.shape == (3, 0)
 
@@ -97,7 +96,7 @@ def test_labels_of_a_whole_graph_are_left_out_and_told(data):
 def test_graphs_of_many_kinds_are_refused(data):
     from torch_geometric.data import HeteroData
 
-    with pytest.raises(GraphError, match="a HeteroData without edge_index is no graph of one kind of nodes"):
+    with pytest.raises(GraphError, match=r"HeteroData.*edge_index"):
         AttributedGraph.from_geometric(HeteroData())
 
 
@@ -120,9 +119,9 @@ def test_a_part_of_a_graph(small_graph):
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        (["ann", "zoe"], "node 'zoe' is not in the graph; give ids of its nodes, such as 'ann'"),
-        ([True, False], r"the mask has shape \(2,\) for 12 nodes; give one truth per node"),
-        (["ann", "ann"], "ids list 'ann' twice"),
+        (["ann", "zoe"], "node 'zoe'.*'ann'"),
+        ([True, False], r"mask.*\(2,\).*12 nodes"),
+        (["ann", "ann"], "ids.*'ann' twice"),
         (["ann", None], r"nodes\[1\] is missing"),
     ],
 )

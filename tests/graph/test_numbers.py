@@ -15,10 +15,10 @@ def test_real_numbers_of_every_kind(kind):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (np.array([1j]), "weights: found complex128, not real numbers; give numbers"),
-        ([1j, 2], "weights: found complex128"),
+        (np.array([1j]), "weights.*complex128.*numbers"),
+        ([1j, 2], "weights.*complex128"),
         (["heavy"], "weights cannot be read as numbers"),
-        (np.array(["2020-01-01"], dtype="M8[D]"), r"weights: found datetime64\[D\]"),
+        (np.array(["2020-01-01"], dtype="M8[D]"), r"weights.*datetime64\[D\]"),
         (np.ma.array([1.0], mask=[True]), "weights: 1 entries are masked"),
     ],
 )
@@ -30,10 +30,10 @@ def test_what_is_no_real_number(values, message):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (1e-300, "number 1 is 1e-300, which is 0 in single precision; multiply all"),
-        (1e300, r"number 1 is 1e\+300, beyond single precision; divide all"),
-        (np.nan, "number 1 is NaN; give finite numbers"),
-        (-np.inf, "number 1 is -inf; give finite numbers"),
+        (1e-300, "number 1 is 1e-300.*float32.*multiply"),
+        (1e300, r"number 1 is 1e\+300.*float32.*divide"),
+        (np.nan, "number 1 is NaN"),
+        (-np.inf, "number 1 is -inf"),
     ],
 )
 def test_what_single_precision_cannot_hold(value, message):

@@ -277,7 +277,7 @@ def sort_keys(keys, at, found, piece):
 
 @njit(nogil=True, cache=True)
 def number(block, table, partitions):
-    """Write the numbers of names of a range of partitions to block.codes; stop where a partition gets two thirds full."""
+    """Write the numbers of names to block.codes, for a range of partitions; stop in one that gets two thirds full."""
     names, (keys, order), seen, codes, bounds, done = block
     starts, ends, slots, place = names.starts, names.ends, table.slots, table.place  # outside the loop to save time
     first, last = partitions
