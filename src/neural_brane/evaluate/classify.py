@@ -17,8 +17,8 @@ from neural_brane.evaluate.labelled import (
     Scored,
     Splits,
     Vectors,
-    check_several,
     as_splits,
+    check_several,
     labelled_rows,
     score_splits,
 )
@@ -240,7 +240,7 @@ def classify_several(
 
 
 def _logits(train: np.ndarray, labels: sparse.csc_array, test: np.ndarray, C: float) -> np.ndarray:
-    """Return the logits of labels of test nodes (test, labels) float64; −inf for a label that no training node has."""
+    """Return logits (test, labels) float64; -inf for a label that no training node has, inf for one that all have."""
     from sklearn.linear_model import LogisticRegression
 
     logits = np.empty((len(test), labels.shape[1]))

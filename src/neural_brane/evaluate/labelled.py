@@ -142,7 +142,7 @@ def find_rows(embedding: Embedding, ids: np.ndarray, what: str, *, allow_missing
     if len(missing) and not allow_missing:
         raise EmbeddingError(
             f"{len(missing):,} of {len(ids):,} {what} have no vector, such as {first_ids(missing)}; "
-            "give vectors of the same graph, or leave these nodes out (--allow-missing)"
+            "give vectors of the same graph, or allow missing vectors (--allow-missing)"
         )
     return rows
 
@@ -303,7 +303,7 @@ class Splits:
             raise ParameterError(f"train={train} is not a share of the nodes; give a number between 0 and 1, as in 0.3")
         size = round(train * nodes)
         if not 0 < size < nodes:
-            raise ParameterError(f"train={train} of {nodes} labelled nodes leaves no node to train on or to test on")
+            raise ParameterError(f"train={train} of {nodes} labelled nodes leaves no training or test node; change it")
         if size < len(tuning_part(nodes, self.tuning)):
             raise ParameterError(
                 f"train={train} is less than tuning={self.tuning}, so tuning nodes would be tested; give a larger share"
@@ -348,7 +348,7 @@ class Splits:
 
 
 def as_splits(splits: int | Splits, nodes: int, seed: int, classes: np.ndarray | None = None, **options: Any) -> Splits:
-    """Return the given splits of the labelled nodes, or draw as many as given with the options of `Splits.draw`."""
+    """Return splits of the labelled nodes: the given ones, or new ones if `splits` is their number."""
     if not isinstance(splits, Splits):
         classes = np.zeros(nodes) if classes is None else classes
         return Splits.draw(np.arange(nodes), classes, splits=splits, seed=seed, **options)
@@ -360,7 +360,7 @@ def as_splits(splits: int | Splits, nodes: int, seed: int, classes: np.ndarray |
 def score_splits(
     splits: Splits, train: Sequence[float], score: Callable[[np.ndarray, np.ndarray], tuple[Any, ...]]
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield each training share with the results of `score(training rows, test rows)` over all splits, transposed."""
+    """Yield each training share, followed by a tuple for each value that `score` returns: its values in all splits."""
     with one_blas_thread():  # else the order of sums, and so the last bits, would depend on the number of threads
         for share in train:
             yield share, *zip(*(score(*parts) for parts in splits.parts(share)), strict=True)

@@ -182,20 +182,20 @@ class AttributedGraph:
 
         write_graph(self, path, **options)
 
-    def _changed(self, **parts: Any) -> Self:
-        """Return a copy with other values for `parts`, which the caller has checked; all other arrays are shared."""
+    def _changed(self, **values: Any) -> Self:
+        """Return a copy with other values of some fields, which the caller has checked; all other arrays are shared."""
         graph = copy(self)  # does not run __post_init__, so nothing is checked again
-        for part, value in parts.items():
-            object.__setattr__(graph, part, value)
+        for name, value in values.items():
+            object.__setattr__(graph, name, value)
         return graph
 
     def digest(self) -> str:
-        """Return 16 hexadecimal digits that change if anything except the graph's name changes."""
+        """Return 16 hexadecimal digits that change if an edge, an attribute, an id or a label changes."""
         digest = hashlib.sha256()
         for matrix in (self.adjacency, self.attributes):
             digest.update(repr(matrix.shape).encode())
-            for part in (matrix.indptr, matrix.indices, matrix.data):
-                digest.update(np.ascontiguousarray(part).data)
+            for array in (matrix.indptr, matrix.indices, matrix.data):
+                digest.update(np.ascontiguousarray(array).data)
         for names in (self.ids, self.attribute_names, self.labels):
             digest.update(repr(None if names is None else names.dtype).encode())
             digest.update(b"" if names is None else np.ascontiguousarray(names).view(np.uint8).data)
@@ -363,10 +363,8 @@ class AttributedGraph:
         attributes : str or list of str
             Key of a node's attributes: a list of names, or a dict from name to amount. Or a list of keys, as in
             ``["age", "country"]``, whose values become attributes in the same way as columns of a table of nodes.
-        duplicates, self_loops
-            As in `from_edges`.
-        name : str, optional
-            Name of the graph; by default the name of the NetworkX graph.
+        duplicates, self_loops, name
+            As in `from_edges`; by default the name is that of the NetworkX graph.
         """
         name = name or str(graph.name or "graph")
         data = NodeData(list(map(dict, graph.nodes.values())), f"graph '{name}'")
