@@ -35,7 +35,7 @@ def test_small_graph_has_the_form_that_later_stages_trust(small_graph):
 
 
 @pytest.mark.parametrize(("duplicates", "weight"), [("max", 3.0), ("sum", 6.0)])
-def test_an_edge_stated_several_times_is_merged(duplicates, weight):
+def test_repeated_edges_are_merged(duplicates, weight):
     edges = [("a", "b"), ("b", "a"), ("a", "b")]
     graph = AttributedGraph.from_edges(edges, [1, 2, 3], duplicates=duplicates)
     assert dense(graph) == [[0, weight], [weight, 0]]
@@ -83,7 +83,7 @@ def test_directed_matrices_are_symmetrised_by_rule_and_symmetric_ones_left_alone
     assert np.shares_memory(again.adjacency.data, symmetric.data)
 
 
-def test_a_matrix_given_is_not_changed():
+def test_a_given_matrix_is_not_changed():
     data, rows, columns = np.array([1.0, 0, 2, 2]), np.array([0, 0, 1, 1]), np.array([2, 1, 0, 0])
     given = sparse.csr_array((data.astype(np.float32), columns, np.array([0, 2, 4, 4])), shape=(3, 3))
     graph = AttributedGraph.from_sparse(given)
@@ -119,7 +119,7 @@ def test_networkx_graphs_of_every_kind():
         AttributedGraph.from_networkx(nx.Graph([(1, "1")]))
 
 
-def test_digest_tells_graphs_apart_and_ignores_the_name(small_graph):
+def test_the_digest_differs_between_graphs_and_ignores_the_name(small_graph):
     assert small_graph.renamed("other").digest() == small_graph.digest()
     assert len(small_graph.digest()) == 16
     heavier = small_graph.adjacency * np.float32(2)
@@ -154,7 +154,7 @@ def test_a_graph_that_differs_in_one_part_shares_the_others(change, part, value,
         assert name == part or getattr(other, name) is before[name]
 
 
-def test_a_graph_with_other_edges_shares_its_nodes_and_refuses_what_the_constructor_would(small_graph):
+def test_a_graph_with_other_edges_shares_its_nodes_and_is_checked(small_graph):
     doubled = small_graph.adjacency * np.float32(2)
     other = small_graph.relinked(doubled)
     assert other.adjacency is doubled
@@ -167,7 +167,7 @@ def test_a_graph_with_other_edges_shares_its_nodes_and_refuses_what_the_construc
 
 @pytest.fixture
 def checks(monkeypatch):
-    """The names of the checks that go through all entries of a matrix or all ids, in the order they ran."""
+    """Names of the checks of all entries or all ids, in the order in which they ran."""
     ran = []
 
     def count(module, name):
@@ -185,7 +185,7 @@ ALL_PARTS = ["check_adjacency", "check_matrix", "check_names", "check_names"]
 
 
 def test_a_graph_is_checked_once(checks, small_graph, tmp_path):
-    checks.clear()  # those of small_graph
+    checks.clear()  # forget the checks of small_graph
     small_graph.renamed("other").relabelled(["x"] * 12).relabelled(None)
     assert checks == []
     small_graph.relinked(small_graph.adjacency)
@@ -198,7 +198,7 @@ def test_a_graph_is_checked_once(checks, small_graph, tmp_path):
     assert checks == ["is_symmetric", *ALL_PARTS]
 
 
-def test_what_is_made_symmetric_is_not_tested_for_symmetry(checks, tmp_path):
+def test_a_symmetrised_matrix_is_not_checked_for_symmetry(checks, tmp_path):
     (tmp_path / "g.txt").write_text("a b\nb c\n")
     (tmp_path / "p.content").write_text("a\t1\tx\nb\t0\ty\n")
     (tmp_path / "p.cites").write_text("a\tb\n")
@@ -236,7 +236,7 @@ PAIR = [(0, 1)]
         ({"edges": PAIR, "labels": {9: "a"}}, "labels name node 9"),
     ],
 )
-def test_from_edges_says_what_is_wrong(arguments, message):
+def test_from_edges_describes_wrong_input(arguments, message):
     with pytest.raises(GraphError, match=message):
         AttributedGraph.from_edges(**arguments)
 
@@ -251,12 +251,12 @@ def test_from_edges_says_what_is_wrong(arguments, message):
         (np.array([["a"]]), "adjacency cannot be read as numbers"),
     ],
 )
-def test_from_sparse_says_what_is_wrong(matrix, message):
+def test_from_sparse_describes_wrong_input(matrix, message):
     with pytest.raises(GraphError, match=message):
         AttributedGraph.from_sparse(matrix)
 
 
-def test_the_constructor_refuses_what_later_stages_could_not_trust(small_graph):
+def test_the_constructor_refuses_arrays_of_another_form(small_graph):
     unsorted = sparse.csr_array(small_graph.adjacency, copy=True)
     unsorted.indices[:2] = unsorted.indices[1::-1]
     unsorted.has_sorted_indices = unsorted.has_canonical_format = False

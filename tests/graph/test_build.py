@@ -1,4 +1,4 @@
-"""Arrays of every kind: the unusual ones work, and what would give a wrong graph is refused with its place."""
+"""Unusual arrays work; values that would give a wrong graph are refused with their position."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def test_memory_maps_that_cannot_be_written(tmp_path):
     ],
 )
 @pytest.mark.parametrize("container", [np.array, sparse.csr_array])
-def test_values_that_would_be_lost_are_refused(change, message, container):
+def test_values_that_float32_cannot_represent_are_refused(change, message, container):
     bad = change(container(WEIGHTS.astype(float)))
     with pytest.raises(GraphError, match=f"adjacency.*{message}"):
         AttributedGraph.from_sparse(bad)
@@ -79,7 +79,7 @@ def test_values_that_would_be_lost_are_refused(change, message, container):
         (np.ones((2, 2, 2)), r"adjacency is float64 with shape \(2, 2, 2\)"),
     ],
 )
-def test_matrices_of_no_graph(matrix, message):
+def test_arrays_that_are_not_matrices_are_refused(matrix, message):
     with pytest.raises(GraphError, match=message):
         AttributedGraph.from_sparse(matrix)
 
@@ -111,7 +111,7 @@ def test_repeats_that_add_up_to_infinity_are_refused():
         ([1, -2], "the weight of edge 1 is -2"),
     ],
 )
-def test_weights_of_no_edge(weights, message):
+def test_invalid_weights_are_refused(weights, message):
     with pytest.raises(GraphError, match=message):
         AttributedGraph.from_edges(EDGES, weights)
 
@@ -126,7 +126,7 @@ def test_weights_of_no_edge(weights, message):
         (np.ma.array([[0, 1]], mask=[[False, True]]), "edges: 1 entries are masked"),
     ],
 )
-def test_ends_that_name_no_node(edges, message):
+def test_invalid_ends_of_edges_are_refused(edges, message):
     with pytest.raises(GraphError, match=message):
         AttributedGraph.from_edges(edges)
 
@@ -143,7 +143,7 @@ def test_ends_that_name_no_node(edges, message):
         (["chess", float("nan")], r"an attribute of node 1 is missing \(nan\)"),
     ],
 )
-def test_attributes_of_no_amount(bag, message):
+def test_invalid_amounts_of_attributes_are_refused(bag, message):
     with pytest.raises(GraphError, match=message):
         AttributedGraph.from_edges(EDGES, attributes={1: bag})
 

@@ -1,4 +1,4 @@
-"""Whatever converts: the same graph, given in every way."""
+"""The same graph can be given in every supported form."""
 
 import networkx as nx
 import numpy as np
@@ -20,7 +20,7 @@ def same(graph, attributes=True):
     return graph
 
 
-def test_a_graph_is_taken_as_it_is(small_graph):
+def test_a_graph_is_returned_itself(small_graph):
     assert as_graph(small_graph) is small_graph
 
 
@@ -82,12 +82,12 @@ def test_a_pair_of_tables_is_edges_and_nodes(library):
         ((WEIGHTS, TRAITS, WEIGHTS), "tuple of 3 .*graph"),
     ],
 )
-def test_what_does_not_convert_is_refused_with_what_does(source, message):
+def test_other_inputs_are_refused_with_a_list_of_accepted_ones(source, message):
     with pytest.raises(GraphError, match=message):
         as_graph(source)
 
 
-def test_methods_take_whatever_converts():
+def test_methods_accept_every_input_that_can_be_converted():
     expected = Attributes(dim=2, seed=0).fit_transform(AttributedGraph.from_sparse(WEIGHTS, TRAITS)).vectors
     method = Attributes(dim=2, seed=0).fit((sparse.dok_array(WEIGHTS), np.asfortranarray(TRAITS)))
     np.testing.assert_array_equal(method.embedding_.vectors, expected)

@@ -31,7 +31,7 @@ def test_names_become_int64_or_strings(values, expected):
     assert found.dtype.kind == "U" or found.dtype == np.int64
 
 
-def test_other_names_are_refused_with_the_error_asked_for():
+def test_other_names_raise_the_given_error():
     with pytest.raises(GraphError, match=r"edges.*1"):
         as_ids(np.array([0.5]), what="edges")
     with pytest.raises(EmbeddingError, match=r"ids.*shape \(1, 1\)"):
@@ -56,7 +56,7 @@ def test_other_names_are_refused_with_the_error_asked_for():
         (np.array([b"\xff"]), "ids are bytes that are not UTF-8"),
     ],
 )
-def test_what_names_nothing_is_refused_with_its_place(values, message):
+def test_invalid_names_are_refused_with_their_position(values, message):
     with pytest.raises(GraphError, match=message):
         as_ids(values)
 

@@ -28,7 +28,7 @@ NAN = float("nan")
         (np.array(["nan", "x", "y"]), ["nan", "x", "y"], 0),
     ],
 )
-def test_missing_labels_are_none_and_told_unless_they_say_so(labels, expected, count):
+def test_missing_labels_give_a_warning_unless_they_are_none(labels, expected, count):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert node_labels(labels, IDS).tolist() == expected
@@ -45,7 +45,7 @@ def test_missing_labels_are_none_and_told_unless_they_say_so(labels, expected, c
         ({"z": 1}, "labels.*node 'z'"),
     ],
 )
-def test_what_is_no_label(labels, message):
+def test_invalid_labels_are_refused(labels, message):
     with pytest.raises(GraphError, match=message):
         node_labels(labels, IDS)
 

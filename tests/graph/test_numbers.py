@@ -22,7 +22,7 @@ def test_real_numbers_of_every_kind(kind):
         (np.ma.array([1.0], mask=[True]), "weights: 1 entries are masked"),
     ],
 )
-def test_what_is_no_real_number(values, message):
+def test_values_that_are_not_real_numbers_are_refused(values, message):
     with pytest.raises(GraphError, match=message):
         as_real(values, "weights", "numbers")
 
@@ -36,12 +36,12 @@ def test_what_is_no_real_number(values, message):
         (-np.inf, "number 1 is -inf"),
     ],
 )
-def test_what_single_precision_cannot_hold(value, message):
+def test_values_that_float32_cannot_represent_are_refused(value, message):
     with pytest.raises(GraphError, match=message):
         to_single(np.array([1.0, value]), lambda at: f"number {at}")
 
 
-def test_opposite_infinities_do_not_hide_each_other():
+def test_opposite_infinities_are_found():
     with pytest.raises(GraphError, match="number 0 is inf"):
         to_single(np.array([np.inf, -np.inf]), lambda at: f"number {at}")
 
