@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -81,8 +82,9 @@ def classify(
         One label per vector, "" for none; nodes without a label are left out and counted.
     train : sequence of float
         Shares of the nodes to train on.
-    splits : int or Splits
-        Number of random splits to draw with `seed`, the same for every method; or splits of the labelled nodes.
+    splits, seed : int
+        Number and seed of random splits, which are the same for every method. `splits` may also be a `Splits` of the
+        labelled nodes.
     stratify, tuning
         As in `random_splits`.
     C : float or "cv"
@@ -117,11 +119,9 @@ def classify(
         # A function sees only the labels of this split's training nodes.
         own = classes.rows(vectors(classes.labels_at(rows))) if callable(vectors) else cast(np.ndarray, table)
         chosen = _best_c(own[rows], target[rows], meter) if C == "cv" else float(C)
-        found = (*fit_split(own, target, rows, held_out, chosen), chosen)
-        meter.advance()
-        return found
+        return *fit_split(own, target, rows, held_out, chosen), chosen
 
-    scores = _by_share(score_splits(drawn, train, score))
+    scores = _by_share(score_splits(drawn, train, score, meter))
     origin = (len(drawn), drawn.seed, drawn.stratify, drawn.tuning)
     return Classification(scores, len(target), int((~classes.labelled).sum()), classes.names, *origin, C)
 
@@ -230,10 +230,9 @@ def classify_several(
     def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
         true = known.members[held_out]
         logits = _logits(table[rows], known.members[rows].tocsc(), table[held_out], C)
-        meter.advance()
         return *f1_of_labels(true, most_likely(logits, np.diff(true.indptr))), float(C)
 
-    scores = _by_share(score_splits(drawn, train, score))
+    scores = _by_share(score_splits(drawn, train, score, meter))
     mean = float(known.counts.mean())
     counts = (len(table), int((~labelled).sum()), known.names, mean, len(drawn), drawn.seed)
     return MultilabelClassification(scores, *counts, float(C))
@@ -341,13 +340,9 @@ def regress(
     try:
         values = np.ma.filled(np.ma.asarray(numbers, dtype=np.float64), np.nan)
     except (TypeError, ValueError) as error:
-        raise EmbeddingError(
-            f"the numbers to predict cannot be read ({error}); give one number per node, NaN for none"
-        ) from None
-    if np.isinf(values).any():
-        raise EmbeddingError(
-            f"{np.isinf(values).sum():,} of {len(values):,} numbers are infinite; give finite numbers, or NaN for none"
-        )
+        raise EmbeddingError(f"cannot read the numbers ({error}); give one number per node, NaN for none") from None
+    if infinite := np.isinf(values).sum():
+        raise EmbeddingError(f"{infinite:,} of {len(values):,} numbers are infinite; give finite numbers or NaN")
     labelled = ~np.isnan(values)
     table = labelled_rows(vectors, labelled, "numbers")
     target = values[labelled]
@@ -355,15 +350,9 @@ def regress(
         raise EmbeddingError(f"all {len(target)} numbers are the same; give numbers that differ between nodes")
     drawn = as_splits(splits, len(table), seed)
     meter = Meter(progress, len(train) * len(drawn), "regressions")
-
-    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
-        scores = _score(table, target, rows, held_out)
-        meter.advance()
-        return scores
-
     scores = tuple(
         NumberScore(share, Repeats(r2), Repeats(spearman), chosen)
-        for share, r2, spearman, chosen in score_splits(drawn, train, score)
+        for share, r2, spearman, chosen in score_splits(drawn, train, partial(_score, table, target), meter)
     )
     about = (float(target.mean()), float(target.std()), len(drawn), drawn.seed)
     return Regression(scores, len(table), int((~labelled).sum()), *about)

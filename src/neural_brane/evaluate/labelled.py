@@ -16,6 +16,7 @@ from neural_brane.files.storage import atomic
 from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.graph.labels import MultiLabels
 from neural_brane.kernels.threads import one_blas_thread
+from neural_brane.progress import Meter
 
 Vectors: TypeAlias = "Embedding | np.ndarray"
 
@@ -97,8 +98,8 @@ def match(embedding: Embedding, ids: np.ndarray, labels: Any, *, allow_missing: 
 
     Parameters
     ----------
-    ids : numpy.ndarray
-        Ids of the nodes (nodes,). An integer also matches its string.
+    embedding, ids : Embedding, numpy.ndarray
+        The vectors, and the ids (nodes,) of the labels. An integer id also matches its string.
     labels : numpy.ndarray or MultiLabels
         One label per id: strings ("" for none), numbers (NaN for none), or several labels.
     allow_missing : bool
@@ -227,13 +228,17 @@ def tuning_part(nodes: int, share: float) -> np.ndarray:
 def random_splits(
     classes: np.ndarray, train: float, *, splits: int = 10, seed: int = 0, stratify: bool = False, tuning: float = 0.0
 ) -> Iterator[Pair]:
-    """Yield random splits of nodes with `classes` (nodes,) as pairs of arrays: rows to train on, rows to test on.
+    """Yield random splits of nodes as pairs of arrays: rows to train on, rows to test on.
 
     The splits depend only on the arguments, so all methods are scored on the same splits. Split k uses the same
-    shuffle at every share `train`: its 30 % of training nodes are among its 50 %.
+    shuffle at every share: its 30 % of training nodes are among its 50 %.
 
     Parameters
     ----------
+    classes, train : numpy.ndarray, float
+        Class of each node (nodes,), and share of the nodes to train on.
+    splits, seed : int
+        Number of splits, and seed of the random numbers.
     stratify : bool
         Divide every class in the same proportion. By default the draw does not depend on the class, as in the paper.
     tuning : float
@@ -305,9 +310,7 @@ class Splits:
         if not 0 < size < nodes:
             raise ParameterError(f"train={train} of {nodes} labelled nodes leaves no training or test node; change it")
         if size < len(tuning_part(nodes, self.tuning)):
-            raise ParameterError(
-                f"train={train} is less than tuning={self.tuning}, so tuning nodes would be tested; give a larger share"
-            )
+            raise ParameterError(f"train={train} is less than tuning={self.tuning}; train on all tuning nodes and more")
         for order in self.orders:
             yield order[:size], order[size:]
 
@@ -358,9 +361,13 @@ def as_splits(splits: int | Splits, nodes: int, seed: int, classes: np.ndarray |
 
 
 def score_splits(
-    splits: Splits, train: Sequence[float], score: Callable[[np.ndarray, np.ndarray], tuple[Any, ...]]
+    splits: Splits, train: Sequence[float], score: Callable[[np.ndarray, np.ndarray], tuple[Any, ...]], meter: Meter
 ) -> Iterator[tuple[Any, ...]]:
     """Yield each training share, followed by a tuple for each value that `score` returns: its values in all splits."""
     with one_blas_thread():  # else the order of sums, and so the last bits, would depend on the number of threads
         for share in train:
-            yield share, *zip(*(score(*parts) for parts in splits.parts(share)), strict=True)
+            values = []
+            for rows, held_out in splits.parts(share):
+                values.append(score(rows, held_out))
+                meter.advance()
+            yield share, *zip(*values, strict=True)

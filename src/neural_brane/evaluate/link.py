@@ -114,6 +114,15 @@ def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0)
     A node may lose all its edges. Self-loops are never held out. The pairs without an edge are distinct, and none is an
     edge of the full graph.
 
+    Parameters
+    ----------
+    graph : AttributedGraph
+        The full graph.
+    share, seed : float, int
+        Share of the edges to hold out, and seed of the random numbers.
+
+    Examples
+    --------
     >>> from neural_brane import load
     >>> held_out = hold_out_edges(load("stdlib"), share=0.5)
     >>> len(held_out.positives) == len(held_out.negatives)
@@ -123,8 +132,7 @@ def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0)
     count = round(share * len(pairs))
     if not 0 < share < 1 or not 0 < count < graph.edges:
         raise ParameterError(
-            f"share={share} of {len(pairs)} edges between two nodes leaves no edge to train on or to predict; "
-            "give a share between 0 and 1, as in 0.1"
+            f"share={share} of {len(pairs)} edges leaves no edge to train on or to predict; give a share such as 0.1"
         )
     if seed < 0:
         raise ParameterError(f"seed={seed} makes no sense; give 0 or more")
@@ -142,9 +150,7 @@ def draw_non_edges(taken: np.ndarray, nodes: int, count: int, rng: np.random.Gen
     """Draw distinct pairs u < v (count, 2) uniformly from all pairs whose keys are not in `taken`."""
     free = nodes * (nodes - 1) // 2 - len(taken)
     if free < count:
-        raise GraphError(
-            f"{count:,} pairs without an edge are needed, but there are only {free:,}; hold out a smaller share"
-        )
+        raise GraphError(f"{count:,} pairs without an edge are needed, but there are {free:,}; hold out fewer edges")
     if free < 4 * (len(taken) + count):  # the graph is dense, so a list of all free pairs takes little memory
         low, high = np.triu_indices(nodes, 1)
         keys = np.setdiff1d(low * nodes + high, taken)
@@ -235,12 +241,16 @@ def predict_links(
     vectors : Embedding or numpy.ndarray
         An embedding is matched by id, and refused if its provenance names another graph than the training graph. An
         array (nodes, dim) must have the order of the graph's nodes, and its training graph cannot be checked.
+    held_out : HeldOutEdges
+        The training graph and the pairs to rank.
     similarity : {"dot", "cosine", "distance"}
         Similarity of two vectors; with "distance", nearer vectors are more similar.
     allow_missing : bool
         Give nodes without a vector a vector of zeros; by default they raise an error.
     own : numpy.ndarray, optional
         The method's own scores of all positives and then all negatives; by default those of the embedding's layer.
+    seed, progress
+        As in `classify`.
 
     Examples
     --------

@@ -65,14 +65,14 @@ def retrieve(
 
     Parameters
     ----------
-    vectors : Embedding or numpy.ndarray
-        One vector per node (nodes, dim); their lengths do not matter.
+    vectors, progress
+        As in `classify`; vectors are no function, and their lengths do not matter.
     labels : array_like, list of lists, matrix or MultiLabels
         One label per vector, "" for none; or several labels, as in `classify_several`.
     k : int or sequence of int, optional
         Lengths of the lists; by default 1, 10 and 100, if there are so many other nodes.
-    queries : int, optional
-        Largest number of queries. From more nodes, a sample is drawn with `seed`; None queries all nodes.
+    queries, seed : int
+        Largest number of queries, and seed of the random sample if there are more nodes; None queries all nodes.
 
     Examples
     --------

@@ -271,10 +271,8 @@ class AttributedGraph:
 
         Parameters
         ----------
-        edges : DataFrame of pandas or polars, or Arrow table
-            One row per edge.
-        nodes : DataFrame of pandas or polars, or Arrow table, optional
-            One row per node; its columns become attributes.
+        edges, nodes : DataFrame of pandas or polars, or Arrow table
+            One row per edge, and one row per node. The columns of nodes become attributes.
         source, target, weight : str or int, optional
             Columns of the edges, by name or by position from 0. By default columns with usual names such as "from"
             and "to", else the first two columns.
@@ -441,8 +439,7 @@ class AttributedGraph:
             self.attributes.indptr, self.attributes.indices, self.attributes.data,
         ))  # fmt: skip
         for row, node in enumerate(ids):
-            entries = range(starts[row], starts[row + 1])
-            bag = {names[columns[at]]: values[at] for at in entries}
+            bag = {names[columns[at]]: values[at] for at in range(starts[row], starts[row + 1])}
             graph.add_node(node, **({"attributes": bag} if bag else {}))
             if self.labels is not None and self.labels[row]:
                 graph.nodes[node]["label"] = str(self.labels[row])

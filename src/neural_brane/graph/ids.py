@@ -66,11 +66,9 @@ def describe_unknown(ids: np.ndarray, node: Any) -> str:
         return message
     # Comparing all ids would be slow: compare only ids with the same first letter, in either case.
     names = ids if ids.dtype.kind == "U" else ids.astype(str)
-    alike = np.flatnonzero(np.char.startswith(names, text[0]) | np.char.startswith(names, text[0].upper()))[
-        :MOST_COMPARED
-    ]
+    alike = np.flatnonzero(np.char.startswith(names, text[0]) | np.char.startswith(names, text[0].upper()))
     spelled: dict[str, int] = {}
-    for row in alike.tolist():
+    for row in alike[:MOST_COMPARED].tolist():
         spelled.setdefault(str(names[row]).casefold(), row)
     close = [repr(ids[spelled[name]].item()) for name in get_close_matches(text, spelled)]
     return f"{message}; did you mean {' or '.join(close)}?" if close else message

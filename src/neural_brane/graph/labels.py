@@ -42,9 +42,7 @@ def node_labels(labels: Any, ids: np.ndarray) -> np.ndarray | None:
     if array.dtype == object:
         missing = hidden | np.array([is_missing(value) for value in array], dtype=bool)
     if count := sum(value is not None for value in array[missing].tolist()) if array.dtype == object else missing.sum():
-        warnings.warn(
-            f"{count} of the {len(ids)} labels are NaN, NaT or masked; these nodes have no label", stacklevel=2
-        )
+        warnings.warn(f"{count} of the {len(ids)} labels are NaN, NaT or masked, so they are ignored", stacklevel=2)
     words = np.full(len(ids), "", dtype=object)
     words[~missing] = _spell(array[~missing])
     return words.astype(str)
