@@ -32,11 +32,11 @@ def test_every_error_is_drawn_in_the_tree_and_caught_by_the_base(name):
         ("DependencyError", ImportError),
     ],
 )
-def test_some_errors_are_also_those_of_python(error, builtin):
+def test_some_errors_are_also_builtin_errors(error, builtin):
     assert issubclass(CLASSES[error], builtin)
 
 
-def test_what_is_not_fitted_is_scikit_learns_error_too_and_can_be_sent_to_another_process():
+def test_not_fitted_is_scikit_learns_error_too_and_can_be_pickled():
     error = errors.not_fitted("call fit first")
     again = pickle.loads(pickle.dumps(error))  # noqa: S301
     for one in (error, again):
@@ -45,6 +45,6 @@ def test_what_is_not_fitted_is_scikit_learns_error_too_and_can_be_sent_to_anothe
         assert str(one) == "call fit first"
 
 
-def test_errors_need_no_scikit_learn_until_one_is_raised():
+def test_importing_errors_does_not_import_scikit_learn():
     code = "import sys, neural_brane.errors, neural_brane; assert not {'numpy', 'sklearn'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

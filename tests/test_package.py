@@ -1,4 +1,4 @@
-"""The package as a whole: its public names, and that imports point one way."""
+"""Tests of the whole package: its public names and the direction of its imports."""
 
 import ast
 import subprocess
@@ -11,30 +11,30 @@ import pytest
 import neural_brane
 
 SOURCE = Path(neural_brane.__file__).parent
-# The rooms in the order in which they are built: a module imports only its own room and those before it. `embedding`
-# stands between the parts of `insight`, and `files.models` above the methods that it saves.
-ROOMS = [
+# Packages in the order of the map in CONTRIBUTING: a module imports only its own package and earlier ones. `embedding`
+# needs `insight.groups` and is used by the rest of `insight`; `files.models` saves methods, so it comes after them.
+PACKAGES = [
     "__version__", "errors", "progress", "graph", "kernels", "sampling", "linalg", "files", "search", "insight.groups",
     "embedding", "insight", "methods", "files.models", "evaluate", "distributed", "experiments", "explore", "cli",
 ]  # fmt: skip
-# A local import says where a thing is saved or trained; here it points the other way.
+# These modules import a later package inside a function, to save a model or to train.
 LOCAL = {
     "graph.attributed": "files.graphs.formats",
     "methods.base": "files.models",
     "methods.neural_brane.model": "distributed.embedding",
 }
-PUBLIC = {"", "__main__"}  # the package's public names, and what starts the command
+PUBLIC = {"", "__main__"}  # modules that may import everything
 
 
-def room_of(module: str) -> int:
-    """The place of a module's room in ROOMS; where two names fit, the longer one counts."""
-    fitting = [name for name in ROOMS if module == name or module.startswith(f"{name}.")]
-    assert fitting, f"{module} is in no room"
-    return ROOMS.index(max(fitting, key=len))
+def package_number(module: str) -> int:
+    """Return the position of a module's package in PACKAGES; of two names that fit, the longer one counts."""
+    fitting = [name for name in PACKAGES if module == name or module.startswith(f"{name}.")]
+    assert fitting, f"{module} is in no package of PACKAGES"
+    return PACKAGES.index(max(fitting, key=len))
 
 
 def imported(source: str, module: str) -> set[str]:
-    """The modules of this package that a module imports, anywhere in it, without the leading neural_brane."""
+    """Return the modules of neural_brane that a module imports anywhere, without the leading neural_brane."""
     package = module if is_package(module) else module.rpartition(".")[0]
     names = set()
     for node in ast.walk(ast.parse(source)):
@@ -64,7 +64,7 @@ def test_imports_point_one_way():
         if module in PUBLIC:
             continue
         found = imported(path.read_text(encoding="utf-8"), f"neural_brane.{module}") - {LOCAL.get(module)}
-        back += [f"{module} imports {name}" for name in sorted(found) if room_of(name) > room_of(module)]
+        back += [f"{module} imports {name}" for name in sorted(found) if package_number(name) > package_number(module)]
     assert not back
 
 
@@ -85,11 +85,11 @@ def test_imports_point_one_way():
         ("import neural_brane_of_another", set()),
     ],
 )
-def test_every_way_to_import_is_seen(statement, found):
+def test_every_form_of_import_is_found(statement, found):
     assert imported(statement, "neural_brane.evaluate.link") == found
 
 
-def test_public_names_are_those_listed_and_all_can_be_had():
+def test_public_names_can_be_imported():
     assert dir(neural_brane) == sorted(neural_brane.__all__)
     for name in neural_brane.__all__:
         assert getattr(neural_brane, name) is not None

@@ -19,7 +19,7 @@ def test_reports_come_at_intervals_when_an_epoch_begins_and_at_the_end():
     }
 
 
-def test_the_rate_is_that_since_the_report_before():
+def test_the_rate_counts_from_the_last_report():
     seen = []
     meter = Meter(seen.append, 100, "pairs", clock=clock_of(0.0, 2.0, 3.0))
     meter.resume(10)
@@ -34,7 +34,7 @@ def test_without_a_reporter_it_only_counts():
     assert meter.done == 2
 
 
-def test_compilation_is_told_once_and_only_where_something_is_compiled():
+def test_compilation_is_reported_once_and_only_if_a_kernel_is_compiled():
     told = []
     halve, double = numba.njit(lambda x: x / 2), numba.njit(lambda x: x * 2)
     halve(3)

@@ -1,4 +1,4 @@
-"""Attributed network embedding: one vector per node, from its links and its attributes.
+"""Attributed network embedding: learn one vector per node from its links and attributes.
 
 >>> from neural_brane import NeuralBrane, load
 >>> embedding = NeuralBrane(dim=16, epochs=1, seed=0).fit_transform(load("stdlib"))
@@ -46,7 +46,7 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that `import neural_brane` and `brane --help` stay quick."""
+    """Import a public name on first use, so that `import neural_brane` and `brane --help` are fast."""
     if name in _HOME:
         return getattr(import_module(f"neural_brane.{_HOME[name]}"), name)
     public = _methods.__all__  # every method is public

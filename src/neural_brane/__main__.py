@@ -1,4 +1,4 @@
-"""`python -m neural_brane`: the `brane` command, as launchers start it on each rank."""
+"""Run the `brane` command as `python -m neural_brane`, as launchers start it on each rank."""
 
 import logging
 import os
@@ -8,7 +8,7 @@ from neural_brane.cli import main
 
 
 def run() -> None:
-    """Run the command; a rank of a job leaves without the destructors of PyTorch's threads, which may abort it."""
+    """Run the command. A rank exits without the destructors of PyTorch's threads, which could abort the process."""
     code: object = 0
     try:
         main()

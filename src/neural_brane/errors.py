@@ -1,42 +1,42 @@
-"""The errors this package raises on purpose.
+"""All errors and warnings of this package.
 
-Every message says what was given, what was expected and how to mend it::
+Every message says what was given, what was expected and what to do::
 
     BraneError
     ├── GraphError           a graph, its attributes or its labels cannot be used (also a ValueError)
-    │   └── KindError        a value that is no number stands where one belongs (also a TypeError)
-    ├── DatasetError         a named dataset is unknown, absent or damaged (also a ValueError)
-    ├── ShardError           a graph in parts is damaged, unfinished or cannot be made (also a ValueError)
-    ├── EmbeddingError       vectors, or their match with labels, cannot be used (also a ValueError)
-    │   └── PartError        a part of a folder of vectors is missing, damaged or of another version
-    ├── ParameterError       a parameter has a value that makes no sense (also a ValueError)
-    │   ├── NotFittedError   a method is asked for vectors before it has learned (also an AttributeError, and
-    │   │                    where it is raised the NotFittedError of scikit-learn)
-    │   ├── CheckpointError  a checkpoint is damaged, in use, or of another run
-    │   └── ModelError       a file of a fitted method is damaged, or of another version
-    ├── OutOfMemoryError     something does not fit into the memory that is available (also a MemoryError)
-    └── DependencyError      an optional package that a method needs is not installed (also an ImportError)
+    │   └── KindError        a value has another type where a number is expected (also a TypeError)
+    ├── DatasetError         a named dataset is unknown, missing or damaged (also a ValueError)
+    ├── ShardError           a folder of shards is damaged or incomplete, or cannot be made (also a ValueError)
+    ├── EmbeddingError       vectors cannot be used, or do not match their labels (also a ValueError)
+    │   └── PartError        a file in a folder of vectors is missing, damaged or of another version
+    ├── ParameterError       a parameter has a value that is not allowed (also a ValueError)
+    │   ├── NotFittedError   a method was used before it was fitted (also an AttributeError, and the
+    │   │                    NotFittedError of scikit-learn)
+    │   ├── CheckpointError  a checkpoint is damaged, in use, or belongs to another training
+    │   └── ModelError       a saved model is damaged or of another version
+    ├── OutOfMemoryError     something does not fit into the available memory (also a MemoryError)
+    └── DependencyError      an optional package is not installed (also an ImportError)
 
-Four warnings have names of their own: UntrainedWarning, ReadingWarning, ZeroVectorWarning and IgnoredAmountsWarning.
-Messages may quote ids and names from files: `printable` keeps them from moving a terminal's cursor, and a long one from
-filling the screen.
+There are four warnings: UntrainedWarning, ReadingWarning, ZeroVectorWarning and IgnoredAmountsWarning.
+Messages may quote ids and names from files. So `printable` escapes characters that would control the terminal, and
+`shorten` cuts a message that would fill the screen.
 """
 
 import re
 from functools import cache
 
 LONGEST = 2000  # characters of a message
-# Control characters, marks that reverse the direction of writing, separators of lines, halves of characters.
+# Control characters, marks that reverse the direction of writing, line separators and surrogates are unprintable.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: object, *, keep: str = "") -> str:
-    """Make a text safe to show on a terminal: characters that would steer the terminal are written as escapes.
+    r"""Return a text that is safe to print: characters that would control the terminal become escape sequences.
 
-    keep: control characters that stay as they are.
+    Characters in `keep` are not replaced.
 
-    >>> print(printable("\\x1b[2Ja\\nb"), printable("a\\nb", keep="\\n"))
-    \\x1b[2Ja\\nb a
+    >>> print(printable("\x1b[2Ja\nb"), printable("a\nb", keep="\n"))
+    \x1b[2Ja\nb a
     b
     """
     return _UNPRINTABLE.sub(
@@ -45,7 +45,7 @@ def printable(text: object, *, keep: str = "") -> str:
 
 
 def shorten(text: str, most: int = LONGEST) -> str:
-    """Cut a text to about `most` characters: its beginning and its end.
+    """Return the beginning and the end of a text, about `most` characters in all.
 
     >>> shorten("x" * 50 + "; mend it", most=40)
     'xxxxxxxxxxxxxxxxxxxx … (29 characters left out) … x; mend it'
@@ -57,7 +57,7 @@ def shorten(text: str, most: int = LONGEST) -> str:
 
 
 class BraneError(Exception):
-    """The base of all errors raised on purpose: catch this to catch any of them."""
+    """The base class of all errors of this package: catch it to catch any of them."""
 
     def __init__(self, message: object = "") -> None:
         super().__init__(printable(shorten(str(message))))
@@ -68,40 +68,40 @@ class GraphError(BraneError, ValueError):
 
 
 class KindError(GraphError, TypeError):
-    """A value that is no number, such as a dict, stands where a number belongs."""
+    """A value is not a number, but for example a dict, where a number is expected."""
 
 
 class DatasetError(BraneError, ValueError):
-    """A named dataset is unknown, absent or damaged."""
+    """A named dataset is unknown, missing or damaged."""
 
 
 class ShardError(BraneError, ValueError):
-    """A folder of a graph in parts cannot be opened, read or written as given."""
+    """A folder of shards cannot be opened, read or written."""
 
 
 class EmbeddingError(BraneError, ValueError):
-    """Vectors, or their match with labels, cannot be used as given."""
+    """Vectors cannot be used as given, or do not match their labels."""
 
 
 class PartError(EmbeddingError):
-    """A folder of vectors in parts cannot be used: a part is missing, cut off, damaged, or of another version."""
+    """A folder of vectors cannot be used: one of its files is missing, cut off, damaged or of another version."""
 
 
 class ParameterError(BraneError, ValueError):
-    """A parameter has a value that makes no sense."""
+    """A parameter has a value that is not allowed."""
 
 
 class NotFittedError(ParameterError, AttributeError):
-    """A method is asked for vectors before it has learned. `not_fitted` makes one that is scikit-learn's error too."""
+    """A method was used before it was fitted. Create it with `not_fitted`, which makes it scikit-learn's error too."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return not_fitted, (str(self),)
 
 
 def not_fitted(message: str) -> NotFittedError:
-    """Make the error of a method that has not learned; `except sklearn.exceptions.NotFittedError` catches it too.
+    """Return the error for a method that is not fitted; `except sklearn.exceptions.NotFittedError` catches it too.
 
-    Its class is made when it is first needed, because importing scikit-learn takes longer than all of this package.
+    Its class is created on first use, because importing scikit-learn takes longer than importing this package.
 
     >>> from sklearn.exceptions import NotFittedError as ScikitLearns
     >>> isinstance(not_fitted("call fit first"), ScikitLearns)
@@ -122,28 +122,28 @@ class OutOfMemoryError(BraneError, MemoryError):
 
 
 class CheckpointError(ParameterError):
-    """A checkpoint cannot be resumed: it is damaged, in use, or of another run."""
+    """A checkpoint cannot be resumed: it is damaged, in use, or belongs to another training."""
 
 
 class ModelError(ParameterError):
-    """A file of a fitted method cannot be opened or written: it is damaged, of another kind, or of another version."""
+    """A saved model cannot be read or written: the file is damaged, of another kind or of another version."""
 
 
 class DependencyError(BraneError, ImportError):
-    """An optional package that a method needs is not installed."""
+    """An optional package that is needed is not installed."""
 
 
 class UntrainedWarning(UserWarning):
-    """A model has trained without learning: its loss is still that of chance."""
+    """A model was trained but learned nothing: its loss is that of random guessing."""
 
 
 class ReadingWarning(UserWarning):
-    """A file could be read in two ways; the warning says which was taken."""
+    """A file can be understood in two ways; the warning says which one was chosen."""
 
 
 class ZeroVectorWarning(UserWarning):
-    """Some nodes have the vector zero, which is as near to one node as to any other."""
+    """Some nodes have the vector zero, so that all other nodes are equally near to them."""
 
 
 class IgnoredAmountsWarning(UserWarning):
-    """Nodes differ in how much of an attribute they have, and a method reads only whether they have it."""
+    """Nodes have different amounts of an attribute, but the method uses only whether they have it."""

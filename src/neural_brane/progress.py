@@ -1,4 +1,4 @@
-"""Report progress: a `Meter` counts what is done and calls a reporter a few times a second."""
+"""Report progress: a `Meter` counts finished units of work and calls a reporter a few times a second."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,17 +11,17 @@ INTERVAL = 0.2  # seconds between two reports
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The state of a run."""
+    """The progress of a training or another long computation."""
 
     epoch: int  # 1, 2, …
     epochs: int
     done: int  # units so far
-    total: int  # units if the run goes to its last epoch
-    loss: float | None  # the mean over the epoch so far; None where the method has none
-    rate: float  # units per second, since the report before
-    unit: str = "triplets"  # in the plural
-    part: str = ""  # the name of this part of the run, if it is not the main one
-    per_node: float | None = None  # units so far for each node; None where that says nothing
+    total: int  # units at the end of the last epoch
+    loss: float | None  # mean over the epoch so far; None if the method has no loss
+    rate: float  # units per second since the last report
+    unit: str = "triplets"  # plural noun
+    part: str = ""  # name of the stage; empty for the main stage
+    per_node: float | None = None  # units so far divided by the number of nodes; None if unknown
 
 
 Reporter = Callable[[Progress], None]
@@ -29,10 +29,10 @@ Reporter = Callable[[Progress], None]
 
 @dataclass(slots=True)
 class Meter:
-    """Counts the units of a run and reports them: every `INTERVAL` seconds, when an epoch begins, and at the end.
+    """A counter that reports finished units every `INTERVAL` seconds, when an epoch begins, and at the end.
 
-    A run that resumes from a checkpoint begins with `resume`. With `nodes`, reports also say how many units there were
-    for each node; `part` names a part of the run that is not its main one. Tests pass a `clock` of their own.
+    Call `resume` first if the run continues from a checkpoint. If the number of `nodes` is given, reports contain the
+    units per node. `part` names a stage other than the main one. Tests replace the `clock`.
 
     >>> meter = Meter(lambda progress: print(progress.done, "of", progress.total, progress.unit), 2, "steps")
     >>> meter.advance(2)
@@ -56,11 +56,11 @@ class Meter:
         self._reported_at = self.clock()
 
     def resume(self, done: int) -> None:
-        """Count units that an earlier run has done: they are no part of the rate."""
+        """Set the number of units that an earlier run has finished; they do not count for the rate."""
         self.done = self._reported = done
 
     def advance(self, count: int = 1, *, epoch: int = 1, loss: float | None = None) -> None:
-        """Count some more units as done."""
+        """Count `count` more units as finished, and report them if it is time."""
         self.done += count
         if self.report is None or self.done == self._reported:
             return
@@ -75,9 +75,9 @@ class Meter:
 
 
 @contextmanager
-def noticing_compilation(tell: Callable[[], object]) -> Iterator[None]:
-    """Call `tell` once if Numba begins to compile a kernel inside the block; later runs find it in Numba's cache."""
-    if find_spec("numba") is None:  # a GPU needs none
+def noticing_compilation(report: Callable[[], object]) -> Iterator[None]:
+    """Call `report` once if Numba compiles a kernel inside the block. Later runs load it from Numba's cache."""
+    if find_spec("numba") is None:  # training on a GPU does not need Numba
         yield
         return
     from numba.core import event
@@ -88,7 +88,7 @@ def noticing_compilation(tell: Callable[[], object]) -> Iterator[None]:
         def on_start(self, _: object) -> None:
             if not self.called:
                 self.called = True
-                tell()
+                report()
 
         def on_end(self, _: object) -> None: ...
 

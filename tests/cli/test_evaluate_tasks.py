@@ -41,7 +41,7 @@ def test_nodes_on_several_lines_choose_the_task_and_say_so(files):
     line = next(line for line in result.stdout.splitlines() if "50 %" in line)
     assert line.split()[2:] == ["1.0000", "±", "0.0000", "1.0000", "±", "0.0000"]
     assert "60 nodes, 2 labels, 1." in result.stdout
-    assert "of each test node as many labels are predicted as it has" in result.stdout
+    assert "of a test node with k labels" in result.stdout
 
 
 def test_a_column_of_a_table_with_a_separator_gives_the_same(files):
@@ -63,7 +63,7 @@ def test_numbers_are_predicted_and_stay_classes_when_asked(files):
     assert "60 numbers, " in result.stdout
     record = json.loads(evaluate(*table, "--task", "regression", "--train", 0.5, "--json").stdout)
     assert record["regression"]["scores"][0]["spearman"]["mean"] > 0.99
-    assert "has one node" in evaluate(*table, "--task", "classification").stderr
+    assert "only one node" in evaluate(*table, "--task", "classification").stderr
 
 
 def test_retrieval_beside_chance(files):
@@ -93,7 +93,7 @@ def test_divisions_are_kept_for_all_tasks(files):
         (["--label", "size", "--stratify"], "--stratify is for classes"),
         (["--label", "tags", "--task", "multilabel", "--C", "cv"], "--C cv is for --task classification"),
         (["--label", "tags", "--task", "multilabel", "--task", "regression"], "take labels differently"),
-        (["--label", "first", "--task", "retrieval", "--k", "60"], "a list holds 59 other nodes at most"),
+        (["--label", "first", "--task", "retrieval", "--k", "60"], "60 labelled nodes; give at most 59"),
         (["--label", "first", "--task", "regression"], "is not a number"),
     ],
 )

@@ -56,7 +56,7 @@ def test_unlabelled_nodes_change_no_score(clouds):
     assert more.scores == classify(vectors, labels, splits=2).scores
 
 
-def test_an_embedding_is_taken_as_its_vectors(clouds):
+def test_an_embedding_scores_like_its_vectors(clouds):
     vectors, labels = clouds
     assert classify(Embedding(vectors, range(240)), labels, splits=1) == classify(vectors, labels, splits=1)
 
@@ -83,24 +83,24 @@ def test_vectors_of_any_size_converge(clouds, scale):
     assert classify(vectors * scale, labels, splits=1).labelled == 240  # a warning would be an error here
 
 
-def test_what_cannot_be_scored_is_described(clouds):
+def test_invalid_input_is_described(clouds):
     vectors, labels = clouds
     one_alone = np.append(labels[:-1], "networks")
     broken = vectors.copy()
     broken[3, 0] = np.nan
     cases = [
-        (vectors, ["x"] * 240, r"1 class\(es\) among the labels"),
-        (vectors, [""] * 240, r"0 class\(es\)"),
-        (vectors, one_alone, "class 'networks' has one node"),
-        (broken, labels, "1 of 240 vectors hold NaN or infinity; did training diverge"),
+        (vectors, ["x"] * 240, "1 different label"),
+        (vectors, [""] * 240, "0 different label"),
+        (vectors, one_alone, "class 'networks'.* one node"),
+        (broken, labels, "1 of 240 vectors.*NaN"),
         (vectors, labels[:-1], "239 labels"),
     ]
     for table, names, message in cases:
         with pytest.raises(EmbeddingError, match=message):
             classify(table, names)
-    with pytest.raises(EmbeddingError, match="holds one class only; label more nodes"):
+    with pytest.raises(EmbeddingError, match=r"1 .*nodes.*same class"):
         classify(np.eye(6), ["a", "a", "a", "a", "b", "b"], train=[0.2])
-    with pytest.raises(ParameterError, match="leaves nothing"):
+    with pytest.raises(ParameterError, match=r"train=0\.01.*4 labelled nodes"):
         classify(np.eye(4), ["a", "a", "b", "b"], train=[0.01])
     with pytest.raises(ParameterError, match=r"number.*0.*'cv'"):
         classify(vectors, labels, C=-1)
@@ -110,7 +110,7 @@ def test_what_cannot_be_scored_is_described(clouds):
         classify(vectors, labels, splits=Splits.draw(np.arange(3), np.zeros(3)))
 
 
-def test_c_is_the_regressions(clouds):
+def test_c_is_passed_to_the_regression(clouds):
     vectors, labels = clouds
     score = classify(vectors, labels, train=[0.4], splits=1, C=0.001).at(0.4)
     train, test = next(random_splits(labels, 0.4))
@@ -123,7 +123,7 @@ def test_c_is_the_regressions(clouds):
 
 def test_c_is_chosen_within_the_training_part(clouds):
     vectors, labels = clouds
-    small = vectors * 0.03  # too short for C = 1 to see anything in them
+    small = vectors * 0.03  # too short to learn from with C = 1
     chosen, fixed = (classify(small, labels, train=[0.5], splits=2, C=C).at(0.5) for C in ("cv", 1.0))
     assert set(chosen.C) <= set(C_GRID)
     assert min(chosen.C) > 1
@@ -140,7 +140,7 @@ def test_c_is_chosen_within_the_training_part(clouds):
     ("arguments", "regressions"),
     [({"train": [0.3, 0.5], "splits": 2}, 4), ({"train": [0.5], "splits": 1, "C": "cv"}, 1 + FOLDS * len(C_GRID))],
 )
-def test_every_regression_is_counted(clouds, arguments, regressions):
+def test_progress_counts_every_regression(clouds, arguments, regressions):
     seen = []
     classify(*clouds, progress=seen.append, **arguments)
     assert (seen[-1].done, seen[-1].total, seen[-1].unit) == (regressions, regressions, "regressions")
@@ -155,7 +155,7 @@ def test_a_label_of_the_tuning_part_is_never_predicted(clouds):
     assert score.scores != classify(vectors, labels, train=[0.3], splits=3).scores
 
 
-def test_kept_splits_score_the_same(clouds):
+def test_saved_splits_give_the_same_scores(clouds):
     vectors, labels = clouds
     kept = Splits.draw(np.arange(240), labels, splits=2, seed=7, stratify=True)
     assert classify(vectors, labels, splits=kept) == classify(vectors, labels, splits=2, seed=7, stratify=True)

@@ -33,12 +33,12 @@ def test_scores_are_those_of_scikit_learn(clouds):
     assert result.starts == 3
 
 
-def test_purity_counts_the_commonest_class_of_each_cluster():
+def test_purity_counts_the_most_common_class_of_each_cluster():
     assert purity(np.array([0, 0, 1, 1, 2]), np.array([0, 0, 0, 1, 1])) == 3 / 5
     assert purity(np.array([0, 1]), np.array([1, 0])) == 1.0
 
 
-def test_the_same_seed_finds_the_same_and_another_does_not(clouds):
+def test_the_seed_decides_the_scores(clouds):
     noise = np.random.default_rng(1).normal(size=(150, 4))
     assert cluster(noise, clouds[1]) == cluster(noise, clouds[1])
     assert cluster(noise, clouds[1]).nmi != cluster(noise, clouds[1], seed=1).nmi
@@ -58,7 +58,7 @@ def test_a_class_of_one_is_a_cluster_like_any_other(clouds):
     assert len(cluster(vectors, np.append(labels[:-1], "alone"), starts=1).classes) == 4
 
 
-def test_every_start_is_counted(clouds):
+def test_progress_counts_every_start(clouds):
     seen = []
     cluster(*clouds, starts=3, progress=seen.append)
     assert (seen[-1].done, seen[-1].total, seen[-1].unit) == (3, 3, "starts")
@@ -81,7 +81,7 @@ def test_a_golden_value():
     assert cluster(vectors, graph.labels, starts=5).nmi.mean == pytest.approx(0.390, abs=0.02)
 
 
-def test_what_cannot_be_clustered_is_described(clouds):
+def test_invalid_input_is_described(clouds):
     vectors, labels = clouds
     with pytest.raises(EmbeddingError, match=r"1.*labels"):
         cluster(vectors, ["x"] * 150)

@@ -9,7 +9,7 @@ IDS, LABELS = np.array([3, 1, 2]), np.array(["c", "a", "b"])
 
 
 def embedding(ids):
-    """The vector of node 7 is [7]."""
+    """Return an embedding in which the vector of node 7 is [7]."""
     return Embedding(np.array(ids, dtype=np.float32)[:, None], ids)
 
 
@@ -24,7 +24,7 @@ def test_nodes_are_matched_by_id_in_the_order_of_the_labels():
 def test_integers_match_the_strings_that_spell_them():
     found = match(embedding([1, 2, 3]), IDS.astype(str), LABELS)
     assert found.vectors.ravel().tolist() == [3, 1, 2]
-    with pytest.raises(EmbeddingError, match="no id in common"):
+    with pytest.raises(EmbeddingError, match="id in common"):
         match(embedding([1, 2, 3]), np.array(["01", "02"]), LABELS[:2])
 
 
@@ -34,7 +34,7 @@ def test_nodes_without_a_label_are_left_out_and_counted():
     assert found.unlabelled.tolist() == [9, 1]
 
 
-def test_labels_without_a_vector_stop_unless_allowed():
+def test_labels_without_a_vector_are_refused_unless_allowed():
     with pytest.raises(EmbeddingError, match=r"1.*3.*nodes.*3"):
         match(embedding([1, 2]), IDS, LABELS)
     found = match(embedding([1, 2]), IDS, LABELS, allow_missing=True)
@@ -45,12 +45,12 @@ def test_labels_without_a_vector_stop_unless_allowed():
 @pytest.mark.parametrize(
     ("ids", "labels", "message"),
     [
-        ([8, 9], ["a", "b"], "no id in common: vectors have 1, 2, labelled nodes have 8, 9"),
+        ([8, 9], ["a", "b"], "vectors.* 1, 2.*labelled nodes.* 8, 9.*id"),
         ([1, 2], ["", ""], "no node has a label"),
         ([1, 2, 1], ["a", "b", "b"], "a node has several labels"),
     ],
 )
-def test_labels_that_cannot_be_used_are_described(ids, labels, message):
+def test_invalid_labels_are_described(ids, labels, message):
     with pytest.raises(EmbeddingError, match=message):
         match(embedding([1, 2]), np.array(ids), np.array(labels))
 

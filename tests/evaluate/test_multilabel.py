@@ -14,7 +14,7 @@ from neural_brane.graph.labels import MultiLabels
 
 @pytest.fixture(scope="module")
 def topics():
-    """Eighty nodes with one to three of four labels, and noisy vectors in which the labels show."""
+    """Eighty nodes with one to three of four labels, and noisy vectors that depend on the labels."""
     rng = np.random.default_rng(0)
     has = rng.random((80, 4)) < 0.4
     has[~has.any(axis=1), 0] = True
@@ -22,7 +22,7 @@ def topics():
 
 
 def naive(vectors, has, rows, held_out):
-    """The rule written out: per test node, its k labels with the highest probability."""
+    """Return the scores of a plain implementation: each test node gets its k most probable labels."""
     chances = np.stack(
         [
             LogisticRegression(solver="liblinear", max_iter=10_000)
@@ -38,7 +38,7 @@ def naive(vectors, has, rows, held_out):
     return [f1_score(has[held_out], predicted, average=average) for average in ("macro", "micro")]
 
 
-def test_scores_are_those_of_the_rule_written_out(topics):
+def test_scores_equal_a_plain_implementation(topics):
     vectors, has = topics
     result = classify_several(vectors, has, train=[0.3, 0.6], splits=3, seed=5)
     divisions = Splits.draw(np.arange(80), np.zeros(80), splits=3, seed=5)
@@ -50,7 +50,7 @@ def test_scores_are_those_of_the_rule_written_out(topics):
     assert result.labels_per_node == pytest.approx(has.sum() / 80)
 
 
-def test_lists_tables_and_sparse_tables_are_the_same_and_so_is_a_second_time(topics):
+def test_lists_and_matrices_give_the_same_scores_each_time(topics):
     vectors, has = topics
     lists = [[f"{label}" for label in np.flatnonzero(row)] for row in has]
     first = classify_several(vectors, has, train=[0.5], splits=2)
@@ -59,7 +59,7 @@ def test_lists_tables_and_sparse_tables_are_the_same_and_so_is_a_second_time(top
     assert first.scores != classify_several(vectors, has, train=[0.5], splits=2, seed=1).scores
 
 
-def test_a_label_that_only_test_nodes_have_is_missed_and_counts():
+def test_a_label_that_no_training_node_has_counts_as_missed():
     has = np.zeros((40, 3), dtype=bool)
     has[:20, 0] = has[20:, 1] = True
     has[39] = False, False, True
@@ -72,7 +72,7 @@ def test_a_label_that_only_test_nodes_have_is_missed_and_counts():
     assert found.micro.mean == pytest.approx(19 / 20)
 
 
-def test_nodes_without_labels_are_left_out_and_progress_is_told(topics):
+def test_nodes_without_labels_are_left_out_and_progress_is_reported(topics):
     vectors, has = topics
     seen = []
     more = classify_several(
@@ -83,11 +83,11 @@ def test_nodes_without_labels_are_left_out_and_progress_is_told(topics):
     assert (seen[-1].done, seen[-1].total) == (6, 6)
     written = json.loads(json.dumps(more.as_dict()))
     assert written["labels"] == ["0", "1", "2", "3"]
-    assert "as many labels are predicted as it has" in written["rule"]
+    assert "k labels" in written["rule"]
     assert len(written["scores"][0]["macro_f1"]["splits"]) == 2
 
 
-def test_what_cannot_be_scored_is_described(topics):
+def test_invalid_input_is_described(topics):
     vectors, has = topics
     with pytest.raises(EmbeddingError, match=r"1 different label\(s\)"):
         classify_several(vectors, [["x"]] * 80)
@@ -95,11 +95,11 @@ def test_what_cannot_be_scored_is_described(topics):
         classify_several(vectors, has[1:])
     with pytest.raises(EmbeddingError, match=r"1.*80 vectors"):
         classify_several(np.where(np.arange(80)[:, None] == 3, np.nan, vectors), has)
-    with pytest.raises(ParameterError, match="C=0 makes no sense"):
+    with pytest.raises(ParameterError, match="C=0 "):
         classify_several(vectors, has, C=0)
     with pytest.raises(GraphError, match=r"labels.*0.*'net'"):
         classify_several(vectors, ["net"] * 80)
-    with pytest.raises(GraphError, match="must hold 0 and 1 alone"):
+    with pytest.raises(GraphError, match=r"labels.* 0 or 1"):
         classify_several(vectors, 2 * has.astype(int))
     with pytest.raises(GraphError, match=r"1 names.*4"):
         MultiLabels.of(has, ["a"])

@@ -76,8 +76,8 @@ def test_an_npz_keeps_the_encoder_and_a_damaged_one_is_refused(table, tmp_path):
     for damaged, said in (
         (b"{", "array 'encoder' is not JSON"),
         (b"\xff{", "array 'encoder' is not JSON"),
-        (b"[]", "this is not an encoder of columns"),
-        (json.dumps(other).encode(), "the encoder gives 3 attributes, which are not the"),
+        (b"[]", "not .* encoder"),
+        (json.dumps(other).encode(), "the encoder's 3 attributes"),
     ):
         write_npz(tmp_path / "bad.npz", kept | {"encoder": np.frombuffer(damaged, np.uint8)})
         with pytest.raises(GraphError, match=r"bad\.npz: " + said):

@@ -12,7 +12,7 @@ def half():
 
 
 @pytest.mark.parametrize("entries_per_strip", [7, 100, 10_000])
-def test_symmetry_is_judged_strip_by_strip(half, entries_per_strip):
+def test_symmetry_is_checked_strip_by_strip(half, entries_per_strip):
     whole = sparse.csr_array(half + half.T)
     whole.sum_duplicates()
     assert is_symmetric(whole, entries_per_strip=entries_per_strip)
@@ -23,7 +23,7 @@ def test_symmetry_is_judged_strip_by_strip(half, entries_per_strip):
     assert not is_symmetric(half, entries_per_strip=entries_per_strip)
 
 
-def test_what_is_assembled_is_symmetric_and_sorted():
+def test_assembled_matrices_are_symmetric_and_sorted():
     rng = np.random.default_rng(0)
     matrix = assemble(rng.integers(30, size=(200, 2)), rng.random(200).astype(np.float32) + 1, 30)
     assert is_symmetric(matrix)
@@ -45,7 +45,7 @@ def test_keys_are_merged_and_sorted(rule, weights):
     assert merged.dtype == np.float32
 
 
-def test_compact_shares_what_needs_no_change():
+def test_compact_copies_only_arrays_that_must_change():
     matrix = sparse.csr_array(np.eye(3, dtype=np.float32))
     assert np.shares_memory(compact(matrix).data, matrix.data)
     wide = sparse.csr_array((matrix.data.astype(float), matrix.indices.astype(np.int64), matrix.indptr), shape=(3, 3))

@@ -35,7 +35,7 @@ def test_small_graph_has_the_form_that_later_stages_trust(small_graph):
 
 
 @pytest.mark.parametrize(("duplicates", "weight"), [("max", 3.0), ("sum", 6.0)])
-def test_an_edge_stated_several_times_is_merged(duplicates, weight):
+def test_repeated_edges_are_merged(duplicates, weight):
     edges = [("a", "b"), ("b", "a"), ("a", "b")]
     graph = AttributedGraph.from_edges(edges, [1, 2, 3], duplicates=duplicates)
     assert dense(graph) == [[0, weight], [weight, 0]]
@@ -83,7 +83,7 @@ def test_directed_matrices_are_symmetrised_by_rule_and_symmetric_ones_left_alone
     assert np.shares_memory(again.adjacency.data, symmetric.data)
 
 
-def test_a_matrix_given_is_not_changed():
+def test_a_given_matrix_is_not_changed():
     data, rows, columns = np.array([1.0, 0, 2, 2]), np.array([0, 0, 1, 1]), np.array([2, 1, 0, 0])
     given = sparse.csr_array((data.astype(np.float32), columns, np.array([0, 2, 4, 4])), shape=(3, 3))
     graph = AttributedGraph.from_sparse(given)
@@ -115,11 +115,11 @@ def test_networkx_graphs_of_every_kind():
     mixed = AttributedGraph.from_networkx(nx.Graph([(1, "b"), ((0, 1), "b")]))
     assert mixed.ids.tolist() == ["1", "b", "(0, 1)"]
     assert mixed.labels is None
-    with pytest.raises(GraphError, match="ids list '1' twice"):
+    with pytest.raises(GraphError, match=r"ids.*'1'.*twice"):
         AttributedGraph.from_networkx(nx.Graph([(1, "1")]))
 
 
-def test_digest_tells_graphs_apart_and_ignores_the_name(small_graph):
+def test_the_digest_differs_between_graphs_and_ignores_the_name(small_graph):
     assert small_graph.renamed("other").digest() == small_graph.digest()
     assert len(small_graph.digest()) == 16
     heavier = small_graph.adjacency * np.float32(2)
@@ -154,12 +154,12 @@ def test_a_graph_that_differs_in_one_part_shares_the_others(change, part, value,
         assert name == part or getattr(other, name) is before[name]
 
 
-def test_a_graph_with_other_edges_shares_its_nodes_and_refuses_what_the_constructor_would(small_graph):
+def test_a_graph_with_other_edges_shares_its_nodes_and_is_checked(small_graph):
     doubled = small_graph.adjacency * np.float32(2)
     other = small_graph.relinked(doubled)
     assert other.adjacency is doubled
     assert (other.ids, other.attributes, other.labels) == (small_graph.ids, small_graph.attributes, small_graph.labels)
-    with pytest.raises(GraphError, match=r"edge weights reach down to -4\.0"):
+    with pytest.raises(GraphError, match=r"edge weight.* -4\.0"):
         small_graph.relinked(-small_graph.adjacency)
     with pytest.raises(GraphError, match=r"labels.*3.*12"):
         small_graph.relabelled(["x"] * 3)
@@ -167,7 +167,7 @@ def test_a_graph_with_other_edges_shares_its_nodes_and_refuses_what_the_construc
 
 @pytest.fixture
 def checks(monkeypatch):
-    """The names of the checks that go through all entries of a matrix or all ids, in the order they ran."""
+    """Names of the checks of all entries or all ids, in the order in which they ran."""
     ran = []
 
     def count(module, name):
@@ -185,7 +185,7 @@ ALL_PARTS = ["check_adjacency", "check_matrix", "check_names", "check_names"]
 
 
 def test_a_graph_is_checked_once(checks, small_graph, tmp_path):
-    checks.clear()  # those of small_graph
+    checks.clear()  # forget the checks of small_graph
     small_graph.renamed("other").relabelled(["x"] * 12).relabelled(None)
     assert checks == []
     small_graph.relinked(small_graph.adjacency)
@@ -198,7 +198,7 @@ def test_a_graph_is_checked_once(checks, small_graph, tmp_path):
     assert checks == ["is_symmetric", *ALL_PARTS]
 
 
-def test_what_is_made_symmetric_is_not_tested_for_symmetry(checks, tmp_path):
+def test_a_symmetrised_matrix_is_not_checked_for_symmetry(checks, tmp_path):
     (tmp_path / "g.txt").write_text("a b\nb c\n")
     (tmp_path / "p.content").write_text("a\t1\tx\nb\t0\ty\n")
     (tmp_path / "p.cites").write_text("a\tb\n")
@@ -214,32 +214,29 @@ PAIR = [(0, 1)]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"edges": [], "nodes": 2}, "2 nodes, no edges and no attributes; give at least one edge"),
-        ({"edges": [(1, 2, 3)]}, r"edges have shape \(1, 3\); give \(edges, 2\)"),
-        ({"edges": [(1, 2), (3,)]}, "edges cannot be made a plain array .* give pairs, two ids per edge"),
-        ({"edges": [(1.5, 2.0)]}, "an end of edge 0 is 1.5, a float; give a list of integers"),
+        ({"edges": [], "nodes": 2}, "2 nodes, no edges and no attributes"),
+        ({"edges": [(1, 2, 3)]}, r"edges.*\(1, 3\)"),
+        ({"edges": [(1, 2), (3,)]}, "edges.*array.*pairs"),
+        ({"edges": [(1.5, 2.0)]}, "edge 0 is 1.5, a float"),
         ({"edges": PAIR, "weights": [1, 2]}, r"weights have shape \(2,\) for 1 edges"),
-        ({"edges": PAIR, "weights": [0]}, "the weight of edge 0 is 0; give finite numbers above 0"),
+        ({"edges": PAIR, "weights": [0]}, "weight of edge 0 is 0"),
         ({"edges": PAIR, "weights": [float("nan")]}, "the weight of edge 0 is NaN"),
         ({"edges": PAIR, "weights": [1e-60]}, "the weight of edge 0 is 1e-60"),
         ({"edges": PAIR, "weights": ["heavy"]}, "weights cannot be read as numbers"),
-        ({"edges": [(0, 1), (1, 5)], "nodes": 3}, "edge 1 names node 5, which is not among the 3 ids"),
-        ({"edges": PAIR, "ids": [0, 1, 1]}, "ids list 1 twice"),
+        ({"edges": [(0, 1), (1, 5)], "nodes": 3}, "edge 1.*node 5.*3 ids"),
+        ({"edges": PAIR, "ids": [0, 1, 1]}, "ids.* 1 twice"),
         ({"edges": [(1, 1)], "self_loops": "drop"}, "1 nodes, no edges and no attributes"),
-        ({"edges": PAIR, "attributes": {7: ["x"]}}, "attributes name node 7, which the graph lacks"),
-        ({"edges": PAIR, "attributes": {0: "word"}}, "attributes of node 0 are 'word'; give a list of names"),
+        ({"edges": PAIR, "attributes": {7: ["x"]}}, "attributes.*node 7"),
+        ({"edges": PAIR, "attributes": {0: "word"}}, "attributes of node 0.*'word'"),
         ({"edges": PAIR, "attributes": np.eye(3)}, "attributes are 3 x 3 for 2 nodes"),
         ({"edges": PAIR, "attributes": [[np.nan], [1]]}, r"attributes\[0, 0\] \(attribute 0 of node 0\) is NaN"),
-        ({"edges": PAIR, "attributes": np.eye(2), "attribute_names": "a"}, "attribute_names are an array"),
-        (
-            {"edges": PAIR, "attributes": np.eye(2), "attribute_names": ["a"]},
-            "attributes is 2 x 2, and its names",
-        ),
+        ({"edges": PAIR, "attributes": np.eye(2), "attribute_names": "a"}, "attribute_names.*shape"),
+        ({"edges": PAIR, "attributes": np.eye(2), "attribute_names": ["a"]}, "attributes.*2 x 2.*names.*2 x 1"),
         ({"edges": PAIR, "labels": ["a"]}, r"labels have shape \(1,\) for 2 nodes"),
         ({"edges": PAIR, "labels": {9: "a"}}, "labels name node 9"),
     ],
 )
-def test_from_edges_says_what_is_wrong(arguments, message):
+def test_from_edges_describes_wrong_input(arguments, message):
     with pytest.raises(GraphError, match=message):
         AttributedGraph.from_edges(**arguments)
 
@@ -247,26 +244,26 @@ def test_from_edges_says_what_is_wrong(arguments, message):
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (np.ones((2, 3)), "adjacency is 2 x 3; give a square matrix"),
-        (np.array([[0, -1], [-1, 0]]), r"adjacency\[0, 1\] is -1.0; weights must be above 0"),
+        (np.ones((2, 3)), "adjacency.*2 x 3"),
+        (np.array([[0, -1], [-1, 0]]), r"adjacency\[0, 1\] is -1\.0.*weights"),
         (np.array([[0, np.inf], [1, 0]]), r"adjacency\[0, 1\] is inf"),
         (np.zeros((2, 2)), "2 nodes, no edges and no attributes"),
         (np.array([["a"]]), "adjacency cannot be read as numbers"),
     ],
 )
-def test_from_sparse_says_what_is_wrong(matrix, message):
+def test_from_sparse_describes_wrong_input(matrix, message):
     with pytest.raises(GraphError, match=message):
         AttributedGraph.from_sparse(matrix)
 
 
-def test_the_constructor_refuses_what_later_stages_could_not_trust(small_graph):
+def test_the_constructor_refuses_arrays_of_another_form(small_graph):
     unsorted = sparse.csr_array(small_graph.adjacency, copy=True)
     unsorted.indices[:2] = unsorted.indices[1::-1]
     unsorted.has_sorted_indices = unsorted.has_canonical_format = False
     for change, message in [
-        ({"adjacency": small_graph.adjacency.tocoo()}, "not csr_array of float32; use AttributedGraph.from_sparse"),
+        ({"adjacency": small_graph.adjacency.tocoo()}, "coo_array.*csr_array"),
         ({"adjacency": unsorted}, "adjacency is unsorted"),
-        ({"adjacency": -small_graph.adjacency}, "edge weights reach down to -4.0"),
+        ({"adjacency": -small_graph.adjacency}, r"edge weight.* -4\.0"),
         ({"ids": np.arange(12.0)}, "ids are float64"),
         ({"labels": np.zeros(12)}, "labels are float64"),
     ]:

@@ -1,4 +1,4 @@
-"""Arrays of every kind: the unusual ones work, and what would give a wrong graph is refused with its place."""
+"""Unusual arrays work; values that would give a wrong graph are refused with their position."""
 
 import numpy as np
 import pytest
@@ -55,14 +55,14 @@ def test_memory_maps_that_cannot_be_written(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda matrix: matrix * 1e-300, r"\[0, 1\].* is 2e-300, which is 0 in single precision"),
-        (lambda matrix: matrix * 1e300, r"\[0, 1\].* is 2e\+300, beyond single precision"),
+        (lambda matrix: matrix * 1e-300, r"\[0, 1\].* is 2e-300.*float32"),
+        (lambda matrix: matrix * 1e300, r"\[0, 1\].* is 2e\+300.*float32"),
         (lambda matrix: matrix * 1j, "complex128"),
-        (lambda matrix: matrix * np.nan, r"\[0, .\].* is NaN; give finite numbers"),
+        (lambda matrix: matrix * np.nan, r"\[0, .\].* is NaN"),
     ],
 )
 @pytest.mark.parametrize("container", [np.array, sparse.csr_array])
-def test_values_that_would_be_lost_are_refused(change, message, container):
+def test_values_that_float32_cannot_represent_are_refused(change, message, container):
     bad = change(container(WEIGHTS.astype(float)))
     with pytest.raises(GraphError, match=f"adjacency.*{message}"):
         AttributedGraph.from_sparse(bad)
@@ -79,7 +79,7 @@ def test_values_that_would_be_lost_are_refused(change, message, container):
         (np.ones((2, 2, 2)), r"adjacency is float64 with shape \(2, 2, 2\)"),
     ],
 )
-def test_matrices_of_no_graph(matrix, message):
+def test_arrays_that_are_not_matrices_are_refused(matrix, message):
     with pytest.raises(GraphError, match=message):
         AttributedGraph.from_sparse(matrix)
 
@@ -87,31 +87,31 @@ def test_matrices_of_no_graph(matrix, message):
 def test_a_damaged_sparse_matrix_is_refused():
     matrix = sparse.csr_array(WEIGHTS)
     matrix.indices[0] = 77
-    with pytest.raises(GraphError, match="adjacency is not a matrix of numbers"):
+    with pytest.raises(GraphError, match=r"adjacency.*matrix"):
         AttributedGraph.from_sparse(matrix)
 
 
 def test_repeats_that_add_up_to_infinity_are_refused():
     largest = float(np.finfo(np.float32).max)
-    with pytest.raises(GraphError, match=r"adjacency\[0, 1\] is 6\.8.*, beyond single precision"):
+    with pytest.raises(GraphError, match=r"adjacency\[0, 1\] is 6\.8.*float32"):
         AttributedGraph.from_sparse(sparse.coo_array(([largest, largest], ([0, 0], [1, 1])), shape=(2, 2)))
-    with pytest.raises(GraphError, match="adjacency holds NaN or infinity"):
+    with pytest.raises(GraphError, match=r"adjacency.*infinity"):
         AttributedGraph.from_edges([(0, 1), (1, 0)], [largest, largest], duplicates="sum")
 
 
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1, 1e-300], "the weight of edge 1 is 1e-300, which is 0 in single precision"),
-        ([1, 1j], "weights: found complex128, not real numbers"),
-        (np.array([1, 1j]), "weights: found complex128, not real numbers"),
+        ([1, 1e-300], "weight of edge 1 is 1e-300.*float32"),
+        ([1, 1j], "weights.*complex128"),
+        (np.array([1, 1j]), "weights.*complex128"),
         (np.ma.array([1.0, 2.0], mask=[False, True]), "weights: 1 entries are masked"),
         ([1, None], "the weight of edge 1 is NaN"),
         ([1, -np.inf], "the weight of edge 1 is -inf"),
-        ([1, -2], "the weight of edge 1 is -2; give finite numbers above 0"),
+        ([1, -2], "the weight of edge 1 is -2"),
     ],
 )
-def test_weights_of_no_edge(weights, message):
+def test_invalid_weights_are_refused(weights, message):
     with pytest.raises(GraphError, match=message):
         AttributedGraph.from_edges(EDGES, weights)
 
@@ -126,7 +126,7 @@ def test_weights_of_no_edge(weights, message):
         (np.ma.array([[0, 1]], mask=[[False, True]]), "edges: 1 entries are masked"),
     ],
 )
-def test_ends_that_name_no_node(edges, message):
+def test_invalid_ends_of_edges_are_refused(edges, message):
     with pytest.raises(GraphError, match=message):
         AttributedGraph.from_edges(edges)
 
@@ -134,16 +134,16 @@ def test_ends_that_name_no_node(edges, message):
 @pytest.mark.parametrize(
     ("bag", "message"),
     [
-        ({"age": float("nan")}, r"\(attribute 'age' of node 1\) is NaN; give finite numbers"),
+        ({"age": float("nan")}, r"\(attribute 'age' of node 1\) is NaN"),
         ({"age": None}, r"\(attribute 'age' of node 1\) is NaN"),
         ({"age": np.inf}, r"\(attribute 'age' of node 1\) is inf"),
-        ({"age": 1e-300}, r"\(attribute 'age' of node 1\) is 1e-300, which is 0"),
+        ({"age": 1e-300}, r"\(attribute 'age' of node 1\) is 1e-300"),
         ({"age": "old"}, "attribute values cannot be read as numbers"),
         ({None: 1}, r"an attribute of node 1 is missing \(None\)"),
         (["chess", float("nan")], r"an attribute of node 1 is missing \(nan\)"),
     ],
 )
-def test_attributes_of_no_amount(bag, message):
+def test_invalid_amounts_of_attributes_are_refused(bag, message):
     with pytest.raises(GraphError, match=message):
         AttributedGraph.from_edges(EDGES, attributes={1: bag})
 

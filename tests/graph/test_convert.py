@@ -1,4 +1,4 @@
-"""Whatever converts: the same graph, given in every way."""
+"""The same graph can be given in every supported form."""
 
 import networkx as nx
 import numpy as np
@@ -20,7 +20,7 @@ def same(graph, attributes=True):
     return graph
 
 
-def test_a_graph_is_taken_as_it_is(small_graph):
+def test_a_graph_is_returned_itself(small_graph):
     assert as_graph(small_graph) is small_graph
 
 
@@ -50,7 +50,7 @@ def test_frames_of_pandas_join_by_index():
     same(as_graph((WEIGHTS, traits.reset_index(drop=True).loc[[2, 0, 1]])))
     with pytest.raises(GraphError, match=r"3 nodes.*0"):
         as_graph((WEIGHTS, traits))
-    with pytest.raises(GraphError, match=r"cannot learn from pandas\..*DataFrame; give an AttributedGraph"):
+    with pytest.raises(GraphError, match=r"pandas\..*DataFrame.*give an AttributedGraph"):
         as_graph(traits)
 
 
@@ -72,22 +72,22 @@ def test_a_pair_of_tables_is_edges_and_nodes(library):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (None, "cannot learn from NoneType; give an AttributedGraph; a graph of NetworkX"),
-        ([(0, 1), (1, 2), (2, 0)], "cannot learn from list of 3; give"),
-        ([(0, 1), (1, 2)], "cannot learn from a pair of tuple of 2 and tuple of 2; give"),
-        ("graph.txt", r"cannot learn from a path; read the graph first: neural_brane\.read\('graph\.txt'\)"),
-        (pl.DataFrame({"a": [1]}), r"cannot learn from polars\..*DataFrame; give"),
-        (np.ones((5, 2)), "adjacency is 5 x 2; give a square matrix"),
-        ((WEIGHTS, "words"), "cannot learn from a pair of numpy.ndarray and str"),
-        ((WEIGHTS, TRAITS, WEIGHTS), "cannot learn from tuple of 3"),
+        (None, "NoneType.*AttributedGraph.*NetworkX"),
+        ([(0, 1), (1, 2), (2, 0)], "list of 3 .*graph"),
+        ([(0, 1), (1, 2)], "pair of tuple of 2 and tuple of 2 .*graph"),
+        ("graph.txt", r"path.*neural_brane\.read\('graph\.txt'\)"),
+        (pl.DataFrame({"a": [1]}), r"polars\..*DataFrame .*graph"),
+        (np.ones((5, 2)), "adjacency is 5 x 2"),
+        ((WEIGHTS, "words"), "pair of numpy.ndarray and str .*graph"),
+        ((WEIGHTS, TRAITS, WEIGHTS), "tuple of 3 .*graph"),
     ],
 )
-def test_what_does_not_convert_is_refused_with_what_does(source, message):
+def test_other_inputs_are_refused_with_a_list_of_accepted_ones(source, message):
     with pytest.raises(GraphError, match=message):
         as_graph(source)
 
 
-def test_methods_take_whatever_converts():
+def test_methods_accept_every_input_that_can_be_converted():
     expected = Attributes(dim=2, seed=0).fit_transform(AttributedGraph.from_sparse(WEIGHTS, TRAITS)).vectors
     method = Attributes(dim=2, seed=0).fit((sparse.dok_array(WEIGHTS), np.asfortranarray(TRAITS)))
     np.testing.assert_array_equal(method.embedding_.vectors, expected)

@@ -25,15 +25,14 @@ def test_typed_data_of_networkx_becomes_attributes():
         AttributedGraph.from_networkx(people(), attributes=["town"])
 
 
-def test_data_that_is_not_used_is_told():
-    told = r"have data under 'age', 'country', 'likes', which is not used; name it to use it"
-    with pytest.warns(UserWarning, match=told):
+def test_unused_data_gives_a_warning():
+    with pytest.warns(UserWarning, match=r"nodes.*'age', 'country', 'likes'"):
         graph = AttributedGraph.from_networkx(people())
     assert graph.attributes.shape == (3, 0)
 
 
 @pytest.mark.parametrize("node", [float("nan"), True])
-def test_nodes_that_name_nothing_are_refused(node):
+def test_nodes_that_cannot_be_ids_are_refused(node):
     with pytest.raises(GraphError, match=r"ids\[1\] is"):
         AttributedGraph.from_networkx(nx.Graph([(5, node)]))
 
@@ -88,20 +87,20 @@ def test_pytorch_geometric(data):
     assert graph.labels.tolist() == ["0", "1", "1", "0"]
 
 
-def test_labels_of_a_whole_graph_are_left_out_and_told(data):
+def test_labels_of_a_whole_graph_are_ignored_with_a_warning(data):
     data.y = data.y[:1]
     with pytest.warns(UserWarning, match=r"shape.*4 nodes"):
         assert AttributedGraph.from_geometric(data).labels is None
 
 
-def test_graphs_of_many_kinds_are_refused(data):
+def test_heterogeneous_graphs_are_refused(data):
     from torch_geometric.data import HeteroData
 
-    with pytest.raises(GraphError, match="a HeteroData without edge_index is no graph of one kind of nodes"):
+    with pytest.raises(GraphError, match=r"HeteroData.*edge_index"):
         AttributedGraph.from_geometric(HeteroData())
 
 
-def test_a_part_of_a_graph(small_graph):
+def test_a_subgraph_has_the_chosen_nodes_in_their_order(small_graph):
     mask = small_graph.ids < "d"
     part = small_graph.subgraph(mask)
     assert part.ids.tolist() == ["ann", "bob", "cat"]
@@ -120,12 +119,12 @@ def test_a_part_of_a_graph(small_graph):
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        (["ann", "zoe"], "node 'zoe' is not in the graph; give ids of its nodes, such as 'ann'"),
-        ([True, False], r"the mask has shape \(2,\) for 12 nodes; give one truth per node"),
-        (["ann", "ann"], "ids list 'ann' twice"),
+        (["ann", "zoe"], "node 'zoe'.*'ann'"),
+        ([True, False], r"mask.*\(2,\).*12 nodes"),
+        (["ann", "ann"], "ids.*'ann' twice"),
         (["ann", None], r"nodes\[1\] is missing"),
     ],
 )
-def test_no_part_of_a_graph(nodes, message, small_graph):
+def test_a_subgraph_of_other_nodes_is_refused(nodes, message, small_graph):
     with pytest.raises(GraphError, match=message):
         small_graph.subgraph(nodes)

@@ -28,7 +28,7 @@ def test_polars_lazy_frames_and_arrow_streams_give_the_same_graph():
     edges, nodes = pl.DataFrame(EDGES), pl.DataFrame(NODES)
 
     class Stream:
-        """Any object that hands out Arrow's own stream."""
+        """An object with the stream protocol of Arrow."""
 
         def __init__(self, frame):
             self.frame = frame
@@ -108,7 +108,7 @@ class TestPandas:
 
 
 @pytest.mark.parametrize("given", [[("a", "b")], {"a": [1]}, np.eye(2), "edges.csv"])
-def test_what_is_no_table_is_refused(given):
+def test_an_object_that_is_not_a_table_is_refused(given):
     with pytest.raises(GraphError, match=r"edges are .*, not a table; give a DataFrame of pandas or polars"):
         AttributedGraph.from_frames(given)
 

@@ -31,32 +31,32 @@ def test_names_become_int64_or_strings(values, expected):
     assert found.dtype.kind == "U" or found.dtype == np.int64
 
 
-def test_other_names_are_refused_with_the_error_asked_for():
+def test_other_names_raise_the_given_error():
     with pytest.raises(GraphError, match=r"edges.*1"):
         as_ids(np.array([0.5]), what="edges")
-    with pytest.raises(EmbeddingError, match=r"with shape \(1, 1\)"):
+    with pytest.raises(EmbeddingError, match=r"ids.*shape \(1, 1\)"):
         as_ids([["a"]], error=EmbeddingError)
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["a", None], r"ids\[1\] is missing \(None\); give every one a name"),
+        (["a", None], r"ids\[1\] is missing \(None\)"),
         (["a", float("nan")], r"ids\[1\] is missing \(nan\)"),
         ([1, float("nan")], r"ids\[1\] is missing \(nan\)"),
         (np.array(["a", np.datetime64("NaT")], dtype=object), r"ids\[1\] is missing \(NaT\)"),
-        (np.array([1.0, np.nan]), "integers beside a missing value become floats: drop it first"),
-        ([1, True], r"ids\[1\] is True, a bool; give a list of integers or of strings"),
-        (["a", 1.5], r"ids\[1\] is 1.5, a float; give a list of integers or of strings"),
-        (np.array([True]), "ids are an array of bool"),
+        (np.array([1.0, np.nan]), "ids.*float64.*missing"),
+        ([1, True], r"ids\[1\] is True, a bool"),
+        (["a", 1.5], r"ids\[1\] is 1\.5, a float"),
+        (np.array([True]), "ids.*bool"),
         (np.ma.array([1, 2], mask=[False, True]), "ids: 1 entries are masked"),
-        (np.array([1j]), "ids are an array of complex128"),
-        (["a", "a\0"], r"ids\[1\] is 'a\\x00', which holds the character NUL"),
-        (["\ud800"], "not text that UTF-8 can hold"),
+        (np.array([1j]), "ids.*complex128"),
+        (["a", "a\0"], r"ids\[1\] is 'a\\x00'.*NUL"),
+        (["\ud800"], "name.*UTF-8"),
         (np.array([b"\xff"]), "ids are bytes that are not UTF-8"),
     ],
 )
-def test_what_names_nothing_is_refused_with_its_place(values, message):
+def test_invalid_names_are_refused_with_their_position(values, message):
     with pytest.raises(GraphError, match=message):
         as_ids(values)
 

@@ -34,7 +34,7 @@ def test_newcomers_bring_attributes_by_name_and_links_by_id(known):
     assert new.made_from.tolist() == ["attributes and links", "attributes and links"]
 
 
-def test_newcomers_alone_need_no_link(known):
+def test_newcomers_with_attributes_need_no_link(known):
     lone = AttributedGraph.from_sparse(
         np.zeros((2, 2)), np.eye(2), ids=["zoe", "yan"], attribute_names=["tea", "chess"]
     )
@@ -43,7 +43,7 @@ def test_newcomers_alone_need_no_link(known):
     assert new.links.nnz == new.among.nnz == 0
 
 
-def test_what_is_not_known_is_told(known):
+def test_unknown_attributes_and_nodes_give_warnings(known):
     with pytest.warns(UserWarning, match=r"1.*2 attributes.*'new'"):
         new = find_newcomers(known, given([("zoe", "ann")], {"zoe": ["golf", "tea"]}))
     assert new.attributes.nnz == 1
@@ -54,7 +54,7 @@ def test_what_is_not_known_is_told(known):
         find_newcomers(known, given([("yan", "zoe")]))
 
 
-def test_known_nodes_with_other_attributes_are_told(known):
+def test_known_nodes_with_other_attributes_give_a_warning(known):
     with pytest.warns(UserWarning, match=r"'ann'.*ids"):
         find_newcomers(known, given([("zoe", "ann")], {"ann": ["tea"]}))
 
@@ -75,7 +75,7 @@ def test_attributes_are_matched_by_name_not_by_place(small_graph):
     assert not aligned[[1]].nnz
 
 
-def test_columns_in_the_same_order_are_taken_as_they_are(small_graph):
+def test_columns_in_the_same_order_are_not_copied(small_graph):
     assert align(small_graph, small_graph.attribute_names) is small_graph.attributes
 
 
@@ -85,7 +85,7 @@ def test_numbered_attributes_match_by_number():
     np.testing.assert_array_equal(aligned.toarray(), [[0, 5, 0, 0], [6, 0, 0, 0]])
 
 
-def test_attributes_not_learned_from_are_counted_and_left_out(small_graph):
+def test_unknown_attributes_are_counted_and_left_out(small_graph):
     with pytest.warns(UserWarning, match=r"2.*3 attributes.*'new'"):
         aligned = align(given(PAIR, {"zoe": ["tea", "golf", "jazz"]}), small_graph.attribute_names)
     assert aligned.nnz == 1

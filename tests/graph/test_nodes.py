@@ -39,14 +39,14 @@ def test_the_label_is_no_attribute():
     assert "team=red" in AttributedGraph.from_frames(EDGES, PEOPLE).attribute_names
 
 
-def test_nodes_of_the_edges_without_a_row_are_kept_and_told():
+def test_nodes_of_the_edges_without_a_row_are_kept_with_a_warning():
     with pytest.warns(UserWarning, match=r"2.*4 nodes.*'cid'"):
         graph = AttributedGraph.from_frames(EDGES).joined(PEOPLE[3:], place=Place("people"))
     assert graph.ids.tolist() == ["ann", "bob", "cid", "dan"]
     assert bag(graph, "cid") == []
 
 
-def test_a_column_of_other_nodes_is_not_taken_for_the_ids():
+def test_a_column_of_other_nodes_is_not_chosen_for_the_ids():
     bosses = PEOPLE.with_columns(boss=pl.Series(["ann", "ann", "ann", "cid", "cid"])).select("boss", "name", "land")
     graph = AttributedGraph.from_frames(EDGES, bosses)
     assert {column.name: column.kind for column in graph.encoder.columns}["name"] == "id"
@@ -60,7 +60,7 @@ def test_a_column_of_other_nodes_is_not_taken_for_the_ids():
         (Place("nodes"), "nodes: row 5: node 'ann' already has row 4"),
     ],
 )
-def test_a_node_with_two_rows_is_refused_with_both(place, said):
+def test_a_node_with_two_rows_is_refused_with_both_lines(place, said):
     twice = pl.concat([PEOPLE, PEOPLE[-1:]])
     with pytest.raises(GraphError, match=f"^{said}"):
         AttributedGraph.from_frames(EDGES).joined(twice, place=place)
@@ -79,18 +79,18 @@ def test_a_table_that_shares_no_node_with_the_edges_is_refused():
         AttributedGraph.from_frames(EDGES, PEOPLE.drop("name"))
 
 
-def test_a_column_that_is_not_there_is_refused_with_the_file():
+def test_a_missing_column_is_refused():
     with pytest.raises(GraphError, match=r"column 'size'.*'mail'.*'name'"):
         AttributedGraph.from_frames(EDGES, PEOPLE, columns=["size:number"])
 
 
-def test_a_graph_with_attributes_of_its_own_is_not_joined():
+def test_a_graph_that_has_attributes_is_not_joined():
     graph = AttributedGraph.from_edges([("ann", "bob")], attributes={"ann": ["tea"]})
     with pytest.raises(GraphError, match="1 attributes"):
         graph.joined(PEOPLE)
 
 
-def test_labels_of_the_graph_stay_where_the_table_has_none():
+def test_labels_of_the_graph_are_kept_if_the_table_has_none():
     graph = AttributedGraph.from_edges([("ann", "bob")], labels={"ann": "old"}).joined(PEOPLE)
     assert dict(zip(graph.ids.tolist(), graph.labels.tolist(), strict=True))["ann"] == "old"
     assert len(graph.labels) == 5
@@ -102,7 +102,7 @@ def test_names_join_a_graph_of_integers():
     assert AttributedGraph.from_frames(edges, nodes, id="id").ids.tolist() == ["1", "2", "3", "x"]
 
 
-def test_new_nodes_are_encoded_alike():
+def test_new_nodes_are_encoded_in_the_same_way():
     graph = AttributedGraph.from_frames(EDGES, PEOPLE, ignore=["team"])
     new = pl.DataFrame({"mail": ["f@x", "a@x"], "name": ["fay", "ann"], "land": ["FR", "IN"], "team": ["", ""]})
     edges = pl.DataFrame({"source": ["fay"], "target": ["ann"]})

@@ -1,4 +1,4 @@
-"""Names to numbers and edges to rows in compiled code: the same as in plain code, on any number of threads."""
+"""Compiled numbering and scattering give the same results as plain code, on any number of threads."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_names_are_numbered_by_first_appearance(names, threads, block):
     assert codes.tolist() == [order[name] for name in names]
 
 
-def test_encode_does_the_same_with_many_strings(names):
+def test_encode_gives_the_same_result_for_many_strings(names):
     few, many = encode(pl.Series(names)), encode(pl.Series(names), large=1)
     np.testing.assert_array_equal(few[0], many[0])
     np.testing.assert_array_equal(few[1], many[1])
 
 
-def test_names_whose_hashes_agree_stay_apart(monkeypatch):
-    """Two long names with one key, as an unlucky pair would have, are told apart by their bytes."""
+def test_names_with_equal_hashes_get_different_numbers(monkeypatch):
+    """If two long names have the same key, their bytes are compared."""
     made = []
 
     def one_key(names, keys, sizes, piece):
@@ -67,7 +67,7 @@ def test_names_whose_hashes_agree_stay_apart(monkeypatch):
 @pytest.mark.parametrize("duplicates", ["max", "sum"])
 @pytest.mark.parametrize("self_loops", ["keep", "drop"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_edges_are_scattered_as_they_are_assembled(weighted, duplicates, self_loops, threads):
+def test_scattered_edges_equal_assembled_ones(weighted, duplicates, self_loops, threads):
     random = np.random.default_rng(1)
     ends = np.concatenate([random.integers(0, 50, (800, 2)), np.stack([np.zeros(60, int), np.arange(60)], axis=1)])
     ends = ends.astype(np.int32)

@@ -15,14 +15,14 @@ def test_real_numbers_of_every_kind(kind):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (np.array([1j]), "weights: found complex128, not real numbers; give numbers"),
-        ([1j, 2], "weights: found complex128"),
+        (np.array([1j]), "weights.*complex128.*numbers"),
+        ([1j, 2], "weights.*complex128"),
         (["heavy"], "weights cannot be read as numbers"),
-        (np.array(["2020-01-01"], dtype="M8[D]"), r"weights: found datetime64\[D\]"),
+        (np.array(["2020-01-01"], dtype="M8[D]"), r"weights.*datetime64\[D\]"),
         (np.ma.array([1.0], mask=[True]), "weights: 1 entries are masked"),
     ],
 )
-def test_what_is_no_real_number(values, message):
+def test_values_that_are_not_real_numbers_are_refused(values, message):
     with pytest.raises(GraphError, match=message):
         as_real(values, "weights", "numbers")
 
@@ -30,18 +30,18 @@ def test_what_is_no_real_number(values, message):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (1e-300, "number 1 is 1e-300, which is 0 in single precision; multiply all"),
-        (1e300, r"number 1 is 1e\+300, beyond single precision; divide all"),
-        (np.nan, "number 1 is NaN; give finite numbers"),
-        (-np.inf, "number 1 is -inf; give finite numbers"),
+        (1e-300, "number 1 is 1e-300.*float32.*multiply"),
+        (1e300, r"number 1 is 1e\+300.*float32.*divide"),
+        (np.nan, "number 1 is NaN"),
+        (-np.inf, "number 1 is -inf"),
     ],
 )
-def test_what_single_precision_cannot_hold(value, message):
+def test_values_that_float32_cannot_represent_are_refused(value, message):
     with pytest.raises(GraphError, match=message):
         to_single(np.array([1.0, value]), lambda at: f"number {at}")
 
 
-def test_opposite_infinities_do_not_hide_each_other():
+def test_opposite_infinities_are_found():
     with pytest.raises(GraphError, match="number 0 is inf"):
         to_single(np.array([np.inf, -np.inf]), lambda at: f"number {at}")
 

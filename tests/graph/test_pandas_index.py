@@ -20,7 +20,7 @@ def test_rows_are_found_by_their_index():
 @pytest.mark.parametrize("index", [["a", "b"], ["a", "b", "d"], ["a", "b", "b"], ["a", "b", "c", "d"], [0, 1, 2]])
 def test_an_index_that_does_not_name_the_nodes_is_refused(index):
     frame = pandas.DataFrame({"age": range(len(index))}, index=index)
-    with pytest.raises(GraphError, match=rf"DataFrame of {len(index)} rows, joined to the 3 nodes by its index: "):
+    with pytest.raises(GraphError, match=rf"DataFrame of {len(index)} rows.*3 nodes.*index"):
         by_index(frame, IDS, "attributes")
 
 
@@ -29,7 +29,7 @@ def test_an_adjacency_may_have_its_columns_in_any_order():
     weights, ids = adjacency_frame(frame)
     assert weights.tolist() == [[0, 5], [5, 7]]
     assert ids.tolist() == ["a", "b"]
-    with pytest.raises(GraphError, match="only if its index and its columns name the same nodes"):
+    with pytest.raises(GraphError, match=r"index.*columns.*nodes"):
         adjacency_frame(frame.rename(columns={"a": "z"}))
 
 

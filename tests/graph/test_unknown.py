@@ -1,4 +1,4 @@
-"""An id that no node has is answered with those that look like it."""
+"""The message for an unknown id suggests similar ids."""
 
 import numpy as np
 import pytest
@@ -16,10 +16,10 @@ from neural_brane.graph.ids import describe_unknown
         (["ann"], 7, []),
     ],
 )
-def test_ids_spelled_alike_are_named(ids, given, close):
+def test_similar_ids_are_suggested(ids, given, close):
     message = describe_unknown(np.array(ids), given)
     assert message.endswith(f"did you mean {close[0]!r}?") if close else "did you mean" not in message
 
 
-def test_no_ids_are_none():
+def test_an_empty_list_of_ids():
     assert describe_unknown(np.empty(0, np.int64), 3) == "no node 3 here; ids are integers, such as none"

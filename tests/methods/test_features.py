@@ -58,7 +58,7 @@ def test_what_numpy_makes_a_matrix_of_is_one_and_lists_are_where_links_are_not_r
     expected = Attributes(dim=4, seed=0).fit_transform(NUMBERS)
     for form in (Tensor(), NUMBERS.tolist(), list(NUMBERS)):
         np.testing.assert_array_equal(Attributes(dim=4, seed=0).fit_transform(form), expected)
-    with pytest.raises(GraphError, match="cannot learn from list of 30"):
+    with pytest.raises(GraphError, match=r"list of 30 .*graph"):
         SmoothedAttributes(dim=4, seed=0).fit(NUMBERS.tolist())
     with pytest.raises(GraphError, match=r"pair.*2"):
         Attributes(dim=4, seed=0).fit([(1, 2), (2, 3)])  # edges, as likely as not

@@ -1,4 +1,4 @@
-"""Score vectors by classes, several labels, numbers, clusters, retrieval and links; and draw a map of them."""
+"""Score vectors by classes, several labels, numbers, clusters, search and links, and map them to the plane."""
 
 from neural_brane.evaluate.classify import (
     Classification,
@@ -17,27 +17,8 @@ from neural_brane.evaluate.map import map_2d
 from neural_brane.evaluate.retrieve import ListScore, Retrieval, retrieve
 
 __all__ = [
-    "Classification",
-    "Clustering",
-    "HeldOutEdges",
-    "Labelled",
-    "LinkPrediction",
-    "ListScore",
-    "MultilabelClassification",
-    "NumberScore",
-    "Regression",
-    "Repeats",
-    "Retrieval",
-    "Score",
-    "Splits",
-    "classify",
-    "classify_several",
-    "cluster",
-    "hold_out_edges",
-    "map_2d",
-    "match",
-    "predict_links",
-    "random_splits",
-    "regress",
+    "Classification", "Clustering", "HeldOutEdges", "Labelled", "LinkPrediction", "ListScore",
+    "MultilabelClassification", "NumberScore", "Regression", "Repeats", "Retrieval", "Score", "Splits", "classify",
+    "classify_several", "cluster", "hold_out_edges", "map_2d", "match", "predict_links", "random_splits", "regress",
     "retrieve",
-]
+]  # fmt: skip

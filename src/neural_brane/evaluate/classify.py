@@ -1,9 +1,10 @@
-"""Predict classes, several labels or numbers of nodes from their vectors."""
+"""Predict classes, several labels, or numbers of nodes from their vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -17,32 +18,33 @@ from neural_brane.evaluate.labelled import (
     Scored,
     Splits,
     Vectors,
+    as_splits,
+    check_several,
+    labelled_rows,
     score_splits,
-    splits_of,
-    vectors_of,
 )
 from neural_brane.graph.labels import MultiLabels
 from neural_brane.progress import Meter, Reporter
 
-MAX_ITERATIONS = 10_000  # a bound, not a setting: a fit stops when it has converged
-C_GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)  # what C="cv" chooses from
-FOLDS = 5
+MAX_ITERATIONS = 10_000  # an upper limit; a regression stops when it has converged
+C_GRID = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)  # values from which C="cv" chooses
+FOLDS = 5  # folds of this choice
 
 
 @dataclass(frozen=True, slots=True)
 class Score(Result):
-    """F1 of each split at one training share."""
+    """The F1 scores of all splits at one training share."""
 
     train: float
     macro: Repeats  # Macro-F1: every class counts the same
-    micro: Repeats  # Micro-F1: every node counts the same (here it equals accuracy)
-    C: tuple[float, ...] = ()  # of the regression in each split: the one given, or chosen there
+    micro: Repeats  # Micro-F1: every node counts the same; with one class per node it equals the accuracy
+    C: tuple[float, ...] = ()  # inverse penalty of the regression in each split, given or chosen
     renamed: ClassVar = {"macro": "macro_f1", "micro": "micro_f1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Classification(Scored):
-    """The scores of a set of vectors, one per training share, and what they were computed on."""
+    """The scores of `classify`, one per training share, and how they were computed."""
 
     scores: tuple[Score, ...]
     labelled: int
@@ -67,28 +69,28 @@ def classify(
     C: float | Literal["cv"] = 1.0,
     progress: Reporter | None = None,
 ) -> Classification:
-    """Train logistic regression on part of the nodes, predict the rest, and score by F1.
+    """Return the F1 scores of logistic regression, trained on some of the nodes and tested on the others.
 
-    The regression is scikit-learn's as it was when the paper was written: liblinear, one class against the rest.
+    The regression is scikit-learn's of the time of the paper: liblinear, one class against the rest.
 
     Parameters
     ----------
-    vectors
-        One row per node, neither scaled nor centred before the regression. For a method that learns from labels, a
-        function: it gets the labels of one split's training part, "" for all other nodes, and returns vectors that are
-        scored on that split alone.
-    labels
-        In the order of the vectors; nodes labelled "" are left out and counted.
-    train
-        The shares of the nodes to train on.
-    splits
-        How many random splits to average over, the same for every method; or `Splits`, whose ids are the labelled
-        nodes in the order of the vectors.
+    vectors : Embedding, numpy.ndarray or function
+        One vector per node (nodes, dim), neither scaled nor centred. For a method that learns from labels, a function
+        from labels to vectors; for each split it gets the labels of the training nodes, and "" for all others.
+    labels : array_like
+        One label per vector, "" for none; nodes without a label are left out and counted.
+    train : sequence of float
+        Shares of the nodes to train on.
+    splits, seed : int
+        Number and seed of random splits, which are the same for every method. `splits` may also be a `Splits` of the
+        labelled nodes.
     stratify, tuning
-        As `random_splits` takes them; the paper draws without regard to class.
-    C
-        The inverse of the penalty; or "cv", the best of `C_GRID` by Macro-F1 in stratified five-fold
-        cross-validation inside each training part.
+        As in `random_splits`.
+    C : float or "cv"
+        Inverse penalty; "cv" chooses one of `C_GRID` by five-fold cross-validation of the training nodes (Macro-F1).
+    progress : function, optional
+        Called with a `neural_brane.progress.Progress`, a few times a second.
 
     Examples
     --------
@@ -100,48 +102,46 @@ def classify(
     """
     if C != "cv" and (isinstance(C, str) or not 0 < C < np.inf):
         raise ParameterError(f"C={C!r} makes no sense; give a number above 0, or 'cv' to choose it")
-    classes = Classes.of(labels)
+    classes = Classes.from_labels(labels)
     target = classes.target
     counts = np.bincount(target)
     if counts.min() < 2:
         more = f" (and {(counts < 2).sum() - 1} other classes)" if (counts < 2).sum() > 1 else ""
         raise EmbeddingError(
-            f"class {classes.names[counts.argmin()]!r}{more} has one node, which cannot be both trained on and tested; "
-            'merge it into another class or leave its node unlabelled ("")'
+            f"class {classes.names[counts.argmin()]!r}{more} has only one node, but needs one to train on and one to "
+            'test on; merge it into another class, or remove the label of its node ("")'
         )
-    divisions = splits_of(splits, len(target), seed, target, stratify=stratify, tuning=tuning)
-    meter = Meter(progress, len(train) * len(divisions) * (1 + FOLDS * len(C_GRID) if C == "cv" else 1), "regressions")
+    drawn = as_splits(splits, len(target), seed, target, stratify=stratify, tuning=tuning)
+    meter = Meter(progress, len(train) * len(drawn) * (1 + FOLDS * len(C_GRID) if C == "cv" else 1), "regressions")
     table = None if callable(vectors) else classes.rows(vectors)
 
     def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
-        # A function that learns sees the labels of this split's training part alone.
-        own = classes.rows(vectors(classes.only(rows))) if callable(vectors) else cast(np.ndarray, table)
+        # A function sees only the labels of this split's training nodes.
+        own = classes.rows(vectors(classes.labels_at(rows))) if callable(vectors) else cast(np.ndarray, table)
         chosen = _best_c(own[rows], target[rows], meter) if C == "cv" else float(C)
-        found = (*fit_split(own, target, rows, held_out, chosen), chosen)
-        meter.advance()
-        return found
+        return *fit_split(own, target, rows, held_out, chosen), chosen
 
-    scores = _by_share(score_splits(divisions, train, score))
-    origin = (len(divisions), divisions.seed, divisions.stratify, divisions.tuning)
-    return Classification(scores, len(target), int((~classes.kept).sum()), classes.names, *origin, C)
+    scores = _by_share(score_splits(drawn, train, score, meter))
+    origin = (len(drawn), drawn.seed, drawn.stratify, drawn.tuning)
+    return Classification(scores, len(target), int((~classes.labelled).sum()), classes.names, *origin, C)
 
 
 def _by_share(values: Iterable[tuple[Any, ...]]) -> tuple[Score, ...]:
-    """The scores at each training share, from its values of Macro-F1, Micro-F1 and C."""
+    """Return a score per training share, made from the share and the Macro-F1, Micro-F1 and C of all splits."""
     return tuple(Score(share, Repeats(macro), Repeats(micro), C) for share, macro, micro, C in values)
 
 
 def fit_split(
     table: np.ndarray, target: np.ndarray, rows: np.ndarray, held_out: np.ndarray, C: float
 ) -> tuple[float, float]:
-    """Macro-F1 and Micro-F1 of one regression."""
+    """Return the Macro-F1 and the Micro-F1 of one regression, trained on `rows` and tested on `held_out`."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import f1_score
     from sklearn.multiclass import OneVsRestClassifier
 
     if (target[rows] == target[rows[0]]).all():
         raise EmbeddingError(
-            f"a random training part of {len(rows)} nodes holds one class only; label more nodes or train on more"
+            f"all {len(rows)} random training nodes have the same class; label more nodes, or train on a larger share"
         )
     regression = LogisticRegression(C=C, solver="liblinear", max_iter=MAX_ITERATIONS)
     model = OneVsRestClassifier(regression).fit(table[rows], target[rows])
@@ -151,12 +151,12 @@ def fit_split(
 
 
 def _best_c(table: np.ndarray, target: np.ndarray, meter: Meter) -> float:
-    """The C of the grid with the best mean Macro-F1 over the folds of a training part; in a tie, the smallest."""
-    # Rows are shuffled already, so dealing out the members of each class in turn makes random, stratified folds.
+    """Return the C of the grid with the best mean Macro-F1 over folds of the training nodes; in a tie, the smallest."""
+    # The rows are shuffled, so giving the members of each class to the folds in turn makes random, stratified folds.
     folds = np.empty(len(target), dtype=np.int64)
     folds[np.argsort(target, kind="stable")] = np.arange(len(target)) % FOLDS
     if len(target) < FOLDS:
-        raise EmbeddingError(f"{len(target)} training nodes are too few to choose C by {FOLDS} folds; give C a number")
+        raise EmbeddingError(f"{len(target)} training nodes are too few for {FOLDS} folds; give a number for C")
     means = []
     for C in C_GRID:
         scores = []
@@ -168,21 +168,18 @@ def _best_c(table: np.ndarray, target: np.ndarray, meter: Meter) -> float:
     return C_GRID[int(np.argmax(means))]
 
 
-# Predict the labels of nodes that have several, as the paper of DeepWalk scores them.
-
-
-RULE = "of each test node as many labels are predicted as it has, the likeliest ones"
+RULE = "of a test node with k labels, the k most likely labels are predicted"
 
 
 @dataclass(frozen=True, slots=True)
 class MultilabelClassification(Scored):
-    """The scores of vectors of nodes with several labels, one per training share."""
+    """The scores of `classify_several`, one per training share, and how they were computed."""
 
     scores: tuple[Score, ...]
     labelled: int
     unlabelled: int
     labels: tuple[str, ...]
-    labels_per_node: float  # on average, over the labelled nodes
+    labels_per_node: float  # mean over the labelled nodes
     splits: int
     seed: int | None
     C: float
@@ -199,81 +196,79 @@ def classify_several(
     C: float = 1.0,
     progress: Reporter | None = None,
 ) -> MultilabelClassification:
-    """Learn each label against the rest on part of the nodes, predict those of the others, and score by F1.
+    """Return the F1 scores of one logistic regression per label, for nodes with several labels.
 
-    As in the paper of DeepWalk (Perozzi et al., 2014), how many labels a test node has is known: of k labels, the k
-    likeliest are predicted. Macro-F1 is the mean over the labels that a test node has or was given; Micro-F1 counts
-    all pairs of a node and a label alike. A label that no training node has is predicted last.
+    As in the paper of DeepWalk (Perozzi et al., 2014), a test node with k labels is predicted its k most likely labels.
+    Macro-F1 is the mean over all true or predicted labels; in Micro-F1 every pair of node and label counts the same.
+    A label that no training node has is the least likely.
 
     Parameters
     ----------
-    labels
-        In the order of the vectors: a list of labels per node, a table (nodes, labels) of 0 and 1, sparse or not, or
-        `MultiLabels`. Nodes without a label are left out and counted.
-    vectors, train, splits, seed, C
-        As `classify` takes them; C is a number.
+    labels : list of lists, matrix or MultiLabels
+        Several labels per vector: a list of labels per node, or a matrix (nodes, labels) of 0 and 1, sparse or not.
+        Nodes without a label are left out and counted.
+    vectors, train, splits, seed, C, progress
+        As in `classify`; C is a number, and vectors are no function.
 
     Examples
     --------
-    >>> some = [["net"], ["net", "text"], ["text"]] * 20
+    >>> labels = [["net"], ["net", "text"], ["text"]] * 20
     >>> vectors = np.array([[5.0, -5.0], [5.0, 5.0], [-5.0, 5.0]] * 20)
-    >>> classify_several(vectors, some, train=[0.5]).at(0.5).macro.mean
+    >>> classify_several(vectors, labels, train=[0.5]).at(0.5).macro.mean
     1.0
     """
     if not 0 < C < np.inf:
         raise ParameterError(f"C={C!r} makes no sense; give a number above 0")
     given = MultiLabels.of(labels)
-    kept = given.counts > 0
-    table = vectors_of(vectors, kept, "lists of labels")
-    known = given[kept].without_unused()
-    if len(known.names) < 2:
-        raise EmbeddingError(f"{len(known.names)} different label(s); at least two are needed to tell apart")
-    divisions = splits_of(splits, len(table), seed)
-    meter = Meter(progress, len(train) * len(divisions), "splits")
+    labelled = given.counts > 0
+    table = labelled_rows(vectors, labelled, "lists of labels")
+    known = given[labelled].without_unused()
+    check_several(len(known.names))
+    drawn = as_splits(splits, len(table), seed)
+    meter = Meter(progress, len(train) * len(drawn), "splits")
 
     def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
         true = known.members[held_out]
-        certain = _decide(table[rows], known.members[rows].tocsc(), table[held_out], C)
-        meter.advance()
-        return *f1_of_labels(true, likeliest(certain, np.diff(true.indptr))), float(C)
+        logits = _logits(table[rows], known.members[rows].tocsc(), table[held_out], C)
+        return *f1_of_labels(true, most_likely(logits, np.diff(true.indptr))), float(C)
 
-    scores = _by_share(score_splits(divisions, train, score))
+    scores = _by_share(score_splits(drawn, train, score, meter))
     mean = float(known.counts.mean())
-    counts = (len(table), int((~kept).sum()), known.names, mean, len(divisions), divisions.seed)
+    counts = (len(table), int((~labelled).sum()), known.names, mean, len(drawn), drawn.seed)
     return MultilabelClassification(scores, *counts, float(C))
 
 
-def _decide(known: np.ndarray, labels: sparse.csc_array, asked: np.ndarray, C: float) -> np.ndarray:
-    """Logits of each node having each label, (asked, labels) float64; −inf for a label that no training node has."""
+def _logits(train: np.ndarray, labels: sparse.csc_array, test: np.ndarray, C: float) -> np.ndarray:
+    """Return logits (test, labels) float64; -inf for a label that no training node has, inf for one that all have."""
     from sklearn.linear_model import LogisticRegression
 
-    certain = np.empty((len(asked), labels.shape[1]))
+    logits = np.empty((len(test), labels.shape[1]))
     for label in range(labels.shape[1]):
         has = labels[:, [label]].toarray()[:, 0]
         if has.all() or not has.any():
-            certain[:, label] = np.inf if has.all() else -np.inf
+            logits[:, label] = np.inf if has.all() else -np.inf
             continue
         regression = LogisticRegression(C=C, solver="liblinear", max_iter=MAX_ITERATIONS)
-        certain[:, label] = regression.fit(known, has).decision_function(asked)
-    return certain
+        logits[:, label] = regression.fit(train, has).decision_function(test)
+    return logits
 
 
-def likeliest(certain: np.ndarray, counts: np.ndarray) -> sparse.csr_array:
-    """The likeliest labels of each node, as many as `counts` says: (nodes, labels) bool; of equals, the first.
+def most_likely(logits: np.ndarray, counts: np.ndarray) -> sparse.csr_array:
+    """Return the `counts` most likely labels of each node (nodes, labels) bool; in a tie, the first.
 
-    >>> likeliest(np.array([[0.1, 0.9, 0.5]]), np.array([2])).toarray().tolist()
+    >>> most_likely(np.array([[0.1, 0.9, 0.5]]), np.array([2])).toarray().tolist()
     [[False, True, True]]
     """
-    order = np.argsort(-certain, axis=1, kind="stable")
-    taken = np.arange(certain.shape[1]) < counts[:, None]
+    order = np.argsort(-logits, axis=1, kind="stable")
+    taken = np.arange(logits.shape[1]) < counts[:, None]
     ends = np.concatenate([[0], np.cumsum(counts)])
-    table = sparse.csr_array((np.ones(ends[-1], bool), order[taken], ends), shape=certain.shape)
+    table = sparse.csr_array((np.ones(ends[-1], bool), order[taken], ends), shape=logits.shape)
     table.sort_indices()
     return table
 
 
 def f1_of_labels(true: sparse.csr_array, predicted: sparse.csr_array) -> tuple[float, float]:
-    """Macro-F1, over the labels that occur in one of the two, and Micro-F1.
+    """Return the Macro-F1 over the labels that occur in one of the two matrices (nodes, labels), and the Micro-F1.
 
     >>> one, other = sparse.csr_array([[True, False], [True, True]]), sparse.csr_array([[True, False], [True, False]])
     >>> f1_of_labels(one, other)
@@ -286,29 +281,29 @@ def f1_of_labels(true: sparse.csr_array, predicted: sparse.csr_array) -> tuple[f
     return float(np.mean(2 * hits[occurs] / total[occurs])), float(2 * hits.sum() / total.sum())
 
 
-PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)  # times the mean squared length of the centred training vectors
-FEWEST = 3  # nodes to train on, and to test on
+PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)  # in units of the centred training vectors' mean squared length
+FEWEST = 3  # least number of nodes to train on, and to test on
 
 
 @dataclass(frozen=True, slots=True)
 class NumberScore(Result):
-    """Scores of predicted numbers in each split, at one training share."""
+    """The scores of predicted numbers of all splits at one training share."""
 
     train: float
-    r2: Repeats  # 1 is perfect, 0 as good as the mean of the test part, below 0 worse
-    spearman: Repeats  # correlation of ranks, from -1 to 1: whether the order is right
-    penalty: tuple[float, ...]  # chosen in each split, one of PENALTIES
+    r2: Repeats  # 1 is perfect; 0 is as good as predicting the mean of the test nodes
+    spearman: Repeats  # rank correlation from -1 to 1; 1 if the order is right
+    penalty: tuple[float, ...]  # the one of PENALTIES chosen in each split
 
 
 @dataclass(frozen=True, slots=True)
 class Regression(Scored):
-    """The scores of a set of vectors, one per training share, and what they were computed on."""
+    """The scores of `regress`, one per training share, and how they were computed."""
 
     scores: tuple[NumberScore, ...]
     labelled: int
     unlabelled: int
-    mean: float  # of the numbers
-    sd: float
+    mean: float  # mean of the numbers
+    sd: float  # standard deviation of the numbers
     splits: int
     seed: int | None
 
@@ -322,18 +317,18 @@ def regress(
     seed: int = 0,
     progress: Reporter | None = None,
 ) -> Regression:
-    """Learn the numbers of part of the nodes by ridge regression and predict the others: R² and rank correlation.
+    """Return R² and rank correlation of numbers predicted by ridge regression, trained on some of the nodes.
 
-    The penalty is the one of `PENALTIES` with the least squared error when each training node is left out in turn;
-    no test node is looked at. Penalties are relative to the length of the vectors, so scaling all vectors changes
-    nothing. Where all predictions are the same, the rank correlation counts as 0.
+    Leave-one-out cross-validation of the training nodes chooses the penalty from `PENALTIES`. Penalties are relative to
+    the length of the vectors, so scaling all vectors changes nothing. If all predictions are equal, the rank
+    correlation is 0.
 
     Parameters
     ----------
-    numbers
-        In the order of the vectors; nodes with NaN are left out and counted.
-    vectors, train, splits, seed
-        As `classify` takes them.
+    numbers : array_like
+        One number per vector, NaN for none; nodes without a number are left out and counted.
+    vectors, train, splits, seed, progress
+        As in `classify`; vectors are no function.
 
     Examples
     --------
@@ -345,44 +340,34 @@ def regress(
     try:
         values = np.ma.filled(np.ma.asarray(numbers, dtype=np.float64), np.nan)
     except (TypeError, ValueError) as error:
-        raise EmbeddingError(
-            f"not numbers to predict ({error}); give a number per node, NaN where it has none"
-        ) from None
-    if np.isinf(values).any():
-        raise EmbeddingError(
-            f"{np.isinf(values).sum():,} of {len(values):,} numbers are infinite; give finite ones, or NaN"
-        )
-    kept = ~np.isnan(values)
-    table = vectors_of(vectors, kept, "numbers")
-    target = values[kept]
+        raise EmbeddingError(f"cannot read the numbers ({error}); give one number per node, NaN for none") from None
+    if infinite := np.isinf(values).sum():
+        raise EmbeddingError(f"{infinite:,} of {len(values):,} numbers are infinite; give finite numbers or NaN")
+    labelled = ~np.isnan(values)
+    table = labelled_rows(vectors, labelled, "numbers")
+    target = values[labelled]
     if len(target) == 0 or (target == target[0]).all():
-        raise EmbeddingError(f"all {len(target)} numbers are the same: there is nothing to predict")
-    divisions = splits_of(splits, len(table), seed)
-    meter = Meter(progress, len(train) * len(divisions), "regressions")
-
-    def score(rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
-        found = _score(table, target, rows, held_out)
-        meter.advance()
-        return found
-
+        raise EmbeddingError(f"all {len(target)} numbers are the same; give numbers that differ between nodes")
+    drawn = as_splits(splits, len(table), seed)
+    meter = Meter(progress, len(train) * len(drawn), "regressions")
     scores = tuple(
         NumberScore(share, Repeats(r2), Repeats(spearman), chosen)
-        for share, r2, spearman, chosen in score_splits(divisions, train, score)
+        for share, r2, spearman, chosen in score_splits(drawn, train, partial(_score, table, target), meter)
     )
-    about = (float(target.mean()), float(target.std()), len(divisions), divisions.seed)
-    return Regression(scores, len(table), int((~kept).sum()), *about)
+    about = (float(target.mean()), float(target.std()), len(drawn), drawn.seed)
+    return Regression(scores, len(table), int((~labelled).sum()), *about)
 
 
 def _score(table: np.ndarray, target: np.ndarray, rows: np.ndarray, held_out: np.ndarray) -> tuple[float, float, float]:
-    """R², rank correlation and the penalty of one split."""
+    """Return R², the rank correlation and the chosen penalty of one split."""
     from sklearn.linear_model import RidgeCV
     from sklearn.metrics import r2_score
 
     true = target[held_out]
-    for part, what in ((target[rows], "train on"), (true, "test on")):
-        if len(part) < FEWEST or (part == part[0]).all():
+    for numbers, what in ((target[rows], "train on"), (true, "test on")):
+        if len(numbers) < FEWEST or (numbers == numbers[0]).all():
             raise EmbeddingError(
-                f"a random part of {len(part)} nodes to {what} is too small or has one number only; "
+                f"the {len(numbers)} random nodes to {what} are too few or have the same number; "
                 "give numbers of more nodes, or another share to train on"
             )
     center = table[rows].mean(axis=0)
@@ -394,7 +379,7 @@ def _score(table: np.ndarray, target: np.ndarray, rows: np.ndarray, held_out: np
 
 
 def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
-    """Spearman's rank correlation; equal numbers share their mean rank, and it is 0 where one side has one number only.
+    """Return Spearman's rank correlation. Equal numbers share their mean rank; if all are equal, it is 0.
 
     >>> round(rank_correlation(np.array([1, 2, 3]), np.array([10, 40, 1000])), 12)
     1.0

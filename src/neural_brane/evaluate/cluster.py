@@ -1,4 +1,4 @@
-"""Compare clusters of the vectors, found by k-means without the labels, with the nodes' classes."""
+"""Compare clusters of the vectors, which k-means finds without labels, with the classes of the nodes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from neural_brane.progress import Meter, Reporter
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """The agreement of the classes with the clusters of each start of k-means."""
+    """The agreement between the classes and the clusters, for each start of k-means."""
 
-    nmi: Repeats  # normalised mutual information (by the arithmetic mean of the two entropies)
-    purity: Repeats  # the share of nodes that belong to the commonest class of their cluster
-    ari: Repeats  # adjusted Rand index: 0 on average for clusters at random
+    nmi: Repeats  # normalised mutual information, by the arithmetic mean of the two entropies
+    purity: Repeats  # share of nodes in the most common class of their cluster
+    ari: Repeats  # adjusted Rand index; random clusters have 0 on average
     labelled: int
     unlabelled: int
     classes: tuple[str, ...]
@@ -32,7 +32,7 @@ class Clustering:
         return len(self.nmi.values)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON."""
+        """Return the result as plain values, for JSON."""
         about = {"labelled": self.labelled, "unlabelled": self.unlabelled, "classes": list(self.classes)}
         scores = {name: getattr(self, name).as_dict("starts") for name in ("nmi", "purity", "ari")}
         return about | {"starts": self.starts, "seed": self.seed} | scores
@@ -41,11 +41,19 @@ class Clustering:
 def cluster(
     vectors: Vectors, labels: Any, *, starts: int = 10, seed: int = 0, progress: Reporter | None = None
 ) -> Clustering:
-    """Run k-means with as many clusters as there are classes, and compare the two.
+    """Return scores of the agreement between the classes and as many clusters, found by k-means.
 
-    Vectors are neither scaled nor centred. Every one of the `starts` runs of k-means (k-means++, one thread) is
-    scored; the best is not picked out. `labels` stand in the order of the vectors; nodes labelled "" are left out.
+    Vectors are neither scaled nor centred. Every start of k-means (k-means++, one thread) is scored, not only the best.
 
+    Parameters
+    ----------
+    starts, seed : int
+        Number of starts of k-means, and seed of their random numbers.
+    vectors, labels, progress
+        As in `classify`; vectors are no function.
+
+    Examples
+    --------
     >>> labels = np.repeat(["net", "text"], 50)
     >>> vectors = np.random.default_rng(0).normal(size=(100, 4)) + 9 * (labels == "net")[:, None]
     >>> cluster(vectors, labels).nmi.mean
@@ -54,29 +62,26 @@ def cluster(
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
     if starts < 1 or seed < 0:
-        raise ParameterError(
-            f"starts={starts}, seed={seed} make no sense; give at least one start, and a seed of 0 or more"
-        )
-    classes = Classes.of(labels)
+        raise ParameterError(f"starts={starts}, seed={seed}: give at least one start, and a seed of 0 or more")
+    classes = Classes.from_labels(labels)
     table, target, k = classes.rows(vectors), classes.target, len(classes.names)
     if len(table) < k:
-        raise EmbeddingError(f"{len(table)} vectors cannot make {k} clusters; label more nodes")
-    mend = "one for each class cannot be found: did training collapse?"
+        raise EmbeddingError(f"{len(table)} labelled vectors are too few for {k} clusters; label more nodes")
     meter = Meter(progress, starts, "starts")
     scores = []
-    with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
+    with one_blas_thread():  # else the order of sums, and so the last bits, would depend on the number of threads
         for start in range(starts):
             own_seed = int(np.random.SeedSequence((seed, start)).generate_state(1)[0])
-            found = run_k_means(table, k, own_seed, starts=1, mend=mend)
+            found = run_k_means(table, k, own_seed, starts=1, mend="did training collapse?")
             nmi, ari = normalized_mutual_info_score(target, found), adjusted_rand_score(target, found)
             scores.append((float(nmi), purity(target, found), float(ari)))
             meter.advance()
     nmis, purities, aris = map(Repeats, zip(*scores, strict=True))
-    return Clustering(nmis, purities, aris, len(table), int((~classes.kept).sum()), classes.names, seed)
+    return Clustering(nmis, purities, aris, len(table), int((~classes.labelled).sum()), classes.names, seed)
 
 
 def purity(target: np.ndarray, found: np.ndarray) -> float:
-    """The share of nodes that belong to the commonest class of their cluster.
+    """Return the share of nodes that belong to the most common class of their cluster.
 
     >>> purity(np.array([0, 0, 1, 1]), np.array([0, 0, 0, 1]))
     0.75

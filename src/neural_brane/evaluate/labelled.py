@@ -1,4 +1,4 @@
-"""Labelled vectors matched by id, random splits of them, and scores measured several times."""
+"""Match vectors and labels by id, split the labelled nodes at random, and collect repeated scores."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from neural_brane.files.storage import atomic
 from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.graph.labels import MultiLabels
 from neural_brane.kernels.threads import one_blas_thread
+from neural_brane.progress import Meter
 
 Vectors: TypeAlias = "Embedding | np.ndarray"
-
-# A score measured several times, and results made of such scores.
 
 
 @dataclass(frozen=True, slots=True)
 class Repeats:
-    """The values of a score, one per split or per start.
+    """The values of a score, one per split or per start of k-means.
 
     >>> f1 = Repeats((0.5, 0.75))
     >>> f1.mean, f1.values
@@ -40,23 +39,23 @@ class Repeats:
 
     @property
     def sd(self) -> float:
-        """The standard deviation of the sample; 0 for one value."""
+        """The sample standard deviation; 0 for a single value."""
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else 0.0
 
     def as_dict(self, each: str) -> dict[str, Any]:
-        """Mean, deviation and, under the name of what was repeated, the values themselves: for JSON."""
+        """Return the mean, the deviation and, under the key `each`, the values: plain values for JSON."""
         return {"mean": self.mean, "sd": self.sd, each: list(self.values)}
 
 
 class Result:
-    """A result whose fields `as_dict` gives under their names, or under those in `renamed`."""
+    """The base class of results, which are dataclasses."""
 
     __slots__ = ()
-    constants: ClassVar[dict[str, str]] = {}  # values for JSON that are the same for every result of the class
-    renamed: ClassVar[dict[str, str]] = {}
+    constants: ClassVar[dict[str, str]] = {}  # entries of the dict that are the same for all results of the class
+    renamed: ClassVar[dict[str, str]] = {}  # keys of the dict, if they are not the names of the fields
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain values, for JSON; the scores come last."""
+        """Return the result as plain values, for JSON; the scores come last."""
         record: dict[str, Any] = {}
         for one in fields(cast(Any, self)):
             value = getattr(self, one.name)
@@ -69,41 +68,45 @@ class Result:
 
 
 class Scored(Result):
-    """A result with several scores, each found by its first field: the training share, or the length of lists."""
+    """A result with several scores: one per training share, or one per length of lists."""
 
     __slots__ = ()
     scores: tuple[Any, ...]
 
     def at(self, value: float) -> Any:
-        """The score at one training share, or of lists of one length."""
+        """Return the score at one training share, or of lists of one length."""
         name = fields(self.scores[0])[0].name
         known = [getattr(score, name) for score in self.scores]
         if value not in known:
-            raise EmbeddingError(f"no score at {name}={value}; there are {known}")
+            raise EmbeddingError(f"no score at {name}={value}; give one of {known}")
         return self.scores[known.index(value)]
-
-
-# Vectors beside the labels of the same nodes, matched by id and never by position.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labelled:
-    """The vectors of the labelled nodes, in the order of the labels, and the ids of nodes that lack one of the two."""
+    """The vectors of the labelled nodes in the order of the labels, and the ids of nodes without a label or vector."""
 
     vectors: np.ndarray  # (labelled, dim)
-    labels: Any  # of each a class (str), a number (float) or, in `MultiLabels`, several
+    labels: Any  # (labelled,) strings or floats, or `MultiLabels`
     ids: np.ndarray  # (labelled,)
-    unlabelled: np.ndarray  # ids that have a vector and no label
-    missing: np.ndarray  # ids that have a label and no vector
+    unlabelled: np.ndarray  # ids with a vector but no label
+    missing: np.ndarray  # ids with a label but no vector
 
 
 def match(embedding: Embedding, ids: np.ndarray, labels: Any, *, allow_missing: bool = False) -> Labelled:
-    """Find the vector of each labelled node by its id.
+    """Return the vectors of labelled nodes, found by id, so that the order of the vectors changes no score.
 
-    Rows are in the order of `ids`, so the order of the vectors' file changes no score. Integer ids match strings that
-    spell them. A label whose node has no vector is an error unless `allow_missing`.
-    labels: an array of classes ("" for none) or of numbers (NaN for none), or `MultiLabels`.
+    Parameters
+    ----------
+    embedding, ids : Embedding, numpy.ndarray
+        The vectors, and the ids (nodes,) of the labels. An integer id also matches its string.
+    labels : numpy.ndarray or MultiLabels
+        One label per id: strings ("" for none), numbers (NaN for none), or several labels.
+    allow_missing : bool
+        Leave out labelled nodes without a vector; by default they raise an error.
 
+    Examples
+    --------
     >>> e = Embedding([[1.0], [2.0]], ["b", "a"])
     >>> match(e, np.array(["a", "b"]), np.array(["x", "y"])).vectors.ravel().tolist()
     [2.0, 1.0]
@@ -111,7 +114,7 @@ def match(embedding: Embedding, ids: np.ndarray, labels: Any, *, allow_missing: 
     has_label = are_labelled(labels)
     ids, labels = ids[has_label], labels[has_label]
     if not len(ids):
-        raise EmbeddingError("no node has a label; give labels as lines of 'node<TAB>label'")
+        raise EmbeddingError("no node has a label; give one label per line, as 'node<TAB>label'")
     rows = find_rows(embedding, ids, "labelled nodes", allow_missing=allow_missing)
     found = rows >= 0
     used = rows[found]
@@ -122,113 +125,127 @@ def match(embedding: Embedding, ids: np.ndarray, labels: Any, *, allow_missing: 
 
 
 def are_labelled(labels: Any) -> np.ndarray:
-    """Mark nodes that have a class, a number or at least one of several labels: (nodes,) bool."""
+    """Return a mask (nodes,) of the nodes that have a label."""
     if isinstance(labels, MultiLabels):
         return labels.counts > 0
     return ~np.isnan(labels) if labels.dtype.kind == "f" else labels != ""
 
 
 def find_rows(embedding: Embedding, ids: np.ndarray, what: str, *, allow_missing: bool = False) -> np.ndarray:
-    """Find the row of each id's vector; a missing one is an error, or with `allow_missing` -1."""
+    """Return the row of each id's vector. A missing vector raises an error, or gives -1 if `allow_missing`."""
     rows = locate(embedding.ids, ids)
     missing = ids[rows < 0]
     if len(missing) == len(ids):
         raise EmbeddingError(
-            f"no id in common: vectors have {name_some(embedding.ids)}, {what} have {name_some(ids)}; "
-            "give vectors of the same graph (a bare .npy needs its ids: --ids)"
+            f"the vectors (ids such as {first_ids(embedding.ids)}) and the {what} (such as {first_ids(ids)}) have no "
+            "id in common; give vectors of the same graph (with a .npy file, also its ids: --ids)"
         )
     if len(missing) and not allow_missing:
         raise EmbeddingError(
-            f"{len(missing):,} of {len(ids):,} {what} have no vector, such as {name_some(missing)}; "
-            "give vectors of the same graph, or allow missing nodes (--allow-missing)"
+            f"{len(missing):,} of {len(ids):,} {what} have no vector, such as {first_ids(missing)}; "
+            "give vectors of the same graph, or allow missing vectors (--allow-missing)"
         )
     return rows
 
 
 class Classes(NamedTuple):
-    """The classes of nodes, and which nodes have one."""
+    """The classes of nodes, and a mask of the nodes that have one."""
 
     labels: np.ndarray  # (nodes,) str, "" for none
-    kept: np.ndarray  # (nodes,) bool: those that have one
-    target: np.ndarray  # (labelled,) their classes as numbers
+    labelled: np.ndarray  # (nodes,) bool
+    target: np.ndarray  # (labelled,) classes as numbers
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, labels: Any) -> Self:
-        """Two classes at least, of labels in the order of the nodes."""
+    def from_labels(cls, labels: Any) -> Self:
+        """Return the classes of labels (nodes,); raise an error if there are fewer than two."""
         labels = np.asarray(labels).astype(str)
         if labels.ndim != 1:
-            raise EmbeddingError(f"labels of shape {labels.shape}: give one row and one label per node")
-        kept = labels != ""
-        names, target = np.unique(labels[kept], return_inverse=True)
-        if len(names) < 2:
-            raise EmbeddingError(f"{len(names)} class(es) among the labels; at least two are needed to tell apart")
-        return cls(labels, kept, target, tuple(names.tolist()))
+            raise EmbeddingError(f"labels have shape {labels.shape}; give one label per node")
+        labelled = labels != ""
+        names, target = np.unique(labels[labelled], return_inverse=True)
+        check_several(len(names))
+        return cls(labels, labelled, target, tuple(names.tolist()))
 
     def rows(self, vectors: Vectors) -> np.ndarray:
-        """The vectors of the labelled nodes, in float64."""
-        return vectors_of(vectors, self.kept, "labels")
+        """Return the vectors of the labelled nodes as float64."""
+        return labelled_rows(vectors, self.labelled, "labels")
 
-    def only(self, part: np.ndarray) -> np.ndarray:
-        """The labels of some of the labelled nodes, by their rows; "" for all other nodes."""
-        shown = np.flatnonzero(self.kept)[part]
+    def labels_at(self, rows: np.ndarray) -> np.ndarray:
+        """Return one label per node: that of the labelled nodes at `rows`, and "" for all others."""
+        places = np.flatnonzero(self.labelled)[rows]
         labels = np.zeros_like(self.labels)
-        labels[shown] = self.labels[shown]
+        labels[places] = self.labels[places]
         return labels
 
 
-def vectors_of(vectors: Vectors, kept: np.ndarray, what: str) -> np.ndarray:
-    """The rows that `kept` (nodes,) marks, in float64; `what` each node has one of, for the message."""
+def check_several(labels: int) -> None:
+    """Raise an error if there are fewer than two different labels."""
+    if labels < 2:
+        raise EmbeddingError(f"the nodes have {labels} different label(s); give labels of at least two kinds")
+
+
+def labelled_rows(vectors: Vectors, labelled: np.ndarray, what: str) -> np.ndarray:
+    """Return the rows of vectors that the mask `labelled` (nodes,) marks, as float64; `what` is for the message."""
     table = np.asarray(vectors)
-    if table.ndim != 2 or len(table) != len(kept):
-        raise EmbeddingError(f"vectors {table.shape} and {len(kept)} {what}: give one row per node, in the same order")
-    table = table[kept].astype(np.float64)
+    if table.ndim != 2 or len(table) != len(labelled):
+        raise EmbeddingError(f"vectors have shape {table.shape} for {len(labelled)} {what}; give one row per node")
+    table = table[labelled].astype(np.float64)
     check_finite(table)
     return table
 
 
 def check_finite(table: np.ndarray) -> None:
-    """Refuse vectors that hold NaN or infinity."""
+    """Raise an error if a vector contains NaN or infinity."""
     bad = ~np.isfinite(table).all(axis=1)
     if bad.any():
-        raise EmbeddingError(f"{bad.sum():,} of {len(table):,} vectors hold NaN or infinity; did training diverge?")
+        raise EmbeddingError(f"{bad.sum():,} of {len(table):,} vectors contain NaN or infinity; did training diverge?")
 
 
-def name_some(ids: np.ndarray) -> str:
-    """The first few ids, for a message."""
+def first_ids(ids: np.ndarray) -> str:
+    """Return the first few ids as text for a message."""
     return ", ".join(map(repr, ids[:3].tolist()))
 
 
 Pair = tuple[np.ndarray, np.ndarray]
 NOTE = "split k trains on the first round(share * nodes) of orders[k], rows of ids, and is tested on the others"
-TUNING_SEED = 1_000_003  # draws the tuning part; it is none of the small seeds of splits
+TUNING_SEED = 1_000_003  # seed of the tuning part; splits have smaller seeds
 
 
 def tuning_part(nodes: int, share: float) -> np.ndarray:
-    """The rows of the labelled nodes that parameters may be tuned on: always the same ones for a `share`.
+    """Return the rows of the labelled nodes that parameters may be tuned on: a random `share`, always the same.
 
-    They are drawn whatever their class: a draw by class would depend on the labels that tuning must not see.
+    The draw does not depend on the classes, because tuning must not see the labels of the other nodes.
 
     >>> tuning_part(10, 0.2).tolist() == tuning_part(10, 0.2).tolist()
     True
     """
     if not 0 <= share < 1:
-        raise ParameterError(f"tuning={share}: the share to tune on must lie between 0 and 1, as in 0.2")
+        raise ParameterError(f"tuning={share} is not a share of the nodes; give at least 0 and less than 1, as in 0.2")
     return np.sort(np.random.default_rng(TUNING_SEED).permutation(nodes)[: round(share * nodes)])
 
 
 def random_splits(
     classes: np.ndarray, train: float, *, splits: int = 10, seed: int = 0, stratify: bool = False, tuning: float = 0.0
 ) -> Iterator[Pair]:
-    """Yield `splits` pairs (rows to train on, rows to test on) of nodes whose classes (nodes,) are given.
+    """Yield random splits of nodes as pairs of arrays: rows to train on, rows to test on.
 
-    Nodes are drawn at random, whatever their class, as the paper does; with `stratify`, every class is
-    divided in the same proportion. The divisions depend on the arguments alone, so that all methods are scored
-    on the same ones. Split k uses one shuffle at every share: its 30 % part lies within its 50 % part.
+    The splits depend only on the arguments, so all methods are scored on the same splits. Split k uses the same
+    shuffle at every share: its 30 % of training nodes are among its 50 %.
 
-    tuning: the share of the nodes that parameters were tuned on. This `tuning_part` is trained on in every split, so
-    that no label that tuning has seen is predicted; the rest of the training nodes is drawn at random.
+    Parameters
+    ----------
+    classes, train : numpy.ndarray, float
+        Class of each node (nodes,), and share of the nodes to train on.
+    splits, seed : int
+        Number of splits, and seed of the random numbers.
+    stratify : bool
+        Divide every class in the same proportion. By default the draw does not depend on the class, as in the paper.
+    tuning : float
+        Share of the nodes that parameters were tuned on. Every split trains on them, so none of them is predicted.
 
+    Examples
+    --------
     >>> [(len(a), len(b)) for a, b in random_splits(np.zeros(10), 0.3, splits=2)]
     [(3, 7), (3, 7)]
     """
@@ -238,18 +255,18 @@ def random_splits(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Splits:
-    """Divisions that can be kept in a file, to score other methods and other programs on.
+    """Splits into training and test nodes, which can be saved to score other methods and programs on the same splits.
 
     >>> splits = Splits.draw(np.array(["a", "b", "c", "d"]), np.zeros(4), splits=1)
-    >>> [[len(part) for part in pair] for pair in splits.parts(0.5)]
+    >>> [[len(rows) for rows in pair] for pair in splits.parts(0.5)]
     [[2, 2]]
     """
 
     ids: np.ndarray  # (nodes,) the labelled nodes
-    orders: np.ndarray  # (splits, nodes) int32: a shuffle of the nodes per split; its first part is trained on
-    seed: int | None = None  # None where another program drew them
+    orders: np.ndarray  # (splits, nodes) int32: one shuffle of the nodes per split; the first ones are training nodes
+    seed: int | None = None  # None if another program drew the splits
     stratify: bool = False
-    tuning: float = 0.0  # the share of the nodes that parameters were tuned on: every order begins with them
+    tuning: float = 0.0  # share of the nodes that parameters were tuned on; every order begins with these nodes
 
     @classmethod
     def draw(
@@ -262,7 +279,7 @@ class Splits:
         stratify: bool = False,
         tuning: float = 0.0,
     ) -> Self:
-        """The divisions that `random_splits` yields, of nodes by their ids."""
+        """Return the splits that `random_splits` yields for the nodes with these ids and classes."""
         if splits < 1:
             raise ParameterError(f"splits={splits} makes no sense; give at least one")
         if seed < 0:
@@ -272,45 +289,42 @@ class Splits:
         orders = np.empty((splits, len(classes)), np.int32)
         for split in range(splits):
             order = np.random.default_rng((seed, split)).permutation(len(classes))
-            if stratify:  # by the place of each node within its own class, from 0 to 1, which mixes classes evenly
+            if stratify:  # sort by the position of each node in its class, from 0 to 1, which mixes classes evenly
                 _, codes, counts = np.unique(classes[order], return_inverse=True, return_counts=True)
                 place = np.empty(len(codes))
                 places = [(np.arange(count) + 0.5) / count for count in counts]
                 place[np.argsort(codes, kind="stable")] = np.concatenate(places)
                 order = order[np.argsort(place, kind="stable")]
-            orders[split] = order[np.argsort(untuned[order], kind="stable")]  # the tuning part comes first
+            orders[split] = order[np.argsort(untuned[order], kind="stable")]  # tuning nodes come first
         return cls(as_ids(ids, error=EmbeddingError), orders, seed, stratify, tuning)
 
     def __len__(self) -> int:
         return len(self.orders)
 
     def parts(self, train: float) -> Iterator[Pair]:
-        """Yield, for each split, the rows to train on and the rows to test on."""
+        """Yield the rows to train on and the rows to test on, for every split; `train` is the share to train on."""
         nodes = len(self.ids)
         if not 0 < train < 1:
-            raise ParameterError(f"train={train}: the share to train on must lie between 0 and 1, as in 0.3")
+            raise ParameterError(f"train={train} is not a share of the nodes; give a number between 0 and 1, as in 0.3")
         size = round(train * nodes)
         if not 0 < size < nodes:
-            raise ParameterError(f"train={train} of {nodes} labelled nodes leaves nothing to train on or to test on")
+            raise ParameterError(f"train={train} of {nodes} labelled nodes leaves no training or test node; change it")
         if size < len(tuning_part(nodes, self.tuning)):
-            raise ParameterError(
-                f"train={train} is less than tuning={self.tuning}: nodes that were tuned on would be tested"
-            )
+            raise ParameterError(f"train={train} is less than tuning={self.tuning}; train on all tuning nodes and more")
         for order in self.orders:
             yield order[:size], order[size:]
 
     def in_order_of(self, ids: np.ndarray) -> Splits:
-        """The same divisions, as rows of `ids`, which must be the same nodes in any order."""
+        """Return the same splits as rows of `ids`, which must be the same nodes in any order."""
         rows = locate(ids, self.ids)
         extra = ids[np.setdiff1d(np.arange(len(ids)), rows)]
         for found, what in ((self.ids[rows < 0], "of the splits have no label and vector"), (extra, "are in no split")):
             if len(found):
-                some = name_some(found)
-                raise EmbeddingError(f"{len(found):,} nodes {what}, such as {some}; draw splits of these nodes anew")
+                raise EmbeddingError(f"{len(found):,} nodes {what}, such as {first_ids(found)}; draw new splits")
         return replace(self, ids=ids, orders=rows.astype(np.int32)[self.orders])
 
     def save(self, path: str | Path) -> None:
-        """Write to a JSON file: `ids`, and `orders` that index them."""
+        """Write the splits to a JSON file with the keys `ids` and `orders`, which are positions in `ids`."""
         record = {"note": NOTE, "seed": self.seed, "stratify": self.stratify, "tuning": self.tuning}
         record |= {"ids": self.ids.tolist(), "orders": self.orders.tolist()}
         with atomic(path) as draft:
@@ -318,7 +332,7 @@ class Splits:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote; of another program's file, `ids` and `orders` are enough."""
+        """Return splits read from a JSON file of `save` or of another program; it needs only `ids` and `orders`."""
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
             ids, orders = as_ids(record["ids"], error=EmbeddingError), np.array(record["orders"])
@@ -327,29 +341,33 @@ class Splits:
         except FileNotFoundError:
             raise EmbeddingError(f"{path}: no such file; write one with --save-splits") from None
         except (ValueError, KeyError, TypeError) as error:
-            raise EmbeddingError(f"{path}: not a JSON file of splits, with 'ids' and 'orders' ({error})") from None
+            raise EmbeddingError(f"{path}: not a JSON file with 'ids' and 'orders' ({error})") from None
         whole = orders.ndim == 2 and orders.dtype.kind == "i" and len(orders) > 0
         if not whole or any(not np.array_equal(np.sort(order), np.arange(len(ids))) for order in orders):
-            raise EmbeddingError(f"{path}: every list of 'orders' must hold 0 to {len(ids) - 1}, each once, shuffled")
+            raise EmbeddingError(f"{path}: every list of 'orders' must contain each of 0 to {len(ids) - 1} once")
         if (twice := repeated(ids)) is not None:
-            raise EmbeddingError(f"{path}: 'ids' list {twice!r} twice; each must be distinct")
+            raise EmbeddingError(f"{path}: 'ids' contain {twice!r} twice; all must be distinct")
         return cls(ids, orders.astype(np.int32), seed, stratify, tuning)
 
 
-def splits_of(splits: int | Splits, nodes: int, seed: int, classes: np.ndarray | None = None, **options: Any) -> Splits:
-    """Divisions of as many nodes as are labelled: those given, or new ones; options as `draw` takes them."""
+def as_splits(splits: int | Splits, nodes: int, seed: int, classes: np.ndarray | None = None, **options: Any) -> Splits:
+    """Return splits of the labelled nodes: the given ones, or new ones if `splits` is their number."""
     if not isinstance(splits, Splits):
         classes = np.zeros(nodes) if classes is None else classes
         return Splits.draw(np.arange(nodes), classes, splits=splits, seed=seed, **options)
     if len(splits.ids) != nodes:
-        raise EmbeddingError(f"splits of {len(splits.ids)} nodes, {nodes} labelled vectors: draw splits of these nodes")
+        raise EmbeddingError(f"splits of {len(splits.ids)} nodes for {nodes} labelled vectors; draw new splits")
     return splits
 
 
 def score_splits(
-    splits: Splits, train: Sequence[float], score: Callable[[np.ndarray, np.ndarray], tuple[Any, ...]]
+    splits: Splits, train: Sequence[float], score: Callable[[np.ndarray, np.ndarray], tuple[Any, ...]], meter: Meter
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield each training share, and what `score` gives of the training and test rows of every split."""
-    with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
+    """Yield each training share, followed by a tuple for each value that `score` returns: its values in all splits."""
+    with one_blas_thread():  # else the order of sums, and so the last bits, would depend on the number of threads
         for share in train:
-            yield share, *zip(*(score(*parts) for parts in splits.parts(share)), strict=True)
+            values = []
+            for rows, held_out in splits.parts(share):
+                values.append(score(rows, held_out))
+                meter.advance()
+            yield share, *zip(*values, strict=True)

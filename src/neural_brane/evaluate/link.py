@@ -1,4 +1,4 @@
-"""Take edges out before training, and predict them from the vectors of their two ends."""
+"""Hold out edges before training, and predict them from the vectors of their two nodes."""
 
 from __future__ import annotations
 
@@ -27,30 +27,29 @@ KEYS = ("ids", "training", "positives", "negatives", "about")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOutEdges:
-    """A graph to train on, edges that were taken out of it, and as many pairs of nodes without an edge."""
+    """A training graph, the edges that were held out, and the same number of pairs of nodes without an edge."""
 
-    graph: AttributedGraph  # without the positives
-    positives: np.ndarray  # (k, 2) rows of nodes: edges that were taken out, u < v
-    negatives: np.ndarray  # (k, 2) rows of nodes that never had an edge, u < v
-    training_digest: str  # of the graph to train on
-    full_digest: str  # of the graph with all edges: vectors learned from it have seen the positives
+    graph: AttributedGraph  # the training graph, without the held-out edges
+    positives: np.ndarray  # (k, 2) rows of nodes u < v: the held-out edges
+    negatives: np.ndarray  # (k, 2) rows of nodes u < v: pairs that are no edge of the full graph
+    training_digest: str  # digest of the training graph
+    full_digest: str  # digest of the graph with all edges; vectors trained on it have seen the positives
 
     def __post_init__(self) -> None:
         for pairs, what in ((self.positives, "positives"), (self.negatives, "negatives")):
             inside = pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.dtype.kind in "iu" and len(pairs) > 0
             if not inside or pairs.min() < 0 or pairs.max() >= len(self.graph):
-                raise GraphError(f"{what} must be pairs of rows from 0 to {len(self.graph) - 1}, at least one")
-            leaked = int(np.isin(keys_of(pairs, len(self.graph)), edge_keys(self.graph)).sum())
-            if leaked:
+                raise GraphError(f"{what} must be at least one pair of rows from 0 to {len(self.graph) - 1}")
+            if leaked := int(np.isin(keys_of(pairs, len(self.graph)), edge_keys(self.graph)).sum()):
                 raise GraphError(
-                    f"{leaked:,} of the {len(pairs):,} {what} are edges of the graph to train on; "
-                    "take them out first (hold_out_edges, brane split-edges)"
+                    f"{leaked:,} of the {len(pairs):,} {what} are edges of the training graph; "
+                    "remove them first (hold_out_edges, brane split-edges)"
                 )
 
     def check_unseen(self, provenance: dict[str, Any]) -> bool:
-        """Refuse vectors whose provenance names another graph than the training graph.
+        """Return whether the provenance of vectors names the training graph; raise an error if it names another.
 
-        Returns whether it names the training graph: False where it names none, so that nothing is proved.
+        False means that the provenance names no graph, so it is not certain that the training saw no held-out edge.
         """
         data = provenance.get("data")
         digest = data.get("digest") if isinstance(data, dict) else None
@@ -64,16 +63,16 @@ class HeldOutEdges:
         )
 
     def labelled_pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """All pairs of ids (2k, 2), and 1 for those that were an edge, 0 for the others: X and y of scikit-learn.
+        """Return all pairs as ids (2k, 2), and 1 for an edge, 0 for none (2k,): X and y for scikit-learn.
 
-        They are shuffled, always alike, so that every fold of a cross-validation has both kinds.
+        The order is random, but always the same, so that every fold of a cross-validation has both classes.
         """
         order = np.random.default_rng(0).permutation(len(self.positives) + len(self.negatives))
         rows = np.concatenate([self.positives, self.negatives])[order]
         return self.graph.ids[rows], (order < len(self.positives)).astype(np.int64)
 
     def save(self, path: str | Path) -> None:
-        """Write the pairs, and the edges that remain, to an .npz file; nodes are named by their ids."""
+        """Write the pairs and the edges of the training graph to an .npz file, which names nodes by their ids."""
         about = {"training_digest": self.training_digest, "full_digest": self.full_digest}
         pairs = {"training": edge_pairs(self.graph), "positives": self.positives, "negatives": self.negatives}
         arrays = {"ids": self.graph.ids} | {name: rows.astype(np.int32) for name, rows in pairs.items()}
@@ -82,12 +81,12 @@ class HeldOutEdges:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote; the graph comes back without weights, attributes and labels."""
+        """Return held-out edges read from a file of `save`; the graph has no weights, attributes and labels."""
         try:
             with open_npz(path, GraphError, f"the arrays {', '.join(KEYS)}") as archive:
                 if missing := [name for name in KEYS if name not in archive]:
                     raise GraphError(
-                        f"not a file of held-out edges (it lacks '{missing[0]}'); 'brane split-edges' makes one"
+                        f"not a file of held-out edges ('{missing[0]}' is missing); 'brane split-edges' makes one"
                     )
                 ids, training, positives, negatives, about = (archive[name] for name in KEYS)
             digests = json.loads(about.item())
@@ -105,16 +104,25 @@ class HeldOutEdges:
 
 
 def check_pairs_target(path: str | Path) -> Path:
-    """Refuse, before any work is done, a path that `HeldOutEdges.save` cannot write to."""
+    """Return a path if `HeldOutEdges.save` can write to it, else raise an error; call this before any work."""
     return check_target(path, (".npz",), ".npz, as pairs to predict are written", GraphError)
 
 
 def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0) -> HeldOutEdges:
-    """Take a share of a graph's edges out, at random, and draw the same number of pairs of nodes without an edge.
+    """Return a graph without a random share of its edges, these edges, and as many pairs of nodes without an edge.
 
-    A node may lose all its edges. Self-loops are never taken out. The pairs without an edge are distinct, and
-    none of them is an edge of the full graph.
+    A node may lose all its edges. Self-loops are never held out. The pairs without an edge are distinct, and none is an
+    edge of the full graph.
 
+    Parameters
+    ----------
+    graph : AttributedGraph
+        The full graph.
+    share, seed : float, int
+        Share of the edges to hold out, and seed of the random numbers.
+
+    Examples
+    --------
     >>> from neural_brane import load
     >>> held_out = hold_out_edges(load("stdlib"), share=0.5)
     >>> len(held_out.positives) == len(held_out.negatives)
@@ -124,8 +132,7 @@ def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0)
     count = round(share * len(pairs))
     if not 0 < share < 1 or not 0 < count < graph.edges:
         raise ParameterError(
-            f"share={share} of {len(pairs)} edges between two nodes leaves nothing to train on or to predict; "
-            "give a share between 0 and 1, as in 0.1"
+            f"share={share} of {len(pairs)} edges leaves no edge to train on or to predict; give a share such as 0.1"
         )
     if seed < 0:
         raise ParameterError(f"seed={seed} makes no sense; give 0 or more")
@@ -140,13 +147,11 @@ def hold_out_edges(graph: AttributedGraph, *, share: float = 0.1, seed: int = 0)
 
 
 def draw_non_edges(taken: np.ndarray, nodes: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw distinct pairs u < v whose keys are not taken: (count, 2), every such pair equally likely."""
+    """Draw distinct pairs u < v (count, 2) uniformly from all pairs whose keys are not in `taken`."""
     free = nodes * (nodes - 1) // 2 - len(taken)
     if free < count:
-        raise GraphError(
-            f"{count:,} pairs without an edge are needed, and there are {free:,}; hold out a smaller share"
-        )
-    if free < 4 * (len(taken) + count):  # a dense graph: the list of all such pairs is about as long as its edges
+        raise GraphError(f"{count:,} pairs without an edge are needed, but there are {free:,}; hold out fewer edges")
+    if free < 4 * (len(taken) + count):  # the graph is dense, so a list of all free pairs takes little memory
         low, high = np.triu_indices(nodes, 1)
         keys = np.setdiff1d(low * nodes + high, taken)
         return np.stack(np.divmod(rng.choice(keys, count, replace=False), nodes), axis=1)
@@ -155,26 +160,26 @@ def draw_non_edges(taken: np.ndarray, nodes: int, count: int, rng: np.random.Gen
         ends = np.sort(rng.integers(nodes, size=(2 * count, 2)), axis=1)
         keys = keys_of(ends[ends[:, 0] < ends[:, 1]], nodes)
         both = np.concatenate([found, keys[~np.isin(keys, taken)]])
-        # Kept in the order drawn, so that cutting at `count` favours no pair.
+        # Keep the order of the draw, so that cutting at `count` favours no pair.
         _, first = np.unique(both, return_index=True)
         found = both[np.sort(first)]
     return np.stack(np.divmod(found[:count], nodes), axis=1)
 
 
 def edge_pairs(graph: AttributedGraph) -> np.ndarray:
-    """The edges between two nodes as rows u < v: (edges, 2), sorted."""
+    """Return the edges between two nodes as rows u < v (edges, 2), sorted."""
     entries = graph.adjacency.tocoo()
     upper = entries.row < entries.col
     return np.stack([entries.row[upper], entries.col[upper]], axis=1).astype(np.int64)
 
 
 def edge_keys(graph: AttributedGraph) -> np.ndarray:
-    """One number per edge between two nodes, as `keys_of` makes it."""
+    """Return one number per edge between two nodes, as `keys_of` computes it."""
     return keys_of(edge_pairs(graph), len(graph))
 
 
 def keys_of(pairs: np.ndarray, nodes: int) -> np.ndarray:
-    """One number per pair of nodes, the same for (u, v) and (v, u)."""
+    """Return one number per pair of nodes, the same for (u, v) and (v, u)."""
     ends = np.sort(pairs.astype(np.int64), axis=1)
     return ends[:, 0] * nodes + ends[:, 1]
 
@@ -185,33 +190,33 @@ def _cosines(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.divide(dots, lengths, out=np.zeros_like(dots), where=lengths > 0)
 
 
-SIMILARITIES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {  # of two tables, row by row
+SIMILARITIES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {  # compare two tables row by row
     "cosine": _cosines,
     "dot": lambda left, right: np.einsum("ij,ij->i", left, right),
     "distance": lambda left, right: -np.linalg.norm(left - right, axis=1),
 }
-TRAINING_EDGES = 50_000  # the regression learns from at most this many edges, and from the same number of negatives
+TRAINING_EDGES = 50_000  # most edges to train the regression on, with the same number of pairs without an edge
 BLOCK_PAIRS = 65_536  # pairs scored at a time
-MAX_ITERATIONS = 10_000  # a bound, not a setting: the regression stops when it has converged
+MAX_ITERATIONS = 10_000  # an upper limit; the regression stops when it has converged
 
 
 @dataclass(frozen=True, slots=True)
 class LinkPrediction(Result):
-    """Scores of ranking held-out edges above pairs without an edge."""
+    """The scores of ranking held-out edges above pairs without an edge."""
 
     similarity: str
     auc: float
     average_precision: float
     regression_auc: float
     regression_average_precision: float
-    own_auc: float | None  # by the method's own score; None where it has none
+    own_auc: float | None  # by the method's own score; None if it has none
     own_average_precision: float | None
     positives: int
     negatives: int
-    training_edges: int  # that the regression learned from
-    missing: int  # nodes without a vector, given one of zeros
-    extra: int  # vectors of nodes that the graph lacks
-    verified: bool  # the vectors' provenance proves that they were trained without the held-out edges
+    training_edges: int  # edges that the regression was trained on
+    missing: int  # nodes without a vector, which get a vector of zeros
+    extra: int  # vectors of nodes that are not in the graph
+    verified: bool  # True if the provenance proves that the held-out edges were not seen in training
     seed: int
 
 
@@ -225,16 +230,30 @@ def predict_links(
     own: np.ndarray | None = None,
     progress: Reporter | None = None,
 ) -> LinkPrediction:
-    """Rank held-out edges above pairs without one: area under the ROC curve, and average precision.
+    """Return how well vectors rank held-out edges above pairs without an edge: ROC AUC and average precision.
 
-    Pairs are scored by `similarity` ("dot", "cosine", or "distance": the nearer, the higher), by logistic
-    regression on the Hadamard product of the two vectors (at unit variance, C = 1), and by the method's own score
-    where it has one: that of the vectors' layer, or `own`, the scores of all positives and then all negatives. The
-    regression learns from edges of the training graph and the same number of new pairs without an edge.
+    Pairs are ranked by the similarity of their vectors; by logistic regression on the elementwise product of their
+    vectors (at unit variance, C = 1); and by the method's own score if it has one. The regression is trained on edges
+    of the training graph and the same number of new pairs without an edge, drawn with `seed`.
 
-    Vectors with ids are matched by them, and refused where their provenance says that they were trained on
-    another graph than `held_out.graph`. An array stands in the order of the graph's nodes and cannot be checked.
+    Parameters
+    ----------
+    vectors : Embedding or numpy.ndarray
+        An embedding is matched by id, and refused if its provenance names another graph than the training graph. An
+        array (nodes, dim) must have the order of the graph's nodes, and its training graph cannot be checked.
+    held_out : HeldOutEdges
+        The training graph and the pairs to rank.
+    similarity : {"dot", "cosine", "distance"}
+        Similarity of two vectors; with "distance", nearer vectors are more similar.
+    allow_missing : bool
+        Give nodes without a vector a vector of zeros; by default they raise an error.
+    own : numpy.ndarray, optional
+        The method's own scores of all positives and then all negatives; by default those of the embedding's layer.
+    seed, progress
+        As in `classify`.
 
+    Examples
+    --------
     >>> from neural_brane import Attributes, load
     >>> from neural_brane.evaluate import hold_out_edges
     >>> held_out = hold_out_edges(load("stdlib"))
@@ -249,7 +268,7 @@ def predict_links(
     pairs = np.concatenate([held_out.positives, held_out.negatives])
     truth = np.repeat([1, 0], [len(held_out.positives), len(held_out.negatives)])
     meter = Meter(progress, 2, "scorings")
-    with one_blas_thread():  # the order of sums, and so the last bits, would follow the number of threads
+    with one_blas_thread():  # else the order of sums, and so the last bits, would depend on the number of threads
         similar = _rank(truth, np.concatenate([SIMILARITIES[similarity](*ends) for ends in _ends(table, pairs)]))
         meter.advance()
         scores, learned = _regress(table, held_out, pairs, seed)
@@ -263,12 +282,12 @@ def predict_links(
 
 
 def _align(vectors: Embedding | np.ndarray, held_out: HeldOutEdges, allow_missing: bool) -> tuple[np.ndarray, int, int]:
-    """The vectors in the order of the graph's nodes, the number of nodes without a vector, and of vectors left over."""
+    """Return the vectors in the order of the graph's nodes, and the numbers of missing and of extra vectors."""
     nodes = len(held_out.graph)
     if not isinstance(vectors, Embedding):
         table = np.asarray(vectors, dtype=np.float32)
         if table.ndim != 2 or len(table) != nodes:
-            raise EmbeddingError(f"vectors {table.shape} for a graph of {nodes} nodes: give one row per node")
+            raise EmbeddingError(f"vectors have shape {table.shape} for {nodes} nodes; give one vector per node")
         return table, 0, 0
     rows = find_rows(vectors, held_out.graph.ids, "nodes of the graph", allow_missing=allow_missing)
     found = rows >= 0
@@ -278,14 +297,14 @@ def _align(vectors: Embedding | np.ndarray, held_out: HeldOutEdges, allow_missin
 
 
 def _ends(table: np.ndarray, pairs: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The vectors of both ends of each pair, in blocks of pairs: all at once may not fit in memory."""
+    """Yield the vectors of both nodes of each pair, in blocks of pairs, because all may not fit in memory."""
     for at in range(0, len(pairs), BLOCK_PAIRS):
         low, high = pairs[at : at + BLOCK_PAIRS].T
         yield table[low].astype(np.float64), table[high].astype(np.float64)
 
 
 def _regress(table: np.ndarray, held_out: HeldOutEdges, pairs: np.ndarray, seed: int) -> tuple[np.ndarray, int]:
-    """Score the pairs by a regression on products; also return how many edges it learned from."""
+    """Return scores of pairs by a regression on products, and the number of edges that it was trained on."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -298,9 +317,9 @@ def _regress(table: np.ndarray, held_out: HeldOutEdges, pairs: np.ndarray, seed:
     taken = np.union1d(edge_keys(held_out.graph), keys_of(pairs, nodes))
     count = min(len(edges), nodes * (nodes - 1) // 2 - len(taken))
     if count < 1:
-        raise EmbeddingError("no pair without an edge is left for the regression to learn from; hold out fewer edges")
+        raise EmbeddingError("no pair without an edge is left to train the regression on; hold out fewer edges")
     learned = np.concatenate([edges, draw_non_edges(taken, nodes, count, rng)])
-    # At unit variance, because the penalty would suppress the tiny products of short vectors.
+    # Scale to unit variance, because the penalty would suppress the small products of short vectors.
     model = make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=MAX_ITERATIONS))
     products = np.concatenate([left * right for left, right in _ends(table, learned)])
     model.fit(products, np.repeat([1, 0], [len(edges), count]))
@@ -309,7 +328,7 @@ def _regress(table: np.ndarray, held_out: HeldOutEdges, pairs: np.ndarray, seed:
 
 
 def _rank(truth: np.ndarray, scores: np.ndarray) -> tuple[float, float]:
-    """Area under the ROC curve and average precision."""
+    """Return the area under the ROC curve and the average precision."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
     return float(roc_auc_score(truth, scores)), float(average_precision_score(truth, scores))

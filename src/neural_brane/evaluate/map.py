@@ -1,4 +1,4 @@
-"""A map of vectors in the plane, and a picture of it."""
+"""Project vectors to the plane, and draw a picture of this map."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ How = Literal["tsne", "pca"]
 
 
 def map_2d(vectors: Vectors, *, seed: int = 0, how: How = "tsne") -> np.ndarray:
-    """Project the directions of vectors to the plane: (nodes, dim) to (nodes, 2) float32.
+    """Return points in the plane (nodes, 2) float32, projected from the directions of vectors (nodes, dim).
 
-    how: "tsne", which starts from the two principal axes and takes seconds for a thousand nodes, minutes for ten
-    thousand; or "pca", the two principal axes alone, at once. The same seed gives the same map, on any number of
-    cores.
+    `how` is "pca", the two principal axes, which take no time; or "tsne", which starts from these axes and takes
+    seconds for a thousand nodes, minutes for ten thousand. The same seed gives the same map on any number of cores.
 
     >>> map_2d(np.eye(6), how="pca").shape
     (6, 2)
@@ -37,7 +36,7 @@ def map_2d(vectors: Vectors, *, seed: int = 0, how: How = "tsne") -> np.ndarray:
         raise ParameterError(f"how={how!r} makes no sense; give 'tsne' or 'pca'")
     table = np.asarray(vectors)
     if table.ndim != 2 or len(table) < 5 or table.shape[1] < 2:
-        raise EmbeddingError(f"vectors {table.shape}: a map needs five nodes and two dimensions or more")
+        raise EmbeddingError(f"vectors have shape {table.shape}; a map needs at least five nodes and two dimensions")
     table = table.astype(np.float64)
     check_finite(table)
     lengths = np.linalg.norm(table, axis=1, keepdims=True)
@@ -53,11 +52,11 @@ def map_2d(vectors: Vectors, *, seed: int = 0, how: How = "tsne") -> np.ndarray:
     return np.asarray(points, dtype=np.float32)
 
 
-# Okabe and Ito's colours, which people of any colour vision can tell apart, without the yellow: too pale on white.
+# Okabe and Ito's colours can be distinguished by colour-blind people. Their yellow is left out: it is pale on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000")
-MARKERS = ("o", "^", "s", "D", "v")  # a class after the seventh reuses a colour in another shape
-NAMED = 20  # classes with an entry of their own in the legend; the others are grey
-MOST_NODES = 5000  # of a larger embedding a sample is drawn: the projection takes minutes and the dots overlap
+MARKERS = ("o", "^", "s", "D", "v")  # every seven classes, the colours repeat with another shape
+NAMED = 20  # classes with their own entry in the legend; the others are grey
+MOST_NODES = 5000  # nodes to draw; with more, the projection takes minutes and the dots overlap
 
 
 def plot(
@@ -69,10 +68,10 @@ def plot(
     title: str = "",
     seed: int = 0,
 ) -> None:
-    """Draw an embedding to `path` as a PNG, coloured by class.
+    """Draw a map of an embedding as a PNG file, coloured by class.
 
-    `labels` stand in the order of the vectors; nodes labelled "" are grey. `names` are ids to write
-    beside their dots. Above 5,000 nodes, a random 5,000 (and the named ones) are drawn.
+    Nodes with the label "" are grey. `names` are ids to write beside their dots. From a larger embedding, 5,000 random
+    nodes and the named ones are drawn.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -81,7 +80,7 @@ def plot(
     check_target(path, (".png",), ".png, as pictures are written", EmbeddingError)
     classes = np.full(len(embedding), "") if labels is None else np.asarray(labels).astype(str)
     if classes.shape != (len(embedding),):
-        raise EmbeddingError(f"{len(embedding)} vectors and labels of shape {classes.shape}: give one label per vector")
+        raise EmbeddingError(f"labels have shape {classes.shape} for {len(embedding)} vectors; give one per vector")
     named = np.array([embedding.row(name) for name in names], dtype=np.int64)
     rows = sample_rows(len(embedding), named, seed)
     points = map_2d(embedding.vectors[rows], seed=seed)
@@ -104,14 +103,14 @@ def plot(
 
 
 def sample_rows(nodes: int, named: np.ndarray, seed: int, most: int = MOST_NODES) -> np.ndarray:
-    """The rows to draw, sorted: all, or a random `most` of them and the named ones."""
+    """Return the rows to draw, sorted: all, or `most` random ones and the named ones."""
     if nodes <= most:
         return np.arange(nodes)
     return np.union1d(np.random.default_rng(seed).choice(nodes, most, replace=False), named)
 
 
 def draw_dots(axes: Axes, points: np.ndarray, classes: np.ndarray) -> None:
-    """Draw the points and their legend; the largest classes come first, so that small ones lie on top."""
+    """Draw the points and a legend; the largest classes are drawn first, so that small ones are on top."""
     from matplotlib.lines import Line2D
 
     size = float(np.clip(12000 / len(points), 8, 36))
@@ -126,6 +125,6 @@ def draw_dots(axes: Axes, points: np.ndarray, classes: np.ndarray) -> None:
     for _, here, colour, marker in groups:
         x, y = points[here].T
         axes.scatter(x, y, s=size, c=colour, marker=marker, alpha=0.85, linewidths=0)
-    if len(found):  # with signs larger than the dots
-        signs = [Line2D([], [], linestyle="", color=c, marker=m, label=text) for text, _, c, m in groups]
-        axes.legend(handles=signs, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    if len(found):  # the symbols of the legend are larger than the dots
+        symbols = [Line2D([], [], linestyle="", color=c, marker=m, label=text) for text, _, c, m in groups]
+        axes.legend(handles=symbols, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

@@ -102,7 +102,7 @@ def compact(matrix: sparse.csr_array) -> sparse.csr_array:
 
 
 def is_symmetric(matrix: sparse.csr_array, *, entries_per_strip: int = ENTRIES_PER_STRIP) -> bool:
-    """Return whether a square, sorted CSR matrix without repeats is symmetric; compare strip by strip to save memory."""
+    """Return whether a square, sorted CSR matrix without repeats is symmetric; compare in strips to save memory."""
     nodes = matrix.shape[0]
     strips = 1 + matrix.nnz // entries_per_strip
     cuts = np.linspace(0, nodes, strips + 1).astype(int)

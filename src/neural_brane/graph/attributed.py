@@ -1,4 +1,4 @@
-"""The graph that methods and evaluations work on: checked once, when it is made, and trusted after."""
+"""The graph that methods and evaluations use. It is checked once, when it is made; later stages trust it."""
 
 from __future__ import annotations
 
@@ -38,34 +38,35 @@ from neural_brane.graph.nodes import NodeData, NodeOptions, attributes_of, join_
 class AttributedGraph:
     """An undirected graph whose nodes carry attributes.
 
-    Make one with `from_edges`, `from_sparse`, `from_frames`, `from_networkx`, `from_igraph`, `from_geometric` or
-    `neural_brane.files.graphs.formats.read_graph`: they bring any input into the form below. The constructor is for
-    parts that are in this form already. It checks all of it but the symmetry of the adjacency, which
-    `neural_brane.graph.adjacency.assemble` guarantees.
-
-    `renamed`, `relabelled` and `relinked` make a graph that differs in one part. They check that part and
-    share the arrays of all others.
+    Make a graph with `from_edges`, `from_sparse`, `from_frames`, `from_networkx`, `from_igraph`, `from_geometric` or
+    `neural_brane.files.graphs.formats.read_graph`. They convert their input to the arrays below. The constructor
+    takes arrays that already have this form. It checks everything except the symmetry of the adjacency, which
+    `neural_brane.graph.adjacency.assemble` guarantees. A graph is never changed: `renamed`, `relabelled` and
+    `relinked` return a new graph that shares all other arrays.
 
     Parameters
     ----------
-    adjacency
-        (nodes, nodes) symmetric CSR, sorted, without repeats, float32 weights above zero.
-    attributes
-        (nodes, attributes) CSR, sorted, without repeats or zeros, float32; may have no columns.
-    ids, attribute_names
-        Distinct integers (int64) or strings.
-    labels
-        A string per node, "" where a node has none; or None.
-    name
-        What messages and files call it.
-    encoder
-        How the columns of a table of nodes became the attributes, where they come from one; else None.
+    adjacency : scipy.sparse.csr_array
+        Weights of the edges: (nodes, nodes), symmetric, sorted, without repeats, float32 above 0.
+    attributes : scipy.sparse.csr_array
+        Amounts of the attributes: (nodes, attributes), sorted, without repeats or zeros, float32; may have no columns.
+    ids, attribute_names : numpy.ndarray
+        Names of the rows and columns of `attributes`: distinct int64 integers or strings.
+    labels : numpy.ndarray, optional
+        One string per node, "" for a node without a label. None if no labels are given.
+    name : str
+        Name of the graph in messages and files.
+    encoder : Encoder, optional
+        Rule that turned the columns of a table of nodes into attributes. None if they do not come from a table.
 
     Examples
     --------
-    >>> graph = AttributedGraph.from_edges([("ann", "bob"), ("bob", "cid")], attributes={"ann": ["chess"]})
+    >>> edges, skills = [("ann", "bob"), ("bob", "cid")], {"ann": ["chess"], "cid": ["chess", "tea"]}
+    >>> graph = AttributedGraph.from_edges(edges, attributes=skills)
     >>> graph
-    AttributedGraph('graph': 3 nodes, 2 edges, 1 attributes)
+    AttributedGraph('graph': 3 nodes, 2 edges, 2 attributes)
+    >>> graph.attributes.toarray().tolist()
+    [[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
     """
 
     adjacency: sparse.csr_array
@@ -85,8 +86,8 @@ class AttributedGraph:
         check_names(self.attribute_names, "attribute_names")
         if self.labels is not None and (self.labels.shape != (nodes,) or self.labels.dtype.kind != "U"):
             raise GraphError(
-                f"labels are {self.labels.dtype} of shape {self.labels.shape}; give one string per node ({nodes}), "
-                "'' where there is none"
+                f"labels are {self.labels.dtype} of shape {self.labels.shape}; give one string for each of the {nodes} "
+                "nodes, '' for a node without a label"
             )
         if self.encoder is not None:
             self.encoder.check_gives(self.attribute_names)
@@ -103,57 +104,67 @@ class AttributedGraph:
 
     @property
     def edges(self) -> int:
-        """The number of distinct undirected edges, self-loops included."""
+        """The number of distinct undirected edges, including self-loops."""
         return int(self.adjacency.nnz + np.count_nonzero(self.adjacency.diagonal())) // 2
 
     @property
     def classes(self) -> np.ndarray:
-        """The distinct labels, sorted; nodes without a label do not count."""
+        """The distinct labels, sorted; "" does not count."""
         labels = np.unique(self.labels) if self.labels is not None else np.empty(0, dtype=str)
         return labels[labels != ""]
 
     def renamed(self, name: str) -> Self:
-        """The same graph under another name."""
+        """Return the same graph with another name."""
         return self._changed(name=name)
 
     def relabelled(self, labels: Any) -> Self:
-        """The same graph with other labels: one per node, a dict from an id to its label, or None."""
+        """Return the same graph with other labels: a list with one per node, a dict from id to label, or None."""
         return self._changed(labels=node_labels(labels, self.ids))
 
     def relinked(self, adjacency: sparse.csr_array) -> Self:
-        """The same nodes with other edges: an adjacency in the form that the constructor takes."""
+        """Return the same nodes with other edges: an adjacency in the form that the constructor expects."""
         check_adjacency(adjacency, len(self))
         check_content(adjacency, self.attributes, self.name)
         return self._changed(adjacency=adjacency)
 
     def encoded(self, encoder: Encoder | None) -> Self:
-        """The same graph with the encoder that made its attributes."""
+        """Return the same graph with the encoder that made its attributes."""
         if encoder is not None:
             encoder.check_gives(self.attribute_names)
         return self._changed(encoder=encoder)
 
     def joined(self, nodes: Any, *, place: Place | None = None, **options: Unpack[NodeOptions]) -> AttributedGraph:
-        """The same links with the labels and attributes of a table of nodes, joined by id.
+        """Return the graph with the labels and attributes of a table of nodes, which is joined by id.
 
-        The table is a DataFrame of pandas or polars, or an Arrow table. Its nodes without edges are added; nodes of
-        the edges that it lacks have no attributes, with a warning. `place` is where it comes from, for messages;
-        `neural_brane.graph.nodes.NodeOptions` describes the other options.
+        Nodes of the table that have no edges are added. Nodes of the graph that have no row get no attributes, and a
+        warning counts them.
+
+        Parameters
+        ----------
+        nodes : DataFrame of pandas or polars, or Arrow table
+            One row per node: a column of ids, and columns that become attributes.
+        **options
+            `id`, `label`, `columns`, `ignore`, `missing`, `encoder`, as in `neural_brane.graph.nodes.NodeOptions`.
         """
         return join_nodes(self, nodes, place or Place("nodes"), options)
 
     def subgraph(self, nodes: Any) -> Self:
-        """The graph of some nodes and the edges between them: ids in the order wanted, or a truth for every node.
+        """Return the graph of some nodes and the edges between them.
 
-        All attributes keep their columns, so that a method that has learned from the one can embed the other.
+        `nodes` are ids, in the order of the new graph's rows, or one boolean per node of this graph. All attributes
+        keep their columns, so a method that was fitted to one of the graphs can embed the other.
+
+        >>> AttributedGraph.from_edges([("ann", "bob"), ("bob", "cid")]).subgraph(["bob", "ann"])
+        AttributedGraph('graph': 2 nodes, 1 edges, 0 attributes)
         """
         array = as_array(nodes, "nodes")
-        truths = array.dtype == bool or (array.dtype == object and set(map(type, array.flat)) <= {bool, np.bool_})
-        if truths and (array.shape != self.ids.shape or len(self) == 0):
-            raise GraphError(f"the mask has shape {array.shape} for {len(self)} nodes; give one truth per node")
-        wanted = self.ids[array.astype(bool)] if truths else as_ids(array, what="nodes")
-        rows = locate(self.ids, wanted)
+        mask = array.dtype == bool or (array.dtype == object and set(map(type, array.flat)) <= {bool, np.bool_})
+        if mask and (array.shape != self.ids.shape or len(self) == 0):
+            raise GraphError(f"the mask has shape {array.shape} for {len(self)} nodes; give one boolean per node")
+        chosen = self.ids[array.astype(bool)] if mask else as_ids(array, what="nodes")
+        rows = locate(self.ids, chosen)
         if (rows < 0).any():
-            unknown, known = wanted[rows < 0][0].item(), self.ids[0].item()
+            unknown, known = chosen[rows < 0][0].item(), self.ids[0].item()
             raise GraphError(f"node {unknown!r} is not in the graph; give ids of its nodes, such as {known!r}")
         return type(self)(
             compact(self.adjacency[rows][:, rows].tocsr().sorted_indices()),
@@ -166,25 +177,25 @@ class AttributedGraph:
         )
 
     def save(self, path: str | Path, **options: Any) -> None:
-        """Write the graph to a file in the format that its name says, as `neural_brane.files.graphs.formats` does."""
+        """Write the graph to a file, with the options of `neural_brane.files.graphs.formats.write_graph`."""
         from neural_brane.files.graphs.formats import write_graph
 
         write_graph(self, path, **options)
 
-    def _changed(self, **parts: Any) -> Self:
-        """A copy that shares all arrays but these, which the caller has checked."""
-        graph = copy(self)  # does not run __post_init__: nothing is checked again
-        for part, value in parts.items():
-            object.__setattr__(graph, part, value)
+    def _changed(self, **values: Any) -> Self:
+        """Return a copy with other values of some fields, which the caller has checked; all other arrays are shared."""
+        graph = copy(self)  # does not run __post_init__, so nothing is checked again
+        for name, value in values.items():
+            object.__setattr__(graph, name, value)
         return graph
 
     def digest(self) -> str:
-        """Return 16 hexadecimal digits that change when anything but the graph's name does."""
+        """Return 16 hexadecimal digits that change if an edge, an attribute, an id or a label changes."""
         digest = hashlib.sha256()
         for matrix in (self.adjacency, self.attributes):
             digest.update(repr(matrix.shape).encode())
-            for part in (matrix.indptr, matrix.indices, matrix.data):
-                digest.update(np.ascontiguousarray(part).data)
+            for array in (matrix.indptr, matrix.indices, matrix.data):
+                digest.update(np.ascontiguousarray(array).data)
         for names in (self.ids, self.attribute_names, self.labels):
             digest.update(repr(None if names is None else names.dtype).encode())
             digest.update(b"" if names is None else np.ascontiguousarray(names).view(np.uint8).data)
@@ -205,26 +216,35 @@ class AttributedGraph:
         self_loops: SelfLoops = "keep",
         name: str = "graph",
     ) -> AttributedGraph:
-        """Make a graph from pairs of ids, in any direction, with repeats.
+        """Return a graph made from edges, which are pairs of ids.
 
         Parameters
         ----------
-        edges
-            (edges, 2) integers or strings.
-        weights
-            One number above zero per edge, 1 if not given.
-        attributes
-            A matrix with a row per node, or a dict from an id to its attributes' names (or from an id to a dict
-            from name to value).
-        labels
-            One per node, or a dict from an id to its label.
-        ids, nodes
-            All nodes, in the order that rows shall have; or their number, for the ids 0 to nodes - 1. Without
-            either, the nodes are those that edges name: integers in increasing order, strings by first appearance.
-        duplicates
-            An edge stated twice, in whichever direction, keeps its largest weight ("max") or their sum ("sum").
-        self_loops
-            "keep" or "drop".
+        edges : array_like
+            The edges (edges, 2) as integers or strings. The two directions of an edge are the same edge.
+        weights : array_like, optional
+            One number above 0 per edge; 1 by default.
+        attributes : array_like, sparse matrix, DataFrame or dict, optional
+            A matrix (nodes, attributes); or a dict from id to a list of names, or to a dict from name to amount.
+        labels : array_like or dict, optional
+            One label per node, or a dict from id to label.
+        ids : array_like, optional
+            All nodes, in the order of the rows. By default the nodes of the edges: integers in increasing order,
+            strings in the order they appear.
+        attribute_names : array_like, optional
+            Names of the columns of a matrix of attributes; by default their numbers from 0.
+        nodes : int, optional
+            Number of nodes; gives the nodes the ids 0 to nodes - 1 if `ids` is not given.
+        duplicates : {"max", "sum"}
+            Weight of an edge that is given several times: its largest weight, or the sum.
+        self_loops : {"keep", "drop"}
+            Keep or drop edges from a node to itself.
+
+        Examples
+        --------
+        >>> graph = AttributedGraph.from_edges([(5, 3), (3, 5), (3, 9)], [1, 2, 1], labels={5: "net"})
+        >>> graph.ids.tolist(), graph.adjacency.toarray().tolist()
+        ([3, 5, 9], [[0.0, 2.0, 1.0], [2.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
         """
         if ids is None and nodes is not None:
             ids = np.arange(nodes)
@@ -247,10 +267,19 @@ class AttributedGraph:
         name: str = "graph",
         **options: Unpack[NodeOptions],
     ) -> AttributedGraph:
-        """Make a graph from a table of edges and, if given, one of nodes: of pandas, polars or Arrow.
+        """Return a graph made from a table of edges and an optional table of nodes, of pandas, polars or Arrow.
 
-        `source`, `target` and `weight` are columns of the edges, by name or position; without them, columns with
-        well-known titles, else the first two. `nodes` and its options are those of `joined`.
+        Parameters
+        ----------
+        edges, nodes : DataFrame of pandas or polars, or Arrow table
+            One row per edge, and one row per node. The columns of nodes become attributes.
+        source, target, weight : str or int, optional
+            Columns of the edges, by name or by position from 0. By default columns with usual names such as "from"
+            and "to", else the first two columns.
+        duplicates, self_loops
+            As in `from_edges`.
+        **options
+            How to read the table of nodes, as in `joined`.
 
         Examples
         --------
@@ -281,14 +310,24 @@ class AttributedGraph:
         self_loops: SelfLoops = "keep",
         name: str = "graph",
     ) -> AttributedGraph:
-        """Make a graph from a square matrix of weights and, if there are any, a matrix of attributes.
+        """Return a graph made from a square matrix of weights and an optional matrix of attributes.
 
-        Either may be a pandas DataFrame: the index and the columns of an adjacency name its nodes, and attributes are
-        joined to the nodes by their index.
+        Parameters
+        ----------
+        adjacency : sparse matrix, array_like or pandas DataFrame
+            Weights of the edges (nodes, nodes). The index and the columns of a DataFrame name the nodes. A symmetric
+            float32 CSR matrix is not copied. Stored zeros are not edges; repeated entries are added, as in SciPy.
+        attributes : sparse matrix, array_like or pandas DataFrame, optional
+            Amounts (nodes, attributes). A DataFrame is joined to the nodes by its index.
+        duplicates : {"max", "sum"}
+            Weight of an edge whose two directions differ: the larger weight, or the sum of both.
+        labels, ids, attribute_names, self_loops
+            As in `from_edges`.
 
-        A symmetric matrix is used without a copy: its arrays are shared. In any other, the two directions of
-        an edge are merged: the larger weight ("max") or the sum of both ("sum"). A stored zero is no edge;
-        repeated entries add up, as they do everywhere in SciPy.
+        Examples
+        --------
+        >>> AttributedGraph.from_sparse([[0, 2], [0, 0]], [[1, 0, 1], [0, 1, 0]])
+        AttributedGraph('graph': 2 nodes, 1 edges, 3 attributes)
         """
         check_rules(duplicates, self_loops)
         if is_frame(adjacency):
@@ -311,12 +350,19 @@ class AttributedGraph:
         self_loops: SelfLoops = "keep",
         name: str | None = None,
     ) -> AttributedGraph:
-        """Make a graph from a NetworkX graph of any kind, directed and multigraphs included.
+        """Return a graph made from a NetworkX graph of any kind, including directed graphs and multigraphs.
 
-        An edge has its weight under the key `weight`, or weighs 1. A node has its label under `label`, and the names
-        of its attributes (a list, or a dict from name to value) under the key `attributes`; it may have neither. A
-        list of keys, as in `attributes=["age", "country"]`, names data of any type instead, which becomes attributes
-        as columns of a table do.
+        Ids are integers if all nodes are integers, else the strings of the nodes.
+
+        Parameters
+        ----------
+        weight, label : str
+            Keys of the weight of an edge, which is 1 without this key, and of the label of a node.
+        attributes : str or list of str
+            Key of a node's attributes: a list of names, or a dict from name to amount. Or a list of keys, as in
+            ``["age", "country"]``, whose values become attributes in the same way as columns of a table of nodes.
+        duplicates, self_loops, name
+            As in `from_edges`; by default the name is that of the NetworkX graph.
         """
         name = name or str(graph.name or "graph")
         data = NodeData(list(map(dict, graph.nodes.values())), f"graph '{name}'")
@@ -336,9 +382,9 @@ class AttributedGraph:
         self_loops: SelfLoops = "keep",
         name: str = "graph",
     ) -> AttributedGraph:
-        """Make a graph from an igraph Graph. Nodes are called by their `name`, or numbered where they have none.
+        """Return a graph made from an igraph Graph. The `name` of a node is its id; without names, nodes are numbered.
 
-        The other options are those of `from_networkx`.
+        All other parameters are those of `from_networkx`.
         """
         keys = graph.vs.attributes()
         ids = _names(graph.vs["name"]) if "name" in keys else np.arange(graph.vcount())
@@ -350,21 +396,17 @@ class AttributedGraph:
 
     @classmethod
     def from_geometric(
-        cls,
-        data: Any,
-        *,
-        duplicates: Duplicates = "max",
-        self_loops: SelfLoops = "keep",
-        name: str = "graph",
+        cls, data: Any, *, duplicates: Duplicates = "max", self_loops: SelfLoops = "keep", name: str = "graph"
     ) -> AttributedGraph:
-        """Make a graph from a PyTorch Geometric Data: `edge_index`, `edge_weight`, `x` (attributes) and `y` (labels).
+        """Return a graph made from a Data of PyTorch Geometric, whose nodes are numbered from 0.
 
-        Nodes are numbered from 0. Other tensors, such as features of edges and masks, are not used.
+        It uses `edge_index`, `edge_weight`, `x` (the attributes) and `y` (the labels), and ignores other tensors, such
+        as features of edges and masks. All other parameters are those of `from_edges`.
         """
         if getattr(data, "edge_index", None) is None or not hasattr(data, "num_nodes"):
             raise GraphError(
-                f"a {type(data).__name__} without edge_index is no graph of one kind of nodes; give a Data with "
-                "edge_index, as HeteroData.to_homogeneous() makes one"
+                f"a {type(data).__name__} without edge_index cannot be read; give a Data with edge_index, such as "
+                "HeteroData.to_homogeneous() returns"
             )
         nodes, edges = int(data.num_nodes), np.asarray(_array(data.edge_index))
         weights, attributes, labels = (_array(getattr(data, key, None)) for key in ("edge_weight", "x", "y"))
@@ -372,7 +414,7 @@ class AttributedGraph:
             raise GraphError(f"edge_index has shape {edges.shape}; give (2, edges)")
         if labels is not None and labels.size != nodes:
             warnings.warn(
-                f"y has shape {labels.shape} for {nodes} nodes, which is not one label per node: it is left out",
+                f"y has shape {labels.shape} for {nodes} nodes; it is ignored, because it is not one label per node",
                 stacklevel=2,
             )
             labels = None
@@ -388,7 +430,7 @@ class AttributedGraph:
         )
 
     def to_networkx(self) -> Any:
-        """The same graph as a NetworkX Graph, which `from_networkx` reads: data of nodes and edges under its keys."""
+        """Return the graph as a networkx.Graph with the keys that `from_networkx` reads by default."""
         import networkx
 
         graph = networkx.Graph(name=self.name)
@@ -397,8 +439,7 @@ class AttributedGraph:
             self.attributes.indptr, self.attributes.indices, self.attributes.data,
         ))  # fmt: skip
         for row, node in enumerate(ids):
-            entries = range(starts[row], starts[row + 1])
-            bag = {names[columns[at]]: values[at] for at in entries}
+            bag = {names[columns[at]]: values[at] for at in range(starts[row], starts[row + 1])}
             graph.add_node(node, **({"attributes": bag} if bag else {}))
             if self.labels is not None and self.labels[row]:
                 graph.nodes[node]["label"] = str(self.labels[row])
@@ -410,7 +451,7 @@ class AttributedGraph:
 
 
 def _names(nodes: list[Any]) -> np.ndarray:
-    """The ids of nodes that may be anything hashable: integers if all are, else what `str` makes of them."""
+    """Return the ids of nodes that may be any objects: integers if all nodes are integers, else their strings."""
     plain = all(isinstance(node, int) for node in nodes) or any(is_missing(node) for node in nodes)
     return node_ids(nodes if plain else list(map(str, nodes)))
 
@@ -418,7 +459,7 @@ def _names(nodes: list[Any]) -> np.ndarray:
 def _made(
     adjacency: sparse.csr_array, ids: np.ndarray, data: NodeData, attributes: str | Sequence[str], label: str
 ) -> AttributedGraph:
-    """Make a graph of an adjacency and of what nodes have under the keys of attributes and of the label."""
+    """Return a graph with an adjacency, and with the data that nodes have under the keys of attributes and label."""
     labels = data.column(label)
     given = node_labels(labels, ids) if any(value is not None for value in labels) else None
     if isinstance(attributes, str):
@@ -432,7 +473,7 @@ def _made(
 
 
 def _array(tensor: Any) -> np.ndarray | None:
-    """A tensor of PyTorch, wherever it lies, as an array."""
+    """Return a PyTorch tensor on any device as an array."""
     if tensor is None:
         return None
     return np.asarray(tensor.detach().cpu() if hasattr(tensor, "detach") else tensor)

@@ -1,4 +1,4 @@
-"""Turn any input into the arrays of a graph: check it, convert it, copy only what must change."""
+"""Check any input and convert it to the arrays of a graph; copy only arrays that must change."""
 
 from __future__ import annotations
 
@@ -13,63 +13,61 @@ from neural_brane.graph.adjacency import Rules, assemble, compact
 from neural_brane.graph.frames import is_frame, numeric_frame
 from neural_brane.graph.ids import as_array, as_ids, encode, locate, repeated
 
-# Numbers of any kind into float32: what would turn into NaN, infinity or nothing is refused.
-
-KINDS = "biuf"  # booleans, integers and floats
+KINDS = "biuf"  # kinds of dtypes that are numbers: booleans, integers and floats
 
 
 def as_real(values: Any, what: str, expected: str) -> np.ndarray:
-    """Return values as an array of real numbers in the machine's byte order; refuse text, complex numbers and masks."""
+    """Return values as an array of real numbers; text, complex numbers and masked values raise an error."""
     array = as_array(values, what)
     try:
-        # None becomes NaN, which `to_single` refuses with its place.
+        # None becomes NaN, for which `to_single` raises an error that names its position.
         array = array.astype(np.float64) if array.dtype.kind in "OU" else array
     except (TypeError, ValueError) as error:
         kind = KindError if isinstance(error, TypeError) else GraphError
         raise kind(f"{what} cannot be read as numbers ({error}); give {expected}") from error
     if array.dtype.kind not in KINDS:
-        raise GraphError(f"{what}: found {array.dtype}, not real numbers; give {expected}")
+        raise GraphError(f"{what} have dtype {array.dtype}, which is not a real number; give {expected}")
     return array.astype(plain_type(array.dtype), copy=False)
 
 
 def plain_type(dtype: np.dtype) -> np.dtype:
-    """The type in the machine's byte order, and of a width that SciPy's sparse matrices know."""
+    """Return a dtype in the machine's byte order, with a width that SciPy's sparse matrices support."""
     if dtype.kind == "f" and dtype.itemsize not in (4, 8):
         return np.dtype(np.float32 if dtype.itemsize < 4 else np.float64)
     return dtype.newbyteorder("=")
 
 
 def to_single(data: np.ndarray, where: Callable[[int], str]) -> np.ndarray:
-    """Return real numbers as finite float32, none turned into 0; `where` names the one at a place for the error."""
+    """Return real numbers as float32; raise an error if one is not finite, overflows or becomes 0.
+
+    `where` describes the number at a position for the message.
+    """
     with np.errstate(over="ignore", under="ignore"):
         single = data.astype(np.float32, copy=False)
     if np.count_nonzero(single) < np.count_nonzero(data):
         at = int(np.flatnonzero((single == 0) & (data != 0))[0])
-        raise GraphError(f"{where(at)} is {data[at]}, which is 0 in single precision; multiply all by a large number")
+        raise GraphError(f"{where(at)} is {data[at]}, which becomes 0 in float32; multiply all by a large number")
     with np.errstate(over="ignore", invalid="ignore"):
         finite = len(single) == 0 or np.isfinite(single.sum(dtype=np.float64))
     if not finite:
         at = int(np.flatnonzero(~np.isfinite(single))[0])
         if np.isfinite(data[at]):
-            raise GraphError(
-                f"{where(at)} is {data[at]}, beyond single precision; divide all by a large number to give finite ones"
-            )
+            raise GraphError(f"{where(at)} is {data[at]}, which overflows float32; divide all by a large number")
         raise GraphError(f"{where(at)} is {'NaN' if np.isnan(data[at]) else data[at]}; give finite numbers")
     return single
 
 
-# Any input into the arrays of a graph: checked, converted, and copied only where it must change.
-
-Bags = Mapping[Any, Iterable[Any] | Mapping[Any, float]]  # from an id to its attributes, as names or name: value
+# Attributes by id: a list of names, or a dict from name to amount.
+Bags = Mapping[Any, Iterable[Any] | Mapping[Any, float]]
 
 
 def spell_shape(shape: tuple[int, ...]) -> str:
-    """Write a shape for a message: 3 x 4."""
+    """Return a shape as text for a message, such as 3 x 4."""
     return " x ".join(map(str, shape))
 
 
 def place_edges(edges: Any, ids: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return edges (edges, 2) as positions among the ids, and the ids: those given, or else all that edges name."""
+    """Return edges (edges, 2) as positions of nodes, and the ids: the given ones, or else all ids of the edges."""
     array = as_array(edges, "edges", expected="pairs, two ids per edge")
     if array.size and (array.ndim != 2 or array.shape[1] != 2):
         raise GraphError(f"edges have shape {array.shape}; give (edges, 2), two ids per edge")
@@ -84,21 +82,21 @@ def place_edges(edges: Any, ids: np.ndarray | None) -> tuple[np.ndarray, np.ndar
     if len(unknown):
         at = int(unknown[0])
         raise GraphError(
-            f"edge {at // 2} names node {ends[at].item()!r}, which is not among the {len(ids)} ids; "
-            "add it there, or leave ids out to take the nodes from the edges"
+            f"edge {at // 2} names node {ends[at].item()!r}, which is not among the {len(ids)} ids; add it to ids, or "
+            "leave out ids to use the nodes of the edges"
         )
     return positions.reshape(-1, 2), ids
 
 
 def node_ids(ids: Any) -> np.ndarray:
-    """Return ids as an array; refuse ids of which one occurs twice."""
+    """Return ids as an array; raise an error if one occurs twice."""
     names = as_ids(ids)
     check_names(names, "ids")
     return names
 
 
 def edge_weights(weights: Any, edges: int) -> np.ndarray:
-    """Return one float32 weight per edge, checked."""
+    """Return one float32 weight per edge; raise an error if one is not a finite number above 0."""
     if weights is None:
         return np.ones(edges, dtype=np.float32)
     array = as_real(weights, "weights", "one number above 0 per edge")
@@ -112,40 +110,40 @@ def edge_weights(weights: Any, edges: int) -> np.ndarray:
 
 
 class Links(NamedTuple):
-    """Edges between positions, with their weights as another library has them; None where all weigh 1."""
+    """Edges between positions of nodes, and their weights as another library stores them, or None if all are 1."""
 
     ends: np.ndarray  # (edges, 2)
     weights: Any
 
     @classmethod
     def between(cls, nodes: Iterable[Any], edges: Iterable[tuple[Any, Any, Any]]) -> Links:
-        """Turn edges (node, node, weight) into edges between the positions of the nodes."""
+        """Return edges (node, node, weight) as edges between the positions of the nodes."""
         place = {node: at for at, node in enumerate(nodes)}
-        stated = [(place[u], place[v], weight) for u, v, weight in edges]
-        ends = np.array([edge[:2] for edge in stated], dtype=np.int64).reshape(-1, 2)
-        return cls(ends, [weight for _, _, weight in stated])
+        placed = [(place[u], place[v], weight) for u, v, weight in edges]
+        ends = np.array([edge[:2] for edge in placed], dtype=np.int64).reshape(-1, 2)
+        return cls(ends, [weight for _, _, weight in placed])
 
     def assemble(self, nodes: int, rules: Rules) -> sparse.csr_array:
-        """Make the (nodes, nodes) adjacency."""
+        """Return the adjacency (nodes, nodes)."""
         return assemble(self.ends, edge_weights(self.weights, len(self.ends)), nodes, rules)
 
 
 def weight_matrix(adjacency: Any) -> sparse.csr_array:
-    """Return a square matrix of weights above zero as sorted CSR without repeats or zeros."""
+    """Return a square matrix of weights as sorted float32 CSR without repeats or zeros; all must be above 0."""
     matrix = canonical(adjacency, "adjacency")
     if matrix.shape[0] != matrix.shape[1]:
         raise GraphError(f"adjacency is {spell_shape(matrix.shape)}; give a square matrix, one row per node")
     if matrix.nnz and not matrix.data.min() > 0:
         row, column = (int(where[np.argmin(matrix.data)]) for where in matrix.tocoo().coords)
         raise GraphError(
-            f"adjacency[{row}, {column}] is {matrix.data.min()}; weights must be above 0: "
-            "shift or drop the negative ones"
+            f"adjacency[{row}, {column}] is {matrix.data.min()}, but weights must be above 0; shift or drop the "
+            "negative ones"
         )
     return matrix
 
 
 def canonical(matrix: Any, what: str, named: Callable[[int, int], str] = lambda row, column: "") -> sparse.csr_array:
-    """Return a matrix as sorted float32 CSR without repeats, zeros or NaN; `named` names an entry for the error."""
+    """Return a matrix as sorted float32 CSR without repeats, zeros or NaN; `named` describes an entry for messages."""
     expected = "a two-dimensional matrix of real numbers, sparse or not"
     if not sparse.issparse(matrix):
         matrix = as_real(matrix, what, expected)
@@ -155,7 +153,7 @@ def canonical(matrix: Any, what: str, named: Callable[[int, int], str] = lambda 
         csr = sparse.csr_array(matrix.astype(plain_type(matrix.dtype), copy=False))
         csr.check_format(full_check=True)
     except (TypeError, ValueError) as error:
-        raise GraphError(f"{what} is not a matrix of numbers ({error}); give {expected}") from error
+        raise GraphError(f"{what} cannot be read as a matrix ({error}); give {expected}") from error
 
     def where(at: int) -> str:
         row, column = int(np.searchsorted(csr.indptr, at, side="right")) - 1, int(csr.indices[at])
@@ -168,7 +166,7 @@ def canonical(matrix: Any, what: str, named: Callable[[int, int], str] = lambda 
         csr = csr.copy()
         csr.sum_duplicates()
         csr.eliminate_zeros()
-        to_single(csr.data, where)  # repeats may add up to infinity
+        to_single(csr.data, where)  # the sum of repeats may overflow
     return csr
 
 
@@ -189,7 +187,7 @@ def attribute_matrix(attributes: Any, names: Any, ids: np.ndarray) -> tuple[spar
 
 
 def _naming(ids: np.ndarray, names: np.ndarray | None) -> Callable[[int, int], str]:
-    """Name an entry of the attributes for an error: by the node and the attribute."""
+    """Return a function that describes an entry of the attributes by its node and attribute, for messages."""
 
     def named(row: int, column: int) -> str:
         known = row < len(ids) and (names is None or column < len(names))
@@ -200,16 +198,16 @@ def _naming(ids: np.ndarray, names: np.ndarray | None) -> Callable[[int, int], s
 
 
 def _matrix_of_bags(bags: Bags, ids: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
-    """Turn a dict from id to attributes into a matrix and the names of its columns."""
+    """Return a dict from id to attributes as a matrix (nodes, attributes) and the names of its columns."""
     rows = locate(ids, as_ids(list(bags)))
     if (rows < 0).any():
-        stranger = list(bags)[int(np.argmin(rows))]
-        raise GraphError(f"attributes name node {stranger!r}, which the graph lacks; add it to ids or drop it")
+        unknown = list(bags)[int(np.argmin(rows))]
+        raise GraphError(f"attributes name node {unknown!r}, which is not in the graph; add it to ids or drop it")
     entries: list[tuple[int, Any, float]] = []
     for row, (node, bag) in zip(rows.tolist(), bags.items(), strict=True):
         if isinstance(bag, str) or not isinstance(bag, Iterable):
             raise GraphError(f"the attributes of node {node!r} are {bag!r}; give a list of names")
-        # A name listed twice counts once: attributes are a set.
+        # A name that is listed twice counts once, because attributes are a set.
         pairs = bag.items() if isinstance(bag, Mapping) else dict.fromkeys(bag, 1.0).items()
         entries.extend((row, name, value) for name, value in pairs)
     listed = as_ids(
@@ -224,41 +222,39 @@ def _matrix_of_bags(bags: Bags, ids: np.ndarray) -> tuple[sparse.csr_array, np.n
 
 
 def check_adjacency(matrix: Any, nodes: int) -> None:
-    """Refuse an adjacency that is not in the form of a graph's; its symmetry is not checked."""
+    """Raise an error if an adjacency has not the form that a graph needs; do not check its symmetry."""
     check_matrix(matrix, (nodes, nodes), "adjacency")
     if matrix.nnz and not matrix.data.min() > 0:
-        raise GraphError(f"edge weights reach down to {matrix.data.min()}; all must be above 0")
+        raise GraphError(f"the smallest edge weight is {matrix.data.min()}; all must be above 0")
 
 
 def check_content(adjacency: sparse.csr_array, attributes: sparse.csr_array, name: str) -> None:
-    """Refuse a graph that has neither edges nor attributes."""
+    """Raise an error if a graph has neither edges nor attributes."""
     if adjacency.nnz == 0 and attributes.nnz == 0:
         raise GraphError(
-            f"graph '{name}' has {adjacency.shape[0]} nodes, no edges and no attributes; give at least one edge, or "
-            "nodes attributes"
+            f"graph '{name}' has {adjacency.shape[0]} nodes, no edges and no attributes; give at least one edge or "
+            "attribute"
         )
 
 
 def check_matrix(matrix: Any, shape: tuple[int, int], what: str) -> None:
-    """Refuse a matrix that is not finite float32 CSR, sorted, without repeats or zeros, of the shape expected."""
+    """Raise an error if a matrix is not finite float32 CSR, sorted, without repeats or zeros, of the expected shape."""
     if not isinstance(matrix, sparse.csr_array) or matrix.dtype != np.float32:
         found = f"{type(matrix).__name__} of {getattr(matrix, 'dtype', 'no dtype')}"
-        raise GraphError(
-            f"{what} is {found}, not csr_array of float32; use AttributedGraph.from_sparse, which converts"
-        )
+        raise GraphError(f"{what} is {found}, not csr_array of float32; convert it with AttributedGraph.from_sparse")
     if matrix.shape != shape:
-        raise GraphError(
-            f"{what} is {spell_shape(matrix.shape)}, and its names say {spell_shape(shape)}; make them agree"
-        )
+        raise GraphError(f"{what} is {spell_shape(matrix.shape)}, but ids and names need {spell_shape(shape)}")
     if not matrix.has_canonical_format or (matrix.data == 0).any():
-        raise GraphError(f"{what} is unsorted, repeats entries or stores zeros; use AttributedGraph.from_sparse")
+        raise GraphError(
+            f"{what} is unsorted, repeats entries or stores zeros; convert it with AttributedGraph.from_sparse"
+        )
     if matrix.nnz and not np.isfinite(matrix.data.sum(dtype=np.float64)):
-        raise GraphError(f"{what} holds NaN or infinity; give finite numbers")
+        raise GraphError(f"{what} contains NaN or infinity; give finite numbers")
 
 
 def check_names(names: np.ndarray, what: str) -> None:
-    """Refuse names that are not a flat array of distinct integers or strings."""
+    """Raise an error if names are not a flat array of distinct integers or strings."""
     if names.ndim != 1 or not (names.dtype == np.int64 or names.dtype.kind == "U"):
-        raise GraphError(f"{what} are {names.dtype} of shape {names.shape}; give int64 or strings, one each")
+        raise GraphError(f"{what} are {names.dtype} of shape {names.shape}; give a flat array of int64 or strings")
     if (twice := repeated(names)) is not None:
-        raise GraphError(f"{what} list {twice!r} twice; each must be distinct")
+        raise GraphError(f"{what} contain {twice!r} twice; all must be distinct")

@@ -1,4 +1,4 @@
-"""Compare a graph with an earlier one: nodes that are new, and what changed around the others."""
+"""Compare a graph with an earlier one: find new nodes, and nodes whose attributes or links changed."""
 
 from __future__ import annotations
 
@@ -13,37 +13,35 @@ from neural_brane.errors import GraphError
 from neural_brane.graph.attributed import AttributedGraph
 from neural_brane.graph.ids import locate
 
-# Nodes that a graph lacks, as another graph has them: their attributes by name, their links by id.
-
 FROM_NOTHING, FROM_ATTRIBUTES, FROM_LINKS, FROM_BOTH = "nothing", "attributes", "links", "attributes and links"
 
 
 @dataclass(frozen=True, slots=True)
 class Newcomers:
-    """The nodes of one graph that a known graph lacks, and what ties them to it."""
+    """Newcomers, which are the nodes of a given graph that are not in a known graph, and their attributes and links."""
 
     known: AttributedGraph
     given: AttributedGraph
-    places: np.ndarray  # of every node of `given` among the known ones; -1 for newcomers
-    rows: np.ndarray  # the newcomers, as positions in `given`; what follows has a row for each
-    attributes: sparse.csr_array  # under the known graph's columns
-    links: sparse.csr_array  # to known nodes
-    among: sparse.csr_array  # to other newcomers
+    places: np.ndarray  # (nodes of `given`,) positions in the known graph; -1 for newcomers
+    rows: np.ndarray  # (newcomers,) their positions in `given`
+    attributes: sparse.csr_array  # (newcomers, attributes of the known graph)
+    links: sparse.csr_array  # (newcomers, nodes of the known graph)
+    among: sparse.csr_array  # (newcomers, newcomers), their links to each other
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @property
     def made_from(self) -> np.ndarray:
-        """Say in words what is known of each newcomer; a link to another newcomer counts if that one has attributes."""
+        """The source of each newcomer's vector, in words; a link to another newcomer counts if that has attributes."""
         described = np.diff(self.attributes.indptr) > 0
-        others = self.among @ described.astype(np.float32) - self.among.diagonal() * described  # not a node itself
+        others = self.among @ described.astype(np.float32) - self.among.diagonal() * described  # without self-loops
         linked = (np.diff(self.links.indptr) > 0) | (others > 0)
         words = np.array([FROM_NOTHING, FROM_ATTRIBUTES, FROM_LINKS, FROM_BOTH])
         return words[described + 2 * linked]
 
     def together(self) -> AttributedGraph:
-        """Join the newcomers to the known graph, after its own nodes."""
+        """Return a graph of the known nodes, followed by the newcomers."""
         known = self.known
         adjacency = sparse.block_array([[known.adjacency, self.links.T], [self.links, self.among]], format="csr")
         attributes = sparse.vstack([known.attributes, self.attributes], format="csr")
@@ -52,22 +50,22 @@ class Newcomers:
 
 
 def find_newcomers(known: AttributedGraph, given: AttributedGraph) -> Newcomers:
-    """Tell the nodes of a graph that a known graph lacks from those that it has.
+    """Return the nodes of a given graph that are not in a known graph.
 
-    Attributes that the known graph lacks are left out, with a warning that counts them; so are nodes that are known
-    and bring other attributes. Newcomers that share neither attributes nor links with the known graph are refused,
-    unless there are others.
+    Attributes that are not in the known graph are left out with a warning. Another warning names known nodes that have
+    other attributes than before. If all nodes are newcomers without known attributes and links, it raises an error;
+    if some are, it warns.
     """
     places = locate(known.ids, given.ids)
     rows = np.flatnonzero(places < 0)
     attributes = align(given, known.attribute_names)
     differ = _differ(known.attributes, attributes, places, np.arange(attributes.shape[1]))
-    differ &= np.diff(attributes.indptr) > 0  # ends of links need not bring theirs again
+    differ &= np.diff(attributes.indptr) > 0  # a known node may be given only as the end of an edge
     if differ.any():
         warnings.warn(
             f"{np.count_nonzero(differ):,} nodes of graph '{given.name}' (such as {given.ids[differ][0].item()!r}) "
-            "are known by their ids and have other attributes than those learned from; they keep the vectors learned. "
-            "Give nodes that are others other ids",
+            "have the id of a known node but other attributes; they keep the vector of the known node. If they are "
+            "other nodes, give them other ids",
             stacklevel=3,
         )
     links = given.adjacency[rows]
@@ -77,19 +75,19 @@ def find_newcomers(known: AttributedGraph, given: AttributedGraph) -> Newcomers:
         _take(links, at >= 0, at, len(known)),
         _take(links, at < 0, np.searchsorted(rows, links.indices), len(rows)),
     )  # fmt: skip
-    _tell_strangers(newcomers)
+    _check_strangers(newcomers)
     return newcomers
 
 
 def align(graph: AttributedGraph, names: np.ndarray) -> sparse.csr_array:
-    """Put a graph's attributes under the columns of names; leave out those without a column, with a warning."""
+    """Return a graph's attributes (nodes, names) with the given names as columns; warn if it has others."""
     places = locate(names, graph.attribute_names)
     if np.array_equal(places, np.arange(len(names))):
         return graph.attributes
     if unknown := np.count_nonzero(places < 0):
         warnings.warn(
-            f"{unknown:,} of the {len(places):,} attributes of graph '{graph.name}' were not learned from and are "
-            "left out",
+            f"{unknown:,} of the {len(places):,} attributes of graph '{graph.name}' are left out: the method was not "
+            "fitted to them",
             stacklevel=4,
         )
     at = places[graph.attributes.indices]
@@ -97,7 +95,7 @@ def align(graph: AttributedGraph, names: np.ndarray) -> sparse.csr_array:
 
 
 def _take(matrix: sparse.csr_array, kept: np.ndarray, columns: np.ndarray, width: int) -> sparse.csr_array:
-    """Take some entries of a matrix, under other columns."""
+    """Return a matrix of `width` columns with the entries that `kept` marks, moved to the given columns."""
     before = np.concatenate([[0], np.cumsum(kept)])
     taken = sparse.csr_array(
         (matrix.data[kept], columns[kept].astype(np.int32), before[matrix.indptr]), shape=(matrix.shape[0], width)
@@ -106,25 +104,22 @@ def _take(matrix: sparse.csr_array, kept: np.ndarray, columns: np.ndarray, width
     return taken
 
 
-def _tell_strangers(newcomers: Newcomers) -> None:
-    """Warn of newcomers of which nothing is known; refuse a graph that has no others."""
+def _check_strangers(newcomers: Newcomers) -> None:
+    """Warn of newcomers without known attributes and links; raise an error if all nodes are such newcomers."""
     strangers = newcomers.rows[newcomers.made_from == FROM_NOTHING]
     if len(strangers) == 0:
         return
     first, name = newcomers.given.ids[strangers[0]].item(), newcomers.given.name
     if len(strangers) == len(newcomers.places):
         raise GraphError(
-            f"no node of graph '{name}' (such as {first!r}) has an attribute that was learned from or a link to a node "
-            "that is known; give attributes by the names that were learned from, or links to known ids"
+            f"no node of graph '{name}' (such as {first!r}) has a known attribute or a link to a known node; give "
+            "attributes with the names, or links to the ids, of the graph that the method was fitted to"
         )
     warnings.warn(
-        f"{len(strangers):,} nodes of graph '{name}' (such as {first!r}) have neither an attribute that was learned "
-        "from nor a link to a known node; their vectors tell nothing",
+        f"{len(strangers):,} nodes of graph '{name}' (such as {first!r}) have neither a known attribute nor a link to "
+        "a known node; their vectors mean nothing",
         stacklevel=4,
     )
-
-
-# What has become of a graph: its nodes matched by id, its attributes by name, and what changed around each node.
 
 
 @dataclass(frozen=True)
@@ -133,17 +128,17 @@ class Changes:
 
     before: AttributedGraph
     after: AttributedGraph
-    nodes: np.ndarray  # of every node after, its place among those before; -1 for a new one
-    attributes: np.ndarray  # the same for attributes
+    nodes: np.ndarray  # (nodes after,) their positions in the earlier graph; -1 for new nodes
+    attributes: np.ndarray  # (attributes after,) their positions in the earlier graph; -1 for new attributes
 
     @cached_property
     def new(self) -> np.ndarray:
-        """Tell which nodes of the later graph are new."""
+        """A mask of the nodes of the later graph that are new."""
         return self.nodes < 0
 
     @cached_property
     def touched(self) -> np.ndarray:
-        """Tell which nodes of the later graph are new, or have other attributes or links than before."""
+        """A mask of the nodes of the later graph that are new or have other attributes or links than before."""
         return (
             self.new
             | _differ(self.before.attributes, self.after.attributes, self.nodes, self.attributes)
@@ -152,21 +147,21 @@ class Changes:
 
 
 def find_changes(before: AttributedGraph, after: AttributedGraph) -> Changes:
-    """Match the nodes and attributes of two graphs; refuse two that have no node in common."""
+    """Return the changes between two graphs; raise an error if they have no node in common."""
     changes = Changes(
         before, after, locate(before.ids, after.ids), locate(before.attribute_names, after.attribute_names)
     )
     if changes.new.all():
         raise GraphError(
-            f"no node of graph '{after.name}' (such as {after.ids[0].item()!r}) is among the {len(before):,} learned "
-            f"from (such as {before.ids[0].item()!r}), so there is nothing to go on from; give the changed graph with "
-            "the ids it had before, or learn anew with fit(graph)"
+            f"no node of graph '{after.name}' (such as {after.ids[0].item()!r}) is in the earlier graph of "
+            f"{len(before):,} nodes (such as {before.ids[0].item()!r}), so its training cannot be continued; give the "
+            "changed graph the same ids, or start again with fit(graph)"
         )
     return changes
 
 
 def carry(table: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Copy the rows of a table at these places; a row of zeros where there is none."""
+    """Return the rows of a table at the given positions, and a row of zeros for each position -1."""
     if len(table) == 0:
         return np.zeros((len(places), *table.shape[1:]), table.dtype)
     rows: np.ndarray = table[places]
@@ -175,11 +170,10 @@ def carry(table: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 
 def _differ(before: sparse.csr_array, after: sparse.csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Tell which later rows have other entries than their earlier row, by sums in which columns have random weights."""
+    """Return a mask of the later rows that have other entries than before: their sums with random weights differ."""
     weights = np.random.default_rng(0).random(before.shape[1])
-    matched = np.full(len(columns), np.inf)  # a new column differs from all
+    matched = np.full(len(columns), np.inf)  # a row with an entry in a new column differs from its earlier row
     matched[columns >= 0] = weights[columns[columns >= 0]]
-    # Each row's entries times the weights of their columns, added up.
     sums_before, sums_after = before.astype(np.float64) @ weights, after.astype(np.float64) @ matched
     known = rows >= 0
     differ = np.zeros(len(rows), bool)

@@ -198,8 +198,6 @@ def infer_columns(
     `columns` gives the kinds of some columns (`{"age": "number:8"}` or `["age:number:8"]`), `ignore` names columns to
     ignore, and `id` and `label` name the columns of the nodes' ids and labels.
 
-    Examples
-    --------
     >>> import polars as pl
     >>> people = pl.DataFrame({"age": [31, 45, 22, 31], "country": ["IN", "FR", None, "IN"]})
     >>> [(column.name, column.kind) for column in infer_columns(people)]

@@ -1,4 +1,4 @@
-"""Convert whatever a user passes to a graph: the one door through which methods take their input."""
+"""Convert whatever a user passes to a graph; all methods convert their input here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ACCEPTED = (
 
 
 def as_graph(source: Any) -> AttributedGraph:
-    """Make a graph of anything that holds one; what is a graph already is returned itself.
+    """Return an input as a graph; an AttributedGraph is returned itself. `ACCEPTED` lists what can be converted.
 
     >>> as_graph((np.eye(2)[::-1], [[1, 0], [1, 1]]))
     AttributedGraph('graph': 2 nodes, 1 edges, 2 attributes)
@@ -48,33 +48,31 @@ def as_graph(source: Any) -> AttributedGraph:
             return AttributedGraph.from_sparse(first, second)
         if all(package_of(part) in TABLES for part in source):
             return AttributedGraph.from_frames(first, second)
-        raise GraphError(f"cannot learn from a pair of {_spell(first)} and {_spell(second)}; give {ACCEPTED}")
+        raise GraphError(f"a pair of {_spell(first)} and {_spell(second)} is not a graph; give {ACCEPTED}")
     if isinstance(source, str | PathLike):
-        raise GraphError(f"cannot learn from a path; read the graph first: neural_brane.read({str(source)!r})")
-    raise GraphError(f"cannot learn from {_spell(source)}; give {ACCEPTED}")
+        raise GraphError(f"a path is not a graph; read the graph first: neural_brane.read({str(source)!r})")
+    raise GraphError(f"{_spell(source)} is not a graph; give {ACCEPTED}")
 
 
 def _is_matrix(value: Any) -> bool:
-    """Tell whether a value is a matrix: sparse, an array, or a DataFrame that names its nodes twice."""
+    """Return whether a value is a sparse matrix, an array, or a DataFrame whose index and columns name the nodes."""
     return sparse.issparse(value) or isinstance(value, np.ndarray) or (is_frame(value) and is_adjacency(value))
 
 
 def _spell(value: Any) -> str:
-    """Name the type of a value for a message."""
+    """Return the type of a value as text for a message."""
     size = f" of {len(value)}" if isinstance(value, tuple | list) else ""
     return f"{type(value).__module__}.{type(value).__qualname__}{size}".removeprefix("builtins.")
 
-
-# New nodes as a known graph's encoder reads them: a table of nodes alone, or tables of edges and nodes.
 
 NODES = Place("nodes")
 
 
 def as_graph_like(source: Any, known: AttributedGraph) -> AttributedGraph:
-    """Make a graph of anything that `as_graph` takes, of a table of nodes, or of a dict from ids to attributes.
+    """Return new nodes as a graph: an input of `as_graph`, a table of nodes, or a dict from id to attributes.
 
-    Tables of nodes are encoded as that of the known graph was: columns and values that it lacked are left out, with a
-    warning that counts them. Nodes that edges lead to and that are known need no row.
+    A table of nodes is encoded with the encoder of the known graph. Columns and values that the encoder does not know
+    are left out, and a warning counts them. Nodes of the known graph that occur in edges need no row.
 
     >>> known = AttributedGraph.from_edges([("ann", "bob")], attributes={"ann": ["chess"]})
     >>> as_graph_like({"zoe": ["chess"], "yan": []}, known)
@@ -99,15 +97,15 @@ def join_alike(
     place: Place = NODES,
     id: str | int | None = None,
 ) -> AttributedGraph:
-    """Join to the links of new nodes the attributes that the known graph's encoder gives to a table of nodes.
+    """Return the links of new nodes joined with a table of nodes, encoded with the known graph's encoder.
 
-    links: None where there are none. id: the column of the ids, by name or position; without it the one that had them
-    in the known graph's table, or the index of a pandas DataFrame.
+    `links` is None if there are no edges. `id` is the column of the ids, by name or position; by default the column
+    that had the ids in the known graph's table, else the index of a pandas DataFrame.
     """
     if known.encoder is None:
         raise GraphError(
-            f"graph '{known.name}' does not come from a table of nodes, so a table of new nodes cannot be encoded "
-            "alike; give their attributes by name, as in {'id': ['name', …]}, or a graph with the same attribute names"
+            f"graph '{known.name}' does not come from a table of nodes, so a table of new nodes cannot be encoded; "
+            "give their attributes by name, as in {'id': ['name', …]}, or a graph with the same attribute names"
         )
     frame = as_frame(nodes, place.where)
     column = choose_id(frame, place, given=id, encoder=known.encoder)
@@ -119,19 +117,19 @@ def join_alike(
     absent = [name for name in encoder.parts if name not in table.columns]
     if len(absent) == len(encoder.parts):
         raise GraphError(
-            f"{place.where}: none of the columns that were learned from is there, such as '{absent[0]}'; there are "
-            f"{', '.join(map(repr, table.columns)) or 'no others'}: give the columns the names they had"
+            f"{place.where}: all columns of the fitted graph are missing, such as '{absent[0]}'; the columns are "
+            f"{', '.join(map(repr, table.columns)) or 'none'}: give them the names they had"
         )
-    for some, what in ((unknown, "were not learned from and are left out"), (absent, "are absent and taken as empty")):
-        if some:
-            examples = ", ".join(map(repr, some[:3]))
-            warnings.warn(f"{place.where}: {len(some):,} columns {what}, such as {examples}", stacklevel=4)
+    for names, problem in ((unknown, "left out, as the method was not fitted to them"), (absent, "missing, so empty")):
+        if names:
+            examples = ", ".join(map(repr, names[:3]))
+            warnings.warn(f"{place.where}: {len(names):,} columns are {problem} (such as {examples})", stacklevel=4)
     empty = [pl.lit(None, pl.String).alias(name) for name in absent]
-    attributes, names = encoder.encode(table.with_columns(empty))
+    attributes, attribute_names = encoder.encode(table.with_columns(empty))
     warn_without_row(linked, rows.without_row(linked) & (locate(known.ids, linked) < 0), place)
     adjacency, attributes, everyone = rows.join(linked, adjacency, attributes)
     name = "new nodes" if links is None else links.name
-    return AttributedGraph(adjacency, attributes, everyone, names, name=name, encoder=known.encoder)
+    return AttributedGraph(adjacency, attributes, everyone, attribute_names, name=name, encoder=known.encoder)
 
 
 def _is_table(source: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Encode the columns of a table of nodes as attributes: fitted to one table, then the same for every other."""
+"""Encode the columns of a table of nodes as attributes: fit an encoder to one table, then use it for others."""
 
 from __future__ import annotations
 
@@ -27,82 +27,80 @@ from neural_brane.graph.columns import (
 from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.graph.lazy import pl
 
-# Columns that give a node one attribute at most: a category, a bin of numbers, or a flag.
-
-DIGITS = range(4, 18)  # of the numbers in the names of bins; 17 tell any two float64 apart
+DIGITS = range(4, 18)  # numbers of digits to try in the names of bins; 17 distinguish all float64
 
 
 class Entries(NamedTuple):
-    """The entries of a column: rows in order, the attribute of each within it, and values that have none."""
+    """The entries of one column: the row of each, the number of its attribute, and the values without an attribute."""
 
-    rows: np.ndarray  # (entries,) int32, rising
-    codes: np.ndarray  # (entries,) int32, rising within a row
-    unknown: pl.Series  # values that are not missing and yet have no attribute
+    rows: np.ndarray  # (entries,) int32, increasing
+    codes: np.ndarray  # (entries,) int32, increasing within a row
+    unknown: pl.Series  # values that are not missing but have no attribute
 
 
 def _entries(values: pl.Series, codes: np.ndarray) -> Entries:
-    """The entries of one code per row, negative where a row has none."""
+    """Return the entries for one code per row, which is negative if the row has no entry."""
     rows = np.flatnonzero(codes >= 0)
     unknown = values.filter((codes < 0) & values.is_not_null().to_numpy())
     return Entries(rows.astype(np.int32), codes[rows].astype(np.int32), unknown)
 
 
-class Kept:
-    """A part of an encoder, learned from one column: it names its attributes, and becomes plain JSON and back."""
+class ColumnEncoder:
+    """The base class of encoders of one column: they name its attributes, and can be saved as JSON."""
 
     __slots__ = ()
-    spelling: ClassVar[tuple[str, str]] = ("=", "values")  # what follows a column's name, and the field that comes then
+    named_by: ClassVar[tuple[str, str]] = ("=", "values")  # the separator in an attribute's name, and a field
 
     def names(self, column: str) -> list[str]:
-        """Return the attributes' names."""
-        mark, field = self.spelling
-        return [f"{column}{mark}{value}" for value in getattr(self, field)]
+        """Return the attributes' names: the column's name, a separator and a value."""
+        separator, field = self.named_by
+        return [f"{column}{separator}{value}" for value in getattr(self, field)]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` needs."""
-        kept = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+        """Return all fields as plain values, for JSON."""
+        saved = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in saved.items()}
 
     @classmethod
-    def from_dict(cls, kept: dict[str, Any]) -> Self:
-        """Make the same again."""
-        values = {field.name: kept[field.name] for field in fields(cls)}  # type: ignore[arg-type]
+    def from_dict(cls, saved: dict[str, Any]) -> Self:
+        """Return the encoder that `as_dict` described."""
+        values = {field.name: saved[field.name] for field in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
 
 
 @dataclass(frozen=True, slots=True)
-class Categories(Kept):
+class Categories(ColumnEncoder):
     """One attribute per value: `country=IN`."""
 
     values: tuple[str, ...]
 
     @classmethod
     def fit(cls, values: pl.Series, column: Column) -> Self:
-        """Take every value that occurs, in the order of the alphabet."""
+        """Return an encoder of all values that occur, sorted."""
         return cls(tuple(as_texts(values).drop_nulls().unique().sort().to_list()))
 
     def encode(self, values: pl.Series) -> Entries:
-        """The attribute of each row."""
+        """Return the entries of a column's values."""
         texts = as_texts(values)
         return _entries(texts, locate(pl.Series(self.values, dtype=pl.String), texts))
 
 
 @dataclass(frozen=True, slots=True)
-class Bins(Kept):
-    """Ranges of numbers, or of dates, with about as many nodes each: `age=31..38`, `since=2019-05-01..2020-02-29`.
+class Bins(ColumnEncoder):
+    """One attribute per range of numbers or dates: `age=31..38`, `since=2019-05-01..2020-02-29`.
 
-    A number belongs to the first bin whose edge is not below it, or else to the last; numbers beyond those seen are
-    in the first or the last bin.
+    All bins have about the same number of nodes. Numbers below the first bin belong to it, and numbers above the last
+    bin belong to the last.
     """
 
-    spelling: ClassVar[tuple[str, str]] = ("=", "ranges")
-    edges: tuple[float, ...]  # the largest number of every bin but the last
+    named_by: ClassVar[tuple[str, str]] = ("=", "ranges")
+    edges: tuple[float, ...]  # the largest number of every bin except the last
     ranges: tuple[str, ...]
-    dates: bool = False  # the numbers are days since 1970
+    dates: bool = False  # True if the numbers are days since 1970
 
     @classmethod
     def fit(cls, values: pl.Series, column: Column) -> Self:
-        """Cut at quantiles, which are numbers that occur; equal numbers share a bin."""
+        """Return bins that end at quantiles, which are numbers of the column; equal numbers share a bin."""
         dates = hold_dates(values.drop_nulls())
         known = (as_days(values) if dates else as_numbers(values)).drop_nulls()
         found = np.sort(known.filter(known.is_finite()).to_numpy())
@@ -118,7 +116,8 @@ class Bins(Kept):
         return cls(tuple(tops[:-1].tolist()), _spell_ranges(lows, tops, dates), dates)
 
     def encode(self, values: pl.Series) -> Entries:
-        """The bin of each row."""
+        """Return the entries of a column's values."""
+        # A number belongs to the first bin whose edge is not below it, else to the last bin.
         numbers = as_days(values) if self.dates else as_numbers(values)
         codes = np.searchsorted(self.edges, numbers.fill_null(0).to_numpy(), side="left")
         codes[numbers.is_null().to_numpy() | (not self.ranges)] = -1
@@ -126,7 +125,7 @@ class Bins(Kept):
 
 
 def _spell_ranges(lows: np.ndarray, tops: np.ndarray, dates: bool) -> tuple[str, ...]:
-    """Write the ranges with as few digits as tell them apart: 31..38, or 4 where both ends are equal."""
+    """Return the ranges as text, such as 31..38 or 4, with the fewest digits that keep them distinct."""
 
     def spell(number: float, digits: int) -> str:
         if dates:
@@ -142,108 +141,106 @@ def _spell_ranges(lows: np.ndarray, tops: np.ndarray, dates: bool) -> tuple[str,
 
 
 @dataclass(frozen=True, slots=True)
-class Flag(Kept):
-    """One attribute, named like the column, of the nodes where it is true."""
+class Flag(ColumnEncoder):
+    """One attribute, with the name of the column, for the nodes whose value is true."""
 
     @classmethod
     def fit(cls, values: pl.Series, column: Column) -> Self:
-        """There is nothing to learn."""
+        """Return an encoder; it depends on no value."""
         return cls()
 
     def names(self, column: str) -> list[str]:
-        """The attribute's name."""
+        """Return the attribute's name."""
         return [column]
 
     def encode(self, values: pl.Series) -> Entries:
-        """The rows that are true."""
+        """Return one entry per row that is true."""
         flags = as_flags(values)
         unknown = as_texts(values).filter(flags.is_null() & values.is_not_null())
         rows = np.flatnonzero(flags.fill_null(False).to_numpy())
         return Entries(rows.astype(np.int32), np.zeros(len(rows), np.int32), unknown)
 
 
-# Columns that give a node several attributes: the members of a list, or the words of a text.
-#
-# Words are those that scikit-learn's `CountVectorizer` finds (lower case, two letters or more), a node has one or has
-# it not, and those that too few or too many nodes have are left out. Polars finds them, many rows at once.
+# A value may also have several pieces: the members of a list, or the words of a text. Words are in lower case and have
+# two letters or more, as in scikit-learn's `CountVectorizer`; words of too few or too many nodes are left out.
 
 WORD = r"\b\w{2,40}\b"  # longer ones are keys and hashes, not words
-LARGEST_SHARE = 0.5  # of the nodes that have text: a word of more of them tells none apart
-CODES = 2**32  # more than there are pieces
-BLOCK_ROWS = 100_000  # split at a time: the pieces of all rows need far more memory than what is kept of them
+LARGEST_SHARE = 0.5  # most nodes with text that may have the same word; a more common word distinguishes few nodes
+CODES = 2**32  # more than the number of distinct pieces
+BLOCK_ROWS = 100_000  # rows split at a time; the pieces of all rows would need too much memory
 
 
 @dataclass(frozen=True, slots=True)
-class Members(Kept):
+class Members(ColumnEncoder):
     """One attribute per member of a list: `tags=role::program`."""
 
-    separator: str | None  # None where the column holds lists
+    separator: str | None  # None if the column holds lists
     values: tuple[str, ...]
 
     @classmethod
     def fit(cls, values: pl.Series, column: Column) -> Self:
-        """Take every member that occurs, in the order of the alphabet."""
-        part = cls(None if column.option is None else str(column.option), ())
-        return cls(part.separator, tuple(_count(part, values)["piece"].to_list()))
+        """Return an encoder of all members that occur, sorted."""
+        empty = cls(None if column.option is None else str(column.option), ())
+        return cls(empty.separator, tuple(_count(empty, values)["piece"].to_list()))
 
     def split(self, values: pl.Series) -> pl.Series:
-        """A list of members per row."""
+        """Return a list of members per row."""
         if isinstance(values.dtype, pl.List):
             return values
         texts = as_texts(values)
         return texts.str.split(self.separator) if self.separator else texts.reshape((-1, 1)).cast(pl.List(pl.String))
 
     def encode(self, values: pl.Series) -> Entries:
-        """The members of each row."""
+        """Return one entry per distinct member of each row."""
         return _encode(self, values, self.values)
 
 
 @dataclass(frozen=True, slots=True)
-class Words(Kept):
+class Words(ColumnEncoder):
     """One attribute per word of a text: `description:game`."""
 
-    spelling: ClassVar[tuple[str, str]] = (":", "words")
+    named_by: ClassVar[tuple[str, str]] = (":", "words")
     words: tuple[str, ...]
 
     @classmethod
     def fit(cls, values: pl.Series, column: Column) -> Self:
-        """Take the words that enough nodes have and not too many, in the order of the alphabet."""
+        """Return an encoder of the words that enough nodes have, but not too many; sorted."""
         counts = _count(cls(()), values)
         most = LARGEST_SHARE * (len(values) - values.null_count())
-        kept = counts.filter((pl.col("nodes") >= int(column.option or 1)) & (pl.col("nodes") <= most))
-        return cls(tuple(kept["piece"].to_list()))
+        useful = counts.filter((pl.col("nodes") >= int(column.option or 1)) & (pl.col("nodes") <= most))
+        return cls(tuple(useful["piece"].to_list()))
 
     def split(self, values: pl.Series) -> pl.Series:
-        """A list of words per row."""
+        """Return a list of words per row."""
         texts = values.list.join(" ") if isinstance(values.dtype, pl.List) else as_texts(values)
         return texts.str.to_lowercase().str.extract_all(WORD)
 
     def encode(self, values: pl.Series) -> Entries:
-        """The words of each row; other words are nothing to tell of."""
-        found = _encode(self, values, self.words)
-        return found._replace(unknown=found.unknown.clear())
+        """Return one entry per distinct word of each row; it is no problem if other words are unknown."""
+        entries = _encode(self, values, self.words)
+        return entries._replace(unknown=entries.unknown.clear())
 
 
-def _pieces(part: Members | Words, values: pl.Series) -> Iterator[pl.DataFrame]:
-    """The pieces of each row, with repeats, as columns `row` and `piece`, for some rows at a time."""
+def _pieces(encoder: Members | Words, values: pl.Series) -> Iterator[pl.DataFrame]:
+    """Yield the pieces of each row, with repeats, as columns `row` and `piece`, for a block of rows at a time."""
     for start in range(0, len(values), BLOCK_ROWS):
         block = values.slice(start, BLOCK_ROWS)
         rows = pl.Series("row", np.arange(start, start + len(block)))
-        lists = pl.DataFrame({"row": rows, "piece": part.split(block)}).filter(pl.col("piece").list.len() > 0)
+        lists = pl.DataFrame({"row": rows, "piece": encoder.split(block)}).filter(pl.col("piece").list.len() > 0)
         pieces = lists.explode("piece").with_columns(pl.col("piece").str.strip_chars())
         yield pieces.filter(~pl.col("piece").is_in(list(MISSING)))
 
 
 def _distinct(rows: pl.Series, codes: pl.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and codes in order, each pair once. One integer per pair sorts far faster than two columns do."""
+    """Return the distinct pairs of row and code, sorted. Sorting one integer per pair is faster than two columns."""
     return np.divmod(np.unique((rows.cast(pl.Int64) * CODES + codes.cast(pl.Int64)).to_numpy()), CODES)
 
 
-def _count(part: Members | Words, values: pl.Series) -> pl.DataFrame:
-    """Every piece and the number of rows that have it, in the order of the alphabet."""
+def _count(encoder: Members | Words, values: pl.Series) -> pl.DataFrame:
+    """Return all pieces, sorted, and the number of rows that have each, as columns `piece` and `nodes`."""
     counts = [pl.DataFrame(schema={"piece": pl.String, "nodes": pl.UInt32})]
-    for block in _pieces(part, values):
-        # Equal strings share a category, and integers are compared faster than strings are.
+    for block in _pieces(encoder, values):
+        # Equal strings have the same category, and comparing integers is faster than comparing strings.
         coded = block.with_columns(code=block["piece"].cast(pl.Categorical).to_physical())
         _, codes = _distinct(coded["row"], coded["code"])
         nodes = pl.Series("code", codes).cast(coded["code"].dtype).value_counts(name="nodes")
@@ -252,43 +249,35 @@ def _count(part: Members | Words, values: pl.Series) -> pl.DataFrame:
     return pl.concat(counts).group_by("piece").agg(pl.col("nodes").sum()).sort("piece")
 
 
-def _encode(part: Members | Words, values: pl.Series, known: tuple[str, ...]) -> Entries:
-    """The codes of the pieces of each row, by their place in `known`."""
-    codes = pl.Enum(pl.Series(known, dtype=pl.String))
+def _encode(encoder: Members | Words, values: pl.Series, known: tuple[str, ...]) -> Entries:
+    """Return the entries of the pieces of each row; the code of a piece is its position in `known`."""
+    kind = pl.Enum(pl.Series(known, dtype=pl.String))
     unknown = [pl.Series("piece", [], dtype=pl.String)]
-    rows, places = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-    for block in _pieces(part, values):
-        coded = block.with_columns(code=block["piece"].cast(codes, strict=False).to_physical())
+    rows, codes = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+    for block in _pieces(encoder, values):
+        coded = block.with_columns(code=block["piece"].cast(kind, strict=False).to_physical())
         unknown.append(coded.filter(pl.col("code").is_null())["piece"])
         coded = coded.drop_nulls("code")
-        for kept, found in zip((rows, places), _distinct(coded["row"], coded["code"]), strict=True):
-            kept.append(found.astype(np.int32))
-    return Entries(np.concatenate(rows), np.concatenate(places), pl.concat(unknown))
+        for blocks, numbers in zip((rows, codes), _distinct(coded["row"], coded["code"]), strict=True):
+            blocks.append(numbers.astype(np.int32))
+    return Entries(np.concatenate(rows), np.concatenate(codes), pl.concat(unknown))
 
-
-# The encoder: fitted to one table of nodes, and then the same for every other.
 
 Missing = Literal["none", "attribute"]
-Part = Categories | Bins | Flag | Members | Words
-PARTS: dict[str, type[Part]] = {
-    "category": Categories,
-    "number": Bins,
-    "boolean": Flag,
-    "list": Members,
-    "text": Words,
-}
-KEPT = ("name", "kind", "why", "option", "missing", "distinct")  # of a column; examples are for the screen alone
+AnyEncoder = Categories | Bins | Flag | Members | Words
+ENCODERS: dict[str, type[AnyEncoder]] = {
+    "category": Categories, "number": Bins, "boolean": Flag, "list": Members, "text": Words,
+}  # fmt: skip
+SAVED = ("name", "kind", "why", "option", "missing", "distinct")  # fields of a column that files contain
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoder:
-    """The rule that makes attributes of the columns of a table of nodes, fixed by the table that it was fitted to.
+    """The rule that turns the columns of a table of nodes into attributes. It is fitted to one table.
 
-    New nodes are encoded alike: numbers beyond those seen belong to the first or the last bin, and a category that
-    was not seen is left out, with a warning. `as_dict` and `from_dict` keep it as plain JSON.
+    It encodes new nodes in the same way: numbers outside the known range belong to the first or last bin, and unknown
+    categories are left out with a warning. `as_dict` and `from_dict` convert it to plain values for JSON and back.
 
-    Examples
-    --------
     >>> import polars as pl
     >>> from neural_brane.graph.columns import infer_columns
     >>> people = pl.DataFrame({"age": [31, 45, 22, 31], "country": ["IN", "FR", None, "IN"]})
@@ -300,16 +289,16 @@ class Encoder:
     """
 
     columns: tuple[Column, ...]  # all columns of the table
-    parts: dict[str, Part]  # how each column that becomes attributes is encoded, in the order of columns
-    marked: frozenset[str] = frozenset()  # columns whose missing values are an attribute, as in `age=missing`
+    parts: dict[str, AnyEncoder]  # the encoder of each column that becomes attributes, in the order of columns
+    marked: frozenset[str] = frozenset()  # columns for which a missing value is an attribute such as `age=missing`
 
     @classmethod
     def fit(cls, frame: pl.DataFrame, columns: Sequence[Column], *, missing: Missing = "none") -> Self:
-        """Learn bins, values and words from a table, whose columns `infer_columns` has described."""
+        """Return an encoder fitted to a table, whose columns `infer_columns` has described."""
         if missing not in ("none", "attribute"):
             raise ParameterError(f"missing is {missing!r}; give 'none', or 'attribute' for attributes like age=missing")
         used = [column for column in columns if column.kind in ENCODED]
-        parts = {column.name: PARTS[column.kind].fit(_plain(frame[column.name]), column) for column in used}
+        parts = {column.name: ENCODERS[column.kind].fit(_plain(frame[column.name]), column) for column in used}
         marked = frozenset(column.name for column in used if column.missing and missing == "attribute")
         return cls(tuple(columns), parts, marked)
 
@@ -318,25 +307,25 @@ class Encoder:
             homes = [column for column in self.parts if twice in self.names_of(column)]
             raise GraphError(
                 f"columns {' and '.join(map(repr, homes))} of the nodes both give an attribute '{twice}'; rename a "
-                "column, or the value"
+                "column or the value"
             )
 
     @property
     def names(self) -> np.ndarray:
-        """The names of all attributes, in the order of the columns of the matrix."""
+        """The names of all attributes, in the order of the matrix's columns."""
         return as_ids([name for column in self.parts for name in self.names_of(column)] or [], what="attribute names")
 
     def names_of(self, column: str) -> list[str]:
-        """The names of the attributes of one column of the table."""
+        """Return the names of the attributes of one column of the table."""
         own = self.parts[column].names(column) if column in self.parts else []
         return [*own, f"{column}=missing"] if column in self.marked else own
 
     def encode(self, frame: pl.DataFrame) -> tuple[sparse.csr_array, np.ndarray]:
-        """The attributes (rows, attributes) of the rows of a table, and their names."""
+        """Return the attributes of a table's rows (rows, attributes) as float32 CSR, and the attributes' names."""
         absent = [name for name in self.parts if name not in frame.columns]
         if absent:
             raise GraphError(
-                f"the table of nodes lacks the column '{absent[0]}', which the encoder was fitted to; "
+                f"the table of nodes has no column '{absent[0]}', which the encoder needs; "
                 f"it has {', '.join(map(repr, frame.columns))}"
             )
         widths = [len(self.names_of(name)) for name in self.parts]
@@ -345,21 +334,22 @@ class Encoder:
         rows = np.concatenate([np.empty(0, np.int32), *(rows for rows, _ in found)])
         codes = np.concatenate([np.empty(0, np.int32), *(codes for _, codes in found)])
         del found  # it may be large
-        # Each column's entries come in order, and so do the columns: rows of the matrix are sorted.
+        # The entries of each column are in order, and so are the columns; so the rows of the matrix are sorted.
         entries = sparse.coo_array((np.ones(len(rows), np.float32), (rows, codes)), (len(frame), int(starts[-1])))
         return compact(entries.tocsr()), self.names
 
     def _encode_column(self, name: str, series: pl.Series, start: int) -> tuple[np.ndarray, np.ndarray]:
-        """The rows and the attributes of a column's entries, rising."""
+        """Return the rows and the attributes of a column's entries, both increasing."""
         values, part = _plain(series), self.parts[name]
         entries = part.encode(values)
         if len(unknown := entries.unknown):
-            what = {Bins: "are not numbers (or dates, where all others are)", Flag: "are neither true nor false"}.get(
-                type(part), "were not seen before"
+            what = {Bins: "not numbers or dates as the others are", Flag: "neither true nor false"}.get(
+                type(part), "unknown to the encoder"
             )
             examples = ", ".join(repr(value) for value in unknown.head(100).unique(maintain_order=True).head(3))
             warnings.warn(
-                f"{len(unknown):,} values of column '{name}' of the nodes {what} and are left out, such as {examples}",
+                f"{len(unknown):,} values of column '{name}' of the nodes are left out, because they are {what} (such "
+                f"as {examples})",
                 stacklevel=3,
             )
         rows, codes = entries.rows, entries.codes
@@ -372,43 +362,45 @@ class Encoder:
         return rows, codes + int(start)
 
     def check_gives(self, names: np.ndarray) -> None:
-        """Refuse attributes that this encoder does not give."""
+        """Raise an error if the encoder's attributes have other names than these."""
         if not np.array_equal(self.names, names):
             raise GraphError(
-                f"the encoder gives {len(self.names):,} attributes, which are not the {len(names):,} of the graph; "
-                "encode the table again, or leave the encoder out"
+                f"the encoder's {len(self.names):,} attributes are not the {len(names):,} attributes of the graph; "
+                "encode the table again, or leave out the encoder"
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it but the examples, as JSON holds it."""
+        """Return the encoder as plain values, for JSON, without the examples of the columns."""
         columns = [
-            {key: value for key, value in asdict(column).items() if key in KEPT}
+            {key: value for key, value in asdict(column).items() if key in SAVED}
             | (self.parts[column.name].as_dict() if column.name in self.parts else {})
             for column in self.columns
         ]
         return {"columns": columns, "marked": sorted(self.marked)}
 
     @classmethod
-    def from_dict(cls, kept: Any) -> Self:
-        """The encoder that `as_dict` described."""
+    def from_dict(cls, saved: Any) -> Self:
+        """Return the encoder that `as_dict` described."""
         try:
-            columns = tuple(Column(**{key: column[key] for key in KEPT}) for column in kept["columns"])
+            columns = tuple(Column(**{key: column[key] for key in SAVED}) for column in saved["columns"])
             parts = {
-                column["name"]: PARTS[column["kind"]].from_dict(column)
-                for column in kept["columns"]
+                column["name"]: ENCODERS[column["kind"]].from_dict(column)
+                for column in saved["columns"]
                 if column["kind"] in ENCODED
             }
-            return cls(columns, parts, frozenset(map(str, kept["marked"])))
+            return cls(columns, parts, frozenset(map(str, saved["marked"])))
         except GraphError:
             raise
         except (KeyError, TypeError, ValueError) as error:
             raise GraphError(
-                f"this is not an encoder of columns ({type(error).__name__}: {error}); give what Encoder.as_dict made"
+                f"not a description of an encoder ({type(error).__name__}: {error}); give the dict of Encoder.as_dict"
             ) from None
 
 
 def _plain(series: pl.Series) -> pl.Series:
     values = plain(series)
     if values is None:
-        raise GraphError(f"column '{series.name}' of the nodes holds {series.dtype}; ignore it, or convert it to text")
+        raise GraphError(
+            f"column '{series.name}' of the nodes has type {series.dtype}; ignore it or convert it to text"
+        )
     return values

@@ -166,12 +166,7 @@ def find_column(columns: list[str], wanted: str | int, where: str) -> str:
 
 
 def edge_columns(
-    frame: pl.DataFrame,
-    place: Place,
-    *,
-    source: Column = None,
-    target: Column = None,
-    weight: Column = None,
+    frame: pl.DataFrame, place: Place, *, source: Column = None, target: Column = None, weight: Column = None
 ) -> EdgeColumns:
     """Return the edges of a data frame, from the columns that `choose_columns` chooses.
 

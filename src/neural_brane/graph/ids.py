@@ -66,11 +66,9 @@ def describe_unknown(ids: np.ndarray, node: Any) -> str:
         return message
     # Comparing all ids would be slow: compare only ids with the same first letter, in either case.
     names = ids if ids.dtype.kind == "U" else ids.astype(str)
-    alike = np.flatnonzero(np.char.startswith(names, text[0]) | np.char.startswith(names, text[0].upper()))[
-        :MOST_COMPARED
-    ]
+    alike = np.flatnonzero(np.char.startswith(names, text[0]) | np.char.startswith(names, text[0].upper()))
     spelled: dict[str, int] = {}
-    for row in alike.tolist():
+    for row in alike[:MOST_COMPARED].tolist():
         spelled.setdefault(str(names[row]).casefold(), row)
     close = [repr(ids[spelled[name]].item()) for name in get_close_matches(text, spelled)]
     return f"{message}; did you mean {' or '.join(close)}?" if close else message
@@ -95,11 +93,7 @@ def all_integers(words: pl.Series) -> bool:
 
 
 def as_ids(
-    values: Any,
-    *,
-    what: str = "ids",
-    error: type[BraneError] = GraphError,
-    where: Callable[[int], str] | None = None,
+    values: Any, *, what: str = "ids", error: type[BraneError] = GraphError, where: Callable[[int], str] | None = None
 ) -> np.ndarray:
     """Return any list of ids or names as a flat int64 or string array; raise `error` if that is impossible.
 
@@ -115,7 +109,7 @@ def as_ids(
     if array.ndim != 1 or array.dtype.kind not in "iuUSO":
         cause = " (a missing value turns integers into floats: drop it)" if array.dtype.kind == "f" else ""
         raise error(
-            f"{what} are an array of {array.dtype} with shape {array.shape}; give a flat list of integers or strings{cause}"
+            f"{what} have dtype {array.dtype} and shape {array.shape}; give a flat list of integers or strings{cause}"
         )
     if array.dtype.kind == "O":
         return _names_of_objects(array, error, where or (lambda at: f"{what}[{at}]"))
@@ -189,11 +183,11 @@ def locate(ids: np.ndarray | pl.Series, wanted: np.ndarray | pl.Series) -> np.nd
     array([ 1, -1])
     """
     check_polars()
-    known, asked = pl.Series("id", ids), pl.Series("id", wanted)
-    if known.dtype != asked.dtype:
-        known, asked = known.cast(pl.String), asked.cast(pl.String)
+    known, sought = pl.Series("id", ids), pl.Series("id", wanted)
+    if known.dtype != sought.dtype:
+        known, sought = known.cast(pl.String), sought.cast(pl.String)
     places = pl.DataFrame({"id": known, "place": np.arange(len(known))})
-    found = asked.to_frame().join(places, on="id", how="left", maintain_order="left")
+    found = sought.to_frame().join(places, on="id", how="left", maintain_order="left")
     return found["place"].fill_null(-1).to_numpy().astype(np.int64)
 
 

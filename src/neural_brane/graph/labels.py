@@ -1,4 +1,4 @@
-"""Labels of nodes: one class each, or several."""
+"""Labels of nodes: one label per node, or several."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from neural_brane.errors import GraphError
 from neural_brane.graph.frames import by_index, is_series
 from neural_brane.graph.ids import as_array, as_ids, is_missing, locate
 
-# Labels of any kind into one string per node, "" where a node has none.
-
 
 def node_labels(labels: Any, ids: np.ndarray) -> np.ndarray | None:
-    """Return one string per id, "" where there is none.
+    """Return one string per id, "" for a node without a label; return None if no labels are given.
 
-    None, NaN, NaT and what an array masks are no labels; those that are not None are counted in a warning. Whole
-    numbers that are stored as floats, as beside NaN, are spelled as whole numbers.
+    None, NaN, NaT and masked values mean that a node has no label; a warning counts all but None. Whole numbers that
+    are stored as floats, which happens beside NaN, are written as integers.
     """
     if labels is None:
         return None
@@ -32,8 +30,8 @@ def node_labels(labels: Any, ids: np.ndarray) -> np.ndarray | None:
     elif isinstance(labels, Mapping):
         places = locate(ids, as_ids(list(labels)))
         if (places < 0).any():
-            stranger = list(labels)[int(np.argmin(places))]
-            raise GraphError(f"labels name node {stranger!r}, which the graph lacks; add it to ids or drop it")
+            unknown = list(labels)[int(np.argmin(places))]
+            raise GraphError(f"labels name node {unknown!r}, which is not in the graph; add it to ids or drop it")
         given = dict(zip(places.tolist(), labels.values(), strict=True))
         labels = [given.get(place) for place in range(len(ids))]
     hidden = np.ma.getmaskarray(labels) if np.ma.isMaskedArray(labels) else False
@@ -43,22 +41,20 @@ def node_labels(labels: Any, ids: np.ndarray) -> np.ndarray | None:
     missing = hidden | (array != array if array.dtype.kind in "fmMc" else np.zeros(len(ids), bool))
     if array.dtype == object:
         missing = hidden | np.array([is_missing(value) for value in array], dtype=bool)
-    if told := sum(value is not None for value in array[missing].tolist()) if array.dtype == object else missing.sum():
-        warnings.warn(
-            f"{told} of the {len(ids)} labels are NaN, NaT or masked: these nodes are taken to have none", stacklevel=2
-        )
+    if count := sum(value is not None for value in array[missing].tolist()) if array.dtype == object else missing.sum():
+        warnings.warn(f"{count} of the {len(ids)} labels are NaN, NaT or masked, so they are ignored", stacklevel=2)
     words = np.full(len(ids), "", dtype=object)
     words[~missing] = _spell(array[~missing])
     return words.astype(str)
 
 
 def _spell(labels: np.ndarray) -> list[str]:
-    """Labels that are all there, as words."""
+    """Return labels, none of which is missing, as strings."""
     if labels.dtype == object and len(labels) and all(isinstance(value, Real) for value in labels):
         labels = np.array([value if isinstance(value, int) else float(value) for value in labels])
     kind = labels.dtype.kind
     if kind == "c" or (kind == "f" and np.isinf(labels).any()):
-        raise GraphError(f"labels are {labels.dtype} and hold complex or infinite numbers; give names or whole numbers")
+        raise GraphError(f"labels are {labels.dtype} with complex or infinite numbers; give names or whole numbers")
     if kind == "S":
         try:
             return [label.decode() for label in labels.tolist()]
@@ -69,44 +65,41 @@ def _spell(labels: np.ndarray) -> list[str]:
     return [str(label) for label in (labels.astype(str) if kind in "mM" else labels).tolist()]
 
 
-# Several labels a node: which nodes have which, as a sparse table of yes and no.
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class MultiLabels:
-    """Any number of labels for each node; a node without one is not labelled.
+    """Any number of labels per node, as a sparse matrix of booleans.
 
     >>> labels = MultiLabels.of([["net", "text"], [], ["text"]])
     >>> labels.names, labels.counts.tolist()
     (('net', 'text'), [2, 0, 1])
     """
 
-    members: sparse.csr_array  # (nodes, labels) bool, sorted, without stored False
+    members: sparse.csr_array  # (nodes, labels) bool, True if a node has a label; sorted, stores no False
     names: tuple[str, ...]
 
     @classmethod
     def of(cls, labels: Any, names: Sequence[str] | None = None) -> Self:
-        """From a list of labels per node, or a table (nodes, labels), sparse or not, whose entries are 0 or 1.
+        """Return labels given as a list of labels per node, or as a matrix (nodes, labels) of 0 and 1, sparse or not.
 
-        names: of the columns of a table; without them they are 0, 1, 2, …
+        `names` are the names of a matrix's columns; by default their numbers from 0.
         """
         if isinstance(labels, cls):
             return labels
         if sparse.issparse(labels) or (isinstance(labels, np.ndarray) and labels.ndim == 2):
             members = sparse.csr_array(labels)
             if not np.isin(members.data, (0, 1)).all():
-                raise GraphError("a table of labels must hold 0 and 1 alone: whether a node has a label or has it not")
+                raise GraphError("entries of a matrix of labels must be 0 or 1, where 1 means that the node has it")
             named = tuple(map(str, range(members.shape[1]) if names is None else names))
             if len(set(named)) != members.shape[1] or len(named) != members.shape[1]:
-                raise GraphError(f"{len(named)} names of {members.shape[1]} labels: give each column a name of its own")
+                raise GraphError(f"{len(named)} names for {members.shape[1]} labels; give one distinct name per column")
             return cls(_sorted(members.astype(bool)), named)
-        lists = [_pieces(some, node) for node, some in enumerate(labels)]
-        rows = np.repeat(np.arange(len(lists)), [len(some) for some in lists])
-        return cls.of_pairs(rows, np.array([piece for some in lists for piece in some], dtype=str), len(lists))
+        lists = [_labels_of(node, given) for node, given in enumerate(labels)]
+        rows = np.repeat(np.arange(len(lists)), [len(own) for own in lists])
+        return cls.of_pairs(rows, np.array([label for own in lists for label in own], dtype=str), len(lists))
 
     @classmethod
     def of_pairs(cls, rows: np.ndarray, labels: np.ndarray, nodes: int) -> Self:
-        """From a label for each of `rows`, which may hold a row many times."""
+        """Return labels given as pairs of a row and a label; a row may occur many times."""
         names, columns = np.unique(labels, return_inverse=True)
         table = sparse.coo_array((np.ones(len(rows), bool), (rows, columns)), shape=(nodes, len(names)))
         return cls(_sorted(table.tocsr()), tuple(names.tolist()))
@@ -115,38 +108,38 @@ class MultiLabels:
         return self.members.shape[0]
 
     def __getitem__(self, rows: Any) -> MultiLabels:
-        """The labels of some nodes; all names are kept."""
+        """Return the labels of some nodes, with all names."""
         return MultiLabels(self.members[rows], self.names)
 
     @property
     def counts(self) -> np.ndarray:
-        """Count the labels of each node."""
+        """The number of labels of each node."""
         return np.diff(self.members.indptr)
 
     def without_unused(self) -> MultiLabels:
-        """The same, without the labels that no node has."""
+        """Return the same labels of nodes, without the names of labels that no node has."""
         used = np.flatnonzero(np.bincount(self.members.indices, minlength=len(self.names)))
         return MultiLabels(self.members[:, used], tuple(self.names[at] for at in used))
 
     def digest(self) -> str:
-        """A short hash of who has what."""
+        """Return 16 hexadecimal digits that change if a node's labels change."""
         hashed = hashlib.sha256(repr(self.names).encode())
         for array in (self.members.indptr, self.members.indices):
             hashed.update(array.astype(np.int64).tobytes())
         return hashed.hexdigest()[:16]
 
 
-def _pieces(some: Any, node: int) -> list[str]:
-    """The labels of one node as words."""
-    if isinstance(some, str) or not isinstance(some, Iterable):
-        if is_missing(some):
+def _labels_of(node: int, given: Any) -> list[str]:
+    """Return the labels of one node as strings."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        if is_missing(given):
             return []
-        raise GraphError(f"labels of node {node} are {some!r}; give a list, as in [{some!r}]")
-    return [str(piece) for piece in some if not is_missing(piece) and str(piece) != ""]
+        raise GraphError(f"labels of node {node} are {given!r}; give a list, such as [{given!r}]")
+    return [str(label) for label in given if not is_missing(label) and str(label) != ""]
 
 
 def _sorted(table: sparse.csr_array) -> sparse.csr_array:
-    """Each label once for each node, in the order of columns."""
+    """Return the table in canonical form, changed in place: every label once per node, in the order of columns."""
     table.sum_duplicates()
     table.eliminate_zeros()
     table.sort_indices()

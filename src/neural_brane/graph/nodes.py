@@ -161,7 +161,7 @@ class NodeRows(NamedTuple):
 
 
 def find_rows(ids: pl.Series, linked: np.ndarray, place: Place) -> NodeRows:
-    """Return the rows of a table with their positions among the nodes of the edges; ids must be present and distinct."""
+    """Return the rows of a table with their positions among the nodes of the edges; check that ids are distinct."""
     ids = id_column(ids, place, needs="a node needs an id")
     check_distinct(ids, place)
     return NodeRows(ids, locate(linked, ids))
@@ -223,8 +223,8 @@ class NodeData(NamedTuple):
         if others:
             more = ", …" if len(others) > MAX_KEYS else ""
             warnings.warn(
-                f"nodes of {self.where} have data under {', '.join(others[:MAX_KEYS])}{more}, which is not used; to use "
-                "it, give its keys, as in attributes=['age', 'country'] or label='club'",
+                f"nodes of {self.where} have data under {', '.join(others[:MAX_KEYS])}{more}, which is not used; to "
+                "use it, give its keys, as in attributes=['age', 'country'] or label='club'",
                 stacklevel=4,
             )
 

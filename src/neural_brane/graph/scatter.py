@@ -1,7 +1,7 @@
-"""Scatter many edges to the rows of a symmetric matrix, in linear time and compiled.
+"""Scatter many edges into the rows of a symmetric sparse matrix, in linear time, with Numba.
 
-Rows are then sorted, and repeats in them merged, on several threads. Each row has one writer, so the number of threads
-changes nothing. Only large graphs need this file: Numba takes longer to load than small ones to assemble.
+Then several threads sort the rows and merge repeats. Each row has one writer, so the number of threads does not change
+the result. Only large graphs use this file, because loading Numba takes longer than assembling a small graph.
 """
 
 import os
@@ -14,18 +14,18 @@ from scipy import sparse
 
 
 class Rows(NamedTuple):
-    """The rows of a matrix while they are merged: row r stands from starts[r] on, and keeps sizes[r + 1] entries."""
+    """The rows of a matrix while repeats are merged."""
 
-    starts: np.ndarray
-    columns: np.ndarray
-    values: np.ndarray
-    sizes: np.ndarray
+    starts: np.ndarray  # (rows + 1,) where each row begins
+    columns: np.ndarray  # (entries,) int32
+    values: np.ndarray  # (entries,) float32
+    sizes: np.ndarray  # (rows + 1,) sizes[r + 1] is the number of entries of row r after merging
 
 
 def scatter_edges(
     ends: np.ndarray, weights: np.ndarray | None, nodes: int, *, add: bool, loops: bool, threads: int | None = None
 ) -> sparse.csr_array:
-    """Do what `assemble` does, for ends (edges, 2) in int32: repeats add up if `add`, self-loops stay if `loops`."""
+    """Return the matrix of `assemble` for ends (edges, 2) int32; `add` sums repeats, `loops` keeps self-loops."""
     kind = np.int32 if 2 * len(ends) <= np.iinfo(np.int32).max else np.int64
     starts = np.zeros(nodes + 1, kind)
     count_neighbours(ends, loops, starts)
@@ -46,14 +46,14 @@ def scatter_edges(
     kept = np.cumsum(sizes, dtype=kind)
     if kept[-1] < len(columns):
         close_gaps(starts, kept, columns, values)
-        columns.resize(kept[-1], refcheck=False)  # gives the rest back without a copy
+        columns.resize(kept[-1], refcheck=False)  # frees the rest without a copy
         values.resize(kept[-1], refcheck=False)
     return sparse.csr_array((values, columns.astype(kind, copy=False), kept), shape=(nodes, nodes))
 
 
 @njit(nogil=True, cache=True)
 def count_neighbours(ends, loops, counts):
-    """Count the entries of every row, each one place further: counts[row + 1]."""
+    """Count the entries of every row in counts[row + 1]."""
     for edge in range(len(ends)):
         u, v = ends[edge, 0], ends[edge, 1]
         if u != v:
@@ -65,7 +65,7 @@ def count_neighbours(ends, loops, counts):
 
 @njit(nogil=True, cache=True)
 def scatter_ends(ends, loops, at, columns):
-    """Write each end of an edge into the row of the other, at its next place."""
+    """Write each end of an edge into the row of the other end; at[row] is the next free position, advanced in place."""
     for edge in range(len(ends)):
         u, v = ends[edge, 0], ends[edge, 1]
         if u != v:
@@ -79,7 +79,7 @@ def scatter_ends(ends, loops, at, columns):
 
 @njit(nogil=True, cache=True)
 def scatter_weights(ends, weights, loops, at, columns, values):
-    """Do what `scatter_ends` does, with the weights."""
+    """Write ends as `scatter_ends` does, and the weights into `values`."""
     for edge in range(len(ends)):
         u, v = ends[edge, 0], ends[edge, 1]
         if u != v or loops:
@@ -92,7 +92,7 @@ def scatter_weights(ends, weights, loops, at, columns, values):
 
 @njit(nogil=True, cache=True)
 def merge_counts(rows, add, first, last):
-    """Sort the rows from first to last and merge repeats in place; sizes[row + 1] is what is left."""
+    """Sort rows first to last - 1 and merge repeats in place; write the entries left to sizes[row + 1]."""
     starts, columns, values, sizes = rows
     for row in range(first, last):
         begin, end = starts[row], starts[row + 1]
@@ -117,7 +117,7 @@ def merge_counts(rows, add, first, last):
 
 @njit(nogil=True, cache=True)
 def merge_weights(rows, add, first, last):
-    """Do what `merge_counts` does, with weights: repeats are added in the order of the edges, in double precision."""
+    """Merge weighted rows as `merge_counts` does; repeats are added in the order of the edges, in float64."""
     starts, columns, values, sizes = rows
     for row in range(first, last):
         begin, end = starts[row], starts[row + 1]
@@ -136,7 +136,7 @@ def merge_weights(rows, add, first, last):
 
 @njit(nogil=True, cache=True)
 def close_gaps(starts, kept, columns, values):
-    """Move the rows together, where repeats have left gaps."""
+    """Close the gaps that merged repeats have left between rows, in place."""
     for row in range(len(starts) - 1):
         shift = starts[row] - kept[row]
         if shift:

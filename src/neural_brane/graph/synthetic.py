@@ -24,7 +24,7 @@ def synthetic(
     mixing: float = 0.2,
     seed: int = 0,
 ) -> AttributedGraph:
-    """Generate a graph whose classes of nodes differ in both edges and attributes.
+    """Return a generated graph, named ``synthetic:<nodes>``, whose classes differ in both edges and attributes.
 
     Parameters
     ----------
@@ -42,11 +42,6 @@ def synthetic(
         Share of edges and attributes that do not depend on the class: at 0 every edge stays within a class.
     seed : int
         Seed of the random numbers.
-
-    Returns
-    -------
-    AttributedGraph
-        The graph, named ``synthetic:<nodes>``.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from neural_brane.errors import ParameterError
 from neural_brane.graph.columns import Kind, read_kinds
 
 
-def test_a_dict_a_list_and_one_text_say_the_same():
+def test_a_dict_a_list_and_a_text_mean_the_same():
     expected = {"age": Kind("number", 4)}
     assert read_kinds({"age": "number:4"}) == read_kinds(["age:number:4"]) == read_kinds("age:number:4") == expected
     assert read_kinds(None) == {}
@@ -21,7 +21,7 @@ def test_a_dict_a_list_and_one_text_say_the_same():
         ("note:ignored", "note", Kind("ignored")),
     ],
 )
-def test_names_may_hold_colons_and_spaces(text, name, kind):
+def test_names_may_contain_colons_and_spaces(text, name, kind):
     assert read_kinds([text]) == {name: kind}
 
 
@@ -36,6 +36,6 @@ def test_names_may_hold_colons_and_spaces(text, name, kind):
         (["age:number", "age:text"], "'age' is given twice, as number and as text"),
     ],
 )
-def test_what_makes_no_sense_is_refused(given, said):
+def test_invalid_kinds_are_refused(given, said):
     with pytest.raises(ParameterError, match=said.replace("(", "\\(")):
         read_kinds(given)

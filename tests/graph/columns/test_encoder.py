@@ -27,7 +27,7 @@ def fit(frame=PEOPLE, missing="none", **options):
 
 
 def bags(encoder, frame):
-    """The names of the attributes of each row."""
+    """Return the names of the attributes of each row."""
     matrix, names = encoder.encode(frame)
     assert matrix.has_canonical_format
     assert matrix.dtype == np.float32
@@ -38,7 +38,7 @@ def bags(encoder, frame):
     ]
 
 
-def test_every_value_that_is_there_has_its_attribute():
+def test_every_value_has_its_attribute():
     found = bags(fit(), PEOPLE)
     assert found[0] == {
         *("age=31", "land=IN", "tags=chess", "tags=tea", "member"),
@@ -49,36 +49,35 @@ def test_every_value_that_is_there_has_its_attribute():
     assert found[4] == {"age=60", "land=FR", "tags=pie", "member"}
 
 
-def test_missing_values_are_an_attribute_by_choice():
+def test_missing_values_can_be_an_attribute():
     encoder = fit(missing="attribute")
     found = bags(encoder, PEOPLE)
     assert found[2] == {"land=IN", "age=missing", "tags=missing", "member=missing", "about=missing"}
     assert "land=missing" in found[3]
     assert not any("=missing" in name for name in found[0])
     assert "same=missing" not in encoder.names
-    with pytest.raises(ParameterError, match="missing is 'drop'; give 'none'"):
+    with pytest.raises(ParameterError, match=r"missing.*'drop'.*'none'"):
         fit(missing="drop")
 
 
-def test_new_nodes_are_encoded_alike_and_what_is_new_is_told():
+def test_new_nodes_are_encoded_in_the_same_way_and_new_values_give_warnings():
     new = pl.DataFrame(
         {"age": ["99"], "land": ["DE"], "tags": ["tea;ale"], "member": ["no"], "about": ["new books"], "same": [7]}
     )
-    with pytest.warns(UserWarning, match="were not seen before") as told:
+    with (
+        pytest.warns(UserWarning, match=r"1 values.*'land'.*'DE'"),
+        pytest.warns(UserWarning, match=r"1 values.*'tags'.*'ale'"),
+    ):
         assert bags(fit(), new) == [{"age=60", "tags=tea", "about:books"}]
-    assert [str(one.message) for one in told] == [
-        "1 values of column 'land' of the nodes were not seen before and are left out, such as 'DE'",
-        "1 values of column 'tags' of the nodes were not seen before and are left out, such as 'ale'",
-    ]
 
 
-def test_a_column_that_the_encoder_needs_and_the_table_lacks_is_refused():
+def test_a_table_without_a_needed_column_is_refused():
     with pytest.raises(GraphError, match=r"column 'age'.*'land'"):
         fit().encode(PEOPLE.select("land"))
 
 
 @pytest.mark.parametrize("missing", ["none", "attribute"])
-def test_json_keeps_all_but_the_examples(missing):
+def test_json_keeps_everything_except_the_examples(missing):
     encoder = fit(missing=missing)
     kept = json.dumps(encoder.as_dict())
     again = Encoder.from_dict(json.loads(kept))
@@ -89,8 +88,8 @@ def test_json_keeps_all_but_the_examples(missing):
 
 
 @pytest.mark.parametrize("damaged", [None, [], {}, {"columns": [{}]}, {"columns": [{"name": "a", "kind": "category"}]}])
-def test_what_is_no_encoder_is_refused(damaged):
-    with pytest.raises(GraphError, match="this is not an encoder of columns"):
+def test_data_that_is_not_an_encoder_is_refused(damaged):
+    with pytest.raises(GraphError, match=r"encoder.*Error"):
         Encoder.from_dict(damaged)
 
 

@@ -34,21 +34,21 @@ JUDGED = {
 
 
 @pytest.mark.parametrize("what", JUDGED)
-def test_a_column_is_judged_as_a_person_would(what):
+def test_kinds_are_those_that_a_person_would_choose(what):
     values, kind = JUDGED[what]
     column = infer_columns(pl.DataFrame({what: values}, strict=False))[0]
     assert (column.name, column.kind) == (what, kind), column.why
 
 
 @pytest.mark.parametrize("what", ["stars", "years", "money", "countries", "tags", "boolean numbers", "row numbers"])
-def test_a_column_of_text_is_judged_like_the_same_column_with_types(what):
+def test_text_gives_the_same_kinds_as_typed_columns(what):
     values = JUDGED[what][0]
     texts = [None if value is None else str(value) for value in values]
     typed, text = (infer_columns(pl.DataFrame({what: column}, strict=False)) for column in (values, texts))
     assert typed == text
 
 
-def test_counts_examples_and_reasons_are_told():
+def test_columns_have_counts_examples_and_reasons():
     column = infer_columns(pl.DataFrame({"land": ["IN", "FR", None, "IN", ""], "k": ["x" * 50] * 5}))[0]
     assert (column.missing, column.distinct, column.examples) == (2, 2, ("IN", "FR"))
     constant = infer_columns(pl.DataFrame({"k": ["x" * 50] * 5}))[0]
@@ -61,7 +61,7 @@ def test_an_id_column_beside_the_nodes_own_is_ignored():
     assert [column.kind for column in infer_columns(frame)] == ["ignored", "number"]
 
 
-def test_what_is_given_is_obeyed():
+def test_given_kinds_are_used():
     frame = pl.DataFrame(
         {"node": ["a", "b"], "age": ["1", "2"], "tags": ["x|y", "y"], "mail": ["p@q", "r@s"], "c": ["u", "v"]}
     )
@@ -76,7 +76,7 @@ def test_what_is_given_is_obeyed():
     ]
 
 
-def test_columns_that_are_not_there_or_have_two_roles_are_refused():
+def test_missing_columns_and_columns_with_two_roles_are_refused():
     frame = pl.DataFrame({"node": [1], "age": [2]})
     with pytest.raises(GraphError, match=r"column 'aeg'.*'node'.*'age'"):
         infer_columns(frame, ignore=["aeg"])

@@ -1,4 +1,4 @@
-"""What holds for every table: no value is lost, none is made up, and JSON keeps all of it."""
+"""For random tables: every value is encoded, no other is, and JSON keeps the encoder."""
 
 import json
 import math
@@ -35,7 +35,7 @@ def tables(draw):
 
 
 def expected(kind, value):
-    """How many attributes a value gives."""
+    """Return the number of attributes of a value."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return 0
     if kind == "list":
@@ -47,11 +47,11 @@ def expected(kind, value):
 
 @hypothesis.settings(max_examples=60, deadline=None, derandomize=True)
 @hypothesis.given(tables())
-def test_every_value_that_is_there_is_encoded(drawn):
+def test_every_value_is_encoded(drawn):
     frame, kinds = drawn
     encoder = Encoder.fit(frame, infer_columns(frame, columns=kinds))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # infinite numbers alone have no bins
+        warnings.simplefilter("ignore")  # a column of infinite numbers has no bins
         matrix, names = encoder.encode(frame)
         again = Encoder.from_dict(json.loads(json.dumps(encoder.as_dict())))
         other = again.encode(frame)[0]
@@ -61,6 +61,6 @@ def test_every_value_that_is_there_is_encoded(drawn):
     for name, kind in kinds.items():
         own = [place for place, one in enumerate(names) if one in set(encoder.names_of(name))]
         counts = matrix[:, own].sum(axis=1)
-        if kind == "number" and not own:  # nothing but infinity: there is no bin to name
+        if kind == "number" and not own:  # all numbers are infinite, so there is no bin
             continue
         assert counts.tolist() == [expected(kind, value) for value in frame[name].to_list()], name

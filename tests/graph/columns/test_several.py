@@ -21,7 +21,7 @@ def fit_words(texts, least=2):
 def test_words_are_those_of_scikit_learn(block, monkeypatch):
     monkeypatch.setattr(encoder, "BLOCK_ROWS", block)
     known = [text or "" for text in TEXTS]
-    vectorizer = CountVectorizer(binary=True, min_df=2, max_df=2)  # half of the five that have text
+    vectorizer = CountVectorizer(binary=True, min_df=2, max_df=2)  # words of at most half of the five texts
     expected = vectorizer.fit_transform(known).toarray()
     words = fit_words(TEXTS)
     assert list(words.words) == sorted(vectorizer.vocabulary_)
@@ -37,7 +37,7 @@ def test_words_of_too_few_or_too_many_nodes_are_left_out():
     assert fit_words(texts, 1).words == ("rare0", "twice", "x1", "x2")
 
 
-def test_words_are_named_after_their_column_and_new_ones_are_nothing_to_tell():
+def test_words_are_named_after_their_column_and_new_words_give_no_warning():
     words = fit_words(["tea", "tea", "pie", "pie"])
     assert words.names("about") == ["about:pie", "about:tea"]
     found = words.encode(pl.Series(["coffee tea", None]))
@@ -59,7 +59,7 @@ def test_members_of_lists_and_of_text_are_the_same(block, monkeypatch):
         assert (found.rows.tolist(), found.codes.tolist()) == ([0, 0, 3, 3], [0, 1, 1, 2])
 
 
-def test_members_that_were_not_seen_are_told():
+def test_unknown_members_are_returned():
     part = Members.fit(pl.Series([["a"], ["b"]]), Column("tags", "list", ""))
     found = part.encode(pl.Series([["z", "a"], ["b"]]))
     assert (found.codes.tolist(), found.unknown.to_list()) == ([0, 1], ["z"])

@@ -13,7 +13,7 @@ def bins(values, number=8):
     return Bins.fit(pl.Series(values, strict=False), Column("age", "number", "", number))
 
 
-def test_bins_hold_about_as_many_each_and_are_named_by_what_is_in_them():
+def test_bins_have_similar_sizes_and_are_named_after_their_range():
     values = list(range(18, 82))
     found = bins(values)
     assert found.names("age")[:2] == ["age=18..25", "age=26..33"]
@@ -32,14 +32,14 @@ def test_equal_numbers_share_a_bin_so_that_there_are_fewer():
     assert codes.codes.tolist() == [0, 1, 1]
 
 
-def test_numbers_beyond_those_seen_belong_to_the_end_bins():
+def test_numbers_outside_the_known_range_belong_to_the_end_bins():
     found = bins(range(100), 4)
     entries = found.encode(pl.Series([-1e300, float("-inf"), 1e300, float("inf"), None]))
     assert (entries.rows.tolist(), entries.codes.tolist()) == ([0, 1, 2, 3], [0, 0, 3, 3])
     assert len(entries.unknown) == 0
 
 
-def test_names_have_as_many_digits_as_tell_bins_apart():
+def test_names_have_enough_digits_to_be_distinct():
     close = [1 + at * 1e-9 for at in range(64)]
     found = bins(close)
     assert len(set(found.ranges)) == 8
@@ -52,7 +52,7 @@ def test_infinite_numbers_do_not_decide_the_bins():
     assert len(bins([float("inf")]).encode(pl.Series([1.0])).rows) == 0
 
 
-def test_texts_among_numbers_are_told():
+def test_texts_among_numbers_are_unknown():
     found = bins([1, 2, 3]).encode(pl.Series(["2", "old", None]))
     assert (found.rows.tolist(), found.codes.tolist(), found.unknown.to_list()) == ([0], [1], ["old"])
 
@@ -68,14 +68,14 @@ def test_dates_are_binned_by_day_and_named_as_dates():
     assert Bins.from_dict(json.loads(json.dumps(found.as_dict()))) == found
 
 
-def test_categories_are_all_values_and_others_are_told():
+def test_categories_are_all_values_and_others_are_unknown():
     found = Categories.fit(pl.Series(["IN", None, "FR", "IN"]), Column("c", "category", ""))
     assert found.names("land") == ["land=FR", "land=IN"]
     entries = found.encode(pl.Series(["IN", "DE", None]))
     assert (entries.rows.tolist(), entries.codes.tolist(), entries.unknown.to_list()) == ([0], [1], ["DE"])
 
 
-def test_a_flag_is_one_attribute_of_those_where_it_is_true():
+def test_a_flag_is_an_attribute_of_the_nodes_where_it_is_true():
     entries = Flag().encode(pl.Series(["yes", "no", None, "perhaps"]))
     assert Flag().names("member") == ["member"]
     assert (entries.rows.tolist(), entries.unknown.to_list()) == ([0], ["perhaps"])

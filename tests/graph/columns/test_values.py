@@ -15,14 +15,14 @@ SAME = {
 
 
 @pytest.mark.parametrize("what", SAME)
-def test_one_form_whichever_table_the_values_came_from(what):
+def test_values_have_the_same_form_from_every_kind_of_table(what):
     first, *others = [plain(pl.Series("x", values)) for values in SAME[what]]
     for other in others:
         assert (other.dtype, other.to_list()) == (first.dtype, first.to_list())
 
 
 @pytest.mark.parametrize("word", ["", " ", "nan", "NaN", "None", "null", "NULL", "<NA>", "NaT"])
-def test_words_for_missing_are_missing_and_no_value(word):
+def test_words_for_missing_values_become_null(word):
     assert plain(pl.Series(["IN", word, "FR"])).to_list() == ["IN", None, "FR"]
 
 
@@ -42,7 +42,7 @@ def test_large_integers_keep_every_digit():
     assert plain(pl.Series([str(number) for number in large])).to_list() == large
 
 
-def test_dates_are_text_and_structures_have_no_form():
+def test_dates_become_text_and_structures_are_refused():
     assert plain(pl.Series([datetime.date(2020, 1, 31)])).to_list() == ["2020-01-31"]
     assert plain(pl.Series([{"a": 1}])) is None
     assert plain(pl.Series([b"bytes"])) is None
