@@ -57,10 +57,10 @@ def test_unknown_node_is_named_with_examples(small):
     [
         (np.zeros(3), [1, 2, 3], "one row per node"),
         (np.array([["x"]]), [1], "table of numbers"),
-        (np.zeros((2, 2)), [1], "2 vectors and 1 ids"),
-        (np.zeros((2, 2)), ["a", "a"], "id 'a' stands for several vectors"),
-        (np.zeros((2, 2)), [0.5, 1.5], "integers or of strings"),
-        (np.zeros((2, 2)), [["a"], ["b"]], "integers or of strings"),
+        (np.zeros((2, 2)), [1], "2 vectors.* 1 ids"),
+        (np.zeros((2, 2)), ["a", "a"], "id 'a'"),
+        (np.zeros((2, 2)), [0.5, 1.5], "integers or .*strings"),
+        (np.zeros((2, 2)), [["a"], ["b"]], "integers or .*strings"),
     ],
 )
 def test_what_cannot_be_an_embedding_is_refused(vectors, ids, message):
@@ -131,7 +131,7 @@ def test_as_an_array_it_is_its_vectors(small):
     assert np.array(small, copy=True) is not small.vectors
     assert np.asarray(small, dtype=np.float64).dtype == np.float64
     np.testing.assert_array_equal(np.asarray(small, dtype=np.float64), small.vectors)
-    with pytest.raises(ValueError, match="as float64 they must be copied"):
+    with pytest.raises(ValueError, match=r"float32.*float64"):
         small.__array__(np.float64, copy=False)
     assert np.mean(small, axis=0).shape == (2,)
 
@@ -232,11 +232,11 @@ def test_files_that_cannot_be_mapped(small, tmp_path):
     with pytest.raises(EmbeddingError, match=r"packed\.npz.*vectors"):
         Embedding.load(tmp_path / "packed.npz", mmap=True)
     np.savez(tmp_path / "wide.npz", vectors=small.vectors.astype(np.float64), ids=small.ids)
-    with pytest.raises(EmbeddingError, match=r"they are float64, shape .* not rows of float32"):
+    with pytest.raises(EmbeddingError, match=r"float64.*float32"):
         Embedding.load(tmp_path / "wide.npz", mmap=True)
     with pytest.raises(EmbeddingError, match=r"only \.npz files can be mapped"):
         Embedding.load(tmp_path / "v.csv", mmap=True)
-    with pytest.raises(EmbeddingError, match="check=False goes with mmap=True"):
+    with pytest.raises(EmbeddingError, match=r"check=False.*mmap=True"):
         Embedding.load(tmp_path / "wide.npz", check=False)
 
 

@@ -45,12 +45,12 @@ def test_lists_of_other_programs_are_read_and_other_columns_left(kind, tmp_path)
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"vector": [[1.0], [1.0, 2.0]]}, "column 'vector' holds vectors of 1 to 2 numbers; give all of them as many"),
-        ({"vector": [[1.0], None]}, "column 'vector' has missing values"),
-        ({"vector": [[1.0], [None]]}, "column 'vector' has missing values"),
-        ({"vector": [["x"], ["y"]]}, r"column 'vector' holds List\(String\), not vectors of numbers"),
-        ({"vector": [[], []]}, r"column 'vector' holds List\(Null\), not vectors of numbers"),
-        ({"a": [[1.0], [1.0]], "b": [[1.0], [1.0]]}, "columns 'a', 'b' could all be the vectors; name one"),
+        ({"vector": [[1.0], [1.0, 2.0]]}, "column 'vector'.* 1 to 2 numbers"),
+        ({"vector": [[1.0], None]}, "column 'vector'.*missing"),
+        ({"vector": [[1.0], [None]]}, "column 'vector'.*missing"),
+        ({"vector": [["x"], ["y"]]}, r"column 'vector'.*List\(String\).*numbers"),
+        ({"vector": [[], []]}, r"column 'vector'.*List\(Null\).*numbers"),
+        ({"a": [[1.0], [1.0]], "b": [[1.0], [1.0]]}, "columns 'a', 'b'"),
     ],
 )
 def test_lists_that_are_no_vectors_are_described(columns, message, tmp_path):

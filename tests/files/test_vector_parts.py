@@ -1,4 +1,4 @@
-"""Vectors as a folder of parts: what is written is read, and damage is refused by name."""
+"""Vectors in a folder of parts are read as they were written; an error names a damaged file."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -91,7 +91,7 @@ def test_a_new_set_of_parts_replaces_an_older_one(tmp_path):
     mine = ["layer.txt", "notes.txt", "part-00007.npy"]
     for name in mine:
         (tmp_path / name).write_text("mine")
-    write_part(tmp_path, 13, (np.arange(13), numbers()))  # and is stopped before the manifest
+    write_part(tmp_path, 13, (np.arange(13), numbers()))  # this set never gets its manifest
     write(tmp_path, np.arange(13), numbers(), [13])
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [*mine, "manifest.json", "part-00000.ids.parquet", "part-00000.npy"]
@@ -102,12 +102,12 @@ def test_a_new_set_of_parts_replaces_an_older_one(tmp_path):
 def test_many_write_their_parts_at_the_same_time(tmp_path):
     def write_own(part):
         with PartWriter(tmp_path, part, part * 10, 10, 3, KINDS[0]) as out:
-            together.wait()  # all are open
+            together.wait()  # until all parts are open
             for at in range(part * 10, part * 10 + 10):
                 out.write([at], vectors[at : at + 1])
 
     vectors, together = numbers(80), Barrier(8)
-    write(tmp_path, np.arange(13), numbers())  # which they replace
+    write(tmp_path, np.arange(13), numbers())  # the parts below replace this set
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write_own, range(8)))
     finish(tmp_path, 8)
@@ -131,11 +131,11 @@ def test_a_part_that_fails_leaves_nothing_and_takes_the_manifest_along(tmp_path)
 
 def test_writers_refuse_what_they_were_not_promised(tmp_path):
     for rows, message, *blocks in [
-        (2, "1 rows were written, and 2 were announced", ([1], numbers(1))),
-        (1, "more than the 1 rows", ([1, 2], numbers(2))),
-        (1, r"shape \(2, 3\) for 1 ids", ([1], numbers(2))),
-        (2, "integers in one block and strings", ([1], numbers(1)), (["a"], numbers(1))),
-        (2, "made_from was given for some", ([1], numbers(1), ["links"]), ([2], numbers(1))),
+        (2, "1 of 2 rows", ([1], numbers(1))),
+        (1, "more than 1 rows", ([1, 2], numbers(2))),
+        (1, r"shape \(2, 3\).* 1 ids", ([1], numbers(2))),
+        (2, "ids.*integers.*strings", ([1], numbers(1)), (["a"], numbers(1))),
+        (2, "made_from", ([1], numbers(1), ["links"]), ([2], numbers(1))),
     ]:
         with pytest.raises(PartError, match=message):
             write_part(tmp_path, rows, *blocks)
@@ -148,11 +148,11 @@ def test_writers_refuse_what_they_were_not_promised(tmp_path):
 
 def test_parts_that_do_not_fit_together_are_refused(tmp_path):
     for part, first, ids, kind, message in [
-        (1, 4, [1], "npy", "part-00001.npy: begins at node 4, and the parts before it end at 2"),
-        (1, 2, ["a"], "npy", "parts differ in 'ids': integer and string"),
-        (1, 2, [1], "parquet", "parts differ in 'kind': npy and parquet"),
+        (1, 4, [1], "npy", "part-00001.npy: .*node 4.* 2"),
+        (1, 2, ["a"], "npy", "parts.*'ids': integer and string"),
+        (1, 2, [1], "parquet", "parts.*'kind': npy and parquet"),
     ]:
-        folder = tmp_path / message[:8] / kind / str(first)
+        folder = tmp_path / f"{kind} {first} {ids[0]}"
         with PartWriter(folder, 0, 0, 2, 3) as out:
             out.write([7, 8], numbers(2))
         with PartWriter(folder, part, first, 1, 3, kind) as out:
@@ -168,7 +168,8 @@ def test_files_that_are_missing_or_short_are_refused_by_name_at_opening(tmp_path
         if path.name == "manifest.json":
             continue
         content = path.read_bytes()
-        for damaged, message in [(None, "is missing"), (content[:-1], "it is cut off"), (content + b"x", "bytes, and")]:
+        sizes = f"{len(content):,}"
+        for damaged, message in [(None, "missing"), (content[:-1], sizes), (content + b"x", sizes)]:
             path.unlink() if damaged is None else path.write_bytes(damaged)
             with pytest.raises(PartError, match=f"{path.name}: .*{message}"):
                 open_parts(tmp_path)
@@ -188,7 +189,7 @@ def test_a_changed_byte_is_found_by_the_check_and_before_polars_reads_it(tmp_pat
         path.write_bytes(changed)
         with pytest.raises(PartError, match=f"{path.name}: is damaged"):
             open_parts(tmp_path).check()
-        if path.suffix == ".parquet" and path.name[5:10] != "00001":  # whose part is empty: it is never read
+        if path.suffix == ".parquet" and path.name[5:10] != "00001":  # part 1 is empty and never read
             with pytest.raises(PartError, match=f"{path.name}: is damaged"):
                 open_parts(tmp_path).ids[:]
         path.write_bytes(content)
@@ -200,14 +201,14 @@ def test_a_manifest_is_refused_where_it_is_cut_off_changed_or_of_another_version
     text = path.read_text()
     for end in range(0, len(text) - 3, 97):
         path.write_text(text[:end])
-        with pytest.raises(PartError, match=r"manifest\.json: is damaged or cut off"):
+        with pytest.raises(PartError, match=r"manifest\.json: .*JSON"):
             open_parts(tmp_path)
     for changed, message in [
-        (text.replace('"nodes": 13', '"nodes": 14'), "not what its checksum says"),
-        (text.replace('"version": 1', '"version": 2'), "is of version 2"),
-        (text.replace('"neural-brane vectors"', '"neural-brane shards"'), "'neural-brane vectors' was expected"),
-        ("[1]", "is damaged or cut off"),
-        ("\x00\xff", "is damaged or cut off"),
+        (text.replace('"nodes": 13', '"nodes": 14'), "checksum"),
+        (text.replace('"version": 1', '"version": 2'), "version 2"),
+        (text.replace('"neural-brane vectors"', '"neural-brane shards"'), "format.*'neural-brane vectors'"),
+        ("[1]", "JSON"),
+        ("\x00\xff", "JSON"),
     ]:
         path.write_text(changed, encoding="latin-1")
         with pytest.raises(PartError, match=message):
@@ -227,7 +228,7 @@ def test_an_array_of_another_shape_is_refused(tmp_path):
     content["files"] |= describe_files(tmp_path, ["part-00000.npy"])
     del content["checksum"]
     (tmp_path / "manifest.json").write_text(json.dumps(content))
-    with pytest.raises(PartError, match=r"part-00000\.npy: holds float64"):
+    with pytest.raises(PartError, match=r"part-00000\.npy: .*float64"):
         open_parts(tmp_path)
 
 
@@ -239,9 +240,9 @@ def test_rows_are_asked_for_by_numbers_that_are_there(tmp_path):
     assert found.vectors[[]].shape == (0, 3)
     with pytest.raises(IndexError, match="13 rows"):
         found.vectors[np.array([13])]
-    with pytest.raises(PartError, match="give a slice or row numbers"):
+    with pytest.raises(PartError, match="index is float64"):
         found.vectors[np.array([0.5])]
-    with pytest.raises(PartError, match="give a slice or row numbers"):
+    with pytest.raises(PartError, match="index is bool"):
         found.vectors[np.zeros(13, bool)]
 
 

@@ -131,13 +131,13 @@ class ParquetColumn:
             raise PartError(f"{path}: column '{self.name}' lacks rows that the manifest lists; {AGAIN}")
         return vectors_of(path, [series]) if series.dtype.is_nested() else series.to_numpy()
 
-    def find(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values that the column contains, and their rows; the column is never in memory all at once."""
+    def find(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the wanted values that the column has, and their rows; the column is never in memory all at once."""
         if not self.table.rows:
-            return values[:0], np.empty(0, np.int64)
+            return wanted[:0], np.empty(0, np.int64)
         query = self.table.scan(numbered="row").select("row", self.name)
-        found = self._collect(query.filter(pl.col(self.name).is_in(pl.Series(values).implode())))
-        return found[self.name].to_numpy().astype(values.dtype), found["row"].to_numpy().astype(np.int64)
+        found = self._collect(query.filter(pl.col(self.name).is_in(pl.Series(wanted).implode())))
+        return found[self.name].to_numpy().astype(wanted.dtype), found["row"].to_numpy().astype(np.int64)
 
     def _collect(self, query: pl.LazyFrame) -> pl.DataFrame:
         try:
@@ -231,19 +231,19 @@ class StoredColumn(_Parts):
         whole = self[:]
         return whole if dtype is None else whole.astype(dtype)
 
-    def find(self, values: np.ndarray) -> np.ndarray:
-        """Return the row of each value, or -1 if the column lacks it; the parts are searched on the disk.
+    def find(self, wanted: np.ndarray) -> np.ndarray:
+        """Return the row of each wanted value, or -1 if the column lacks it; the parts are searched on the disk.
 
-        The values must differ from each other. If one of them occurs in several rows, an error is raised.
+        The wanted values must be distinct. If one of them occurs in several rows, an error is raised.
         """
-        rows = np.full(len(values), -1, np.int64)
-        if values.dtype.kind != self.dtype.kind:
+        rows = np.full(len(wanted), -1, np.int64)
+        if wanted.dtype.kind != self.dtype.kind:
             return rows
         for part, first in zip(self._parts, self._bounds.tolist(), strict=False):
-            known, places = part.find(values)
-            which = locate(values, known)
+            values, places = part.find(wanted)
+            which = locate(wanted, values)
             if (twice := repeated(np.concatenate([which, np.flatnonzero(rows >= 0)]))) is not None:
-                raise PartError(f"id {values[twice].item()!r} has several vectors; give each node one vector")
+                raise PartError(f"id {wanted[twice].item()!r} has several vectors; give each node one vector")
             rows[which] = places + first
         return rows
 
