@@ -107,8 +107,7 @@ class Embedding:
         vectors = np.asarray(self.vectors)
         if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
             raise EmbeddingError(
-                f"vectors are an array of {vectors.dtype} with shape {vectors.shape}; give a table of numbers with one "
-                "row per node"
+                f"vectors are {vectors.dtype} of shape {vectors.shape}; give a table of numbers with one row per node"
             )
         ids = as_ids(self.ids, error=EmbeddingError)
         if len(ids) != len(vectors):
@@ -274,8 +273,7 @@ class Embedding:
         """
         if self.layer is None:
             raise EmbeddingError(
-                "these vectors have no layer that scores pairs; use method neural-brane, which learns one, and save "
-                "the vectors as .npz"
+                "these vectors have no layer that scores pairs; method neural-brane learns one, and .npz files keep it"
             )
         return self.layer.score(self.vectors, find_pairs(self.ids, pairs))
 

@@ -3,20 +3,20 @@ import threading
 
 import pytest
 
-from neural_brane.files.checkpoints import ENDING, DelayedStop
+from neural_brane.files.checkpoints import STOP_SIGNALS, DelayedStop
 
 
 @pytest.fixture
 def handlers():
     """Signals that would end the tests end up in a list."""
     seen = []
-    before = {number: signal.signal(number, lambda number, _: seen.append(number)) for number in ENDING}
+    before = {number: signal.signal(number, lambda number, _: seen.append(number)) for number in STOP_SIGNALS}
     yield seen
     for number, old in before.items():
         signal.signal(number, old)
 
 
-@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_a_signal_waits_until_it_is_released(handlers, number):
     with DelayedStop() as stop:
         stop.busy = True

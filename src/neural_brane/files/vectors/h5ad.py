@@ -48,9 +48,7 @@ def import_h5py() -> Any:
     try:
         import h5py
     except ImportError as error:
-        raise DependencyError(
-            ".h5ad files need h5py, which is not installed; run: pip install 'neural-brane[h5ad]'"
-        ) from error
+        raise DependencyError("h5py is not installed; run: pip install 'neural-brane[h5ad]'") from error
     return h5py
 
 
@@ -194,9 +192,7 @@ def _is_table(item: Any) -> bool:
 def _dataset(path: Path, item: Any, *, text: bool = False) -> np.ndarray:
     """Return an array after checking that it fits into memory and that its data lie in this file."""
     if not hasattr(item, "shape") or item.is_virtual or item.external or item.file.filename != str(path):
-        raise EmbeddingError(
-            f"{path}: '{item.name}' is not an array whose data lie in this file; write the file again with its data"
-        )
+        raise EmbeddingError(f"{path}: '{item.name}' is not an array of this file; write the file again with its data")
     require_memory(item.size * (64 if text else 8), f"{path}: reading {item.size:,} values", "use a smaller file")
     if not text:
         return item[()]

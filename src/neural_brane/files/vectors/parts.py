@@ -575,7 +575,7 @@ def check_finite(path: Path, block: np.ndarray, first: int = 0) -> None:
     """Raise an error if one of the vectors `first` … `first + len(block) - 1` contains NaN or infinity."""
     if not (finite := np.isfinite(block)).all():
         row = first + int(np.argwhere(~finite)[0][0]) + 1
-        raise EmbeddingError(f"{path}: vector {row} contains NaN or infinity; give finite numbers, or remove it")
+        raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity; give finite numbers, or remove it")
 
 
 def finite_blocks(path: Path, vectors: np.ndarray | StoredRows, rows: int = BLOCK_ROWS) -> Iterator[np.ndarray]:

@@ -59,9 +59,7 @@ def read_safetensors(path: Path) -> VectorTable:
     tables = [name for name, array in arrays.items() if array.ndim == 2]
     name = VECTORS if VECTORS in tables else tables[0] if len(tables) == 1 else None
     if name is None:
-        raise EmbeddingError(
-            f"{path}: has tensors {list(arrays)[:4]}, expected one of shape (nodes, dim) named '{VECTORS}'"
-        )
+        raise EmbeddingError(f"{path}: has tensors {list(arrays)[:4]}, expected '{VECTORS}' of shape (nodes, dim)")
     ids = arrays.get(IDS, np.arange(len(arrays[name])))
     layer = (arrays[LAYER[0]], arrays[LAYER[1]]) if all(part in arrays for part in LAYER) else None
     made_from = _texts(path, MADE_FROM, arrays[MADE_FROM]) if MADE_FROM in arrays else None

@@ -128,9 +128,7 @@ def _read_header(path: Path, first: str) -> tuple[int, int]:
 
 
 def _too_short(path: Path, announced: int, found: int) -> EmbeddingError:
-    return EmbeddingError(
-        f"{path}: the first line announces {announced} nodes, but {found} follow; if it was cut off, make it again"
-    )
+    return EmbeddingError(f"{path}: the first line announces {announced} nodes, but {found} follow; make it again")
 
 
 def _split_line(text: str, dim: int) -> list[str]:
@@ -326,9 +324,7 @@ def _find_tables(path: Path) -> tuple[Path, Path]:
             raise EmbeddingError(f'{config}: has no {field}; add one, such as {field}: "vectors.tsv"')
         table = path / match[1]
         if not table.resolve().is_relative_to(path.resolve()):
-            raise EmbeddingError(
-                f"{config}: names '{match[1]}', which is not in its folder; move that file into the folder"
-            )
+            raise EmbeddingError(f"{config}: names '{match[1]}' outside its folder; move that file into the folder")
         if not table.is_file():
             raise EmbeddingError(f"{config}: names '{match[1]}', which does not exist; write the folder again")
         check_file(table, EmbeddingError)
