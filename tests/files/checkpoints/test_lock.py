@@ -13,7 +13,7 @@ from neural_brane.files.checkpoints import locked
 
 @pytest.fixture(params=[None, errno.ENOLCK, errno.EOPNOTSUPP])
 def path(request, tmp_path, monkeypatch):
-    """A checkpoint, also on file systems without locks."""
+    """Return the path of a checkpoint; two of three times on a file system without locks."""
 
     def refuse(lock):
         raise OSError(request.param, os.strerror(request.param))
