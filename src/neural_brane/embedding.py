@@ -129,7 +129,7 @@ class Embedding:
         return iter(self.ids.tolist())
 
     def __contains__(self, node: object) -> bool:
-        return node in self._index()
+        return node in self._rows_by_id()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype is not None and np.dtype(dtype) != self.vectors.dtype:
@@ -162,7 +162,7 @@ class Embedding:
     def row(self, node: Any) -> int:
         """Return the row number of a node's vector, by the node's id."""
         try:
-            return self._index()[node]
+            return self._rows_by_id()[node]
         except (KeyError, TypeError):
             raise unknown(self.ids, node) from None
 
@@ -372,7 +372,7 @@ class Embedding:
         caption = escape(describe(self, ids=False))
         return f"<table><caption>{caption}</caption><tr><th>id</th>{titles}</tr>{rows}</table>"
 
-    def _index(self) -> dict[Any, int]:
+    def _rows_by_id(self) -> dict[Any, int]:
         if not self._rows:
             self._rows.update((node, row) for row, node in enumerate(self.ids.tolist()))
         return self._rows

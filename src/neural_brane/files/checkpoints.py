@@ -454,10 +454,10 @@ class Stage:
             yield from takewhile(lambda _: not until(), range(total))
             return
         if first > total:  # the vectors would differ from those of a shorter run
-            trained, wanted = -(-first // per_epoch), total // per_epoch
+            trained, requested = -(-first // per_epoch), total // per_epoch
             raise CheckpointError(
                 f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, more than the requested "
-                f"{wanted:,}; request at least {trained:,}, {AFRESH}"
+                f"{requested:,}; request at least {trained:,}, {AFRESH}"
             )
         fetch = arrays if callable(arrays) else lambda: arrays
         position = first

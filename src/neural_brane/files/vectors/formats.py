@@ -189,7 +189,7 @@ def _rescue(path: Path, failure: OSError, write: Callable[[Path, VectorFormat], 
 
 
 def read_vectors(path: str | Path, *, ids: str | Path | None = None) -> VectorTable:
-    """Return the content of a file of vectors or a folder of parts; the ids are integers if all of them can be.
+    """Return the content of a file of vectors or a folder of parts; text ids become integers if all of them can.
 
     Parameters
     ----------
@@ -246,8 +246,8 @@ def _check_blocks(blocks: Iterable[np.ndarray], rows: int, dim: int) -> Iterator
 def merge_parts(folder: str | Path, output: str | Path, *, tell: Callable[[int], object] | None = None) -> None:
     """Write the vectors of a folder of parts to one file, whose suffix chooses the format.
 
-    The folder is compared with its checksums first and is not changed. The vectors are never in memory all at once;
-    the ids are only for .npz and .safetensors. After each block, `tell` is called with its number of rows.
+    The folder is compared with its checksums first and is not changed. The vectors are never in memory all at once, and
+    the ids only for .npz and .safetensors. After each block, `tell` is called with its number of rows.
     """
     file = VectorFile(output)
     parts = open_parts(folder)

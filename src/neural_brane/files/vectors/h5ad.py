@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from neural_brane.files.vectors.parts import StoredColumn
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-USER_BLOCK = 512  # bytes
+USER_BLOCK = 512  # bytes before the content of HDF5
 OUR_GROUP = "neural_brane"  # our group in uns
 GROUPS = ("layers", "obsm", "obsp", "uns", "varm", "varp")  # every AnnData file has them, most of them empty
 BLOCK_IDS = 8192  # ids written at a time

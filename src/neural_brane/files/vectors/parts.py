@@ -83,7 +83,7 @@ def record_file(part: int) -> str:
 
 
 def map_table(path: Path, rows: int, dim: int) -> np.ndarray:
-    """Map the rows of an .npy file; raise an error if its header does not match the manifest."""
+    """Return the rows of an .npy file, memory-mapped; raise an error if its header does not match the manifest."""
     if not rows:
         return np.empty((0, dim), np.float32)
     try:
@@ -92,8 +92,8 @@ def map_table(path: Path, rows: int, dim: int) -> np.ndarray:
         raise PartError(f"{path}: cannot be mapped ({failure}); {AGAIN}") from None
     if table.shape != (rows, dim) or table.dtype != np.dtype("<f4") or not table.flags.c_contiguous:
         raise PartError(
-            f"{path}: is {table.dtype} of shape {table.shape}, but the manifest says rows of float32, "
-            f"({rows}, {dim}); {AGAIN}"
+            f"{path}: is {table.dtype} of shape {table.shape}, but the manifest says float32 of shape ({rows}, {dim}); "
+            f"{AGAIN}"
         )
     return table.view(np.ndarray)  # slicing a memmap is slower
 
@@ -118,7 +118,7 @@ class StoredParquet:
 
 @dataclass(frozen=True)
 class ParquetColumn:
-    """A column of a part's Parquet file; a slice is read from the disk when it is taken."""
+    """A column of a part's Parquet file; slices are read from the disk on access."""
 
     table: StoredParquet
     name: str
@@ -204,7 +204,7 @@ class _Parts:
 
 
 class StoredRows(_Parts):
-    """The vectors of all parts as one float32 table (nodes, dim); rows are read from the disk when they are taken."""
+    """The vectors of all parts as one float32 table (nodes, dim); rows are read from the disk on access."""
 
     def __init__(self, parts: Sequence[Any], bounds: np.ndarray, dim: int):
         super().__init__(parts, bounds)
@@ -213,7 +213,7 @@ class StoredRows(_Parts):
 
 
 class StoredColumn(_Parts):
-    """The ids of all parts, or another column, as one array; values are read from the disk when they are taken."""
+    """The ids of all parts, or another column, as one array; values are read from the disk on access."""
 
     _parts: Sequence[ParquetColumn]
 
@@ -269,7 +269,7 @@ def open_parts(folder: str | Path) -> VectorParts:
 
 
 class VectorParts:
-    """Vectors in a folder of parts; rows are read from the disk when they are taken. `open_parts` makes it.
+    """Vectors in a folder of parts, opened by `open_parts`; rows are read from the disk on access.
 
     Attributes
     ----------
@@ -346,7 +346,7 @@ class PartWriter:
     """Write the vectors of nodes `first` … `first + rows - 1` as one part, block by block in this order.
 
     Use it in a `with` statement: the files appear at its end if nothing fails. An old manifest in the folder is renamed
-    first, because its parts are being replaced. Ids stay in memory, vectors do not. `finish` follows the last part.
+    first, because its parts are being replaced. Ids stay in memory, vectors do not. Call `finish` after the last part.
 
     Parameters
     ----------
@@ -532,7 +532,7 @@ def _read_record(folder: Path, part: int, parts: int) -> dict[str, Any]:
 
 
 def _agree(folder: Path, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the properties of all parts; raise an error if parts leave out nodes, overlap, or differ in type."""
+    """Return the properties that all parts share; raise an error if parts leave gaps, overlap, or differ."""
     nodes = 0
     for part, one in enumerate(records):
         if one["first"] != nodes:
@@ -555,7 +555,7 @@ MOST_PARTS = 99_999
 
 
 def read_whole(folder: Path) -> VectorTable:
-    """Read all vectors of a folder into memory, after comparing them with their checksums."""
+    """Return all vectors of a folder, read into memory after they were compared with their checksums."""
     parts = open_parts(folder)
     size = parts.nodes * (4 * parts.dim + parts.ids.dtype.itemsize)
     require_memory(

@@ -294,7 +294,7 @@ def read_projector(path: Path) -> VectorTable:
     vectors, metadata = _find_tables(path)
     with open(metadata, encoding="utf-8") as file:
         fields = [line.removesuffix("\n").split("\t") for line in file]
-    has_header = bool(fields) and len(fields[0]) > 1  # a table of several columns has one; the first column holds ids
+    has_header = bool(fields) and len(fields[0]) > 1  # tables of several columns have a header, and ids come first
     nodes = [line[0] for line in fields[has_header:]]
     with open(vectors, encoding="utf-8") as file:
         rows = ((line, text.split("\t")) for line, text in enumerate(file, 1) if not text.isspace())
