@@ -58,11 +58,11 @@ def test_no_file_that_was_cut_off_is_accepted(path):
     assert not [end for end in [0, len(content) - 1, *ends.tolist()] if accepted(path, content[:end])]
 
 
-def test_no_file_that_goes_on_after_its_end_is_accepted(path):
+def test_no_file_with_extra_bytes_is_accepted(path):
     assert not accepted(path, path.read_bytes() + b"\0")
 
 
-def test_a_training_refuses_what_is_damaged_and_leaves_it(path, small_graph):
+def test_training_refuses_a_damaged_checkpoint_and_does_not_change_it(path, small_graph):
     damaged = flip(path.read_bytes(), 8 * (path.stat().st_size - 100))
     path.write_bytes(damaged)
     with pytest.raises(CheckpointError, match=r"run\.checkpoint: .*damaged.*checksum.*restore it"):

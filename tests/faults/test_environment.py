@@ -49,7 +49,7 @@ def nobody(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are those of POSIX")
-def test_a_user_without_any_folder_trains_all_the_same(nobody):
+def test_training_works_without_a_writable_folder(nobody):
     command, package = nobody
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     done = subprocess.run(

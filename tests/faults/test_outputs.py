@@ -114,7 +114,7 @@ def test_a_file_keeps_its_permissions(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_target_is_really_tried(tmp_path, monkeypatch):
+def test_check_target_tries_to_write(tmp_path, monkeypatch):
     def refuse(*arguments, **options):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
@@ -195,7 +195,7 @@ with atomic(sys.argv[1]) as draft:
 """
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next_and_a_living_ones_draft_is_not(tmp_path):
+def test_the_next_run_removes_drafts_of_killed_runs_only(tmp_path):
     target = tmp_path / "v.txt"
     command = [sys.executable, "-c", KILLED, str(target)]
     runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]

@@ -26,7 +26,7 @@ SCRIPT = "<script>alert('1')</script>"
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_nothing_runs_what_stands_in_a_file(path):
+def test_no_module_runs_code_from_a_file(path):
     assert UNSAFE.findall(path.read_text(encoding="utf-8")) == []
 
 
@@ -36,7 +36,7 @@ def test_no_message_advises_unsafe_loading():
 
 
 @pytest.mark.parametrize("name", ["v.npz", "v.npy", "g.npz"])
-def test_objects_in_arrays_are_refused_without_a_word_of_pickle(name, tmp_path):
+def test_python_objects_in_arrays_are_refused_without_mentioning_pickle(name, tmp_path):
     objects = np.array([[print, None]], dtype=object)
     path = tmp_path / name
     if path.suffix == ".npy":
@@ -48,7 +48,7 @@ def test_objects_in_arrays_are_refused_without_a_word_of_pickle(name, tmp_path):
     assert "pickle" not in str(caught.value)
 
 
-def test_a_page_escapes_what_it_is_given_as_text(tmp_path):
+def test_a_page_escapes_text(tmp_path):
     body = table([Head("name", "text")], [[text(SCRIPT), text(settings({SCRIPT: SCRIPT}))]])
     section = Section("a", SCRIPT, body)
     write_page(tmp_path / "page.html", title=SCRIPT, warning=SCRIPT, lead="", sections=[section])

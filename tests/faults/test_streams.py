@@ -60,7 +60,7 @@ def test_a_pipe_whose_reader_leaves_is_no_error(graph):
 
 
 @pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "NO_COLOR": "1"}])
-def test_a_terminal_of_few_characters_or_colours_is_enough(graph, environment):
+def test_a_terminal_with_few_characters_or_colours_is_enough(graph, environment):
     Path("w.txt").write_text("a 1\nb 1\n")  # both rows are equal, so one of two columns is zero
     command = f"{EMBED} --attributes w.txt --log run.log && {RUN} evaluate v.npz --labels gone.txt"
     ended = run(command, **environment)
@@ -75,7 +75,7 @@ def test_a_terminal_of_few_characters_or_colours_is_enough(graph, environment):
         assert (ended.stdout + ended.stderr).isascii()
 
 
-def test_our_own_signs_are_spelt_out_in_ascii():
+def test_our_special_characters_are_replaced_in_ascii():
     terminal.codecs.register_error("brane", terminal.in_ascii)
     assert "0.8 ± 0.1 · 3 × 2 … é".encode("ascii", "brane") == b"0.8 +- 0.1 - 3 x 2 ... \\xe9"
 
@@ -88,7 +88,7 @@ def test_a_stream_that_fails_remembers_why(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [BraneError, GraphError, NotFittedError])
-def test_a_message_steers_no_terminal_and_is_bounded(kind):
+def test_a_message_is_escaped_and_of_limited_length(kind):
     text = str(kind(f"no node '{ESCAPE}\u202e\n\x9b' here; mend it"))
     assert text == r"no node '\x1b[2J\u202e\n\x9b' here; mend it"
     long = str(kind(f"no node '{'x' * 10_000_000}' here; give another id"))
@@ -120,7 +120,7 @@ def test_a_log_gets_the_error_too(graph):
     assert " ERROR gone.txt: there is no such file" in second
 
 
-def test_a_log_that_cannot_be_written_is_refused_or_left(graph, monkeypatch):
+def test_a_log_that_cannot_be_written_is_refused_or_abandoned(graph, monkeypatch):
     result = CliRunner().invoke(app, ["embed", "g.txt", "-o", "v.npz", "--log", "g.txt/run.log"])
     assert (result.exit_code, Path("v.npz").exists()) == (2, False)
     assert "error: --log g.txt/run.log: " in result.stderr

@@ -63,14 +63,14 @@ def test_parts_are_read_as_they_were_written(tmp_path, kind, ids):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_empty_parts_alone_are_vectors_of_no_node(tmp_path, kind):
+def test_a_folder_of_empty_parts_has_no_vectors(tmp_path, kind):
     found = open_parts(write(tmp_path, np.empty(0, int), numbers(0), [0, 0], kind))
     assert (found.nodes, found.vectors[:].shape, np.asarray(found.ids).shape) == (0, (0, 3), (0,))
     assert list(found.blocks()) == []
     found.check()
 
 
-def test_a_parquet_part_is_a_file_of_vectors_of_its_own(tmp_path):
+def test_a_parquet_part_can_be_read_as_a_file_of_vectors(tmp_path):
     write(tmp_path, np.array(UNUSUAL), numbers(), kind="parquet")
     table = read_parquet(tmp_path / "part-00002.parquet")
     np.testing.assert_array_equal(table.vectors, numbers()[5:12])
@@ -78,7 +78,7 @@ def test_a_parquet_part_is_a_file_of_vectors_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_vectors_were_made_from_is_kept(tmp_path, kind):
+def test_made_from_is_kept(tmp_path, kind):
     with PartWriter(tmp_path, 0, 0, 2, 3, kind) as out:
         out.write(["a"], numbers(1), ["links"])
         out.write(["b"], numbers(1), ["nothing"])
@@ -99,7 +99,7 @@ def test_a_new_set_of_parts_replaces_an_older_one(tmp_path):
     np.testing.assert_array_equal(open_parts(tmp_path).vectors[:], numbers())
 
 
-def test_many_write_their_parts_at_the_same_time(tmp_path):
+def test_several_writers_write_their_parts_at_the_same_time(tmp_path):
     def write_own(part):
         with PartWriter(tmp_path, part, part * 10, 10, 3, KINDS[0]) as out:
             together.wait()  # until all parts are open
@@ -117,7 +117,7 @@ def test_many_write_their_parts_at_the_same_time(tmp_path):
     assert len(list(tmp_path.iterdir())) == 17
 
 
-def test_a_part_that_fails_leaves_nothing_and_takes_the_manifest_along(tmp_path):
+def test_a_failed_part_changes_no_file_but_removes_the_manifest(tmp_path):
     write(tmp_path, np.arange(13), numbers(), [13])
     before = (tmp_path / "part-00000.npy").read_bytes()
     with pytest.raises(KeyboardInterrupt):
@@ -129,7 +129,7 @@ def test_a_part_that_fails_leaves_nothing_and_takes_the_manifest_along(tmp_path)
         finish(tmp_path, 1)
 
 
-def test_writers_refuse_what_they_were_not_promised(tmp_path):
+def test_a_writer_refuses_wrong_rows_shapes_and_types(tmp_path):
     for rows, message, *blocks in [
         (2, "1 of 2 rows", ([1], numbers(1))),
         (1, "more than 1 rows", ([1, 2], numbers(2))),
@@ -162,7 +162,7 @@ def test_parts_that_do_not_fit_together_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_that_are_missing_or_short_are_refused_by_name_at_opening(tmp_path, kind):
+def test_opening_names_a_file_that_is_missing_or_has_the_wrong_size(tmp_path, kind):
     write(tmp_path, np.arange(13), numbers(), kind=kind, layer=(np.eye(3), np.zeros(3)))
     for path in sorted(tmp_path.iterdir()):
         if path.name == "manifest.json":
@@ -195,7 +195,7 @@ def test_a_changed_byte_is_found_by_the_check_and_before_polars_reads_it(tmp_pat
         path.write_bytes(content)
 
 
-def test_a_manifest_is_refused_where_it_is_cut_off_changed_or_of_another_version(tmp_path):
+def test_a_manifest_that_is_cut_off_changed_or_of_another_version_is_refused(tmp_path):
     write(tmp_path, np.arange(13), numbers())
     path = tmp_path / "manifest.json"
     text = path.read_text()
@@ -232,7 +232,7 @@ def test_an_array_of_another_shape_is_refused(tmp_path):
         open_parts(tmp_path)
 
 
-def test_rows_are_asked_for_by_numbers_that_are_there(tmp_path):
+def test_rows_are_indexed_by_existing_numbers_or_slices(tmp_path):
     found = open_parts(write(tmp_path, np.arange(13), numbers()))
     np.testing.assert_array_equal(found.vectors[np.array([-1])], numbers()[-1:])
     np.testing.assert_array_equal(found.vectors[::5], numbers()[::5])
@@ -246,7 +246,7 @@ def test_rows_are_asked_for_by_numbers_that_are_there(tmp_path):
         found.vectors[np.zeros(13, bool)]
 
 
-def test_an_id_of_two_vectors_is_refused_where_it_is_looked_for(tmp_path):
+def test_finding_an_id_with_two_vectors_is_refused(tmp_path):
     for rows in ([13], ROWS):
         found = open_parts(write(tmp_path, np.arange(13) % 12, numbers(), rows))
         assert found.ids.find(np.array([11, 3])).tolist() == [11, 3]

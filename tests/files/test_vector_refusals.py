@@ -38,7 +38,7 @@ def test_hdf5_that_points_to_another_file_is_refused(tmp_path):
         ("provenance.json", "[]", r"provenance\.json: .*JSON"),
     ],
 )
-def test_a_projector_that_is_not_whole_is_described(name, text, message, tmp_path):
+def test_an_incomplete_projector_is_refused(name, text, message, tmp_path):
     Embedding(np.eye(2), ["a", "b"]).save(tmp_path / "v.projector")
     (tmp_path / "v.projector" / name).write_text(text)
     with pytest.raises(EmbeddingError, match=message):

@@ -45,7 +45,7 @@ VECTORS = np.array(
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_vectors_come_back_the_same_or_their_ids_are_refused(suffix, tmp_path):
+def test_vectors_are_read_back_unchanged_or_their_ids_are_refused(suffix, tmp_path):
     """Every format stores plain ids unchanged; each id that it does not accept raises an error."""
     path, accepts = tmp_path / f"v{suffix}", FORMATS[suffix].accepts
     assert all(accepts(str(node)) for ids in PLAIN.values() for node in ids)

@@ -84,7 +84,7 @@ def test_word2vec_binary_with_and_without_line_ends(end, tmp_path):
         ("e.txt", "7 11\n7 13\n", r"e\.txt:2: 1 numbers.*'7'.* 11"),
     ],
 )
-def test_a_graph_in_the_place_of_vectors_is_recognised(name, text, says, tmp_path):
+def test_the_error_for_a_file_that_looks_like_a_graph_says_so(name, text, says, tmp_path):
     (tmp_path / name).write_text(text)
     advice = rf"graph.*'brane embed {name} -o vectors\.npz'"
     with pytest.raises(EmbeddingError, match=f"{says}.*{advice}"):

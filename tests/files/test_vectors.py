@@ -13,7 +13,7 @@ PROVENANCE = {"method": "neural-brane", "parameters": {"dim": 4, "seed": None}, 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("kind", ["integers", "strings"])
-def test_every_format_gives_back_what_it_was_given(awkward, suffix, kind, tmp_path):
+def test_every_format_reads_back_the_same_vectors_and_ids(awkward, suffix, kind, tmp_path):
     vectors = awkward(500)
     ids = np.arange(500)[::-1] - 7 if kind == "integers" else np.array([f"módulo.{i}" for i in range(500)])
     path = tmp_path / f"v{suffix}"
@@ -84,7 +84,7 @@ def test_ids_that_the_format_cannot_hold_are_refused_before_any_work(name, ids, 
         ("file/v.npz", "file' is not a folder that can be written to"),
     ],
 )
-def test_a_path_that_cannot_be_written_is_refused_when_it_is_named(name, message, tmp_path):
+def test_a_path_that_cannot_be_written_is_refused_at_once(name, message, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(EmbeddingError, match=message):
         VectorFile(tmp_path / name)
@@ -124,7 +124,7 @@ def test_ids_that_were_checked_before_the_work_are_not_checked_again(tmp_path):
         ("v.json", "", "format"),
     ],
 )
-def test_a_damaged_file_is_described(name, content, message, tmp_path):
+def test_the_error_for_a_damaged_file_says_what_is_wrong(name, content, message, tmp_path):
     (tmp_path / name).write_text(content)
     with pytest.raises(EmbeddingError, match=message):
         read_vectors(tmp_path / name)

@@ -89,7 +89,7 @@ def test_a_run_stopped_again_and_again_ends_with_the_same_bits(name, tmp_path, m
 
 
 @pytest.mark.parametrize("recipe", ["released", "paper"])
-def test_neural_branes_other_recipes_go_on_too(recipe, small_graph, tmp_path, monkeypatch):
+def test_the_other_recipes_of_neural_brane_resume_too(recipe, small_graph, tmp_path, monkeypatch):
     settings = RUN | {"recipe": recipe}
     monkeypatch.setattr(base, "Checkpoint", Halting)
     with pytest.raises(HaltError):
@@ -101,7 +101,7 @@ def test_neural_branes_other_recipes_go_on_too(recipe, small_graph, tmp_path, mo
     assert resumed.loss_history_ == whole.loss_history_
 
 
-def test_a_run_goes_on_in_the_middle_of_an_epoch(tmp_path, monkeypatch):
+def test_a_run_resumes_in_the_middle_of_an_epoch(tmp_path, monkeypatch):
     """An epoch has more triplets than are trained at a time."""
     graph, settings = synthetic(200, seed=5), {"dim": 8, "epochs": 2, "batches_per_epoch": 70, "batch_size": 1_000}
     monkeypatch.setattr(base, "Checkpoint", partial(Halting, steps=1))
@@ -116,7 +116,7 @@ def test_a_run_goes_on_in_the_middle_of_an_epoch(tmp_path, monkeypatch):
     assert seen[0].done > 50_000
 
 
-def test_ctrl_c_is_an_interrupt_after_the_state_was_kept(small_graph, tmp_path):
+def test_ctrl_c_saves_the_state_and_then_interrupts(small_graph, tmp_path):
     """The usual interval has not passed, so the interrupt itself saves the state."""
 
     def report(progress):
@@ -132,7 +132,7 @@ def test_ctrl_c_is_an_interrupt_after_the_state_was_kept(small_graph, tmp_path):
     np.testing.assert_array_equal(resumed.embedding_.vectors, NeuralBrane(**RUN).fit_transform(small_graph).vectors)
 
 
-def test_an_error_of_a_report_costs_no_more_than_a_step(small_graph, tmp_path):
+def test_an_error_of_the_reporter_loses_at_most_one_step(small_graph, tmp_path):
     def report(progress):
         if progress.epoch == 4:
             raise RuntimeError("nobody listens")
@@ -160,7 +160,7 @@ def test_a_finished_run_can_be_made_longer_but_not_shorter(name, small_graph, tm
         make(checkpoint=tmp_path / "run", epochs=3).fit(small_graph)
 
 
-def test_a_longer_run_of_a_falling_rate_is_another_one(small_graph, tmp_path):
+def test_a_longer_run_with_a_falling_learning_rate_is_refused(small_graph, tmp_path):
     make = partial(METHODS["deepwalk"], dim=4, walks_per_node=1, checkpoint=tmp_path / "run")
     make(epochs=1).fit(small_graph)
     with pytest.raises(CheckpointError, match=r"epochs.*1.*2"):
@@ -213,7 +213,7 @@ def test_two_runs_never_share_a_checkpoint(small_graph, tmp_path):
     assert refused
 
 
-def test_a_method_that_has_learned_holds_no_state_and_its_own_reporter(small_graph, tmp_path):
+def test_a_fitted_method_keeps_its_reporter_and_no_stages(small_graph, tmp_path):
     seen = []
     fitted = NeuralBrane(checkpoint=tmp_path / "run", progress=seen.append, **RUN).fit(small_graph)._fitted
     assert fitted.settings["progress"] == seen.append
@@ -232,7 +232,7 @@ DIVERGING = {
 
 
 @pytest.mark.parametrize("name", DIVERGING)
-def test_divergence_is_told_with_what_to_change(name, small_graph):
+def test_the_error_for_divergence_says_what_to_change(name, small_graph):
     if extra := METHODS[name].extra:
         pytest.importorskip(extra)
     settings, advice = DIVERGING[name]
@@ -244,7 +244,7 @@ def test_divergence_is_told_with_what_to_change(name, small_graph):
 
 
 @pytest.mark.parametrize("method", [Graph2Gauss, GraphSAGE])
-def test_divergence_in_the_very_last_step_is_told(method, small_graph):
+def test_divergence_in_the_last_step_is_detected(method, small_graph):
     """The loss is computed before the step, so it is still finite."""
     pytest.importorskip("torch")
     one_step = {"epochs": 1} | ({"walks_per_node": 1} if method is GraphSAGE else {})
@@ -252,7 +252,7 @@ def test_divergence_in_the_very_last_step_is_told(method, small_graph):
         method(dim=4, seed=1, device="cpu", learning_rate=1e39, **one_step).fit(small_graph)
 
 
-def test_neural_brane_diverging_in_its_very_last_step_is_told(small_graph):
+def test_divergence_of_neural_brane_in_its_last_step_is_detected(small_graph):
     step = {"epochs": 1, "batches_per_epoch": 1, "learning_rate": 1e38, "weight_std": 1e3, "table_std": 1e3}
     with pytest.raises(ParameterError, match="epoch 1"):
         NeuralBrane(dim=4, spectral_dim=0, seed=1, **step).fit(small_graph)

@@ -38,7 +38,7 @@ def test_a_second_signal_does_not_wait(handlers):
         assert handlers == [signal.SIGTERM]
 
 
-def test_one_that_was_not_released_comes_at_the_end(handlers):
+def test_a_signal_that_was_not_released_is_raised_at_the_end(handlers):
     with DelayedStop() as stop:
         stop.busy = True
         signal.raise_signal(signal.SIGINT)
@@ -79,7 +79,7 @@ def test_other_threads_leave_signals_alone():
     assert found == [signal.getsignal(signal.SIGINT)]
 
 
-def test_an_error_of_a_report_waits_for_the_end_of_the_step():
+def test_an_error_of_the_reporter_waits_for_the_end_of_the_step():
     def report(progress):
         raise RuntimeError(progress)
 

@@ -193,7 +193,7 @@ BINARY = VectorFormat(
 )
 TABS = VectorFormat(
     ".tsv",
-    "tab-separated: a header 'id d0 d1 …', then a line per node",
+    "tab-separated: header 'id d0 d1 …', a line per node",
     read_tsv,
     lambda content, path: write_table(content, path, "\t", "never"),
     refuses="that are empty or contain tabs or line ends",
@@ -201,7 +201,7 @@ TABS = VectorFormat(
 )
 COMMAS = VectorFormat(
     ".csv",
-    "comma-separated: a header 'id d0 d1 …', then a line per node",
+    "comma-separated: header 'id d0 d1 …', a line per node",
     read_csv,
     lambda content, path: write_table(content, path, ",", "necessary"),
 )
