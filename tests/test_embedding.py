@@ -57,13 +57,13 @@ def test_unknown_node_is_named_with_examples(small):
     [
         (np.zeros(3), [1, 2, 3], "one row per node"),
         (np.array([["x"]]), [1], "table of numbers"),
-        (np.zeros((2, 2)), [1], "2 vectors and 1 ids"),
-        (np.zeros((2, 2)), ["a", "a"], "id 'a' stands for several vectors"),
-        (np.zeros((2, 2)), [0.5, 1.5], "integers or of strings"),
-        (np.zeros((2, 2)), [["a"], ["b"]], "integers or of strings"),
+        (np.zeros((2, 2)), [1], "2 vectors.* 1 ids"),
+        (np.zeros((2, 2)), ["a", "a"], "id 'a'"),
+        (np.zeros((2, 2)), [0.5, 1.5], "integers or .*strings"),
+        (np.zeros((2, 2)), [["a"], ["b"]], "integers or .*strings"),
     ],
 )
-def test_what_cannot_be_an_embedding_is_refused(vectors, ids, message):
+def test_wrong_vectors_or_ids_are_refused(vectors, ids, message):
     with pytest.raises(EmbeddingError, match=message):
         Embedding(vectors, ids)
 
@@ -115,7 +115,7 @@ def test_a_number_of_neighbours_that_makes_no_sense_is_refused(small, k):
         (None, "None is neither a node's id nor a vector"),
     ],
 )
-def test_what_is_neither_a_node_nor_a_vector_has_no_neighbours(small, target, message):
+def test_a_target_that_is_neither_a_node_nor_a_vector_is_refused(small, target, message):
     with pytest.raises(EmbeddingError, match=message):
         small.nearest(target)
 
@@ -126,17 +126,17 @@ def test_a_path_that_cannot_be_written_is_refused(small, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_as_an_array_it_is_its_vectors(small):
+def test_an_embedding_converts_to_the_array_of_its_vectors(small):
     assert np.asarray(small) is small.vectors
     assert np.array(small, copy=True) is not small.vectors
     assert np.asarray(small, dtype=np.float64).dtype == np.float64
     np.testing.assert_array_equal(np.asarray(small, dtype=np.float64), small.vectors)
-    with pytest.raises(ValueError, match="as float64 they must be copied"):
+    with pytest.raises(ValueError, match=r"float32.*float64"):
         small.__array__(np.float64, copy=False)
     assert np.mean(small, axis=0).shape == (2,)
 
 
-def test_some_of_the_nodes_are_an_embedding_of_their_own(small):
+def test_indexing_with_several_nodes_returns_an_embedding(small):
     some = small[["back", "a"]]
     assert (some.ids.tolist(), some["a"].tolist(), some.provenance) == (["back", "a"], [3, 4], small.provenance)
     assert small[1:3].ids.tolist() == ["b", "zero"]
@@ -148,7 +148,7 @@ def test_some_of_the_nodes_are_an_embedding_of_their_own(small):
     assert numbered[np.int32(10)].tolist() == [0, 1, 0]
 
 
-def test_some_of_the_nodes_that_cannot_be_had(small):
+def test_indexing_with_unknown_or_repeated_nodes_is_refused(small):
     with pytest.raises(EmbeddingError, match="no node 'c' here"):
         small[["a", "c"]]
     with pytest.raises(EmbeddingError, match="id 'a'"):
@@ -204,7 +204,7 @@ def test_data_frames_and_back(small):
         Embedding.from_polars(polars, id="name")
 
 
-def test_what_is_shown_is_short_and_safe():
+def test_repr_and_html_are_short_and_escaped():
     made = Embedding(np.eye(9), [f"<b>{at}" for at in range(9)], {"method": "line", "data": {"name": "<i>"}})
     assert repr(made) == "Embedding(line of <i>: 9 × 9; ids '<b>0', '<b>1', '<b>2', …)"
     html = made._repr_html_()
@@ -232,15 +232,15 @@ def test_files_that_cannot_be_mapped(small, tmp_path):
     with pytest.raises(EmbeddingError, match=r"packed\.npz.*vectors"):
         Embedding.load(tmp_path / "packed.npz", mmap=True)
     np.savez(tmp_path / "wide.npz", vectors=small.vectors.astype(np.float64), ids=small.ids)
-    with pytest.raises(EmbeddingError, match=r"they are float64, shape .* not rows of float32"):
+    with pytest.raises(EmbeddingError, match=r"float64.*float32"):
         Embedding.load(tmp_path / "wide.npz", mmap=True)
     with pytest.raises(EmbeddingError, match=r"only \.npz files can be mapped"):
         Embedding.load(tmp_path / "v.csv", mmap=True)
-    with pytest.raises(EmbeddingError, match="check=False goes with mmap=True"):
+    with pytest.raises(EmbeddingError, match=r"check=False.*mmap=True"):
         Embedding.load(tmp_path / "wide.npz", check=False)
 
 
-def test_damage_to_a_mapped_file_is_found_unless_nobody_looks(small, tmp_path):
+def test_damage_to_a_mapped_file_is_found_unless_the_check_is_off(small, tmp_path):
     path = tmp_path / "v.npz"
     small.save(path)
     place = path.read_bytes().index(np.float32(3).tobytes() + np.float32(4).tobytes())

@@ -1,4 +1,4 @@
-"""Vectors with the ids of their nodes and their provenance: what made them."""
+"""Vectors with the ids of their nodes and their provenance."""
 
 from __future__ import annotations
 
@@ -27,45 +27,45 @@ if TYPE_CHECKING:
     from neural_brane.search.index import Index
 
 
-BLOCK_PAIRS = 65_536  # scored at a time
+BLOCK_PAIRS = 65_536  # pairs scored at a time
 
 
 class Layer(NamedTuple):
-    """A ReLU layer that a method learned over its vectors: h(u) = max(0, W v(u) + b); ⟨h(u), h(v)⟩ scores a link."""
+    """A learned layer h(u) = max(0, W v(u) + b) on the vectors; the inner product of h(u) and h(v) scores a link."""
 
     weight: np.ndarray  # (hidden, dim) float32
     bias: np.ndarray  # (hidden,) float32
 
     def score(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """The score of pairs of rows (k, 2) of the vectors; (k,) float32."""
-        found = [np.empty(0, np.float32)]
-        with one_blas_thread():  # the order of sums, and so the last bits, would follow the threads
+        """Return the scores of pairs, (k,) float32; `rows` (k, 2) holds the two rows of `vectors` of each pair."""
+        scores = [np.empty(0, np.float32)]
+        with one_blas_thread():  # with more threads, the order of sums and so the last bits could change
             for at in range(0, len(rows), BLOCK_PAIRS):
                 block = rows[at : at + BLOCK_PAIRS]
                 nodes, places = np.unique(block, return_inverse=True)
                 hidden = np.maximum(vectors[nodes] @ self.weight.T + self.bias, 0)
-                found.append(inner_products(hidden, places.reshape(block.shape)))
-        return np.concatenate(found)
+                scores.append(inner_products(hidden, places.reshape(block.shape)))
+        return np.concatenate(scores)
 
 
 def inner_products(table: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The inner product of both rows of each pair (k, 2)."""
+    """Return the inner product of the two rows of each pair, (k,); `rows` is (k, 2)."""
     return np.einsum("ij,ij->i", table[rows[:, 0]], table[rows[:, 1]])
 
 
 def find_pairs(ids: np.ndarray, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-    """Pairs of ids as pairs of rows (k, 2); one that is unknown is refused."""
-    asked = np.asarray(pairs)
-    if asked.ndim != 2 or asked.shape[1] != 2:
-        raise EmbeddingError(f"pairs of ids are needed, as in [(u, v), …], not an array of shape {asked.shape}")
-    rows = locate(ids, asked.ravel())
+    """Return pairs of ids as pairs of row numbers (k, 2); raise an error if an id is unknown."""
+    given = np.asarray(pairs)
+    if given.ndim != 2 or given.shape[1] != 2:
+        raise EmbeddingError(f"pairs have shape {given.shape}, expected (k, 2); give pairs of ids, as in [(u, v), …]")
+    rows = locate(ids, given.ravel())
     if (rows < 0).any():
-        raise EmbeddingError(describe_unknown(ids, asked.ravel()[rows < 0][0].item()))
+        raise EmbeddingError(describe_unknown(ids, given.ravel()[rows < 0][0].item()))
     return rows.reshape(-1, 2)
 
 
-FEW = 5  # nodes, and numbers of a vector, that a notebook shows
-BLOCK_ROWS = 8192  # rows written at a time: a few MB, whatever the number of nodes
+PREVIEW = 5  # rows and columns of the table that a notebook shows
+BLOCK_ROWS = 8192  # rows written at a time, a few megabytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,17 +74,18 @@ class Embedding:
 
     Parameters
     ----------
-    vectors
-        (nodes, dim) array, kept as float32.
-    ids
-        (nodes,) unique integers or strings, in the order of the vectors.
-    provenance
-        What made them: method, parameters, data, version; a dict that JSON can hold.
-    layer
-        Scores pairs of vectors, where the method has learned such a layer; .npz, .safetensors and .h5ad files keep it.
-    made_from
-        For each node "known", "attributes", "links", "attributes and links" or "nothing", where a method made vectors
-        for nodes that it had not learned from; .npz, .safetensors, .h5ad and .parquet files keep it.
+    vectors : array of shape (nodes, dim)
+        The vectors, stored as float32.
+    ids : array of shape (nodes,)
+        Unique integers or strings, in the order of the vectors.
+    provenance : dict
+        The facts needed to make the vectors again: method, parameters, data and version. JSON must be able to hold it.
+    layer : Layer, optional
+        The layer that scores pairs of vectors, if the method learned one. Files in the formats .npz, .safetensors and
+        .h5ad keep it.
+    made_from : array of shape (nodes,), optional
+        The source of each vector, if some nodes were not in the training graph: "known", "attributes", "links",
+        "attributes and links" or "nothing". Files in the formats .npz, .safetensors, .h5ad and .parquet keep it.
 
     Examples
     --------
@@ -106,19 +107,19 @@ class Embedding:
         vectors = np.asarray(self.vectors)
         if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
             raise EmbeddingError(
-                f"vectors must be a table of numbers, one row per node, not {vectors.dtype} {vectors.shape}"
+                f"vectors are {vectors.dtype} of shape {vectors.shape}; give a table of numbers with one row per node"
             )
         ids = as_ids(self.ids, error=EmbeddingError)
         if len(ids) != len(vectors):
-            raise EmbeddingError(f"{len(vectors)} vectors and {len(ids)} ids: give one id per vector")
+            raise EmbeddingError(f"there are {len(vectors)} vectors and {len(ids)} ids; give one id per vector")
         if (twice := repeated(ids)) is not None:
-            raise EmbeddingError(f"id {twice!r} stands for several vectors; give each node one vector")
+            raise EmbeddingError(f"id {twice!r} has several vectors; give each node one vector")
         object.__setattr__(self, "vectors", np.ascontiguousarray(vectors, dtype=np.float32))
         object.__setattr__(self, "ids", ids)
 
     @property
     def dim(self) -> int:
-        """The width of a vector."""
+        """The number of columns of the vectors."""
         return int(self.vectors.shape[1])
 
     def __len__(self) -> int:
@@ -128,49 +129,57 @@ class Embedding:
         return iter(self.ids.tolist())
 
     def __contains__(self, node: object) -> bool:
-        return node in self._index()
+        return node in self._rows_by_id()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype is not None and np.dtype(dtype) != self.vectors.dtype:
             if copy is False:
-                raise ValueError(f"vectors are float32: as {np.dtype(dtype)} they must be copied")
+                raise ValueError(f"the vectors are float32 and must be copied to become {np.dtype(dtype)}")
             return self.vectors.astype(dtype)
         return self.vectors.copy() if copy else self.vectors
 
     def __getitem__(self, nodes: Any) -> Any:
-        """A node's vector by its id; of a list of ids, a slice or a boolean mask, an Embedding of these nodes.
+        """Return the vector of one id, or an Embedding of the nodes that a list of ids, a slice or a mask selects.
 
         >>> e = Embedding(np.eye(3), ["ast", "dis", "json"])
         >>> e[["json", "ast"]].ids.tolist(), e[:2].ids.tolist(), e[[True, False, True]].ids.tolist()
         (['json', 'ast'], ['ast', 'dis'], ['ast', 'json'])
         """
         if isinstance(nodes, slice):
-            return self._part(nodes)
+            return self._select(nodes)
         if isinstance(nodes, str) or np.ndim(nodes) == 0:
             return self.vectors[self.row(nodes)]
-        asked = np.asarray(nodes)
-        if asked.dtype.kind != "b":
+        given = np.asarray(nodes)
+        if given.dtype.kind != "b":
             rows = find_rows(self.ids, nodes)
             if (twice := repeated(self.ids[rows])) is not None:
-                raise EmbeddingError(f"id {twice!r} is asked for twice; give each node once, or take rows of .vectors")
-            return self._part(rows)
-        if asked.shape != (len(self),):
-            raise EmbeddingError(f"the mask has shape {asked.shape}; give one for each of {len(self)} nodes")
-        return self._part(np.flatnonzero(asked))
+                raise EmbeddingError(f"id {twice!r} is given twice; give each node once, or take rows of .vectors")
+            return self._select(rows)
+        if given.shape != (len(self),):
+            raise EmbeddingError(f"the mask has shape {given.shape}; give one value for each of {len(self)} nodes")
+        return self._select(np.flatnonzero(given))
 
     def row(self, node: Any) -> int:
-        """The row of a node's vector, by the node's id."""
+        """Return the row number of a node's vector, by the node's id."""
         try:
-            return self._index()[node]
+            return self._rows_by_id()[node]
         except (KeyError, TypeError):
             raise unknown(self.ids, node) from None
 
     def similarity(self, one: Any, other: Any, *, matrix: bool = False, center: bool = False) -> Any:
-        """The cosine of two nodes, or of the nodes of two lists, pair by pair; with `matrix`, of each with each.
+        """Return the cosine of two nodes as a float, or an array of cosines for lists of nodes.
 
-        Either may be an id, a list of ids, or vectors. `center` subtracts the mean of all vectors first: where all
-        vectors point much the same way, differences then show.
+        Parameters
+        ----------
+        one, other : id, list of ids, or vectors
+            The nodes to compare. Two lists of the same length are compared pair by pair; the result has shape (k,).
+        matrix : bool
+            Compare every node of `one` with every node of `other`; the result has shape (len(one), len(other)).
+        center : bool
+            Subtract the mean of all vectors first. This shows differences if all vectors point nearly the same way.
 
+        Examples
+        --------
         >>> e = Embedding([[1, 0], [2, 0], [0, 1]], [10, 20, 30])
         >>> e.similarity(10, 20), e.similarity(10, [20, 30]).tolist()
         (1.0, [1.0, 0.0])
@@ -180,14 +189,22 @@ class Embedding:
         return similarities(self, one, other, matrix=matrix, center=center)
 
     def nearest(self, target: Any, k: int = 10, *, center: bool = False) -> Any:
-        """The `k` nodes whose vectors point most nearly the same way, with their cosine, best first.
+        """Return the `k` nodes with the largest cosine to a node or a vector, best first, as a list of (id, cosine).
 
-        `target` is a node's id (that node is then left out) or a vector of `dim` numbers; for a list of ids, or a
-        table of vectors, there is a list of such lists. A flat list of integers is a list of ids where ids are
-        integers. A vector of zeros has no direction: its cosine with anything is 0. Where there are fewer than `k`
-        nodes, all are given. `center` subtracts the mean of all vectors first. Every vector is looked at; `index`
-        makes what answers faster.
+        For several targets it returns a list of such lists. The cosine of a zero vector is 0. Every vector is compared;
+        `index` makes an index that answers faster.
 
+        Parameters
+        ----------
+        target : id, vector, list of ids, or table of vectors
+            A node is never in its own result. A flat list of integers is a list of ids if the ids are integers.
+        k : int
+            The number of nodes; if there are fewer, all are returned.
+        center : bool
+            Subtract the mean of all vectors first.
+
+        Examples
+        --------
         >>> e = Embedding([[1, 0], [2, 0], [0, 1]], [10, 20, 30])
         >>> e.nearest(10, k=2)
         [(20, 1.0), (30, 0.0)]
@@ -197,18 +214,18 @@ class Embedding:
         return nearest_nodes(self, target, k, center=center)
 
     def index(self, **options: Any) -> Index:
-        """An index that finds nearly all of the nearest nodes without looking at every vector; needs faiss.
+        """Return an index that finds nearly all of the nearest nodes without comparing every vector; it needs faiss.
 
-        `recall` (0.98) is the share of the ten nearest to be found, `seed` (0) is of its k-means, `threads` the
-        cores to use (all), `lists` how many lists vectors are put in (about twice the root of their number), `progress`
-        a function that is called with the progress.
+        Options: `recall` (0.98), the share of the ten nearest nodes that it finds; `seed` (0) of its k-means; `threads`
+        (all cores); `lists`, the number of lists that vectors are put in (about twice the square root of their number);
+        `progress`, a function that is called with the progress.
         """
         from neural_brane.search.index import build_index
 
         return build_index(self, **options)
 
     def centered(self) -> Self:
-        """These vectors less their mean; without the layer, which knows the vectors as they were.
+        """Return the vectors minus their mean, without the layer, which scores only the vectors that it was learned on.
 
         >>> Embedding([[1, 0], [3, 2]], ["a", "b"]).centered().vectors.tolist()
         [[-1.0, -1.0], [1.0, 1.0]]
@@ -217,7 +234,7 @@ class Embedding:
         return type(self)(self.vectors - mean_vector(self.vectors), self.ids, provenance, made_from=self.made_from)
 
     def to_pandas(self) -> pd.DataFrame:
-        """A pandas data frame: columns d0, d1, …, and the ids as its index."""
+        """Return a pandas data frame with the columns d0, d1 and so on, and the ids as its index."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -226,7 +243,7 @@ class Embedding:
         return pd.DataFrame(self.vectors, index=pd.Index(self.ids, name="id"), columns=columns)
 
     def to_polars(self) -> pl.DataFrame:
-        """A polars data frame: columns id, d0, d1, …
+        """Return a polars data frame with the columns id, d0, d1 and so on.
 
         >>> Embedding([[1, 2]], ["a"]).to_polars().row(0)
         ('a', 1.0, 2.0)
@@ -235,19 +252,19 @@ class Embedding:
 
     @classmethod
     def from_pandas(cls, frame: pd.DataFrame) -> Self:
-        """The vectors of a pandas data frame of numbers; its index holds the ids."""
+        """Return the vectors of a pandas data frame of numbers whose index holds the ids."""
         return cls(frame.to_numpy(), np.asarray(frame.index))
 
     @classmethod
     def from_polars(cls, frame: pl.DataFrame, id: str = "id") -> Self:
-        """The vectors of a polars data frame of numbers; the column `id` holds the ids."""
+        """Return the vectors of a polars data frame of numbers whose column `id` holds the ids."""
         if id not in frame.columns:
-            known = ", ".join(frame.columns[:5])
-            raise EmbeddingError(f"the frame has no column '{id}' for ids; give id=, one of {known}")
+            first = ", ".join(frame.columns[:5])
+            raise EmbeddingError(f"the frame has no column '{id}' for ids; set id to one of its columns ({first})")
         return cls(frame.drop(id).to_numpy(), frame[id].to_numpy())
 
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-        """Score links between pairs of nodes, given by their ids, by the method's own score.
+        """Return the learned scores of links between pairs of ids, (k,) float32; only vectors with a layer have scores.
 
         >>> layer = Layer(np.eye(2, dtype=np.float32), np.zeros(2, np.float32))
         >>> e = Embedding([[1, 0], [2, 0], [0, 1]], [10, 20, 30], layer=layer)
@@ -256,7 +273,7 @@ class Embedding:
         """
         if self.layer is None:
             raise EmbeddingError(
-                "these vectors came without a layer that scores pairs; neural-brane learns one, and .npz files keep it"
+                "these vectors have no layer that scores pairs; method neural-brane learns one, and .npz files keep it"
             )
         return self.layer.score(self.vectors, find_pairs(self.ids, pairs))
 
@@ -268,8 +285,21 @@ class Embedding:
         seed: int = 0,
         progress: Reporter | None = None,
     ) -> Clusters:
-        """Groups of nodes whose vectors point the same way, named by the attributes that a `graph` has for them.
+        """Return clusters of nodes whose vectors point nearly the same way.
 
+        Parameters
+        ----------
+        k : int, optional
+            The number of clusters; by default a number up to 20 is chosen.
+        graph : AttributedGraph, optional
+            A graph whose attributes name the clusters; its nodes are matched by id.
+        seed : int
+            The seed of k-means.
+        progress : callable, optional
+            A function that is called with the progress.
+
+        Examples
+        --------
         >>> e = Embedding([[1, 0], [2, 0], [0, 1], [0, 3]], ["a", "b", "c", "d"])
         >>> e.clusters(2).assignments.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
         True
@@ -277,63 +307,72 @@ class Embedding:
         return find_clusters(self.vectors, self.ids, k, graph=graph, seed=seed, progress=progress)
 
     def save(self, path: str | Path) -> None:
-        """Write to `path`, in the format that its suffix says; .npz keeps everything.
+        """Write the vectors to a file; its suffix chooses the format, and .npz keeps everything.
 
-        `neural_brane.files.vectors.formats` lists the formats, with what each of them keeps.
+        'brane formats' and `neural_brane.files.vectors.formats.FORMATS` list the formats and what each keeps.
         """
         blocks = [self.vectors[at : at + BLOCK_ROWS] for at in range(0, len(self), BLOCK_ROWS)]
-        known: dict[str, Any] = {"provenance": self.provenance, "layer": self.layer, "made_from": self.made_from}
-        VectorFile(path).write(self.ids, blocks, dim=self.dim, **known)
+        others: dict[str, Any] = {"provenance": self.provenance, "layer": self.layer, "made_from": self.made_from}
+        VectorFile(path).write(self.ids, blocks, dim=self.dim, **others)
 
     @classmethod
     def load(cls, path: str | Path, ids: str | Path | None = None, *, mmap: bool = False, check: bool = True) -> Self:
-        """Read what `save` wrote, or vectors that another program wrote.
+        """Return the vectors in a file that `save` or another program wrote, with everything else that it keeps.
 
-        `neural_brane.files.vectors.formats` lists the formats. `ids` is a file with one id per line, for .npy files.
-        With `mmap` the vectors of an .npz file stay in it, and only those that are looked at are read; then
-        `check=False` leaves out the comparison with the file's checksums, which reads all of it once: a million
-        vectors are there in moments, and damage goes unnoticed.
+        Parameters
+        ----------
+        path : str or Path
+            A file in one of the formats that 'brane formats' lists, or a folder of parts.
+        ids : str or Path, optional
+            A file with one id per line, for an .npy file.
+        mmap : bool
+            Map the vectors of an .npz file: they stay in the file, and only the rows that are used are read.
+        check : bool
+            Compare a mapped file with its checksums, which reads it once. Without it a file of a million vectors opens
+            at once, but damage goes unnoticed.
         """
         if not mmap and not check:
-            raise EmbeddingError("check=False goes with mmap=True; a file that is read as a whole is always checked")
+            raise EmbeddingError("check=False needs mmap=True; a file that is read as a whole is always checked")
         if mmap and ids is not None:
-            raise EmbeddingError(f"{path}: mmap=True is for .npz files, which hold their own ids; leave out {ids}")
+            raise EmbeddingError(f"{path}: mmap=True reads .npz files, which contain their ids; leave out {ids}")
         table = map_vectors(path, check=check) if mmap else read_vectors(path, ids=ids)
         layer = Layer(*table.layer) if table.layer else None
         if mmap and not check:
-            return cls._trusted(*table[:3], layer, table.made_from)
+            return cls._unchecked(*table[:3], layer, table.made_from)
         try:
             return cls(*table[:3], layer=layer, made_from=table.made_from)
         except EmbeddingError as error:
             raise EmbeddingError(f"{path}: {error}") from None
 
-    def _part(self, rows: slice | np.ndarray) -> Self:
-        """An embedding of some of the nodes; of a slice, the vectors are not copied."""
+    def _select(self, rows: slice | np.ndarray) -> Self:
+        """Return an embedding of some rows; the vectors of a slice are not copied."""
         made_from = None if self.made_from is None else self.made_from[rows]
-        return self._trusted(self.vectors[rows], self.ids[rows], dict(self.provenance), self.layer, made_from)
+        return self._unchecked(self.vectors[rows], self.ids[rows], dict(self.provenance), self.layer, made_from)
 
     @classmethod
-    def _trusted(cls, *parts: Any) -> Self:
-        """An embedding of parts, in the order of the fields, that need no check."""
+    def _unchecked(cls, *values: Any) -> Self:
+        """Return an embedding with these values of its fields, in their order, without checking them."""
         made = object.__new__(cls)
-        for name, part in zip((*cls.__slots__[:-1], "_rows"), (*parts, {}), strict=True):
-            object.__setattr__(made, name, part)
+        for name, value in zip((*cls.__slots__[:-1], "_rows"), (*values, {}), strict=True):
+            object.__setattr__(made, name, value)
         return made
 
     def __repr__(self) -> str:
         return f"Embedding({describe(self)})"
 
     def _repr_html_(self) -> str:
-        """A table of the first nodes; whatever comes from a file is escaped."""
-        titles = "".join(f"<th>d{at}</th>" for at in range(min(FEW, self.dim)))
+        """Return an HTML table of the first nodes; text from files is escaped."""
+        titles = "".join(f"<th>d{at}</th>" for at in range(min(PREVIEW, self.dim)))
         rows = "".join(
-            f"<tr><th>{escape(str(node))}</th>" + "".join(f"<td>{number:.4g}</td>" for number in vector[:FEW]) + "</tr>"
-            for node, vector in zip(self.ids[:FEW].tolist(), self.vectors[:FEW], strict=True)
+            f"<tr><th>{escape(str(node))}</th>"
+            + "".join(f"<td>{number:.4g}</td>" for number in vector[:PREVIEW])
+            + "</tr>"
+            for node, vector in zip(self.ids[:PREVIEW].tolist(), self.vectors[:PREVIEW], strict=True)
         )
         caption = escape(describe(self, ids=False))
         return f"<table><caption>{caption}</caption><tr><th>id</th>{titles}</tr>{rows}</table>"
 
-    def _index(self) -> dict[Any, int]:
+    def _rows_by_id(self) -> dict[Any, int]:
         if not self._rows:
             self._rows.update((node, row) for row, node in enumerate(self.ids.tolist()))
         return self._rows

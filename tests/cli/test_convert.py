@@ -51,7 +51,7 @@ def test_ids_beside_an_array_are_found_or_named(tmp_path):
 def test_what_cannot_be_is_refused(source, tmp_path):
     assert "is also read as VECTORS" in brane(source, "-o", source).stderr
     Embedding(np.eye(1), ["New York"]).save(tmp_path / "w.csv")
-    assert "cannot hold id 'New York'" in brane(tmp_path / "w.csv", "-o", tmp_path / "w.bin").stderr
+    assert "id 'New York'" in brane(tmp_path / "w.csv", "-o", tmp_path / "w.bin").stderr
     (tmp_path / "w.ids.txt").write_text("mine")
     refused = brane(tmp_path / "w.csv", "--ids", tmp_path / "w.ids.txt", "-o", tmp_path / "w.npy")
     assert "w.ids.txt is also read as --ids" in refused.stderr

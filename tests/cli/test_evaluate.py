@@ -92,7 +92,7 @@ def test_missing_and_extra_nodes_are_reported(files):
         (["v.npz", "--labels", "labels.txt", "--C", "0"], "C=0.0 makes no sense"),
         (["v.npz", "--labels", "labels.txt", "--splits-from", "gone.json"], "gone.json: no such file"),
         (["v.npz", "--labels", "labels.txt", "--splits-from", "gone.json", "--splits", "3"], "leave out --splits"),
-        (["v.npz", "--labels", "labels.txt", "--ids", "labels.txt"], "holds its own ids"),
+        (["v.npz", "--labels", "labels.txt", "--ids", "labels.txt"], "contains its ids"),
         (["v.npz", "--labels", "same.txt"], "1 different label"),
         (["v.npz", "--labels", "same.txt", "--task", "clustering"], "1 different label"),
         (["v.npz", "--labels", "alone.txt"], "class 'lonely'"),

@@ -2,11 +2,11 @@
 
     python killed_trainings.py METHOD FOLDER KILLS SEED
 
-Each process goes on from the checkpoint in FOLDER. Some are killed from outside at a random moment. Others kill
-themselves in the middle of writing the checkpoint, or when it is written and not yet in place; these functions are
-replaced in the process that is to die. A training that ends all the same is compared with one that was never
-disturbed, its files are removed, and another begins, until so many processes were killed and the last training has
-ended. Processes are forked from one that has imported everything and computed nothing.
+Each process resumes from the checkpoint in FOLDER. Some are killed from outside at a random moment. Others kill
+themselves while they write the checkpoint, or before they rename it, because we replace these functions in them. A
+training that ends nevertheless is compared with an undisturbed one, its files are removed, and another begins, until
+KILLS processes were killed and the last training has ended. Processes are forked from one that has imported everything
+and computed nothing.
 """
 
 import json
@@ -37,7 +37,7 @@ WAYS = ("at a random moment", "in the middle of a write", "between writing and r
 
 
 def small_graph() -> AttributedGraph:
-    """A hundred nodes in two circles, without any of the kernels that start threads."""
+    """Return a graph of a hundred nodes, made without any of the kernels that start threads."""
     rng = np.random.default_rng(0)
     links = sparse.random_array((100, 100), density=0.05, rng=rng) + sparse.diags_array(np.ones(99), offsets=1)
     return AttributedGraph.from_sparse(links + links.T, sparse.random_array((100, 30), density=0.1, rng=rng))
@@ -61,16 +61,16 @@ class Dying:
         self.real.close()
 
     def write(self, content: memoryview) -> None:
-        """Write half of it and die."""
+        """Write half of the content and die."""
         self.real.write(content[: len(content) // 2])
         self.real.flush()
         die()
 
 
 def train(method: str, folder: Path, way: str, after: int) -> None:
-    """Train from the checkpoint on; `after` so many writes of it, die in this way."""
+    """Resume from the checkpoint; die in this way after `after` writes of the checkpoint."""
     warnings.simplefilter("ignore")
-    base.Checkpoint = partial(Checkpoint, interval=0, share=math.inf)  # it is written after every step
+    base.Checkpoint = partial(Checkpoint, interval=0, share=math.inf)  # saves after every step
     plain, count = tensors.write, iter(range(10**9))
 
     def write(*arguments: object) -> None:
@@ -87,7 +87,7 @@ def train(method: str, folder: Path, way: str, after: int) -> None:
 
 
 def fork(task: partial) -> int:
-    """Run a task in a process of its own; returns its number."""
+    """Run a task in a forked process; return its number."""
     process = os.fork()
     if process == 0:
         code = 1
@@ -102,7 +102,7 @@ def fork(task: partial) -> int:
 
 
 def wait(process: int, seconds: float) -> bool:
-    """Whether a process ends by itself in so many seconds; if not it is killed, as it is if it has died by a kill."""
+    """Return whether a process ends by itself within some seconds; if not, kill it."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         ended, status = os.waitpid(process, os.WNOHANG)
@@ -116,7 +116,7 @@ def wait(process: int, seconds: float) -> bool:
 
 
 def undisturbed(method: str, folder: Path) -> tuple[np.ndarray, float]:
-    """The vectors of a training that nobody kills, and how long it took; a first one compiles the kernels."""
+    """Return the vectors and the seconds of an undisturbed training; an earlier one compiles the kernels."""
     for _ in range(2):
         begun = time.monotonic()
         assert wait(fork(partial(train, method, folder, "", 0)), 600)
@@ -126,7 +126,7 @@ def undisturbed(method: str, folder: Path) -> tuple[np.ndarray, float]:
 
 
 def remove_all(folder: Path) -> np.ndarray:
-    """Remove the files of a training that has ended, of which there must be two, and return the vectors."""
+    """Remove the two files of a training that has ended, and return its vectors."""
     names = sorted(path.name for path in folder.iterdir())
     if names != ["run.checkpoint", "vectors.npz"]:
         raise RuntimeError(f"files were left behind: {names}")
@@ -137,7 +137,7 @@ def remove_all(folder: Path) -> np.ndarray:
 
 
 def main(method: str, folder: Path, kills: int, seed: int) -> None:
-    """Train, kill and go on."""
+    """Train, kill and resume."""
     chance, counts, ended = np.random.default_rng(seed), dict.fromkeys(WAYS, 0), 0
     SETTINGS[method]["seed"] = seed
     whole, seconds = undisturbed(method, folder)

@@ -1,4 +1,4 @@
-"""A fit, fits in a forked pool, fits in threads: prints the kind of threads and whether all vectors are the same."""
+"""Fit in this process, a forked pool and threads; print the threading layer and the number of different results."""
 
 import multiprocessing
 import sys
@@ -23,7 +23,7 @@ def blas_threads():
 
 def main(name):
     found = {fit(name)}
-    before = blas_threads()  # now that all libraries are loaded
+    before = blas_threads()  # the first fit has loaded all libraries
     try:
         with multiprocessing.get_context("fork").Pool(2) as pool:
             found |= set(pool.map(fit, [name] * 2))

@@ -1,4 +1,4 @@
-"""A checkpoint with one bit that is not as it was written, or with its end cut off, is never gone on with."""
+"""No training resumes from a checkpoint with a flipped bit or a missing end."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def accepted(path, content):
     try:
         read(path, CHECKPOINT)
     except CheckpointError as error:
-        return "remove it" not in str(error)  # what is refused says what to do
+        return "remove it" not in str(error)  # the error must say what to do
     return True
 
 
@@ -41,7 +41,7 @@ def test_no_flipped_bit_is_accepted(path):
 
 
 def test_no_flipped_bit_of_the_first_words_is_accepted(path):
-    """The length of the header, its first name, and the checksum itself."""
+    """These bytes are the length of the header, its first name and the checksum itself."""
     content = path.read_bytes()
     assert not [bit for bit in range(8 * (8 + len(PREFIX) + 64 + 30)) if accepted(path, flip(content, bit))]
 
@@ -58,14 +58,14 @@ def test_no_file_that_was_cut_off_is_accepted(path):
     assert not [end for end in [0, len(content) - 1, *ends.tolist()] if accepted(path, content[:end])]
 
 
-def test_no_file_that_goes_on_after_its_end_is_accepted(path):
+def test_no_file_with_extra_bytes_is_accepted(path):
     assert not accepted(path, path.read_bytes() + b"\0")
 
 
-def test_a_training_refuses_what_is_damaged_and_leaves_it(path, small_graph):
+def test_training_refuses_a_damaged_checkpoint_and_does_not_change_it(path, small_graph):
     damaged = flip(path.read_bytes(), 8 * (path.stat().st_size - 100))
     path.write_bytes(damaged)
-    with pytest.raises(CheckpointError, match=r"is damaged, its checksum is that of other content; restore it from"):
+    with pytest.raises(CheckpointError, match=r"run\.checkpoint: .*damaged.*checksum.*restore it"):
         NeuralBrane(checkpoint=path, **RUN).fit(small_graph)
     assert path.read_bytes() == damaged
     assert [one.name for one in path.parent.iterdir()] == [path.name]

@@ -1,4 +1,4 @@
-"""Training where folders cannot be written to, kept code is damaged, processes are forked and threads train at once."""
+"""Training works without writable folders, with damaged compiled code, in forked processes and in several threads."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from neural_brane.kernels.compiling import LIBRARY, _installed
 
 SOURCE = Path(neural_brane.__file__).parent
 SHORT = "from neural_brane import Attributes, synthetic; print(Attributes(dim=4, seed=0).fit_transform(synthetic(100)))"
-TIMEOUT = 120  # seconds: a run that hangs fails
+TIMEOUT = 120  # seconds, so that a run that hangs fails
 
 
 def run(command: list[str], **environment: str) -> subprocess.CompletedProcess:
@@ -28,8 +28,8 @@ def run(command: list[str], **environment: str) -> subprocess.CompletedProcess:
 
 @pytest.fixture
 def nobody(tmp_path):
-    """A command that runs another one as a user to whom permissions apply, and a copy of the package for reading."""
-    own = [folder for folder in (tmp_path, *tmp_path.parents) if "pytest" in str(folder)]  # closed to others
+    """Yield a command that runs another one as a user without root's rights, and a read-only copy of the package."""
+    own = [folder for folder in (tmp_path, *tmp_path.parents) if "pytest" in str(folder)]  # closed to other users
     for folder in own:
         folder.chmod(0o755)
     package = tmp_path / "package"
@@ -49,7 +49,7 @@ def nobody(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions are those of POSIX")
-def test_a_user_without_any_folder_trains_all_the_same(nobody):
+def test_training_works_without_a_writable_folder(nobody):
     command, package = nobody
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     done = subprocess.run(
@@ -65,7 +65,7 @@ def test_a_user_without_any_folder_trains_all_the_same(nobody):
 
 
 def load(path: Path):
-    """A module from a file, anew each time."""
+    """Return a module, loaded from its file again at each call."""
     spec = spec_from_file_location(path.stem, path)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)

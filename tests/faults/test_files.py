@@ -1,4 +1,4 @@
-"""Damaged files are refused: one-bit flips and truncations of files of vectors and of graphs."""
+"""Files of vectors and graphs with one flipped bit or a missing end are refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FLIPS, CUTS = 1000, 300
 
 
 def vectors_of(path: Path) -> tuple[Any, ...]:
-    """All that a file of vectors holds, to be compared."""
+    """Return everything that a file of vectors contains, for comparison."""
     read = Embedding.load(path)
     layer = read.layer and tuple(part.tobytes() for part in read.layer)
     made_from = None if read.made_from is None else read.made_from.tolist()
@@ -50,7 +50,7 @@ def write_vectors(path: Path) -> None:
     ]
 )
 def whole(request, small_graph, tmp_path) -> tuple[Path, Callable[[Path], Any]]:
-    """A sound file, and the function that reads it."""
+    """Return an undamaged file and the function that reads it."""
     path = tmp_path / request.param
     if path.name.startswith("vectors"):
         write_vectors(path)
@@ -60,7 +60,7 @@ def whole(request, small_graph, tmp_path) -> tuple[Path, Callable[[Path], Any]]:
 
 
 def outcome(read: Callable[[Path], Any], path: Path) -> Any:
-    """What is read from a file, or None where one of our errors refuses it; a foreign error fails the test."""
+    """Return what is read from a file, or None if one of our errors refuses it; any other error fails the test."""
     try:
         return read(path)
     except BraneError:
@@ -79,7 +79,7 @@ def test_no_flipped_bit_gives_other_data(whole, tmp_path):
         found = outcome(read, damaged)
         assert found is None or found == expected, f"bit {bit} of {len(content)} bytes gave other data"
         refused += found is None
-    assert refused > FLIPS / 3, "a reader that refuses next to nothing does not look"
+    assert refused > FLIPS / 3, "the reader refuses so few files that it cannot be checking them"
 
 
 def test_no_truncated_file_is_read(whole, tmp_path):
@@ -103,15 +103,12 @@ def test_files_without_checksums_are_read(small_graph, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda arrays: arrays.update(vectors=np.ones((2, 2))), "array 'vectors' is not what its checksum says"),
-        (lambda arrays: arrays.update(more=np.ones(2)), "it has other arrays than its checksums name"),
-        (lambda arrays: arrays.pop("ids"), "it has other arrays than its checksums name"),
-        (lambda arrays: arrays.pop("checksums"), "its checksums, or the mark at its end, are gone"),
-        (lambda arrays: arrays.update(checksums=np.array("?")), "its checksums cannot be read"),
-        (
-            lambda arrays: arrays.update(checksums=np.array('{"format": 2, "sha256": {}}')),
-            "of format 2, and this version",
-        ),
+        (lambda arrays: arrays.update(vectors=np.ones((2, 2))), r"v\.npz: .*array 'vectors'.*checksum"),
+        (lambda arrays: arrays.update(more=np.ones(2)), r"v\.npz: .*checksums.*other arrays"),
+        (lambda arrays: arrays.pop("ids"), r"v\.npz: .*checksums.*other arrays"),
+        (lambda arrays: arrays.pop("checksums"), r"v\.npz: .*checksums.*mark.*missing"),
+        (lambda arrays: arrays.update(checksums=np.array("?")), r"v\.npz: .*checksums cannot be read"),
+        (lambda arrays: arrays.update(checksums=np.array('{"format": 2, "sha256": {}}')), r"v\.npz: .*format 2"),
     ],
 )
 def test_arrays_that_were_changed_are_refused(change, message, tmp_path):

@@ -1,4 +1,4 @@
-"""Trainings that are killed, resumed and killed again end with the bits of one that never was, and leave no file."""
+"""Trainings that are killed and resumed many times end with the same bits as an undisturbed one and leave no file."""
 
 import json
 import subprocess
@@ -12,17 +12,17 @@ METHODS = ("neural-brane", "deepwalk", "nnmf")
 
 
 def killed(method, folder, kills, seed):
-    """How many processes were killed in which way, and how many trainings ended all the same."""
+    """Return how many processes were killed in each way, and how many trainings ended nevertheless."""
     command = [sys.executable, DRIVER, method, folder, str(kills), str(seed)]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
 
-def check(told, kills):
-    assert sum(told["kills"].values()) == kills
-    assert min(told["kills"].values()) >= kills // 3  # each of the three ways
-    assert told["ended"] >= 1
+def check(result, kills):
+    assert sum(result["kills"].values()) == kills
+    assert min(result["kills"].values()) >= kills // 3  # each of the three ways happened
+    assert result["ended"] >= 1
 
 
 @pytest.mark.parametrize(("method", "kills"), [*zip(METHODS, (4, 3, 3), strict=True)])

@@ -1,4 +1,4 @@
-"""Outputs: what is refused before the work, what a failed write keeps, and what a killed run leaves behind."""
+"""Outputs are refused before a computation, a failed write keeps the vectors, and a killed run leaves only drafts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EDGES = "a b\nb c\nc d\nd a\n"
 
 @pytest.fixture
 def files(tmp_path, monkeypatch) -> Path:
-    """A graph in the current folder, under several names."""
+    """Write a graph to the current folder under several names."""
     monkeypatch.chdir(tmp_path)
     for name in ("g.txt", "words.txt"):
         Path(name).write_text(EDGES)
@@ -114,7 +114,7 @@ def test_a_file_keeps_its_permissions(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-def test_a_target_is_really_tried(tmp_path, monkeypatch):
+def test_check_target_tries_to_write(tmp_path, monkeypatch):
     def refuse(*arguments, **options):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
@@ -127,7 +127,7 @@ def test_a_file_that_the_disk_has_no_room_for_is_refused_with_both_numbers(tmp_p
     free = shutil.disk_usage(tmp_path).free
     with pytest.raises(EmbeddingError, match=r"bytes.*'.*'"):
         check_space(tmp_path / "new" / "v.npz", free + 10**15, EmbeddingError)
-    with pytest.raises(EmbeddingError, match="bytes are needed and"):
+    with pytest.raises(EmbeddingError, match=r"v\.npz: .*bytes"):
         VectorFile(tmp_path / "v.npz").check_size(np.arange(1000), free)
     assert list(tmp_path.iterdir()) == []
 
@@ -150,7 +150,7 @@ def test_a_disk_that_runs_full_costs_neither_the_vectors_nor_the_earlier_file(su
     monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
     Embedding(np.eye(2), [1, 2]).save(path)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    limits = iter([100_000, soft])  # the first file cannot grow beyond it; the next one can
+    limits = iter([100_000, soft])  # bytes of the first file and of the next one
 
     def blocks():
         resource.setrlimit(resource.RLIMIT_FSIZE, (next(limits), hard))
@@ -195,7 +195,7 @@ with atomic(sys.argv[1]) as draft:
 """
 
 
-def test_what_a_killed_run_left_is_removed_by_the_next_and_a_living_ones_draft_is_not(tmp_path):
+def test_the_next_run_removes_drafts_of_killed_runs_only(tmp_path):
     target = tmp_path / "v.txt"
     command = [sys.executable, "-c", KILLED, str(target)]
     runs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]

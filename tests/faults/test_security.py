@@ -1,4 +1,4 @@
-"""What a file or a name from elsewhere can never do: run code, or put markup into a page."""
+"""No file and no name from elsewhere can run code or put markup into a page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neural_brane.experiments.page import Head, Section, settings, table, text, 
 from neural_brane.files.graphs.formats import read_graph
 
 SOURCE = Path(neural_brane.__file__).parent
-# Ways to run what stands in a file. (`re.compile`, `model.eval()` and the like are other things.)
+# These calls run code from a file. `re.compile`, `model.eval()` and similar calls do not.
 UNSAFE = re.compile(
     r"pickle\.load|import pickle|cPickle|dill|joblib\.load|allow_pickle=True|torch\.load|marshal\.load"
     r"|(?<![\w.])(?:eval|exec)\(|yaml\.load|os\.system|shell=True|extractall"
@@ -26,7 +26,7 @@ SCRIPT = "<script>alert('1')</script>"
 
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_nothing_runs_what_stands_in_a_file(path):
+def test_no_module_runs_code_from_a_file(path):
     assert UNSAFE.findall(path.read_text(encoding="utf-8")) == []
 
 
@@ -36,19 +36,19 @@ def test_no_message_advises_unsafe_loading():
 
 
 @pytest.mark.parametrize("name", ["v.npz", "v.npy", "g.npz"])
-def test_objects_in_arrays_are_refused_without_a_word_of_pickle(name, tmp_path):
+def test_python_objects_in_arrays_are_refused_without_mentioning_pickle(name, tmp_path):
     objects = np.array([[print, None]], dtype=object)
     path = tmp_path / name
     if path.suffix == ".npy":
         np.save(path, objects, allow_pickle=True)
     else:
         np.savez(path, vectors=objects, ids=objects[0], adj_data=objects, allow_pickle=True)
-    with pytest.raises(BraneError, match="holds Python objects, which are never read from a file") as caught:
+    with pytest.raises(BraneError, match="Python objects") as caught:
         (read_graph if name == "g.npz" else Embedding.load)(path)
     assert "pickle" not in str(caught.value)
 
 
-def test_a_page_escapes_what_it_is_given_as_text(tmp_path):
+def test_a_page_escapes_text(tmp_path):
     body = table([Head("name", "text")], [[text(SCRIPT), text(settings({SCRIPT: SCRIPT}))]])
     section = Section("a", SCRIPT, body)
     write_page(tmp_path / "page.html", title=SCRIPT, warning=SCRIPT, lead="", sections=[section])

@@ -1,4 +1,4 @@
-"""Sizes that a file merely claims are judged before memory is taken: each input runs under a limit it would break."""
+"""Sizes in a file's header are checked before memory is allocated; each test runs under a limit on memory."""
 
 import os
 import resource
@@ -16,12 +16,12 @@ from neural_brane.files.graphs.formats import read_graph
 from neural_brane.files.vectors.formats import read_vectors
 from neural_brane.graph.memory import available, require_memory, show_size
 
-ROOM = 500 << 20  # bytes: enough for the libraries that are still to be loaded
+ROOM = 500 << 20  # bytes, enough for libraries that are loaded later
 
 
 @pytest.fixture(autouse=True, scope="module")
 def loaded(tmp_path_factory):
-    """Read a small graph first: libraries and the stacks of their threads take address space of their own."""
+    """Read a small graph first, because libraries and the stacks of their threads take address space."""
     path = tmp_path_factory.mktemp("small") / "graph.txt"
     path.write_text("a b\nb c\n")
     read_graph(path)
@@ -29,7 +29,7 @@ def loaded(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def limited(loaded):
-    """Hold this process to what it has now and a little more, so that a claim that is believed fails the test."""
+    """Limit this process to little more memory than it has now, so that trusting a wrong size fails the test."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (taken + ROOM, before[1]))
@@ -38,7 +38,7 @@ def limited(loaded):
 
 
 def write_zeros(path: Path, members: dict[str, tuple[int, str]]) -> None:
-    """An archive of arrays of zeros, compressed and written some at a time: a small file that claims much."""
+    """Write a compressed archive of arrays of zeros in blocks: a small file with large arrays."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, (count, kind) in members.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
@@ -55,21 +55,21 @@ def write_header(path: Path, shape: tuple[int, ...]) -> None:
         stream.write(bytes(64))
 
 
-def test_a_header_of_nodes_that_no_line_shows_is_refused(tmp_path):
+def test_a_header_with_far_more_nodes_than_lines_is_refused(tmp_path):
     path = tmp_path / "graph.txt"
     path.write_text("300000000 1\n1 2\n")
     with pytest.raises(GraphError, match=r"graph.txt:1: .*300,000,000"):
         read_graph(path)
 
 
-def test_isolated_nodes_are_believed_in_reason(tmp_path):
+def test_a_moderate_number_of_isolated_nodes_in_the_header_is_accepted(tmp_path):
     path = tmp_path / "graph.txt"
     path.write_text("20000 1\n1 2\n")
     with pytest.warns(ReadingWarning, match=r"header.*20000"):
         assert len(read_graph(path)) == 20_000
 
 
-def test_an_archive_of_zeros_is_judged_by_what_it_unpacks_to(tmp_path):
+def test_an_archive_of_zeros_is_checked_by_its_unpacked_size(tmp_path):
     path = tmp_path / "graph.npz"
     write_zeros(path, {"adj_data": (150_000_000, "<f4"), "adj_indices": (10, "<i4")})
     assert path.stat().st_size < 10_000_000
@@ -89,7 +89,7 @@ def test_a_member_whose_header_claims_more_than_it_holds_is_refused(tmp_path):
         read_vectors(tmp_path / "big.npy")
 
 
-def test_columns_that_no_entry_shows_are_refused(tmp_path):
+def test_a_header_with_far_more_columns_than_entries_is_refused(tmp_path):
     path = tmp_path / "graph.npz"
     matrix = {"data": np.ones(2, "f4"), "indices": np.array([1, 0]), "indptr": np.array([0, 1, 2]), "shape": [2, 2]}
     both = {"adj": matrix, "attr": matrix | {"shape": [2, 1 << 40]}}
@@ -99,7 +99,7 @@ def test_columns_that_no_entry_shows_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".bin", ".txt"])
-def test_a_first_line_of_vectors_that_do_not_follow_is_refused(suffix, tmp_path):
+def test_a_first_line_with_more_vectors_than_follow_is_refused(suffix, tmp_path):
     path = tmp_path / f"vectors{suffix}"
     path.write_bytes(b"999999999 1000\nfirst " + (bytes(4000) if suffix == ".bin" else b"0.5 " * 1000 + b"\n"))
     with pytest.raises(EmbeddingError, match=r"999999999 nodes.*1"):
@@ -131,7 +131,7 @@ def test_a_pipe_of_zeros_that_never_ends_is_given_up(tmp_path):
         read_graph(path)
 
 
-def test_a_synthetic_graph_is_judged_before_it_is_made():
+def test_the_memory_of_a_synthetic_graph_is_checked_before_it_is_made():
     with pytest.raises(OutOfMemoryError, match="99,999,999,999,999 nodes needs"):
         neural_brane.load("synthetic:99999999999999")
 
@@ -157,7 +157,7 @@ def test_limits_of_the_process_and_of_control_groups_count(tmp_path):
     assert available(tmp_path) == 201_000_000
 
 
-def test_a_refusal_says_what_is_needed_and_what_there_is():
+def test_an_error_says_how_much_memory_is_needed_and_available():
     with pytest.raises(OutOfMemoryError, match=r"table.*2.4.*1.0"):
         require_memory(2_350_000_000, "a table", "give less", room=1_000)
     require_memory(1_000, "a table", "give less", room=1_000)

@@ -1,8 +1,9 @@
-"""Streams that are closed, full, cut off or of few characters never cost the vectors and never show a traceback."""
+"""A closed, full or broken stream, or one with few characters, never loses vectors and never shows a traceback."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ ESCAPE = "\x1b[2J"
 
 @pytest.fixture
 def graph(tmp_path, monkeypatch) -> Path:
-    """A graph of four nodes in the current folder, one of whose ids clears the screen."""
+    """Write a graph of four nodes to the current folder; one id is the sequence that clears a terminal."""
     monkeypatch.chdir(tmp_path)
     path = Path("g.txt")
     path.write_text(f"a b\nb {ESCAPE}\n{ESCAPE} [red]x\n")
@@ -32,7 +33,7 @@ def graph(tmp_path, monkeypatch) -> Path:
 
 
 def run(command: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    """Run a command in a shell; the error that it ends with is the command's own, not that of the pipe's reader."""
+    """Run a command in a shell; the exit code is that of the command, not of the program that reads its pipe."""
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, env=os.environ | environment, check=False
     )
@@ -49,7 +50,7 @@ def test_a_stream_that_is_closed_or_full_does_not_cost_the_vectors(graph, redire
     assert b"Traceback" not in ended.stdout + ended.stderr
     assert b"Exception ignored" not in ended.stderr
     if redirection == ">/dev/full":
-        assert ended.stderr.splitlines()[-1] == b"error: standard output could not be written (No space left on device)"
+        assert re.match(rb"error: .*standard output.*No space left on device", ended.stderr.splitlines()[-1])
 
 
 def test_a_pipe_whose_reader_leaves_is_no_error(graph):
@@ -59,8 +60,8 @@ def test_a_pipe_whose_reader_leaves_is_no_error(graph):
 
 
 @pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "NO_COLOR": "1"}])
-def test_a_terminal_of_few_characters_or_colours_is_enough(graph, environment):
-    Path("w.txt").write_text("a 1\nb 1\n")  # of one direction: one of two columns is zero, and a warning says so
+def test_a_terminal_with_few_characters_or_colours_is_enough(graph, environment):
+    Path("w.txt").write_text("a 1\nb 1\n")  # both rows are equal, so one of two columns is zero
     command = f"{EMBED} --attributes w.txt --log run.log && {RUN} evaluate v.npz --labels gone.txt"
     ended = run(command, **environment)
     assert ended.returncode == 2
@@ -74,7 +75,7 @@ def test_a_terminal_of_few_characters_or_colours_is_enough(graph, environment):
         assert (ended.stdout + ended.stderr).isascii()
 
 
-def test_our_own_signs_are_spelt_out_in_ascii():
+def test_our_special_characters_are_replaced_in_ascii():
     terminal.codecs.register_error("brane", terminal.in_ascii)
     assert "0.8 ± 0.1 · 3 × 2 … é".encode("ascii", "brane") == b"0.8 +- 0.1 - 3 x 2 ... \\xe9"
 
@@ -87,7 +88,7 @@ def test_a_stream_that_fails_remembers_why(tmp_path):
 
 
 @pytest.mark.parametrize("kind", [BraneError, GraphError, NotFittedError])
-def test_a_message_steers_no_terminal_and_is_bounded(kind):
+def test_a_message_is_escaped_and_of_limited_length(kind):
     text = str(kind(f"no node '{ESCAPE}\u202e\n\x9b' here; mend it"))
     assert text == r"no node '\x1b[2J\u202e\n\x9b' here; mend it"
     long = str(kind(f"no node '{'x' * 10_000_000}' here; give another id"))
@@ -114,16 +115,16 @@ def test_a_log_gets_the_error_too(graph):
             app, ["embed", "g.txt", "--attributes", "gone.txt", "-o", "v.npz", "--log", "run.log"]
         )
         assert result.exit_code == 2
-    first, second = Path("run.log").read_text().splitlines()  # lines are added
+    first, second = Path("run.log").read_text().splitlines()  # the second run appends its line
     assert " ERROR gone.txt: there is no such file" in first
     assert " ERROR gone.txt: there is no such file" in second
 
 
-def test_a_log_that_cannot_be_written_is_refused_or_left(graph, monkeypatch):
+def test_a_log_that_cannot_be_written_is_refused_or_abandoned(graph, monkeypatch):
     result = CliRunner().invoke(app, ["embed", "g.txt", "-o", "v.npz", "--log", "g.txt/run.log"])
     assert (result.exit_code, Path("v.npz").exists()) == (2, False)
-    assert "--log g.txt/run.log: cannot be written" in result.stderr
+    assert "error: --log g.txt/run.log: " in result.stderr
     arguments = ["embed", "g.txt", "--attributes", "w.txt", "--method", "attributes", "--dim", "2", "-o", "v.npz"]
     result = CliRunner().invoke(app, [*arguments, "--log", "/dev/full"])
     assert (result.exit_code, Path("v.npz").exists()) == (0, True)
-    assert "warning: /dev/full can no longer be written; the run continues without a log" in result.stderr
+    assert re.search("warning: .*/dev/full.* without a log", result.stderr)

@@ -1,4 +1,4 @@
-"""A rehearsal: a new format of vectors is one source file, and no other file is touched."""
+"""Adding a format of vectors takes one new source file and changes no other file."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import pytest
 import neural_brane
 
 ROOT = Path(__file__).parents[2]
-TOY = '''"""Vectors as Python would print them."""
+TOY = '''"""Vectors in Python's notation."""
 
 from ast import literal_eval
 from pathlib import Path
@@ -40,7 +40,7 @@ FORMAT = VectorFormat(".toy", "lines that Python prints", read_toy, write_toy)
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A function that runs Python with a copy of the package that has one more file."""
+    """Return a function that runs Python with a copy of the package that has one more file."""
     folder = tmp_path_factory.mktemp("copy")
     package = folder / "neural_brane"
     shutil.copytree(Path(neural_brane.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))

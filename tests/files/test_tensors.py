@@ -74,7 +74,7 @@ def test_no_flipped_byte_is_accepted(path, mapped):
 
 
 @pytest.mark.parametrize("mapped", [False, True])
-def test_no_file_that_was_cut_off_or_goes_on_is_accepted(path, mapped):
+def test_no_file_with_missing_or_extra_bytes_is_accepted(path, mapped):
     content = path.read_bytes()
     for cut in [*(content[:at] for at in range(0, len(content), 7)), content + b"\0"]:
         path.write_bytes(cut)
@@ -82,14 +82,14 @@ def test_no_file_that_was_cut_off_or_goes_on_is_accepted(path, mapped):
             read(path, THING, mapped=mapped)
 
 
-def test_damage_to_the_numbers_goes_unseen_where_the_caller_asks_for_no_check(path):
+def test_damaged_numbers_go_unnoticed_without_verification(path):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
     assert read(path, THING, mapped=True, verify=False)[1]["flags"].tolist() != [True, False, True]
 
 
-def test_a_file_of_another_kind_says_so(path):
+def test_a_file_of_another_kind_is_refused_by_its_kind(path):
     with pytest.raises(EmbeddingError, match=r"header.*'thing'"):
         read(path, OTHER)
     assert read_about(path, OTHER) == {}

@@ -27,17 +27,17 @@ def test_a_bare_array_that_cannot_be_used_is_described(tmp_path):
     (tmp_path / "ids.txt").write_text("a\nb\n")
     with pytest.raises(EmbeddingError, match=r"v\.npy.*3 rows.*2"):
         read_vectors(tmp_path / "v.npy", ids=tmp_path / "ids.txt")
-    with pytest.raises(EmbeddingError, match=r"there is no file of ids .*gone"):
+    with pytest.raises(EmbeddingError, match=r"file of ids .*gone"):
         read_vectors(tmp_path / "v.npy", ids=tmp_path / "gone")
     VectorFile(tmp_path / "v.txt").write(["a", "b"], [np.eye(2)], dim=2)
-    with pytest.raises(EmbeddingError, match=r"holds its own ids; leave out .*ids\.txt"):
+    with pytest.raises(EmbeddingError, match=r"v\.txt: .*ids\.txt"):
         read_vectors(tmp_path / "v.txt", ids=tmp_path / "ids.txt")
     np.save(tmp_path / "flat.npy", np.ones(3))
-    with pytest.raises(EmbeddingError, match=r"save one array of shape \(nodes, dim\)"):
+    with pytest.raises(EmbeddingError, match=r"flat\.npy: .*shape \(3,\)"):
         read_vectors(tmp_path / "flat.npy")
     (tmp_path / "text.npy").write_text("1 2 3")
     with pytest.raises(EmbeddingError, match=r"text\.npy.*file"):
         read_vectors(tmp_path / "text.npy")
     np.save(tmp_path / "pickled.npy", np.array([[None]]), allow_pickle=True)
-    with pytest.raises(EmbeddingError, match=r"pickled\.npy: holds Python objects, which are never read"):
+    with pytest.raises(EmbeddingError, match=r"pickled\.npy: .*Python objects"):
         read_vectors(tmp_path / "pickled.npy")

@@ -1,4 +1,4 @@
-"""Files of vectors in the hands of the programs that they are for: read there, and read here when written there."""
+"""Other programs read our files of vectors, and we read theirs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IDS = ["ann", "bob", "çelik", "d'or", "eve", "fay", "gus", "hal"]
 
 @pytest.fixture
 def vectors() -> Embedding:
-    """Vectors with all that can belong to them."""
+    """Return vectors with everything that an embedding can contain."""
     rng = np.random.default_rng(3)
     layer = Layer(rng.normal(size=(2, 5)).astype(np.float32), np.ones(2, np.float32))
     table = rng.normal(size=(8, 5)).astype(np.float32)
@@ -107,7 +107,7 @@ def test_safetensors_reads_and_writes_them(vectors, tmp_path):
     assert again.ids.tolist() == list(range(8))
 
 
-@pytest.mark.filterwarnings("ignore")  # of AnnData's own
+@pytest.mark.filterwarnings("ignore")  # AnnData warns on import
 def test_anndata_reads_and_writes_h5ad(vectors, tmp_path):
     anndata = pytest.importorskip("anndata")
     vectors.save(tmp_path / "v.h5ad")
@@ -125,7 +125,7 @@ def test_anndata_reads_and_writes_h5ad(vectors, tmp_path):
         np.testing.assert_array_equal(again.vectors, vectors.vectors)
 
 
-@pytest.mark.filterwarnings("ignore")  # of TensorBoard's own
+@pytest.mark.filterwarnings("ignore")  # TensorBoard warns on import
 def test_tensorboards_projector_finds_vectors_and_ids(vectors, tmp_path):
     plugin = pytest.importorskip("tensorboard.plugins.projector.projector_plugin")
     config_of = pytest.importorskip("tensorboard.plugins.projector.projector_config_pb2").ProjectorConfig
@@ -142,7 +142,7 @@ def test_tensorboards_projector_finds_vectors_and_ids(vectors, tmp_path):
 
 
 def parse_copy(text: str) -> list[tuple[str, list[float]]]:
-    """COPY's text format, read as strictly as PostgreSQL does: no line end or tab but those that separate."""
+    """Parse COPY's text format as strictly as PostgreSQL does: unescaped tabs and line ends only separate."""
     rows = []
     for line in text.removesuffix("\n").split("\n"):
         node, vector = line.split("\t")

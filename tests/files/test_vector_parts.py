@@ -1,4 +1,4 @@
-"""Vectors as a folder of parts: what is written is read, and damage is refused by name."""
+"""Vectors in a folder of parts are read as they were written; an error names a damaged file."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -63,14 +63,14 @@ def test_parts_are_read_as_they_were_written(tmp_path, kind, ids):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_empty_parts_alone_are_vectors_of_no_node(tmp_path, kind):
+def test_a_folder_of_empty_parts_has_no_vectors(tmp_path, kind):
     found = open_parts(write(tmp_path, np.empty(0, int), numbers(0), [0, 0], kind))
     assert (found.nodes, found.vectors[:].shape, np.asarray(found.ids).shape) == (0, (0, 3), (0,))
     assert list(found.blocks()) == []
     found.check()
 
 
-def test_a_parquet_part_is_a_file_of_vectors_of_its_own(tmp_path):
+def test_a_parquet_part_can_be_read_as_a_file_of_vectors(tmp_path):
     write(tmp_path, np.array(UNUSUAL), numbers(), kind="parquet")
     table = read_parquet(tmp_path / "part-00002.parquet")
     np.testing.assert_array_equal(table.vectors, numbers()[5:12])
@@ -78,7 +78,7 @@ def test_a_parquet_part_is_a_file_of_vectors_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_vectors_were_made_from_is_kept(tmp_path, kind):
+def test_made_from_is_kept(tmp_path, kind):
     with PartWriter(tmp_path, 0, 0, 2, 3, kind) as out:
         out.write(["a"], numbers(1), ["links"])
         out.write(["b"], numbers(1), ["nothing"])
@@ -91,7 +91,7 @@ def test_a_new_set_of_parts_replaces_an_older_one(tmp_path):
     mine = ["layer.txt", "notes.txt", "part-00007.npy"]
     for name in mine:
         (tmp_path / name).write_text("mine")
-    write_part(tmp_path, 13, (np.arange(13), numbers()))  # and is stopped before the manifest
+    write_part(tmp_path, 13, (np.arange(13), numbers()))  # this set never gets its manifest
     write(tmp_path, np.arange(13), numbers(), [13])
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
         [*mine, "manifest.json", "part-00000.ids.parquet", "part-00000.npy"]
@@ -99,15 +99,15 @@ def test_a_new_set_of_parts_replaces_an_older_one(tmp_path):
     np.testing.assert_array_equal(open_parts(tmp_path).vectors[:], numbers())
 
 
-def test_many_write_their_parts_at_the_same_time(tmp_path):
+def test_several_writers_write_their_parts_at_the_same_time(tmp_path):
     def write_own(part):
         with PartWriter(tmp_path, part, part * 10, 10, 3, KINDS[0]) as out:
-            together.wait()  # all are open
+            together.wait()  # until all parts are open
             for at in range(part * 10, part * 10 + 10):
                 out.write([at], vectors[at : at + 1])
 
     vectors, together = numbers(80), Barrier(8)
-    write(tmp_path, np.arange(13), numbers())  # which they replace
+    write(tmp_path, np.arange(13), numbers())  # the parts below replace this set
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(write_own, range(8)))
     finish(tmp_path, 8)
@@ -117,7 +117,7 @@ def test_many_write_their_parts_at_the_same_time(tmp_path):
     assert len(list(tmp_path.iterdir())) == 17
 
 
-def test_a_part_that_fails_leaves_nothing_and_takes_the_manifest_along(tmp_path):
+def test_a_failed_part_changes_no_file_but_removes_the_manifest(tmp_path):
     write(tmp_path, np.arange(13), numbers(), [13])
     before = (tmp_path / "part-00000.npy").read_bytes()
     with pytest.raises(KeyboardInterrupt):
@@ -129,13 +129,13 @@ def test_a_part_that_fails_leaves_nothing_and_takes_the_manifest_along(tmp_path)
         finish(tmp_path, 1)
 
 
-def test_writers_refuse_what_they_were_not_promised(tmp_path):
+def test_a_writer_refuses_wrong_rows_shapes_and_types(tmp_path):
     for rows, message, *blocks in [
-        (2, "1 rows were written, and 2 were announced", ([1], numbers(1))),
-        (1, "more than the 1 rows", ([1, 2], numbers(2))),
-        (1, r"shape \(2, 3\) for 1 ids", ([1], numbers(2))),
-        (2, "integers in one block and strings", ([1], numbers(1)), (["a"], numbers(1))),
-        (2, "made_from was given for some", ([1], numbers(1), ["links"]), ([2], numbers(1))),
+        (2, "1 of 2 rows", ([1], numbers(1))),
+        (1, "more than 1 rows", ([1, 2], numbers(2))),
+        (1, r"shape \(2, 3\).* 1 ids", ([1], numbers(2))),
+        (2, "ids.*integers.*strings", ([1], numbers(1)), (["a"], numbers(1))),
+        (2, "made_from", ([1], numbers(1), ["links"]), ([2], numbers(1))),
     ]:
         with pytest.raises(PartError, match=message):
             write_part(tmp_path, rows, *blocks)
@@ -148,11 +148,11 @@ def test_writers_refuse_what_they_were_not_promised(tmp_path):
 
 def test_parts_that_do_not_fit_together_are_refused(tmp_path):
     for part, first, ids, kind, message in [
-        (1, 4, [1], "npy", "part-00001.npy: begins at node 4, and the parts before it end at 2"),
-        (1, 2, ["a"], "npy", "parts differ in 'ids': integer and string"),
-        (1, 2, [1], "parquet", "parts differ in 'kind': npy and parquet"),
+        (1, 4, [1], "npy", "part-00001.npy: .*node 4.* 2"),
+        (1, 2, ["a"], "npy", "parts.*'ids': integer and string"),
+        (1, 2, [1], "parquet", "parts.*'kind': npy and parquet"),
     ]:
-        folder = tmp_path / message[:8] / kind / str(first)
+        folder = tmp_path / f"{kind} {first} {ids[0]}"
         with PartWriter(folder, 0, 0, 2, 3) as out:
             out.write([7, 8], numbers(2))
         with PartWriter(folder, part, first, 1, 3, kind) as out:
@@ -162,13 +162,14 @@ def test_parts_that_do_not_fit_together_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_that_are_missing_or_short_are_refused_by_name_at_opening(tmp_path, kind):
+def test_opening_names_a_file_that_is_missing_or_has_the_wrong_size(tmp_path, kind):
     write(tmp_path, np.arange(13), numbers(), kind=kind, layer=(np.eye(3), np.zeros(3)))
     for path in sorted(tmp_path.iterdir()):
         if path.name == "manifest.json":
             continue
         content = path.read_bytes()
-        for damaged, message in [(None, "is missing"), (content[:-1], "it is cut off"), (content + b"x", "bytes, and")]:
+        sizes = f"{len(content):,}"
+        for damaged, message in [(None, "missing"), (content[:-1], sizes), (content + b"x", sizes)]:
             path.unlink() if damaged is None else path.write_bytes(damaged)
             with pytest.raises(PartError, match=f"{path.name}: .*{message}"):
                 open_parts(tmp_path)
@@ -188,26 +189,26 @@ def test_a_changed_byte_is_found_by_the_check_and_before_polars_reads_it(tmp_pat
         path.write_bytes(changed)
         with pytest.raises(PartError, match=f"{path.name}: is damaged"):
             open_parts(tmp_path).check()
-        if path.suffix == ".parquet" and path.name[5:10] != "00001":  # whose part is empty: it is never read
+        if path.suffix == ".parquet" and path.name[5:10] != "00001":  # part 1 is empty and never read
             with pytest.raises(PartError, match=f"{path.name}: is damaged"):
                 open_parts(tmp_path).ids[:]
         path.write_bytes(content)
 
 
-def test_a_manifest_is_refused_where_it_is_cut_off_changed_or_of_another_version(tmp_path):
+def test_a_manifest_that_is_cut_off_changed_or_of_another_version_is_refused(tmp_path):
     write(tmp_path, np.arange(13), numbers())
     path = tmp_path / "manifest.json"
     text = path.read_text()
     for end in range(0, len(text) - 3, 97):
         path.write_text(text[:end])
-        with pytest.raises(PartError, match=r"manifest\.json: is damaged or cut off"):
+        with pytest.raises(PartError, match=r"manifest\.json: .*JSON"):
             open_parts(tmp_path)
     for changed, message in [
-        (text.replace('"nodes": 13', '"nodes": 14'), "not what its checksum says"),
-        (text.replace('"version": 1', '"version": 2'), "is of version 2"),
-        (text.replace('"neural-brane vectors"', '"neural-brane shards"'), "'neural-brane vectors' was expected"),
-        ("[1]", "is damaged or cut off"),
-        ("\x00\xff", "is damaged or cut off"),
+        (text.replace('"nodes": 13', '"nodes": 14'), "checksum"),
+        (text.replace('"version": 1', '"version": 2'), "version 2"),
+        (text.replace('"neural-brane vectors"', '"neural-brane shards"'), "format.*'neural-brane vectors'"),
+        ("[1]", "JSON"),
+        ("\x00\xff", "JSON"),
     ]:
         path.write_text(changed, encoding="latin-1")
         with pytest.raises(PartError, match=message):
@@ -227,11 +228,11 @@ def test_an_array_of_another_shape_is_refused(tmp_path):
     content["files"] |= describe_files(tmp_path, ["part-00000.npy"])
     del content["checksum"]
     (tmp_path / "manifest.json").write_text(json.dumps(content))
-    with pytest.raises(PartError, match=r"part-00000\.npy: holds float64"):
+    with pytest.raises(PartError, match=r"part-00000\.npy: .*float64"):
         open_parts(tmp_path)
 
 
-def test_rows_are_asked_for_by_numbers_that_are_there(tmp_path):
+def test_rows_are_indexed_by_existing_numbers_or_slices(tmp_path):
     found = open_parts(write(tmp_path, np.arange(13), numbers()))
     np.testing.assert_array_equal(found.vectors[np.array([-1])], numbers()[-1:])
     np.testing.assert_array_equal(found.vectors[::5], numbers()[::5])
@@ -239,13 +240,13 @@ def test_rows_are_asked_for_by_numbers_that_are_there(tmp_path):
     assert found.vectors[[]].shape == (0, 3)
     with pytest.raises(IndexError, match="13 rows"):
         found.vectors[np.array([13])]
-    with pytest.raises(PartError, match="give a slice or row numbers"):
+    with pytest.raises(PartError, match="index is float64"):
         found.vectors[np.array([0.5])]
-    with pytest.raises(PartError, match="give a slice or row numbers"):
+    with pytest.raises(PartError, match="index is bool"):
         found.vectors[np.zeros(13, bool)]
 
 
-def test_an_id_of_two_vectors_is_refused_where_it_is_looked_for(tmp_path):
+def test_finding_an_id_with_two_vectors_is_refused(tmp_path):
     for rows in ([13], ROWS):
         found = open_parts(write(tmp_path, np.arange(13) % 12, numbers(), rows))
         assert found.ids.find(np.array([11, 3])).tolist() == [11, 3]

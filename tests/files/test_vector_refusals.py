@@ -1,4 +1,4 @@
-"""What files of vectors of other programs are refused for: data that stands elsewhere, or does not belong together."""
+"""Files of vectors from other programs are refused if their data lie in another file or do not fit together."""
 
 import sys
 
@@ -23,22 +23,22 @@ def test_hdf5_that_points_to_another_file_is_refused(tmp_path):
     with h5py.File(tmp_path / "v.h5ad", "w") as file:
         file["X"] = h5py.ExternalLink("secret.h5ad", "X")
         file["obs/_index"] = np.array(["a", "b"], dtype=object)
-    with pytest.raises(EmbeddingError, match="is no array of this file"):
+    with pytest.raises(EmbeddingError, match=r"v\.h5ad: .*array"):
         Embedding.load(tmp_path / "v.h5ad")
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("projector_config.pbtxt", 'tensor_path: "../v.tsv" metadata_path: "metadata.tsv"', "is not in its folder"),
-        ("projector_config.pbtxt", 'tensor_path: "vectors.tsv"', "names no metadata_path"),
-        ("projector_config.pbtxt", 'tensor_path: "no.tsv" metadata_path: "metadata.tsv"', "there is no such file"),
+        ("projector_config.pbtxt", 'tensor_path: "../v.tsv" metadata_path: "metadata.tsv"', r"'\.\./v\.tsv'.*folder"),
+        ("projector_config.pbtxt", 'tensor_path: "vectors.tsv"', "metadata_path"),
+        ("projector_config.pbtxt", 'tensor_path: "no.tsv" metadata_path: "metadata.tsv"', r"'no\.tsv'.*not exist"),
         ("metadata.tsv", "a\n", r"vectors\.tsv has more lines than .*metadata\.tsv"),
         ("metadata.tsv", "a\nb\nc\n", r"metadata\.tsv has more lines than .*vectors\.tsv"),
-        ("provenance.json", "[]", "its 'provenance' is not the JSON text of an object"),
+        ("provenance.json", "[]", r"provenance\.json: .*JSON"),
     ],
 )
-def test_a_projector_that_is_not_whole_is_described(name, text, message, tmp_path):
+def test_an_incomplete_projector_is_refused(name, text, message, tmp_path):
     Embedding(np.eye(2), ["a", "b"]).save(tmp_path / "v.projector")
     (tmp_path / "v.projector" / name).write_text(text)
     with pytest.raises(EmbeddingError, match=message):

@@ -76,17 +76,17 @@ def test_word2vec_binary_with_and_without_line_ends(end, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("e.csv", "source,target,weight\nann,bob,1\n", r"e\.csv:1: 'source' and 'target' are the ends of edges"),
-        ("e.csv", "Source,Target\n1,2\n", r"e\.csv:1: 'Source' and 'Target' are the ends of edges"),
-        ("e.csv", "ann,bob\nbob,cat\n", r"e\.csv:2: 'cat' is not a number; a line of vectors is an id"),
-        ("e.tsv", "id\ttown\tage\nann\tOslo\t31\n", r"e\.tsv:2: 'Oslo' is not a number"),
-        ("e.txt", "ann bob\nbob cat\n", r"e\.txt:1: the first line must be 'nodes dim'"),
-        ("e.txt", "7 11\n7 13\n", r"e\.txt:2: 1 numbers after id '7', 11 were expected"),
+        ("e.csv", "source,target,weight\nann,bob,1\n", r"e\.csv:1: 'source' and 'target'.*edges"),
+        ("e.csv", "Source,Target\n1,2\n", r"e\.csv:1: 'Source' and 'Target'.*edges"),
+        ("e.csv", "ann,bob\nbob,cat\n", r"e\.csv:2: 'cat'.*number"),
+        ("e.tsv", "id\ttown\tage\nann\tOslo\t31\n", r"e\.tsv:2: 'Oslo'.*number"),
+        ("e.txt", "ann bob\nbob cat\n", r"e\.txt:1: .*'nodes dim'"),
+        ("e.txt", "7 11\n7 13\n", r"e\.txt:2: 1 numbers.*'7'.* 11"),
     ],
 )
-def test_a_graph_in_the_place_of_vectors_is_recognised(name, text, says, tmp_path):
+def test_the_error_for_a_file_that_looks_like_a_graph_says_so(name, text, says, tmp_path):
     (tmp_path / name).write_text(text)
-    advice = rf"; this seems to be a graph, not vectors: make them with 'brane embed {name} -o vectors\.npz'"
+    advice = rf"graph.*'brane embed {name} -o vectors\.npz'"
     with pytest.raises(EmbeddingError, match=f"{says}.*{advice}"):
         read_vectors(tmp_path / name)
 

@@ -13,7 +13,7 @@ PROVENANCE = {"method": "neural-brane", "parameters": {"dim": 4, "seed": None}, 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("kind", ["integers", "strings"])
-def test_every_format_gives_back_what_it_was_given(awkward, suffix, kind, tmp_path):
+def test_every_format_reads_back_the_same_vectors_and_ids(awkward, suffix, kind, tmp_path):
     vectors = awkward(500)
     ids = np.arange(500)[::-1] - 7 if kind == "integers" else np.array([f"módulo.{i}" for i in range(500)])
     path = tmp_path / f"v{suffix}"
@@ -41,9 +41,9 @@ def test_writing_never_holds_the_whole_table(suffix, tmp_path):
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [
-        ([np.zeros((2, 3))], r"shape \(2, 3\); \(rows, 2\) was announced"),
-        ([np.zeros((2, 2))], "2 vectors were given for 3 ids"),
-        ([np.zeros((3, 2)), np.zeros((1, 2))], "more vectors were given than the 3 ids"),
+        ([np.zeros((2, 3))], r"shape \(2, 3\).*\(rows, 2\)"),
+        ([np.zeros((2, 2))], "2 vectors.* 3 ids"),
+        ([np.zeros((3, 2)), np.zeros((1, 2))], "more vectors.* 3 ids"),
     ],
 )
 def test_blocks_that_do_not_fit_leave_no_file(suffix, blocks, message, tmp_path):
@@ -80,18 +80,18 @@ def test_ids_that_the_format_cannot_hold_are_refused_before_any_work(name, ids, 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("v.json", r"cannot tell its format; name a file ending in .*\.npz"),
+        ("v.json", r"format.*\.npz"),
         ("file/v.npz", "file' is not a folder that can be written to"),
     ],
 )
-def test_a_path_that_cannot_be_written_is_refused_when_it_is_named(name, message, tmp_path):
+def test_a_path_that_cannot_be_written_is_refused_at_once(name, message, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(EmbeddingError, match=message):
         VectorFile(tmp_path / name)
 
 
 class CountedIds(np.ndarray):
-    """Ids that count how often they are gone through."""
+    """Ids that count how often they are read."""
 
     read = 0
 
@@ -114,17 +114,17 @@ def test_ids_that_were_checked_before_the_work_are_not_checked_again(tmp_path):
     ("name", "content", "message"),
     [
         ("v.txt", "a 1 2\n", r"v\.txt:1: the first line must be 'nodes dim'"),
-        ("v.txt", "2 2\na 1 2\n", "announces 2 nodes, 1 follow; is it cut off"),
-        ("v.txt", "1 2\na 1 2 3\n", r"v\.txt:2: 3 numbers after id 'a', 2 were expected"),
-        ("v.txt", "1 2\na 1 two\n", r"v\.txt:2: 'two' is not a number; a line of vectors is an id, then its numbers$"),
-        ("v.tsv", "id d0\n", r"v\.tsv:1: a line must be an id and its numbers, separated by tabs"),
-        ("v.tsv", "id\td0\na\t1\nb\t1\t2\n", r"v\.tsv:3: 2 numbers after id 'b', 1 were expected"),
-        ("v.npz", "not a zip", r"v\.npz: this is not an \.npz file"),
-        ("v.parquet", "not parquet", r"v\.parquet: not a readable Parquet file"),
-        ("v.json", "", "cannot tell its format"),
+        ("v.txt", "2 2\na 1 2\n", "2 nodes.* 1"),
+        ("v.txt", "1 2\na 1 2 3\n", r"v\.txt:2: 3 numbers.*'a'.* 2"),
+        ("v.txt", "1 2\na 1 two\n", r"v\.txt:2: 'two'.*number"),
+        ("v.tsv", "id d0\n", r"v\.tsv:1: .*tabs"),
+        ("v.tsv", "id\td0\na\t1\nb\t1\t2\n", r"v\.tsv:3: 2 numbers.*'b'.* 1"),
+        ("v.npz", "not a zip", r"v\.npz: .*\.npz file"),
+        ("v.parquet", "not parquet", r"v\.parquet: .*Parquet file"),
+        ("v.json", "", "format"),
     ],
 )
-def test_a_damaged_file_is_described(name, content, message, tmp_path):
+def test_the_error_for_a_damaged_file_says_what_is_wrong(name, content, message, tmp_path):
     (tmp_path / name).write_text(content)
     with pytest.raises(EmbeddingError, match=message):
         read_vectors(tmp_path / name)

@@ -34,18 +34,16 @@ CHECKPOINT = tensors.Kind(
     outdated=f"finish it with the version that wrote it, or {AFRESH}",
 )
 
-# A run is identified by its method, parameters, seed, graph, and the code that computes it.
-
 LIBRARIES = ("numpy", "scipy", "numba", "torch")  # their versions change the last bits of a step
-CLOSE = 1e-3  # allowed difference between processors and libraries, as a share of the largest number
+TOLERANCE = 1e-3  # largest difference between processors and libraries, as a share of the largest number
 
 
 def identify(
     method: str, parameters: Mapping[str, Any], seed: int, graph: Mapping[str, Any], code: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the identity of a run as JSON values.
+    """Return the identity of a run as JSON values: its method, parameters, seed, graph and code.
 
-    `graph` has its name, sizes and digest; `code` comes from `neural_brane.methods.identity.identify_code`.
+    `graph` has the graph's name, sizes and digest; `code` comes from `neural_brane.methods.identity.identify_code`.
     """
     about: dict[str, Any] = {
         "method": method,
@@ -63,15 +61,15 @@ def identify(
 
 
 def require_same(path: Path, was: Mapping[str, Any], now: Mapping[str, Any], free: tuple[str, ...]) -> None:
-    """Refuse the checkpoint of another run and name the difference; parameters in `free` may differ."""
+    """Raise an error that names the difference if two identities differ; parameters in `free` may differ."""
     if was["method"] != now["method"]:
         raise _refusal(path, f"belongs to method '{was['method']}', not to '{now['method']}'")
     if was["graph"]["digest"] != now["graph"]["digest"]:
         graphs = f"it was {_describe(was['graph'])}, now {_describe(now['graph'])}"
         raise _refusal(path, f"belongs to another graph: {graphs}")
-    values = [{"seed": one["seed"]} | one["parameters"] for one in (was, now)]
-    for name in {**values[0], **values[1]}:
-        before, after = (some.get(name) for some in values)
+    earlier, current = ({"seed": one["seed"]} | one["parameters"] for one in (was, now))
+    for name in earlier | current:
+        before, after = earlier.get(name), current.get(name)
         if before != after and name not in free:
             why = f"belongs to another run: {name} was {before!r}, now {after!r}, and all steps depend on it"
             raise _refusal(path, why, "give the earlier value to resume it, ")
@@ -100,7 +98,7 @@ def _same_code(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
         return False
     if (before["untried"] or after["untried"]) and was["version"] != now["version"]:
         return False
-    limit = CLOSE * max(map(abs, after["sample"]), default=0)
+    limit = TOLERANCE * max(map(abs, after["sample"]), default=0)
     pairs = zip(before["sample"], after["sample"], strict=False)
     return len(before["sample"]) == len(after["sample"]) and all(abs(one - other) <= limit for one, other in pairs)
 
@@ -114,17 +112,15 @@ def _refusal(path: Path, why: str, advice: str = "") -> CheckpointError:
     return CheckpointError(f"{path}: this checkpoint {why}; {advice}{AFRESH}")
 
 
-# A lock beside a checkpoint prevents two runs from writing the same file.
-
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)  # errors of file systems without locks
 
 
 @contextmanager
 def locked(checkpoint: Path) -> Iterator[None]:
-    """Lock the file `.NAME.lock` beside a checkpoint; raise at once if another run holds the lock.
+    """Lock the file `.NAME.lock` beside a checkpoint, or raise an error at once if another run has locked it.
 
     The system releases the lock when the process dies. If the file system has no locks, the existence of the file is
-    the lock. It names the process and the machine, and a lock left by a dead process of this machine is taken over.
+    the lock. It names the process and the machine; if that process of this machine is dead, the lock is taken over.
     """
     from filelock import FileLock, SoftFileLock, Timeout
 
@@ -167,19 +163,17 @@ def _holder(lock: Path) -> str:
     return f"process {words[0]} on {words[1]}" if len(words) > 1 else "another process"
 
 
-# Signals that end a process are delayed until the current step ends, so that the saved state is consistent.
-
-# Ctrl-C, a request to end, and a closed terminal; Windows lacks the last.
-ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+# Signals for Ctrl-C, a request to end, and a closed terminal; Windows lacks the last.
+STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 HANGUP = getattr(signal, "SIGHUP", None)
 
 
 class DelayedStop:
     """Delay everything that stops a run while it is `busy`: signals, and errors of the progress reporter.
 
-    The worker sets `busy` before work that must not be interrupted, and calls `release` after it. Then the handler
-    that was installed before is called for the signal. A second signal is not delayed. Ignored signals stay ignored.
-    Outside the main thread no signals are delayed, because Python allows no handlers there.
+    The run sets `busy` before a step, so that the saved state is consistent, and calls `release` after it. Then the
+    handler that was installed before is called for the signal. A second signal is not delayed. Ignored signals stay
+    ignored. Outside the main thread no signals are delayed, because Python allows no handlers there.
     """
 
     def __init__(self) -> None:
@@ -190,8 +184,8 @@ class DelayedStop:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            found = {number: signal.getsignal(number) for number in ENDING}
-            self._before = {number: old for number, old in found.items() if old not in (signal.SIG_IGN, None)}
+            handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+            self._before = {number: old for number, old in handlers.items() if old not in (signal.SIG_IGN, None)}
             self._install()
         return self
 
@@ -250,8 +244,6 @@ class DelayedStop:
             signal.signal(number, old)
 
 
-# Each run has one file. It is locked during training, saved at intervals and before a stop, and checked on resuming.
-
 INTERVAL = 10.0  # least seconds between two saves
 LARGEST_SHARE = 0.02  # largest share of the time that saving may take
 
@@ -265,9 +257,9 @@ class State(NamedTuple):
 
 
 class Checkpoint:
-    """A context manager that saves the states of a run's stages in a file.
+    """A context manager that saves the states of a run's stages in a file, which is locked meanwhile.
 
-    identity: the run, from `identify`; the file of another run is refused, but parameters in `free` may differ.
+    identity: the run, from `identify`; the file of another run raises an error, but parameters in `free` may differ.
     interval: the least seconds of the `clock` between two saves. share: the share of the time that saving may take.
     """
 
@@ -429,11 +421,12 @@ class Stage:
         """Set arrays and numbers to their saved values, in place."""
         if self.kept is None or self._checkpoint is None:
             return
-        was, now = (
-            {name: (one.shape, str(one.dtype)) for name, one in some.items()} for some in (self.kept.arrays, arrays)
+        saved, expected = (
+            {name: (one.shape, str(one.dtype)) for name, one in group.items()} for group in (self.kept.arrays, arrays)
         )
-        if was != now:
-            raise CHECKPOINT.damaged(self._checkpoint.path, f"the arrays of stage '{self._name}' are {was}, not {now}")
+        if saved != expected:
+            why = f"the arrays of stage '{self._name}' are {saved}, expected {expected}"
+            raise CHECKPOINT.damaged(self._checkpoint.path, why)
         for name, array in arrays.items():
             array[...] = self.kept.arrays[name]
         numbers.update(self.kept.numbers)
@@ -461,10 +454,10 @@ class Stage:
             yield from takewhile(lambda _: not until(), range(total))
             return
         if first > total:  # the vectors would differ from those of a shorter run
-            trained, wanted = -(-first // per_epoch), total // per_epoch
+            trained, requested = -(-first // per_epoch), total // per_epoch
             raise CheckpointError(
                 f"{self._checkpoint.path}: this checkpoint has trained {trained:,} epochs, more than the requested "
-                f"{wanted:,}; request at least {trained:,}, {AFRESH}"
+                f"{requested:,}; request at least {trained:,}, {AFRESH}"
             )
         fetch = arrays if callable(arrays) else lambda: arrays
         position = first

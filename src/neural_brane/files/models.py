@@ -25,12 +25,10 @@ from neural_brane.methods.base import Embedder, Fitted
 from neural_brane.methods.parameters import cores
 from neural_brane.methods.training import resolve
 
-# Learned values become JSON and arrays.
-#
-# JSON holds numbers, texts, booleans and None directly. Every other value is an object with one key, its kind: an
-# array, a sparse matrix, a list, a tuple, a dict, or one of the named tuples in the method's `holds`. No other name in
-# a file is looked up, so a file cannot make the program import or call anything. Each array is stored once beside the
-# JSON, even if it is used several times.
+# Learned values become JSON and arrays. JSON stores numbers, texts, booleans and None directly. Every other value is an
+# object with one key, its kind: an array, a sparse matrix, a list, a tuple, a dict, or one of the named tuples in the
+# method's `holds`. No other name in a file is looked up, so a file cannot make the program import or call anything.
+# Each array is stored once beside the JSON, even if it is used several times.
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -130,7 +128,7 @@ def _unpack_sparse(content: dict[str, Any], arrays: Arrays) -> sparse.csr_array:
 
 
 def check_rows(indptr: np.ndarray, indices: np.ndarray, rows: int, columns: int) -> None:
-    """Refuse a sparse matrix with wrong indices, because compiled code would read outside its arrays."""
+    """Raise an error if the indices of a sparse matrix are wrong: compiled code would read outside its arrays."""
     whole = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == len(indices)
     rising = bool((indptr[1:] >= indptr[:-1]).all())
     inside = len(indices) == 0 or (indices.min() >= 0 and indices.max() < columns)
@@ -138,10 +136,8 @@ def check_rows(indptr: np.ndarray, indices: np.ndarray, rows: int, columns: int)
         raise ValueError(f"sparse entries outside {rows} rows and {columns} columns")
 
 
-# A model file holds a fitted method: its parameters, its training graph and its learned values.
-#
-# `neural_brane.files.tensors` writes the file with a checksum of every bit. The JSON names the method, the parameters
-# that were given and those in effect, the sizes of the graph, and the arrays of the learned values.
+# `neural_brane.files.tensors` writes a model file with a checksum of every bit. Its JSON contains the method, the
+# parameters that were given and those in effect, the sizes of the graph, and the names of the learned arrays.
 
 SUFFIX = ".brane"
 FORMAT = "1"
@@ -197,7 +193,7 @@ def save_model(model: Embedder, path: str | Path) -> None:
 
 
 def check_model_target(path: str | Path) -> Path:
-    """Return the path if a model can be written there, else raise; call it before the training."""
+    """Return the path if a model can be written there, else raise an error; call it before the training."""
     return check_target(path, (SUFFIX,), SUFFIX, ModelError)
 
 
@@ -278,7 +274,7 @@ def _restore(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Embedder:
 
 
 def _check_learned(fitted: Fitted) -> None:
-    """Refuse arrays that do not fit the graph, because compiled code reads them without checks."""
+    """Raise an error if arrays do not fit the graph, because compiled code reads them without checks."""
     vectors, nodes = getattr(fitted.learned, "vectors", None), len(fitted.graph)
     if vectors is not None and vectors.shape != (nodes, fitted.method.dim):
         raise ValueError(f"vectors have shape {vectors.shape}, expected {(nodes, fitted.method.dim)}")

@@ -26,8 +26,8 @@ from neural_brane.files.reading import DAMAGE, npz_headers, read_npy_header
 from neural_brane.files.storage import AGAIN
 
 CHECKSUMS = "checksums"
-FORMAT = 1
-COMMENT = b"neural-brane with checksums"  # the archive's comment; damage may hide `checksums` or this, but not both
+FORMAT = 1  # version of `checksums`
+COMMENT = b"neural-brane with checksums"  # marks our archives, even if damage hides the member `checksums`
 ZIP64_HEADER = 30 + 20  # bytes around a member's name, without padding
 PADDING = 0xD935  # the extra field that zip writers use for padding
 ALIGNED = 64  # bytes; NumPy aligns the headers of arrays in the same way
@@ -109,14 +109,13 @@ class Npz:
                 return read_array(file, self._archive.getinfo(f"{name}.npy").file_size)
         except ObjectArrayError:
             raise self._error(
-                f"{self.path}: array '{name}' holds Python objects, which are never read from a file; "
-                "save plain numbers or strings"
+                f"{self.path}: array '{name}' contains Python objects, which are never read; save numbers or strings"
             ) from None
         except DAMAGE:
             self._refuse(f"array '{name}' cannot be read")
 
     def verify(self, name: str) -> None:
-        """Read an array once and refuse the file if it does not match its checksum."""
+        """Read an array once and raise an error if it does not match its checksum."""
         try:
             with self._archive.open(f"{name}.npy") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
@@ -126,7 +125,7 @@ class Npz:
             self._refuse(f"array '{name}' does not match its checksum")
 
     def _read_checksums(self) -> dict[str, str]:
-        """Return the digest of every array; refuse digests of other arrays."""
+        """Return the digest of every array; raise an error if the digests belong to other arrays."""
         try:
             record = json.loads(self[CHECKSUMS].item())
             version, digests = record["format"], record["sha256"]
@@ -161,14 +160,14 @@ def open_npz(path: str | Path, error: type[BraneError], expected: str) -> Iterat
     except DAMAGE:
         with path.open("rb") as file:
             if file.read(6) == np.lib.format.MAGIC_PREFIX:
-                raise error(f"{path}: holds one array, expected {expected}; save them with numpy.savez") from None
+                raise error(f"{path}: contains one array, expected {expected}; save them with numpy.savez") from None
         raise error(f"{path}: is not an .npz file, or is cut off; expected {expected}") from None
     with archive:
         yield Npz(path, archive, error)
 
 
 class ObjectArrayError(ValueError):
-    """An array that holds Python objects, which only pickle could read."""
+    """An array contains Python objects, which only pickle could read."""
 
 
 def read_array(file: IO[bytes], size: int) -> np.ndarray:
@@ -198,7 +197,7 @@ def read_array(file: IO[bytes], size: int) -> np.ndarray:
 
 
 def check_text(data: np.ndarray, dtype: np.dtype) -> None:
-    """Refuse code points that are not characters: too large numbers and surrogates."""
+    """Raise an error if text contains code points that are not characters: too large numbers or surrogates."""
     if dtype.kind == "U":
         points = data.view(np.dtype(np.uint32).newbyteorder(dtype.byteorder))
         if ((points > 0x10FFFF) | ((points >= 0xD800) & (points <= 0xDFFF))).any():

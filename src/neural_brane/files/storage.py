@@ -1,4 +1,8 @@
-"""Write files whole or not at all, and describe folders of files by a manifest with checksums."""
+"""Write files whole or not at all, and describe folders of files by a manifest with checksums.
+
+Before a long computation, `check_target` and `check_distinct` refuse paths that cannot hold its result. After it,
+`atomic` writes one file, and `atomic_together` several files that belong together.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +20,6 @@ from types import UnionType
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from neural_brane.errors import BraneError, ParameterError
-
-# Before a long computation, `check_target` and `check_distinct` refuse paths that cannot hold its result. After it,
-# `atomic` writes one file, and `atomic_together` several files that belong together.
 
 try:
     import fcntl
@@ -88,7 +89,7 @@ def check_target(
 
 
 def check_writable(path: str | Path, error: type[BraneError]) -> None:
-    """Refuse a file that cannot be written; the test writes a draft to the nearest existing folder."""
+    """Raise `error` if a file cannot be written; the test writes a draft to the nearest existing folder."""
     target = Path(os.path.realpath(path))
     folder = _nearest_folder(target)
     try:
@@ -98,34 +99,33 @@ def check_writable(path: str | Path, error: type[BraneError]) -> None:
             pass
     except OSError as failure:
         reason = f" ({failure.strerror})" if failure.strerror else ""
-        raise error(f"{path}: '{folder}' is not a folder that can be written to{reason}; choose another") from None
+        raise error(f"{path}: '{folder}' is not a folder that can be written to{reason}; choose another one") from None
     if target.exists() and not os.access(target, os.W_OK):
         raise error(f"{path}: is write-protected; make it writable, or choose another file")
 
 
 def check_space(path: str | Path, size: int, error: type[BraneError]) -> None:
-    """Refuse a file of `size` bytes that does not fit on its disk beside the file that it replaces."""
+    """Raise `error` if the disk has no room for `size` bytes beside the file that they replace."""
     folder = _nearest_folder(Path(os.path.realpath(path)))
     free = shutil.disk_usage(folder).free
     if size > free:
         raise error(
-            f"{path}: about {size:,} bytes are needed and {free:,} are free in '{folder}'; "
-            "make room, or choose another folder"
+            f"{path}: needs about {size:,} bytes, but '{folder}' has {free:,} free; make room, or choose another folder"
         )
 
 
 def check_distinct(outputs: Mapping[str, str | Path | None], inputs: Mapping[str, str | Path | None]) -> None:
-    """Refuse an output that is also an input or another output, even through a link.
+    """Raise an error if an output is also an input or another output, even through a link.
 
-    The keys name the options of the paths, such as "--output". Paths that are None are ignored.
+    The keys are the options of the paths, such as "--output". Paths that are None are ignored.
     """
-    given = [(name, path) for name, path in outputs.items() if path is not None]
-    others = [(name, path) for name, path in inputs.items() if path is not None]
-    for place, (name, path) in enumerate(given):
-        for other, other_path in [*others, *given[:place]]:
+    written = [(name, path) for name, path in outputs.items() if path is not None]
+    read = [(name, path) for name, path in inputs.items() if path is not None]
+    for place, (name, path) in enumerate(written):
+        for other, other_path in [*read, *written[:place]]:
             if same_file(path, other_path):
                 shown = f"{path}" if str(path) == str(other_path) else f"{path}, the same file as {other_path},"
-                use = "read" if (other, other_path) in others else "written"
+                use = "read" if (other, other_path) in read else "written"
                 raise ParameterError(
                     f"{name} {shown} is also {use} as {other} and would be overwritten; choose another file"
                 )
@@ -149,7 +149,7 @@ def remove_abandoned(folder: Path) -> None:
     for path in folder.glob(f"{DRAFT}*"):
         if DRAFT_NAME.fullmatch(path.name.removesuffix(path.suffix)) is None:
             continue
-        with suppress(OSError):  # it was removed meanwhile, is locked, or belongs to another user
+        with suppress(OSError):  # the draft was removed meanwhile, is locked, or belongs to another user
             descriptor = os.open(path, os.O_RDWR)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -174,7 +174,7 @@ def _draft(folder: Path, suffix: str) -> Iterator[Path]:
             if path.exists():
                 stack.callback(os.close, descriptor)
                 break
-            os.close(descriptor)  # another run removed it before it was locked
+            os.close(descriptor)  # another run removed the draft before it was locked
         yield path
 
 
@@ -228,7 +228,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read the manifest of a folder; refuse one that is missing, damaged, or of another format or version."""
+        """Return the manifest of a folder; raise an error if it is missing, damaged, of another format or version."""
         path = folder / cls.FILE
         if not path.is_file():
             state = f"has no {cls.FILE}; it is incomplete or not a folder of {cls.FORMAT}" if folder.is_dir() else ""
@@ -270,7 +270,7 @@ class Manifest:
             return False
 
     def check_sizes(self, folder: Path) -> None:
-        """Refuse a folder in which a file is missing or has the wrong size."""
+        """Raise an error if a file is missing or has the wrong size."""
         for name, record in self.files.items():
             try:
                 found = (folder / name).stat().st_size
@@ -283,11 +283,9 @@ class Manifest:
                 )
 
     def check_file(self, folder: Path, name: str) -> None:
-        """Read a file once and refuse it if its CRC-32 is not the one in the manifest."""
+        """Read a file once and raise an error if its CRC-32 is not the one in the manifest."""
         if checksum_of(folder / name) != self.files[name]["crc32"]:
-            raise self.ERROR(
-                f"{folder / name}: is damaged or changed: its checksum is not the one in {self.FILE}; {self.AGAIN}"
-            )
+            raise self.ERROR(f"{folder / name}: is damaged: its checksum is not the one in {self.FILE}; {self.AGAIN}")
 
 
 def _checksum_of_content(content: Mapping[str, Any]) -> int:

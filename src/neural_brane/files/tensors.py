@@ -90,7 +90,7 @@ def write_parts(
 
 
 def read(path: str | Path, kind: Kind, *, mapped: bool = False, verify: bool = True) -> tuple[dict[str, Any], Arrays]:
-    """Return metadata and arrays; refuse a file of another kind or with a changed bit.
+    """Return metadata and arrays; raise an error if the file is of another kind or has a changed bit.
 
     If `mapped`, the arrays are read-only views of the file, which must not be changed in place while they exist;
     `write` may replace it. `verify` compares the checksum, which reads the whole file at one or two gigabytes per
@@ -134,7 +134,7 @@ def read_about(path: str | Path, kind: Kind) -> dict[str, Any]:
 
 
 def list_arrays(path: str | Path, error: type[BraneError]) -> Header:
-    """Read the header of any safetensors file, ours or not, but no array."""
+    """Return the header of any safetensors file, also from other programs, without reading its arrays."""
     mend = "restore it from a copy, or write it again"
     return _read_header(Path(path), Kind("safetensors file", "", error, mend, mend))
 

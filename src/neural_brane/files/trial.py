@@ -14,7 +14,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO
 
-ENDS = {"Parquet": b"PAR1", "Arrow": b"ARROW1"}  # an Arrow stream has no end mark
+END_MARKS = {"Parquet": b"PAR1", "Arrow": b"ARROW1"}  # an Arrow stream has none
 LONGEST = 200  # characters of a reason
 
 
@@ -25,7 +25,7 @@ def why_unreadable(kind: str, content: bytes | IO[bytes]) -> str | None:
     """
     from neural_brane.graph.memory import available
 
-    if not _last_bytes(content).endswith(ENDS.get(kind, b"")):
+    if not _last_bytes(content).endswith(END_MARKS.get(kind, b"")):
         return "its end is missing"
     if kind == "Arrow stream" and isinstance(content, bytes) and int.from_bytes(content[4:8], "little") > len(content):
         return "its first part is cut off"  # bytes 4 to 8 hold the size of that part

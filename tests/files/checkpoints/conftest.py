@@ -12,7 +12,7 @@ CODE = {"behaviour": "00", "sample": [1.0, -2.0], "untried": False}
 
 @pytest.fixture
 def make(tmp_path):
-    """A checkpoint in run.checkpoint that is written after every step."""
+    """Return a function that makes the checkpoint run.checkpoint, which is saved after every step."""
 
     def checkpoint(parameters=None, *, method="nnmf", graph=None, seed=1, code=None, **options):
         identity = identify(method, parameters or {}, seed, GRAPH | (graph or {}), CODE | (code or {}))

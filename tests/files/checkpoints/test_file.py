@@ -65,7 +65,7 @@ def with_header(path, change):
 
 
 @pytest.mark.parametrize("shape", [[2**60, 3], [-2, -3], [2.0, 3], "23", None, [3, 2]])
-def test_sizes_that_are_merely_claimed_are_judged_before_memory_is_taken(path, shape):
+def test_wrong_sizes_in_the_header_are_refused_before_memory_is_allocated(path, shape):
     with_header(path, lambda header: header["floats"].update(shape=shape))
     with pytest.raises(CheckpointError, match="damaged"):
         tensors.read(path, CHECKPOINT)

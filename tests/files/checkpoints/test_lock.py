@@ -13,7 +13,7 @@ from neural_brane.files.checkpoints import locked
 
 @pytest.fixture(params=[None, errno.ENOLCK, errno.EOPNOTSUPP])
 def path(request, tmp_path, monkeypatch):
-    """A checkpoint, also on file systems without locks."""
+    """Return the path of a checkpoint; two of three times on a file system without locks."""
 
     def refuse(lock):
         raise OSError(request.param, os.strerror(request.param))
@@ -45,20 +45,20 @@ def test_the_lock_of_a_process_that_died_is_taken_over(path):
 
 
 @pytest.mark.parametrize("path", [errno.ENOLCK], indirect=True)
-def test_without_locks_of_the_system_another_machines_process_counts_as_living(path):
+def test_without_system_locks_a_process_of_another_machine_counts_as_alive(path):
     path.with_name(".run.checkpoint.lock").write_text("1\nelsewhere\n")
     with pytest.raises(CheckpointError, match="process 1 on elsewhere"), locked(path):
         pass
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
+def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(CheckpointError, match="no checkpoint can be written there"), locked(tmp_path / "run"):
         pass
 
 
-def test_a_file_in_the_way_of_a_folder_is_told(tmp_path):
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="no checkpoint can be written there"), locked(tmp_path / "file" / "run"):
         pass

@@ -3,20 +3,20 @@ import threading
 
 import pytest
 
-from neural_brane.files.checkpoints import ENDING, DelayedStop
+from neural_brane.files.checkpoints import STOP_SIGNALS, DelayedStop
 
 
 @pytest.fixture
 def handlers():
-    """Signals that would end the tests end up in a list."""
+    """Append signals that would end the tests to a list, which is returned."""
     seen = []
-    before = {number: signal.signal(number, lambda number, _: seen.append(number)) for number in ENDING}
+    before = {number: signal.signal(number, lambda number, _: seen.append(number)) for number in STOP_SIGNALS}
     yield seen
     for number, old in before.items():
         signal.signal(number, old)
 
 
-@pytest.mark.parametrize("number", ENDING)
+@pytest.mark.parametrize("number", STOP_SIGNALS)
 def test_a_signal_waits_until_it_is_released(handlers, number):
     with DelayedStop() as stop:
         stop.busy = True
@@ -27,7 +27,7 @@ def test_a_signal_waits_until_it_is_released(handlers, number):
         stop.release()
         assert handlers == [number]
         signal.raise_signal(number)
-        assert handlers == [number, number]  # whoever handles it wanted to go on, and is called again
+        assert handlers == [number, number]  # the handler returned, so it is called for the next signal too
 
 
 def test_a_second_signal_does_not_wait(handlers):
@@ -38,7 +38,7 @@ def test_a_second_signal_does_not_wait(handlers):
         assert handlers == [signal.SIGTERM]
 
 
-def test_one_that_was_not_released_comes_at_the_end(handlers):
+def test_a_signal_that_was_not_released_is_raised_at_the_end(handlers):
     with DelayedStop() as stop:
         stop.busy = True
         signal.raise_signal(signal.SIGINT)
@@ -79,16 +79,16 @@ def test_other_threads_leave_signals_alone():
     assert found == [signal.getsignal(signal.SIGINT)]
 
 
-def test_an_error_of_a_report_waits_for_the_end_of_the_step():
+def test_an_error_of_the_reporter_waits_for_the_end_of_the_step():
     def report(progress):
         raise RuntimeError(progress)
 
     with pytest.raises(RuntimeError, match="first"), DelayedStop() as stop:  # noqa: PT012
-        tell = stop.delay_errors(report)
+        delayed = stop.delay_errors(report)
         with pytest.raises(RuntimeError, match="zeroth"):
-            tell("zeroth")
+            delayed("zeroth")
         stop.busy = True
-        tell("first")
-        tell("second")
+        delayed("first")
+        delayed("second")
         stop.busy = False
         stop.release()

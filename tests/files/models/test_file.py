@@ -151,7 +151,7 @@ def test_rows_that_lead_beyond_a_table_are_refused(saved):
         arrays[bag][0] = 1_000_000
 
     rewrite(saved[1], lead_astray)
-    with pytest.raises(ModelError, match="entries that are not in"):
+    with pytest.raises(ModelError, match=r"m\.brane: .*sparse entries"):
         load_model(saved[1])
 
 
@@ -178,14 +178,14 @@ def test_the_version_that_learned_is_kept(saved):
 
 
 def test_what_is_not_a_model_is_refused(saved, tmp_path):
-    with pytest.raises(NotFittedError, match="has not learned yet"):
+    with pytest.raises(NotFittedError, match="fitted"):
         NeuralBrane().save(tmp_path / "m.brane")
     with pytest.raises(ModelError, match=r"m\.npz.*format"):
         saved[0].save(tmp_path / "m.npz")
-    with pytest.raises(ModelError, match="there is no such file"):
+    with pytest.raises(ModelError, match=r"none\.brane: does not exist"):
         load_model(tmp_path / "none.brane")
     (tmp_path / "text.brane").write_text("hello, this is no model")
-    with pytest.raises(ModelError, match="is not a model, or a damaged one"):
+    with pytest.raises(ModelError, match=r"text\.brane: is not a model"):
         load_model(tmp_path / "text.brane")
 
 

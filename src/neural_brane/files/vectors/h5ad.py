@@ -1,8 +1,8 @@
-"""Vectors as AnnData keeps them in HDF5: the vectors are X, the ids the names of obs, the rest is in uns.
+"""Vectors in AnnData's HDF5 files: X holds the vectors, the names of obs are the ids, and uns holds the rest.
 
-A damaged HDF5 file can end the whole process when it is read. So the SHA-256 of the file stands in its user block, the
-first bytes, which HDF5 leaves to others, and is compared before HDF5 sees the file; a file without one, of another
-program, is first read in a process of its own.
+A damaged HDF5 file can crash the process that reads it. So our files contain their SHA-256 in the user block, the first
+bytes, which HDF5 ignores. It is compared before HDF5 opens the file. Files from other programs lack it and are first
+read in a second process.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from neural_brane.files.vectors.table import (
     column_names,
     parse_ids,
     parse_provenance,
+    unreadable,
 )
 from neural_brane.graph.memory import require_memory
 
@@ -36,36 +37,34 @@ if TYPE_CHECKING:
     from neural_brane.files.vectors.parts import StoredColumn
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-USER_BLOCK = 512  # bytes
-OURS = "neural_brane"  # the part of uns that is ours
-GROUPS = ("layers", "obsm", "obsp", "uns", "varm", "varp")  # of every AnnData file, most of them empty
-IDS = 8192  # written at a time
+USER_BLOCK = 512  # bytes before the content of HDF5
+OUR_GROUP = "neural_brane"  # our group in uns
+GROUPS = ("layers", "obsm", "obsp", "uns", "varm", "varp")  # every AnnData file has them, most of them empty
+BLOCK_IDS = 8192  # ids written at a time
 
 
 def import_h5py() -> Any:
-    """The module h5py, or an error that says how to get it."""
+    """Return the module h5py; if it is missing, raise an error that says how to install it."""
     try:
         import h5py
     except ImportError as error:
-        raise DependencyError(
-            ".h5ad files are HDF5, which takes h5py, and it is not installed; run: pip install 'neural-brane[h5ad]'"
-        ) from error
+        raise DependencyError("h5py is not installed; run: pip install 'neural-brane[h5ad]'") from error
     return h5py
 
 
 def write_h5ad(content: Content, path: Path) -> None:
-    """Write the names of obs and var and the rest into uns, then X block by block, then the digest.
+    """Write all but the numbers of X with HDF5, then the numbers block by block, then the digest.
 
-    HDF5 ends the process where a disk runs full under it. So room is taken first, HDF5 only says where X will stand,
-    and the blocks are written there past it.
+    HDF5 crashes the process if the disk becomes full. So the space is reserved first, HDF5 only reserves the place of
+    X in the file, and the blocks are written there without HDF5.
     """
     names = sum(array.nbytes + 32 * len(array) for array in (content.ids, content.made_from) if array is not None)
     if (size := 4 * len(content.ids) * content.dim + names) and hasattr(os, "posix_fallocate"):
         with open(path, "r+b") as stream:
             os.posix_fallocate(stream.fileno(), 0, size)
-    place = _write_all_but_numbers(content, path)
+    offset = _write_all_but_numbers(content, path)
     with open(path, "r+b") as stream:
-        stream.seek(place)
+        stream.seek(offset)
         for block in content.blocks:
             stream.write(block.data)
         stream.seek(USER_BLOCK)
@@ -75,12 +74,12 @@ def write_h5ad(content: Content, path: Path) -> None:
 
 
 def _write_all_but_numbers(content: Content, path: Path) -> int:
-    """Write all but the numbers of X; return where in the file they belong."""
+    """Write all but the numbers of X; return their offset in the file."""
     h5py = import_h5py()
     plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     plan.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     plan.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    # The draft is locked by its maker, so HDF5 must not ask for a lock of its own.
+    # This process has already locked the draft, so HDF5 must not lock it again.
     with h5py.File(path, "w", userblock_size=USER_BLOCK, locking=False) as file:
         _mark(file, "anndata", "0.1.0").attrs["checksum"] = "user block"
         space = h5py.h5s.create_simple((len(content.ids), content.dim))
@@ -91,17 +90,17 @@ def _write_all_but_numbers(content: Content, path: Path) -> int:
         made_from: dict[str, Any] = {} if content.made_from is None else {"made_from": content.made_from}
         _write_frame(file, "obs", content.ids, made_from)
         _write_frame(file, "var", np.array(column_names(content.dim)), {})
-        ours = _mark(file["uns"].create_group(OURS), "dict", "0.1.0")
+        ours = _mark(file["uns"].create_group(OUR_GROUP), "dict", "0.1.0")
         kind = "integers" if content.ids.dtype.kind == "i" else "strings"
         for name, text in {"provenance": content.provenance, "ids": kind}.items():
             _mark(ours.create_dataset(name, data=text, dtype=h5py.string_dtype()), "string", "0.2.0")
         for name, array in zip(LAYER, content.layer or (), strict=False):
             _mark(ours.create_dataset(name, data=array), "array", "0.2.0")
-        return table.get_offset() or 0  # none where there are no vectors
+        return table.get_offset() or 0  # None if there are no vectors
 
 
 def _mark(item: Any, kind: str, version: str) -> Any:
-    """Say what AnnData takes a part of the file as."""
+    """Set the attributes by which AnnData recognises a group or dataset; return it."""
     item.attrs["encoding-type"], item.attrs["encoding-version"] = kind, version
     return item
 
@@ -116,42 +115,38 @@ def _write_frame(
         texts = _mark(
             group.create_dataset(title, (len(values),), import_h5py().string_dtype()), "string-array", "0.2.0"
         )
-        for at in range(0, len(values), IDS):
-            texts[at : at + IDS] = list(map(str, values[at : at + IDS].tolist()))
+        for at in range(0, len(values), BLOCK_IDS):
+            texts[at : at + BLOCK_IDS] = list(map(str, values[at : at + BLOCK_IDS].tolist()))
 
 
 def read_h5ad(path: Path) -> VectorTable:
-    """Read X, or where it is no table of numbers the only table in obsm whose name begins with X_."""
+    """Read the vectors from X; if it is no table of numbers, from the only table in obsm named X_…."""
     h5py = import_h5py()
     check_file(path, EmbeddingError)
     checked = _has_checksum(path)
     if not checked:
         with open(path, "rb") as stream:
             if reason := why_unreadable("HDF5", stream):
-                raise _unreadable(path, reason)
+                raise unreadable(path, ".h5ad", reason)
     try:
         with h5py.File(path, "r", locking=False) as file:
             if not checked and "checksum" in file.attrs:
-                raise _unreadable(path, "its checksum is gone")
+                raise unreadable(path, ".h5ad", "its checksum is missing")
             return _read(path, file)
     except EmbeddingError:
         raise
     except DAMAGE as error:
-        raise _unreadable(path, str(error).partition("\n")[0]) from None
-
-
-def _unreadable(path: Path, reason: str) -> EmbeddingError:
-    return EmbeddingError(f"{path}: not a readable .h5ad file, or it is damaged ({reason}); make it again")
+        raise unreadable(path, ".h5ad", str(error).partition("\n")[0]) from None
 
 
 def _has_checksum(path: Path) -> bool:
-    """Whether a file has a digest; refuse one whose bytes are not those that its digest was made of."""
+    """Return whether a file contains its digest; raise an error if the digest does not match."""
     with open(path, "rb") as stream:
         start = stream.read(USER_BLOCK)
         if not start.startswith(MARK):
-            places = (0, *(1 << power for power in range(9, 24)))  # where HDF5 looks for its beginning
-            if not any(stream.seek(place) == place and stream.read(8) == SIGNATURE for place in places):
-                raise _unreadable(path, "it does not begin as HDF5 does")
+            offsets = (0, *(1 << power for power in range(9, 24)))  # the offsets where HDF5 looks for its signature
+            if not any(stream.seek(offset) == offset and stream.read(8) == SIGNATURE for offset in offsets):
+                raise unreadable(path, ".h5ad", "it lacks the signature of HDF5")
             return False
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     check_digest(path, found, start[len(MARK) : RECORD])
@@ -165,7 +160,7 @@ def _read(path: Path, file: Any) -> VectorTable:
     if name is None or name not in obs:
         raise EmbeddingError(f"{path}: its obs has no names; write it with AnnData 0.7 or later")
     words = _dataset(path, obs[name], text=True)
-    ours = file["uns"].get(OURS) if "uns" in file and hasattr(file["uns"], "keys") else None
+    ours = file["uns"].get(OUR_GROUP) if "uns" in file and hasattr(file["uns"], "keys") else None
     if ours is None or not hasattr(ours, "keys"):
         return VectorTable(vectors, parse_ids(words.tolist()), {})
     as_text = "ids" in ours and ours["ids"].asstr()[()] == "strings"
@@ -179,15 +174,15 @@ def _read(path: Path, file: Any) -> VectorTable:
 
 
 def _choose_table(path: Path, file: Any) -> Any:
-    """X where it is a table of numbers, else the one table of obsm that an embedding would be."""
+    """Return X if it is a table of numbers, else the only such table in obsm named X_…."""
     if _is_table(file.get("X")):
         return file["X"]
     obsm = file.get("obsm")
     names = [name for name in obsm if name.startswith("X_") and _is_table(obsm[name])] if hasattr(obsm, "keys") else []
     if len(names) == 1:
         return obsm[names[0]]
-    found = f"obsm has {', '.join(names)}: save one of them as X" if names else "nor has obsm one called X_…"
-    raise EmbeddingError(f"{path}: X is no table of numbers, and {found}")
+    reason = f"obsm has several ({', '.join(names)})" if names else "obsm has none named X_…"
+    raise EmbeddingError(f"{path}: X is not a table of numbers, and {reason}; save the vectors as X")
 
 
 def _is_table(item: Any) -> bool:
@@ -195,9 +190,9 @@ def _is_table(item: Any) -> bool:
 
 
 def _dataset(path: Path, item: Any, *, text: bool = False) -> np.ndarray:
-    """Read an array, once it is known to fit into memory and to stand in this file and no other."""
+    """Return an array after checking that it fits into memory and that its data lie in this file."""
     if not hasattr(item, "shape") or item.is_virtual or item.external or item.file.filename != str(path):
-        raise EmbeddingError(f"{path}: '{item.name}' is no array of this file; write the file again, with its data")
+        raise EmbeddingError(f"{path}: '{item.name}' is not an array of this file; write the file again with its data")
     require_memory(item.size * (64 if text else 8), f"{path}: reading {item.size:,} values", "use a smaller file")
     if not text:
         return item[()]
@@ -206,7 +201,7 @@ def _dataset(path: Path, item: Any, *, text: bool = False) -> np.ndarray:
 
 FORMAT = VectorFormat(
     ".h5ad",
-    "AnnData: X, names of obs, the rest in uns (needs h5py)",
+    "AnnData: X, ids in obs, the rest in uns (needs h5py)",
     read_h5ad,
     write_h5ad,
     keeps=EVERYTHING,

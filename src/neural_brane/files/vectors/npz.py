@@ -1,4 +1,4 @@
-"""Vectors as NumPy's files: .npz with all that belongs to them, also mapped; .npy with a file of ids beside it."""
+"""Vectors in NumPy's files: .npz, which keeps everything and can be mapped, and .npy with a file of ids beside it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from neural_brane.graph.ids import as_ids
 
 
 def write_npz(content: Content, path: Path) -> None:
-    """Write arrays `vectors`, `ids` and `provenance`, the first of them block by block, and what else there is."""
+    """Write the arrays `vectors` (block by block), `ids`, `provenance` and, if given, the layer and `made_from`."""
     arrays: dict[str, np.ndarray | npz.RowBlocks] = {
         "vectors": npz.RowBlocks(content.blocks, (len(content.ids), content.dim)),
         "ids": np.asarray(content.ids),
@@ -42,13 +42,13 @@ def write_npz(content: Content, path: Path) -> None:
 
 
 def read_members(path: Path, vectors: Callable[[npz.Npz], np.ndarray]) -> VectorTable:
-    """Read what an .npz file holds; `vectors` says how the largest of its arrays comes out of it."""
+    """Read an .npz file; the function `vectors` returns the vectors from the open archive."""
     with npz.open_npz(path, EmbeddingError, "arrays 'vectors' and 'ids'") as archive:
         if "adj_indptr" in archive:
             raise EmbeddingError(f"{path}: is a graph, not vectors; make them with 'brane embed {path} -o FILE'")
         for name in ("vectors", "ids"):
             if name not in archive:
-                raise EmbeddingError(f"{path}: has no array '{name}'; arrays 'vectors' and 'ids' were expected")
+                raise EmbeddingError(f"{path}: has no array '{name}', expected arrays 'vectors' and 'ids'")
         layer = (archive[LAYER[0]], archive[LAYER[1]]) if all(name in archive for name in LAYER) else None
         text = archive["provenance"] if "provenance" in archive else np.array("{}")
         provenance = parse_provenance(path, text.item() if text.size == 1 else None)
@@ -57,16 +57,12 @@ def read_members(path: Path, vectors: Callable[[npz.Npz], np.ndarray]) -> Vector
 
 
 def ids_beside(path: Path) -> Path:
-    """The file of ids that is written beside an .npy file, and looked for there.
-
-    >>> str(ids_beside(Path("vectors.npy")))
-    'vectors.ids.txt'
-    """
+    """Return the name of the file of ids beside an .npy file, such as vectors.ids.txt beside vectors.npy."""
     return path.with_suffix(".ids.txt")
 
 
 def write_npy(content: Content, ids: Path, path: Path) -> None:
-    """Write one array, and its ids to a text file with one on each line; there is no place for the provenance."""
+    """Write the vectors as one array, and the ids to a text file with one per line; the provenance is lost."""
     with open(path, "wb") as file, open(ids, "w", encoding="utf-8", newline="\n") as lines:
         header = {"descr": "<f4", "fortran_order": False, "shape": (len(content.ids), content.dim)}
         np.lib.format.write_array_header_1_0(file, header)
@@ -76,23 +72,21 @@ def write_npy(content: Content, ids: Path, path: Path) -> None:
 
 
 def read_npy(path: Path, ids: Path | None = None) -> VectorTable:
-    """Read one array; its ids are the lines of the file `ids`, of the file beside it, or else the rows' numbers."""
+    """Read one array; its ids come from the file `ids` or the file beside it, or are the row numbers."""
     check_npy(path, EmbeddingError)
     try:
         vectors = npz.read_npy(path)
     except npz.ObjectArrayError:
-        raise EmbeddingError(
-            f"{path}: holds Python objects, which are never read from a file; save plain numbers"
-        ) from None
+        raise EmbeddingError(f"{path}: contains Python objects, which are never read; save plain numbers") from None
     except npz.DAMAGE:
-        raise EmbeddingError(f"{path}: not a readable .npy file, or it is cut off; write it with numpy.save") from None
+        raise EmbeddingError(f"{path}: not a readable .npy file, or cut off; write it with numpy.save") from None
     if vectors.ndim != 2:
-        raise EmbeddingError(f"{path}: holds no table; save one array of shape (nodes, dim)")
+        raise EmbeddingError(f"{path}: its array has shape {vectors.shape}; save one array of shape (nodes, dim)")
     if ids is None and not ids_beside(path).is_file():
         return VectorTable(vectors, np.arange(len(vectors)), {})
     ids = ids or ids_beside(path)
     if not ids.is_file():
-        raise EmbeddingError(f"{path}: there is no file of ids {ids}; give one with an id on each line")
+        raise EmbeddingError(f"{path}: its file of ids {ids} does not exist; give a file with one id per line")
     check_file(ids, EmbeddingError)
     try:
         text = ids.read_text(encoding="utf-8")
@@ -100,26 +94,24 @@ def read_npy(path: Path, ids: Path | None = None) -> VectorTable:
         raise EmbeddingError(f"{ids}: not a text file in UTF-8 ({error.reason} at byte {error.start})") from None
     lines = text.removesuffix("\n").split("\n") if text else []
     if len(lines) != len(vectors):
-        raise EmbeddingError(f"{path} has {len(vectors):,} rows, {ids} {len(lines):,} lines; give one id per row")
+        raise EmbeddingError(f"{path}: has {len(vectors):,} rows, but {ids} has {len(lines):,}; give one id per row")
     return VectorTable(vectors, parse_ids(lines), {})
 
 
-# Vectors that stay in their file: memory-mapped, so that only what is looked at is read.
-
-LOCAL_HEADER = struct.Struct("<4s22xHH")  # of a member of a zip archive; its name and extra field follow
+LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, name length and extra length of a member of a zip archive
 NUMBERS = np.dtype("<f4")
 
 
 def map_vectors(path: str | Path, *, check: bool = True) -> VectorTable:
-    """The vectors of an .npz file, mapped; its ids and the rest are read.
+    """Return the content of an .npz file with its vectors mapped, so that only the rows that are used are read.
 
-    `check` reads the whole file once and compares it with its checksums; without it a million vectors are there in
-    milliseconds, and a damaged file may go unnoticed.
+    `check` compares the vectors with their checksum, which reads them once. Without it a million vectors open in
+    milliseconds, but damage may go unnoticed.
     """
     path = Path(path)
     if is_parts(path):
         raise PartError(
-            f"{path}: is a folder of parts; neural_brane.search.EmbeddingParts searches it without reading all"
+            f"{path}: is a folder of parts; open it with neural_brane.search.EmbeddingParts, which maps it too"
         )
     if path.suffix != ".npz":
         raise EmbeddingError(f"{path}: only .npz files can be mapped; write one with Embedding.load(…).save('v.npz')")
@@ -138,20 +130,20 @@ def map_vectors(path: str | Path, *, check: bool = True) -> VectorTable:
 def _mapped(path: Path) -> np.ndarray:
     try:
         with zipfile.ZipFile(path) as archive:
-            about = archive.getinfo("vectors.npy")
-        if about.compress_type != zipfile.ZIP_STORED:
+            member = archive.getinfo("vectors.npy")
+        if member.compress_type != zipfile.ZIP_STORED:
             raise ValueError("they are compressed")
         with path.open("rb") as file:
-            file.seek(about.header_offset)
-            mark, name, extra = LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))
-            if mark != b"PK\3\4":
-                raise ValueError("the archive's directory leads elsewhere")
+            file.seek(member.header_offset)
+            signature, name, extra = LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))
+            if signature != b"PK\3\4":
+                raise ValueError("the archive's directory has a wrong offset")
             begin = file.seek(name + extra, os.SEEK_CUR)
             shape, by_columns, kind = read_npy_header(file)
             if kind != NUMBERS or by_columns or len(shape) != 2:
-                raise ValueError(f"they are {kind}, shape {shape}, not rows of float32")
+                raise ValueError(f"they are {kind} of shape {shape}, not rows of float32")
             length, offset = shape[0] * shape[1] * NUMBERS.itemsize, file.tell()
-            if length != about.file_size - (offset - begin) or offset + length > os.fstat(file.fileno()).st_size:
+            if length != member.file_size - (offset - begin) or offset + length > os.fstat(file.fileno()).st_size:
                 raise ValueError("the file is cut off or damaged")
     except npz.DAMAGE as failure:
         raise EmbeddingError(
@@ -171,11 +163,11 @@ FORMAT = VectorFormat(
 )
 BARE = VectorFormat(
     ".npy",
-    "one array; its ids, one on each line, in NAME.ids.txt",
+    "one array; the ids, one per line, in NAME.ids.txt",
     read_npy,
     write_npy,
     refuses="with line ends",
-    holds=lacks("\n", "\r"),
+    accepts=lacks("\n", "\r"),
     number_bytes=4,
     files=lambda path: [ids_beside(path), path],
     takes_ids=True,

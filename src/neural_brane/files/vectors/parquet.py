@@ -1,10 +1,10 @@
-"""Vectors as Parquet: a column `id` and one of arrays, `vector`, with the provenance as metadata, and a checksum.
+"""Vectors in Parquet files: a column `id`, a column `vector` of arrays, the provenance as metadata, and a checksum.
 
-Arrow, pandas, Polars and DuckDB take the column as vectors. A file whose name ends in `.columns.parquet` has a column
-for each number instead, `d0 d1 …`, as files of earlier versions do; both are read.
+Arrow, pandas, Polars and DuckDB read the column as vectors. A file named `.columns.parquet` has one column per number
+instead, `d0 d1 …`, like files from earlier versions. Both are read.
 
-Polars writes no checksums, and a damaged file can end the whole process when it is read. So the SHA-256 of the file
-stands before its last part, the footer, where other programs do not look, and is compared before Polars sees the file.
+Polars writes no checksums, and a damaged file can crash the process that reads it. So our files contain their SHA-256
+before the footer, where other programs do not look. It is compared before Polars opens the file.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ from neural_brane.files.vectors.table import (
     check_digest,
     column_names,
     parse_provenance,
+    unreadable,
 )
 from neural_brane.graph.lazy import pl
 from neural_brane.graph.memory import require_memory
 
-ROW_GROUP = 16_384  # rows that are written, and can be read, together
+ROW_GROUP = 16_384  # rows of one row group
 
 
 def write_parquet(content: Content, path: Path) -> None:
-    """Write the columns `id` and `vector`, an array of `dim` numbers, and `made_from` where it is known."""
+    """Write the columns `id`, `vector` (arrays of `dim` numbers) and, if it is known, `made_from`."""
     schema: dict[str, Any] = {"id": pl.Int64 if content.ids.dtype.kind == "i" else pl.String}
     schema["vector"] = pl.Array(pl.Float32, content.dim)
     if content.made_from is not None:
@@ -48,7 +49,7 @@ def write_parquet(content: Content, path: Path) -> None:
 
 
 def write_columns(content: Content, path: Path) -> None:
-    """Write the columns `id d0 d1 …`, for programs that know no columns of arrays."""
+    """Write the columns `id d0 d1 …`, for programs without columns of arrays."""
     schema: dict[str, Any] = {"id": pl.Int64 if content.ids.dtype.kind == "i" else pl.String}
     schema |= dict.fromkeys(column_names(content.dim), pl.Float32)
     write_frames(path, schema, as_frames(content), content.provenance)
@@ -65,7 +66,7 @@ def _vector_frames(content: Content) -> Iterator[pl.DataFrame]:
 
 
 def write_frames(path: Path, schema: dict[str, Any], frames: Iterator[pl.DataFrame], provenance: str) -> None:
-    """Write frames through Polars' streaming engine, so that the whole table is never in memory; then the checksum."""
+    """Write frames with Polars' streaming engine, so that the whole table is never in memory; then add the checksum."""
     from polars.io.plugins import register_io_source
 
     failure: list[Exception] = []
@@ -73,11 +74,11 @@ def write_frames(path: Path, schema: dict[str, Any], frames: Iterator[pl.DataFra
     def source(*_: Any) -> Iterator[pl.DataFrame]:
         try:
             yield from frames
-        except Exception as error:  # Polars would wrap it in an error of its own
+        except Exception as error:  # Polars would wrap it in another error
             failure.append(error)
             raise
 
-    # An open file, not its name: given a name, Polars makes the file from a thread of its own, even after a failure.
+    # Polars gets an open file, because from a name it would create the file in another thread, even after a failure.
     with open(path, "wb") as file:
         try:
             register_io_source(source, schema=schema).sink_parquet(
@@ -86,16 +87,16 @@ def write_frames(path: Path, schema: dict[str, Any], frames: Iterator[pl.DataFra
         except Exception as error:
             if failure:
                 raise failure[0] from None
-            raise OSError(str(error)) from None  # the frames are sound, so the file is what failed
+            raise OSError(str(error)) from None  # the frames did not fail, so writing the file did
     _add_checksum(path)
 
 
 def _add_checksum(path: Path) -> None:
-    """Put the mark and the digest of all other bytes before the footer, whose length stands before the last 4 bytes."""
+    """Insert the mark and the digest of all other bytes before the footer."""
     with open(path, "r+b") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         file.seek(-8, 2)
-        length = int.from_bytes(file.read(4), "little")
+        length = int.from_bytes(file.read(4), "little")  # the length of the footer precedes the last 4 bytes
         place = file.seek(-8 - length, 2)
         footer = file.read()
         file.seek(place)
@@ -103,7 +104,7 @@ def _add_checksum(path: Path) -> None:
 
 
 def _has_checksum(path: Path) -> bool:
-    """Whether a file has a digest; refuse one whose bytes are not those that its digest was made of."""
+    """Return whether a file contains its digest; raise an error if the digest does not match."""
     with open(path, "rb") as file:
         if not file.seek(0, 2):
             return False
@@ -120,28 +121,24 @@ def _has_checksum(path: Path) -> bool:
     return True
 
 
-def _unreadable(path: Path, reason: str) -> EmbeddingError:
-    return EmbeddingError(f"{path}: not a readable Parquet file, or it is damaged ({reason}); make it again")
-
-
 def read_parquet(path: Path) -> VectorTable:
-    """Read a column `id` and, as the vectors, a column of arrays or lists; else all other columns, a number in each."""
-    if not _has_checksum(path):  # a file of another program, which could end the process that reads it
+    """Read the ids from the column `id` and the vectors from a column of arrays or lists, or from all other columns."""
+    if not _has_checksum(path):  # a file from another program, which could crash this process
         with open(path, "rb") as file:
             if reason := why_unreadable("Parquet", file):
-                raise _unreadable(path, reason)
+                raise unreadable(path, "Parquet", reason)
     try:
         scanned = pl.scan_parquet(path)
         schema = scanned.collect_schema()
-        width = sum(getattr(kind, "size", 1) for kind in schema.values())  # an array's numbers
+        width = sum(getattr(kind, "size", 1) for kind in schema.values())  # arrays have a size
         numbers = scanned.select(pl.len()).collect().item() * width
         require_memory(8 * numbers, f"{path}: reading {numbers:,} numbers", "use a machine with more memory")
         table = pl.read_parquet(path)
         text = pl.read_parquet_metadata(path).get("provenance", "{}")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        raise _unreadable(path, str(error).partition("\n")[0]) from None
+        raise unreadable(path, "Parquet", str(error).partition("\n")[0]) from None
     if "id" not in table.columns or table.width < 2:
-        raise EmbeddingError(f"{path}: has columns {table.columns[:4]}; 'id' and then the numbers were expected")
+        raise EmbeddingError(f"{path}: has columns {table.columns[:4]}, expected 'id' and columns of numbers")
     ids = _complete(path, table.drop_in_place("id"))
     made_from = None
     if nested := [series for series in table if series.dtype.is_nested()]:
@@ -152,13 +149,13 @@ def read_parquet(path: Path) -> VectorTable:
         vectors = np.empty(table.shape, dtype=np.float32)
         for column, series in enumerate(table):
             if not _complete(path, series).dtype.is_numeric():
-                raise EmbeddingError(f"{path}: column '{series.name}' holds {series.dtype}, not numbers")
+                raise EmbeddingError(f"{path}: column '{series.name}' has type {series.dtype}, expected numbers")
             vectors[:, column] = series.to_numpy()
     return VectorTable(vectors, ids.to_numpy(), parse_provenance(path, text), made_from=made_from)
 
 
 def _complete(path: Path, series: pl.Series) -> pl.Series:
-    """Refuse a column with missing values."""
+    """Return a column; raise an error if it has missing values."""
     if series.null_count():
         raise EmbeddingError(
             f"{path}: column '{series.name}' has missing values; give every node an id and all its numbers"
@@ -167,20 +164,20 @@ def _complete(path: Path, series: pl.Series) -> pl.Series:
 
 
 def vectors_of(path: Path, nested: list[pl.Series]) -> np.ndarray:
-    """Vectors that stand in one column: `vector`, or the only one of arrays or lists."""
+    """Return the vectors (rows, dim) from the column `vector`, or from the only column of arrays or lists."""
     chosen = [series for series in nested if series.name == "vector"] or nested
     if len(chosen) > 1:
         names = ", ".join(f"'{series.name}'" for series in chosen)
-        raise EmbeddingError(f"{path}: columns {names} could all be the vectors; name one of them 'vector'")
+        raise EmbeddingError(f"{path}: columns {names} could each be the vectors; name one of them 'vector'")
     series = _complete(path, chosen[0])
     if not isinstance(series.dtype, pl.Array | pl.List) or not series.dtype.inner.is_numeric():
-        raise EmbeddingError(f"{path}: column '{series.name}' holds {series.dtype}, not vectors of numbers")
+        raise EmbeddingError(f"{path}: column '{series.name}' has type {series.dtype}, expected vectors of numbers")
     lists = series.arr.to_list() if isinstance(series.dtype, pl.Array) else series
     lengths = lists.list.len().unique().to_list() if len(lists) else [getattr(series.dtype, "size", 1)]
     if len(lengths) != 1 or not lengths[0]:
         raise EmbeddingError(
-            f"{path}: column '{series.name}' holds vectors of {min(lengths)} to {max(lengths)} numbers; "
-            "give all of them as many, at least one"
+            f"{path}: column '{series.name}' has vectors of {min(lengths)} to {max(lengths)} numbers; "
+            "give all vectors the same length, at least one"
         )
     numbers = _complete(path, lists.explode())
     return numbers.to_numpy().astype(np.float32, copy=False).reshape(len(series), lengths[0])
@@ -197,7 +194,7 @@ FORMAT = VectorFormat(
 )
 COLUMNS = VectorFormat(
     ".columns.parquet",
-    "columns id, d0, d1, …, one for each number",
+    "columns id, d0, d1, …: one column per number",
     read_parquet,
     write_columns,
     keeps=(PROVENANCE,),

@@ -1,4 +1,4 @@
-"""Vectors as a folder of parts, each a range of nodes, so that many processes can write them at once."""
+"""Vectors in a folder of parts, one per range of nodes, so that many processes can write them at the same time."""
 
 from __future__ import annotations
 
@@ -35,19 +35,17 @@ from neural_brane.graph.ids import as_ids, locate, repeated
 from neural_brane.graph.lazy import check_polars, pl
 from neural_brane.graph.memory import require_memory
 
-# The names of the files of a folder of vectors.
-
 Kind = Literal["npy", "parquet"]
 KINDS = get_args(Kind)
 LAYER_FILE = "layer.npz"
-REPLACED = "manifest.old.json"  # the manifest of an older set, until the new one is complete
+REPLACED = "manifest.old.json"  # the manifest of the vectors that are being replaced
 RECORDS = "part-*.json"
-INTEGER, STRING = "integer", "string"  # what ids are
+INTEGER, STRING = "integer", "string"  # types of ids
 
 
 @dataclass(frozen=True)
 class VectorManifest(Manifest):
-    """Contents of `manifest.json` of vectors in parts; each of `parts` has its first node and its number of rows."""
+    """The contents of `manifest.json`; each of `parts` has the numbers `first` (node) and `rows`."""
 
     FORMAT: ClassVar = "neural-brane vectors"
     VERSION: ClassVar = 1
@@ -62,16 +60,16 @@ class VectorManifest(Manifest):
     provenance: dict[str, Any]
 
     def contradiction(self) -> str:
-        """Return what is wrong with the parts or the list of files."""
+        """Return a contradiction between the parts, the number of nodes and the files, or an empty string."""
         if any("rows" not in part for part in self.parts) or sum(part["rows"] for part in self.parts) != self.nodes:
-            return "its parts do not have the nodes that it counts"
+            return f"the rows of its parts do not add up to {self.nodes:,} nodes"
         names = [name for part in range(len(self.parts)) for name in part_files(part, self.kind)]
         absent = [name for name in names if name not in self.files]
         return f"it does not list {absent[0]}" if absent else ""
 
 
 def part_files(part: int, kind: Kind) -> list[str]:
-    """The files of a part; the ids are in the last.
+    """Return the names of a part's files; the last contains the ids.
 
     >>> part_files(3, "npy")
     ['part-00003.npy', 'part-00003.ids.parquet']
@@ -80,15 +78,12 @@ def part_files(part: int, kind: Kind) -> list[str]:
 
 
 def record_file(part: int) -> str:
-    """The record of a part that is written, until the manifest lists it."""
+    """Return the name of the file that describes a finished part until the manifest lists it."""
     return f"part-{part:05}.json"
 
 
-# The files of one part: a memory-mapped table, or columns of a Parquet file.
-
-
 def map_table(path: Path, rows: int, dim: int) -> np.ndarray:
-    """Map the rows of an .npy file; refuse one whose header is not what the manifest says."""
+    """Return the rows of an .npy file, memory-mapped; raise an error if its header does not match the manifest."""
     if not rows:
         return np.empty((0, dim), np.float32)
     try:
@@ -97,14 +92,14 @@ def map_table(path: Path, rows: int, dim: int) -> np.ndarray:
         raise PartError(f"{path}: cannot be mapped ({failure}); {AGAIN}") from None
     if table.shape != (rows, dim) or table.dtype != np.dtype("<f4") or not table.flags.c_contiguous:
         raise PartError(
-            f"{path}: holds {table.dtype} of shape {table.shape}, and the manifest says rows of float32, "
-            f"({rows}, {dim}); {AGAIN}"
+            f"{path}: is {table.dtype} of shape {table.shape}, but the manifest says float32 of shape ({rows}, {dim}); "
+            f"{AGAIN}"
         )
-    return table.view(np.ndarray)  # slices of a memmap are made more slowly
+    return table.view(np.ndarray)  # slicing a memmap is slower
 
 
 class StoredParquet:
-    """The Parquet file of a part. Polars trusts what it reads, so the checksum is compared before the first reading."""
+    """The Parquet file of a part; its checksum is compared before Polars, which trusts its content, first reads it."""
 
     def __init__(self, folder: Path, name: str, rows: int, manifest: VectorManifest):
         self.folder, self.name, self.rows = folder, name, rows
@@ -112,7 +107,7 @@ class StoredParquet:
         self._lock = Lock()
 
     def scan(self, *, numbered: str | None = None) -> pl.LazyFrame:
-        """The file, for a query of Polars; `numbered` names a column of row numbers."""
+        """Return the file as a lazy frame; if `numbered` is given, with a column of row numbers of this name."""
         check_polars()
         with self._lock:
             if self._manifest is not None:
@@ -123,7 +118,7 @@ class StoredParquet:
 
 @dataclass(frozen=True)
 class ParquetColumn:
-    """A column of a part's Parquet file, of which slices are read."""
+    """A column of a part's Parquet file; slices are read from the disk on access."""
 
     table: StoredParquet
     name: str
@@ -137,7 +132,7 @@ class ParquetColumn:
         return vectors_of(path, [series]) if series.dtype.is_nested() else series.to_numpy()
 
     def find(self, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Those of the wanted values that stand in the column, and their rows; the column is never read as a whole."""
+        """Return the wanted values that the column has, and their rows; the column is never in memory all at once."""
         if not self.table.rows:
             return wanted[:0], np.empty(0, np.int64)
         query = self.table.scan(numbered="row").select("row", self.name)
@@ -152,13 +147,10 @@ class ParquetColumn:
             raise PartError(f"{path}: cannot be read ({reason}); {AGAIN}") from None
 
 
-# Columns and rows that lie in several parts, read as slices or by row numbers.
-
-
 class _Parts:
-    """Rows that parts hold one after another; `_empty` makes an array for some of them, `_join` one of several."""
+    """Rows of several parts seen as one array, which is read by slices or row numbers."""
 
-    _empty: Callable[[int], np.ndarray]
+    _empty: Callable[[int], np.ndarray]  # makes an array for a number of rows
 
     def __init__(self, parts: Sequence[Any], bounds: np.ndarray):
         self._parts, self._bounds = parts, bounds
@@ -166,26 +158,26 @@ class _Parts:
     def __len__(self) -> int:
         return int(self._bounds[-1])
 
-    def __getitem__(self, asked: Any) -> np.ndarray:
-        rows = self._wanted(asked)
+    def __getitem__(self, index: Any) -> np.ndarray:
+        rows = self._as_rows(index)
         if isinstance(rows, slice):
             return self._join(self._pieces(rows.start, rows.stop))
         found = self._empty(len(rows))
         order = np.argsort(rows, kind="stable")
         part = np.searchsorted(self._bounds, rows[order], side="right") - 1
         group = (rows[order] - self._bounds[part]) // ROW_GROUP
-        for lot in np.split(order, np.flatnonzero(np.diff(part) | np.diff(group)) + 1):
-            if len(lot):  # rows of one group of a part are read together
-                begin = int(rows[lot[0]])
-                [piece] = self._pieces(begin, int(rows[lot[-1]]) + 1)
-                found[lot] = piece[rows[lot] - begin]
+        for places in np.split(order, np.flatnonzero(np.diff(part) | np.diff(group)) + 1):
+            if len(places):  # rows of one row group are read together
+                begin = int(rows[places[0]])
+                [piece] = self._pieces(begin, int(rows[places[-1]]) + 1)
+                found[places] = piece[rows[places] - begin]
         return self._join([found])
 
     def _join(self, pieces: list[np.ndarray]) -> np.ndarray:
         return pieces[0] if len(pieces) == 1 else np.concatenate([self._empty(0), *pieces])
 
     def _pieces(self, begin: int, end: int) -> list[np.ndarray]:
-        """Read the rows of a range, a piece from each of the parts that it touches."""
+        """Read the rows of a range, one array from each part that it overlaps."""
         found = []
         part = max(int(np.searchsorted(self._bounds, begin, side="right")) - 1, 0)
         while begin < end:
@@ -196,14 +188,14 @@ class _Parts:
             part += 1
         return found
 
-    def _wanted(self, asked: Any) -> slice | np.ndarray:
-        """Turn an index into a slice in steps of 1, or into row numbers from 0."""
-        if isinstance(asked, slice):
-            begin, end, step = asked.indices(len(self))
+    def _as_rows(self, index: Any) -> slice | np.ndarray:
+        """Return an index as a slice with step 1, or as row numbers from 0."""
+        if isinstance(index, slice):
+            begin, end, step = index.indices(len(self))
             return slice(begin, max(begin, end)) if step == 1 else np.arange(begin, end, step)
-        rows = np.asarray(asked)
+        rows = np.asarray(index)
         if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-            raise PartError(f"rows are asked for by {rows.dtype} of shape {rows.shape}; give a slice or row numbers")
+            raise PartError(f"the index is {rows.dtype} of shape {rows.shape}; give a slice or a list of row numbers")
         rows = rows.astype(np.int64)
         rows = np.where(rows < 0, rows + len(self), rows)
         if rows.size and not 0 <= rows.min() <= rows.max() < len(self):
@@ -212,7 +204,7 @@ class _Parts:
 
 
 class StoredRows(_Parts):
-    """The vectors of all parts, as a table of float32 that is read where it is asked for."""
+    """The vectors of all parts as one float32 table (nodes, dim); rows are read from the disk on access."""
 
     def __init__(self, parts: Sequence[Any], bounds: np.ndarray, dim: int):
         super().__init__(parts, bounds)
@@ -221,18 +213,18 @@ class StoredRows(_Parts):
 
 
 class StoredColumn(_Parts):
-    """The ids of all parts, or other words, as an array that is read where it is asked for."""
+    """The ids of all parts, or another column, as one array; values are read from the disk on access."""
 
     _parts: Sequence[ParquetColumn]
 
     def __init__(self, parts: Sequence[ParquetColumn], bounds: np.ndarray, dtype: np.dtype):
         super().__init__(parts, bounds)
-        self.dtype = dtype  # of strings, the length is a guess
+        self.dtype = dtype  # the length of strings is an estimate
         self._empty = lambda rows: np.empty(rows, np.int64 if dtype.kind == "i" else object)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all of them in memory, about."""
+        """The approximate number of bytes of the whole column in memory."""
         return len(self) * self.dtype.itemsize
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -240,9 +232,9 @@ class StoredColumn(_Parts):
         return whole if dtype is None else whole.astype(dtype)
 
     def find(self, wanted: np.ndarray) -> np.ndarray:
-        """The row of each wanted value, -1 where it is not here; one part after another is searched on the disk.
+        """Return the row of each wanted value, or -1 if the column lacks it; the parts are searched on the disk.
 
-        `wanted` are distinct, integers or strings as these are. One that stands in several rows is refused.
+        The wanted values must be distinct. If one of them occurs in several rows, an error is raised.
         """
         rows = np.full(len(wanted), -1, np.int64)
         if wanted.dtype.kind != self.dtype.kind:
@@ -251,7 +243,7 @@ class StoredColumn(_Parts):
             values, places = part.find(wanted)
             which = locate(wanted, values)
             if (twice := repeated(np.concatenate([which, np.flatnonzero(rows >= 0)]))) is not None:
-                raise PartError(f"id {wanted[twice].item()!r} stands for several vectors; give each node one vector")
+                raise PartError(f"id {wanted[twice].item()!r} has several vectors; give each node one vector")
             rows[which] = places + first
         return rows
 
@@ -260,41 +252,39 @@ class StoredColumn(_Parts):
         return whole if self.dtype.kind == "i" else whole.astype(str)
 
 
-# A folder of vectors is opened: sizes are compared at once, rows and ids are read when they are asked for.
-
-BLOCK_ROWS = 8192  # rows that are read at a time
+BLOCK_ROWS = 8192  # rows read at a time
 
 
 def is_parts(path: str | Path) -> bool:
-    """Whether a path is a folder with a manifest, as vectors in parts have one."""
+    """Return whether a path is a folder with a manifest, like vectors in parts."""
     return (Path(path) / MANIFEST).is_file()
 
 
 def open_parts(folder: str | Path) -> VectorParts:
-    """Open a folder of vectors that `PartWriter` and `finish` wrote.
+    """Return the vectors of a folder that `PartWriter` and `finish` wrote.
 
-    The manifest is read, and the sizes of all files are compared with it; `VectorParts.check` compares the rest.
+    The sizes of all files are compared with the manifest; `VectorParts.check` compares the checksums.
     """
     return VectorParts(Path(folder), VectorManifest.read(Path(folder)))
 
 
 class VectorParts:
-    """Vectors in a folder of parts, of which only what is asked for is read; made by `open_parts`.
+    """Vectors in a folder of parts, opened by `open_parts`; rows are read from the disk on access.
 
     Attributes
     ----------
-    nodes, dim
-        How many vectors, and their width.
-    provenance
-        What made them.
-    vectors
-        Their rows, as a table that a slice or an array of row numbers reads from: `vectors[5:9]`, `vectors[[7, 3]]`.
-    ids
-        Their ids, likewise; `np.asarray(ids)` reads all of them.
-    made_from
-        A word for each, likewise, or None.
-    bounds
-        (parts + 1,) int64: part k has the rows bounds[k] … bounds[k+1] - 1.
+    nodes, dim : int
+        The number of vectors and of their columns.
+    provenance : dict
+        The facts needed to make the vectors again.
+    vectors : StoredRows
+        The table (nodes, dim); a slice or row numbers read from it: `vectors[5:9]`, `vectors[[7, 3]]`.
+    ids : StoredColumn
+        The ids, read in the same way; `np.asarray(ids)` reads all.
+    made_from : StoredColumn or None
+        The source of each vector, see `Embedding`.
+    bounds : array of shape (parts + 1,), int64
+        Part k has the rows bounds[k] … bounds[k+1] - 1.
     """
 
     def __init__(self, folder: Path, manifest: VectorManifest):
@@ -309,7 +299,7 @@ class VectorParts:
             StoredParquet(folder, files[-1], rows, manifest) for files, rows in zip(names, counts, strict=True)
         ]
         size = sum(self.files[files[-1]]["bytes"] for files in names)
-        length = 16 if self.kind == "parquet" or not self.nodes else 1 + size // self.nodes  # about, of an id
+        length = 16 if self.kind == "parquet" or not self.nodes else 1 + size // self.nodes  # estimate for ids
         kind = np.dtype(np.int64) if manifest.ids == INTEGER else np.dtype(f"U{length}")
         self.ids = StoredColumn(self._columns("id"), self.bounds, kind)
         made_from = StoredColumn(self._columns("made_from"), self.bounds, np.dtype("U32"))
@@ -327,22 +317,19 @@ class VectorParts:
 
     @property
     def layer(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The weight and bias of what scores pairs, where there is one."""
+        """The weight and bias of the layer that scores pairs; None without such a layer."""
         if LAYER_FILE not in self.files:
             return None
         with npz.open_npz(self.folder / LAYER_FILE, PartError, "the arrays of a layer") as archive:
             return archive[LAYER[0]], archive[LAYER[1]]
 
     def blocks(self, rows: int = BLOCK_ROWS) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The ids and vectors of at most `rows` nodes at a time, in order."""
+        """Yield the ids and vectors of at most `rows` nodes at a time, in order."""
         for at in range(0, self.nodes, rows):
             yield self.ids[at : at + rows], self.vectors[at : at + rows]
 
     def check(self, tell: Callable[[int], object] | None = None) -> None:
-        """Compare the CRC-32 of every file with the manifest; one that is damaged is refused by name.
-
-        tell: a function that is called with the number of bytes after each file.
-        """
+        """Raise an error if a file's CRC-32 differs from the manifest; call `tell` with each checked file's bytes."""
         for name, record in self.files.items():
             self.manifest.check_file(self.folder, name)
             if tell is not None:
@@ -352,18 +339,30 @@ class VectorParts:
         return [ParquetColumn(table, name) for table in self._tables]
 
 
-# Parts of vectors are written: each by whoever has its rows, the manifest by one when all parts are there.
-
-WRITTEN_ROWS = 8192  # rows of a Parquet part that are in memory at a time
+WRITTEN_ROWS = 8192  # rows of a Parquet part in memory at a time
 
 
 class PartWriter:
-    """The vectors of nodes `first` … `first + rows - 1`, written block by block in that order.
+    """Write the vectors of nodes `first` … `first + rows - 1` as one part, block by block in this order.
 
-    Use it in a `with` statement: the part's files appear when it ends, and not at all if it fails. A manifest that was
-    in the folder is put aside first, since its parts are being replaced. Vectors are never in memory as a whole; the
-    ids of the part are.
+    Use it in a `with` statement: the files appear at its end if nothing fails. An old manifest in the folder is renamed
+    first, because its parts are being replaced. Ids stay in memory, vectors do not. Call `finish` after the last part.
 
+    Parameters
+    ----------
+    folder : str or Path
+        The folder of all parts.
+    part : int
+        The number of this part, from 0.
+    first, rows : int
+        The number of the part's first node and of its nodes.
+    dim : int
+        The number of columns.
+    kind : {"npy", "parquet"}
+        The file format of the part.
+
+    Examples
+    --------
     >>> import tempfile
     >>> folder = tempfile.mkdtemp()
     >>> with PartWriter(folder, 0, first=0, rows=3, dim=2) as part:
@@ -377,8 +376,8 @@ class PartWriter:
     def __init__(self, folder: str | Path, part: int, first: int, rows: int, dim: int, kind: Kind = "npy"):
         if min(part, first, rows) < 0 or dim < 1 or kind not in KINDS:
             raise PartError(
-                f"part {part} with {rows} rows of {dim} numbers from node {first}, as {kind!r}, makes no sense; give "
-                "numbers from 0, a dim from 1, and 'npy' or 'parquet'"
+                f"part={part}, first={first}, rows={rows}, dim={dim}, kind={kind!r} makes no sense; give part, first "
+                "and rows from 0, dim from 1, and kind 'npy' or 'parquet'"
             )
         self.folder, self.part, self.first, self.rows, self.dim, self.kind = Path(folder), part, first, rows, dim, kind
         self._done = 0
@@ -386,12 +385,12 @@ class PartWriter:
         self._made_from: list[pl.Series] = []
         self._stack = ExitStack()
         self._drafts: list[Path] = []
-        self._table: IO[bytes] | None = None  # where vectors go: the .npy file, or one without a name
+        self._table: IO[bytes] | None = None  # the .npy file, or an unnamed file before the Parquet file is written
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
         check_replaceable(self.folder)
-        with suppress(FileNotFoundError):  # another writer may have been first
+        with suppress(FileNotFoundError):  # another writer may have renamed it
             os.replace(self.folder / MANIFEST, self.folder / REPLACED)
         names = [*part_files(self.part, self.kind), record_file(self.part)]
         with ExitStack() as stack:
@@ -408,23 +407,23 @@ class PartWriter:
         return self
 
     def write(self, ids: Any, vectors: np.ndarray, made_from: Any = None) -> None:
-        """Append the vectors of the next nodes, with their ids; `made_from` is a word per node, for all or for none."""
+        """Append the ids and vectors of the next nodes; give `made_from` for all nodes or for none."""
         vectors = np.ascontiguousarray(vectors, dtype="<f4")
         names = as_ids(ids, what=f"{self._name}: ids", error=PartError)
         if self._table is None:
             raise PartError(f"{self._name}: is not open; write in a 'with' statement")
         if vectors.ndim != 2 or vectors.shape != (len(names), self.dim):
             raise PartError(
-                f"{self._name}: vectors of shape {vectors.shape} for {len(names)} ids; give one row of {self.dim} "
-                "numbers for each"
+                f"{self._name}: vectors have shape {vectors.shape}, expected one row of {self.dim} numbers for each of "
+                f"{len(names)} ids"
             )
         if self._done + len(names) > self.rows:
-            raise PartError(f"{self._name}: more than the {self.rows:,} rows that were announced")
+            raise PartError(f"{self._name}: more than {self.rows:,} rows are written; open it with more rows")
         if not len(names):
             return
         self._ids.append(pl.Series("id", names))
         if self._ids[-1].dtype != self._ids[0].dtype:
-            raise PartError(f"{self._name}: ids are integers in one block and strings in another; give one of the two")
+            raise PartError(f"{self._name}: ids are integers in one block and strings in another; give one type")
         if made_from is not None:
             self._made_from.append(pl.Series("made_from", made_from, dtype=pl.String))
         self._table.write(vectors.data)
@@ -440,9 +439,9 @@ class PartWriter:
         if kind is not None or self._table is None:
             return
         if self._done < self.rows:
-            raise PartError(f"{self._name}: {self._done:,} rows were written, and {self.rows:,} were announced")
+            raise PartError(f"{self._name}: {self._done:,} of {self.rows:,} rows were written; write all of them")
         if self._made_from and sum(map(len, self._made_from)) != self.rows:
-            raise PartError(f"{self._name}: made_from was given for some rows and not for others; give it for all")
+            raise PartError(f"{self._name}: made_from was given for some rows only; give it for all or none")
         self._table.flush()
         record: dict[str, Any] = {name: getattr(self, name) for name in ("first", "rows", "dim", "kind")}
         record["ids"] = self._write_ids()
@@ -452,7 +451,7 @@ class PartWriter:
         self._drafts[-1].write_text(json.dumps(record), encoding="utf-8")
 
     def _write_ids(self) -> str | None:
-        """Write the Parquet file of a part; return what the ids are, if there are any."""
+        """Write the Parquet file of a part; return the type of its ids, None if it has none."""
         columns = [pl.concat(self._ids) if self._ids else pl.Series("id", [], pl.Int64)]
         columns += [pl.concat(self._made_from)] if self._made_from else []
         frame = pl.DataFrame(columns)
@@ -465,7 +464,7 @@ class PartWriter:
         return None if not self.rows else INTEGER if frame["id"].dtype == pl.Int64 else STRING
 
     def _with_vectors(self, frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        """The columns of a part in frames of some rows, with the vectors that were put aside."""
+        """Yield the part as frames of `WRITTEN_ROWS` rows, with the vectors from the unnamed file."""
         if not self.rows:
             return
         vectors = np.memmap(self._table, "<f4", "r", shape=(self.rows, self.dim))  # type: ignore[call-overload]
@@ -480,10 +479,10 @@ class PartWriter:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Refuse a folder whose manifest is of something else, such as a graph in parts: it would be lost."""
+    """Raise an error if the folder has a manifest of other data, such as shards of a graph, which would be lost."""
     if (folder / MANIFEST).is_file() and not VectorManifest.begins(folder):
         raise PartError(
-            f"{folder}: has a {MANIFEST} that is not of vectors, or is damaged; choose another folder, or remove it"
+            f"{folder}: its {MANIFEST} does not describe vectors, or is damaged; choose another folder, or remove it"
         )
 
 
@@ -494,9 +493,10 @@ def finish(
     provenance: dict[str, Any] | None = None,
     layer: Sequence[np.ndarray] | None = None,
 ) -> None:
-    """Write the manifest of a folder whose `parts` parts are all there; what an earlier set left there is removed.
+    """Write the manifest of a folder after all its parts, and remove the files of earlier vectors.
 
-    One process calls it, when every `PartWriter` has ended. `layer` is the weight and bias of what scores pairs.
+    One process calls it after every `PartWriter` has ended. `layer` is the weight and bias of the layer that scores
+    pairs.
     """
     folder = Path(folder)
     records = [_read_record(folder, part, parts) for part in range(parts)]
@@ -509,7 +509,7 @@ def finish(
             npz.write_npz(draft, dict(zip(LAYER, map(np.asarray, layer), strict=True)))
         files |= describe_files(folder, [LAYER_FILE])
     VectorManifest(**_agree(folder, records), parts=bounds, files=files, provenance=provenance or {}).write(folder)
-    older: set[str] = set()  # what the manifests and records of this and earlier sets list, and these themselves
+    older: set[str] = set()  # all manifests and records of these and earlier vectors, and the files that they list
     for path in [folder / REPLACED, *folder.glob(RECORDS)]:
         with suppress(OSError, ValueError, LookupError, TypeError):
             listed = json.loads(path.read_text(encoding="utf-8"))["files"]
@@ -519,26 +519,26 @@ def finish(
 
 
 def _read_record(folder: Path, part: int, parts: int) -> dict[str, Any]:
-    """Read the record that the writer of a part has left."""
+    """Return the record that the writer of a part has written."""
     path = folder / record_file(part)
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise PartError(
-            f"{path}: is missing, so part {part} of {parts} was not written to its end; write it, then finish"
+            f"{path}: is missing, so part {part} of {parts} is incomplete; write it again before finish"
         ) from None
     except (ValueError, TypeError):
         raise PartError(f"{path}: is damaged; write part {part} again") from None
 
 
 def _agree(folder: Path, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what all parts have in common; refuse parts that leave out nodes, overlap, or differ in kind."""
+    """Return the properties that all parts share; raise an error if parts leave gaps, overlap, or differ."""
     nodes = 0
     for part, one in enumerate(records):
         if one["first"] != nodes:
             raise PartError(
-                f"{folder / part_files(part, one['kind'])[0]}: begins at node {one['first']:,}, and the parts before "
-                f"it end at {nodes:,}; give parts that follow each other"
+                f"{folder / part_files(part, one['kind'])[0]}: begins at node {one['first']:,}, expected {nodes:,}, "
+                "where the parts before it end; write parts without gaps"
             )
         nodes += one["rows"]
     filled = [one for one in records if one["rows"]] or records[:1]
@@ -546,24 +546,22 @@ def _agree(folder: Path, records: list[dict[str, Any]]) -> dict[str, Any]:
     for name, among in (("dim", records), ("kind", records), ("ids", filled), ("made_from", filled)):
         values = sorted({str(one[name]) for one in among})
         if len(values) > 1:
-            raise PartError(f"{folder}: parts differ in '{name}': {' and '.join(values)}; write all of them alike")
+            raise PartError(f"{folder}: parts differ in '{name}': {' and '.join(values)}; write all with the same")
         common[name] = among[0][name]
     return common | {"ids": common["ids"] or INTEGER}
 
-
-# A folder of vectors in one piece, and one piece of vectors as a folder.
 
 MOST_PARTS = 99_999
 
 
 def read_whole(folder: Path) -> VectorTable:
-    """Read all vectors of a folder into memory, compared with their checksums."""
+    """Return all vectors of a folder, read into memory after they were compared with their checksums."""
     parts = open_parts(folder)
     size = parts.nodes * (4 * parts.dim + parts.ids.dtype.itemsize)
     require_memory(
         size,
         f"{folder}: reading {parts.nodes:,} vectors of {parts.dim} numbers",
-        "search them where they are with 'brane nearest' or neural_brane.search.EmbeddingParts",
+        "search them on the disk with 'brane nearest' or neural_brane.search.EmbeddingParts",
     )
     parts.check()
     vectors = np.empty((parts.nodes, parts.dim), np.float32)
@@ -573,14 +571,18 @@ def read_whole(folder: Path) -> VectorTable:
     return VectorTable(vectors, np.asarray(parts.ids), parts.provenance, parts.layer, made_from)
 
 
+def check_finite(path: Path, block: np.ndarray, first: int = 0) -> None:
+    """Raise an error if one of the vectors `first` … `first + len(block) - 1` contains NaN or infinity."""
+    if not (finite := np.isfinite(block)).all():
+        row = first + int(np.argwhere(~finite)[0][0]) + 1
+        raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity; give finite numbers, or remove it")
+
+
 def finite_blocks(path: Path, vectors: np.ndarray | StoredRows, rows: int = BLOCK_ROWS) -> Iterator[np.ndarray]:
-    """The vectors of a file or folder, some rows at a time; NaN and infinity, which have no distance, are refused."""
+    """Yield vectors read from `path`, `rows` at a time; raise an error for NaN and infinity, which have no distance."""
     for at in range(0, len(vectors), rows):
         block = vectors[at : at + rows]
-        finite = np.isfinite(block).all(axis=1)
-        if not finite.all():
-            row = at + int(np.argmin(finite)) + 1
-            raise EmbeddingError(f"{path}: vector {row} holds NaN or infinity; give finite numbers, or remove it")
+        check_finite(path, block, at)
         yield block
 
 
@@ -596,10 +598,7 @@ def write_parts(
     made_from: np.ndarray | StoredColumn | None = None,
     tell: Callable[[int], object] | None = None,
 ) -> None:
-    """Write vectors as a folder of so many parts, of about as many nodes each; some rows are read at a time.
-
-    tell: a function that is called with the number of rows after each block.
-    """
+    """Write vectors as a folder of `parts` parts of nearly equal size; call `tell` with the rows of each block."""
     check_folder(folder, parts)
     bounds = [len(ids) * part // parts for part in range(parts + 1)]
     for part, (first, end) in enumerate(pairwise(bounds)):
@@ -613,14 +612,11 @@ def write_parts(
 
 
 def check_folder(folder: Path, parts: int) -> Path:
-    """Refuse, before the work, a number of parts that makes no sense and a path that can be no folder of them.
-
-    Returns the path of the manifest.
-    """
+    """Return the path of the manifest if `parts` parts can be written to the folder, else raise an error."""
     if not 1 <= parts <= MOST_PARTS:
         raise PartError(f"{parts} parts make no sense; give a number from 1 to {MOST_PARTS:,}")
     if folder.exists() and not folder.is_dir():
-        raise PartError(f"{folder}: names a file, and parts are written to a folder; name a folder")
+        raise PartError(f"{folder}: is a file, but parts are written to a folder; give a folder")
     check_replaceable(folder)
     check_writable(folder / MANIFEST, PartError)
     return folder / MANIFEST

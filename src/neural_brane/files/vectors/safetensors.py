@@ -1,7 +1,7 @@
-"""Vectors as safetensors: a tensor `embeddings`, and `ids`, integers or the JSON text of strings in UTF-8 bytes.
+"""Vectors in safetensors files: the tensor `embeddings` holds the vectors, and `ids` holds their ids.
 
-The file has a checksum of every bit, and any library that knows safetensors reads it. The provenance stands in the
-metadata, beside the tensors `layer_weight` and `layer_bias`, and `made_from` as JSON text, where there are any.
+Ids are integers, or the UTF-8 bytes of a JSON list of strings; `made_from` is such a list too. The provenance is in
+the metadata. `layer_weight` and `layer_bias` hold the layer that scores pairs. A checksum covers every bit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KIND = tensors.Kind(
     "file of vectors",
     "1",
     EmbeddingError,
-    "make it again, or copy it anew",
+    "make it again, or copy it again",
     "read it with the version of neural-brane that wrote it",
     "vectors",
 )
@@ -30,17 +30,17 @@ VECTORS, IDS = "embeddings", "ids"
 
 
 def write_safetensors(content: Content, path: Path) -> None:
-    """Write the header, the vectors block by block, the other arrays, and the checksum."""
+    """Write the header, the vectors block by block, the other arrays and the checksum."""
     ids = np.asarray(content.ids)
     others = {IDS: ids if ids.dtype.kind == "i" else _as_bytes(ids)}
     if content.layer is not None:
         others = dict(zip(LAYER, content.layer, strict=True)) | others
     if content.made_from is not None:
         others[MADE_FROM] = _as_bytes(np.asarray(content.made_from))
-    shape = np.broadcast_to(np.float32(0), (len(content.ids), content.dim))  # of a table that need not exist
+    shaped = np.broadcast_to(np.float32(0), (len(content.ids), content.dim))  # has the shape but takes no memory
     about = {"provenance": json.loads(content.provenance)}
     with open(path, "wb") as file:
-        tensors.write_parts(file, KIND, about, {VECTORS: shape} | others, chain(content.blocks, others.values()))
+        tensors.write_parts(file, KIND, about, {VECTORS: shaped} | others, chain(content.blocks, others.values()))
 
 
 def _as_bytes(texts: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ def _as_bytes(texts: np.ndarray) -> np.ndarray:
 
 
 def read_safetensors(path: Path) -> VectorTable:
-    """Read `embeddings`, or the only table of another program's file; where ids are missing, rows are numbered."""
+    """Read the tensor `embeddings`, or the only table of another program's file; without ids, use row numbers."""
     check_file(path, EmbeddingError)
     header = tensors.list_arrays(path, EmbeddingError)
     if header.metadata.keys() & {"checksum", "about", "kind"}:
@@ -59,9 +59,7 @@ def read_safetensors(path: Path) -> VectorTable:
     tables = [name for name, array in arrays.items() if array.ndim == 2]
     name = VECTORS if VECTORS in tables else tables[0] if len(tables) == 1 else None
     if name is None:
-        raise EmbeddingError(
-            f"{path}: has tensors {list(arrays)[:4]}; one of shape (nodes, dim) was expected, called '{VECTORS}'"
-        )
+        raise EmbeddingError(f"{path}: has tensors {list(arrays)[:4]}, expected '{VECTORS}' of shape (nodes, dim)")
     ids = arrays.get(IDS, np.arange(len(arrays[name])))
     layer = (arrays[LAYER[0]], arrays[LAYER[1]]) if all(part in arrays for part in LAYER) else None
     made_from = _texts(path, MADE_FROM, arrays[MADE_FROM]) if MADE_FROM in arrays else None
@@ -70,7 +68,7 @@ def read_safetensors(path: Path) -> VectorTable:
 
 
 def _texts(path: Path, name: str, array: np.ndarray) -> np.ndarray:
-    """Strings that stand in a tensor of bytes as JSON."""
+    """Return the strings (nodes,) that a tensor of bytes contains as JSON text."""
     try:
         texts: Any = json.loads(array.tobytes())
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What all formats of vectors share: the declaration of a format, what is read, what is written, and small pieces."""
+"""Declare formats of vectors, the content that they read and write, and helpers that several formats share."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from neural_brane.graph.lazy import pl
 if TYPE_CHECKING:
     from neural_brane.files.vectors.parts import StoredColumn
 
-PROVENANCE, SCORES, MADE_FROM = "provenance", "layer", "made_from"  # what some formats keep besides vectors and ids
+PROVENANCE, SCORES, MADE_FROM = "provenance", "layer", "made_from"  # kept by some formats besides vectors and ids
 EVERYTHING = (PROVENANCE, SCORES, MADE_FROM)
-LAYER = ("layer_weight", "layer_bias")  # the arrays of what scores pairs of vectors, in formats that keep it
+LAYER = ("layer_weight", "layer_bias")  # names of the arrays of the layer that scores pairs
 
 
 class VectorTable(NamedTuple):
-    """What a file of vectors holds; a format that has no place for something leaves it empty."""
+    """The content of a file of vectors after reading; fields that the format cannot keep are empty."""
 
     vectors: np.ndarray  # (nodes, dim)
     ids: np.ndarray  # (nodes,) integers or strings
-    provenance: dict[str, Any]  # what made the vectors
-    layer: tuple[np.ndarray, np.ndarray] | None = None  # weight and bias of what scores pairs
-    made_from: np.ndarray | None = None  # (nodes,) strings: what the vectors of new nodes were made from
+    provenance: dict[str, Any]
+    layer: tuple[np.ndarray, np.ndarray] | None = None  # weight and bias of the layer that scores pairs
+    made_from: np.ndarray | None = None  # (nodes,) strings, see `Embedding`
 
 
 class Content(NamedTuple):
-    """What goes into a file of vectors; the vectors come block by block, so that they need never exist as a whole.
+    """The content of a file of vectors before writing; the vectors come in blocks and need not fit into memory.
 
-    Ids, and `made_from`, may lie in a folder of parts: slices of them are read, and `np.asarray` reads all.
+    `ids` and `made_from` may lie in a folder of parts; their slices are read when used, `np.asarray` reads all.
     """
 
     ids: np.ndarray | StoredColumn  # (nodes,) integers or strings
@@ -45,7 +45,7 @@ class Content(NamedTuple):
     made_from: np.ndarray | StoredColumn | None = None
 
     def with_ids(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Each block with the ids of its rows."""
+        """Yield the ids of each block's rows, and the block."""
         done = 0
         for block in self.blocks:
             yield self.ids[done : done + len(block)], block
@@ -54,13 +54,13 @@ class Content(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VectorFormat:
-    """A format of vectors, declared once: a variable of the module that reads and writes it.
+    """A format of vectors, declared once in the module that reads and writes it.
 
-    suffixes: of its files, by spaces, as a literal text. about: what is in a file, for help and documentation, as a
-    literal text too. write: takes the content and a path for each of `files`. refuses: which ids it cannot hold, as in
-    "with spaces"; `holds` tells it of one that is a string. folder: it is a folder of files, known by the last of
-    `files`. takes_ids: `read` takes a file of ids as well. usage: what to do with the file, from its path, ids and
-    width. require: raises where an optional package is missing.
+    suffixes: separated by spaces. about: the contents of a file, for help and docs; both must be literal texts. write:
+    takes the content and one path for each of `files`. refuses: describes the ids that the format cannot store, such
+    as "with spaces". accepts: returns whether it can store a string as an id. folder: True if it is a folder of
+    files; the last of `files` identifies it. takes_ids: True if `read` also takes a file of ids. usage: returns advice
+    on using the file, from its path, ids and dim. require: raises an error if an optional package is missing.
     """
 
     suffixes: str
@@ -70,42 +70,48 @@ class VectorFormat:
     keeps: tuple[str, ...] = ()
     checksums: bool = False
     refuses: str = ""
-    holds: Callable[[str], bool] = lambda node: True
-    number_bytes: float = 12  # that a number takes, about
-    id_bytes: int = 0  # that an id takes besides its characters
-    files: Callable[[Path], list[Path]] = lambda path: [path]  # the last is what readers look for
+    accepts: Callable[[str], bool] = lambda node: True
+    number_bytes: float = 12  # approximate bytes of one number
+    id_bytes: int = 0  # approximate bytes of one id besides its characters
+    files: Callable[[Path], list[Path]] = lambda path: [path]  # readers look for the last one
     folder: bool = False
     takes_ids: bool = False
     usage: Callable[[Path, Any, int], str] = lambda path, ids, dim: ""
     require: Callable[[], object] = lambda: None
 
 
-# Polars and HDF5 write no checksums: our files have this mark and the SHA-256 of all other bytes where those skip it.
+# Polars and HDF5 write no checksums. Our files contain this mark and the SHA-256 of all other bytes, in a place that
+# these libraries skip.
 MARK = b"neural-brane sha256 1:"  # 1 is the version of this format
 RECORD = len(MARK) + 64  # bytes of the mark and the digest
 
 
 def check_digest(path: Path, found: str, expected: bytes) -> None:
-    """Refuse a file whose bytes are not those that its digest was made of."""
+    """Raise an error unless the digest of a file's bytes is the one that the file contains."""
     if found.encode() != expected:
         raise EmbeddingError(
-            f"{path}: the file is damaged, cut off or changed: it is not what its checksum says; make it again, or "
-            "copy it anew"
+            f"{path}: the file is damaged, cut off or changed: it does not match its checksum; make it again, or copy "
+            "it again"
         )
 
 
+def unreadable(path: Path, kind: str, reason: str) -> EmbeddingError:
+    """Return the error for a file that cannot be read."""
+    return EmbeddingError(f"{path}: is not a readable {kind} file, or is damaged ({reason}); make it again")
+
+
 def lacks(*characters: str) -> Callable[[str], bool]:
-    """Return a function that tells whether an id has none of these characters."""
+    """Return a function that returns whether an id contains none of these characters."""
     return lambda node: not any(character in node for character in characters)
 
 
 def is_field(node: str) -> bool:
-    """Whether an id can stand between tabs."""
+    """Return whether an id can be a field of a tab-separated line."""
     return bool(node) and lacks("\t", "\n", "\r")(node)
 
 
 def parse_ids(words: list[str]) -> np.ndarray:
-    """Return integers where every word is one as Python would write it ('007' is not), else the words."""
+    """Return integers if every word is one in Python's own form ('007' is not), else the words."""
     try:
         numbers = [int(word) for word in words]
         if all(str(number) == word for number, word in zip(numbers, words, strict=True)):
@@ -116,30 +122,30 @@ def parse_ids(words: list[str]) -> np.ndarray:
 
 
 def parse_provenance(path: Path, text: Any) -> dict[str, Any]:
-    """The provenance that a file holds as JSON text."""
+    """Return the provenance that a file contains as JSON text."""
     try:
         provenance = json.loads(text)
     except (ValueError, TypeError, RecursionError):
         provenance = None
     if not isinstance(provenance, dict):
-        raise EmbeddingError(f"{path}: its 'provenance' is not the JSON text of an object; leave it out")
+        raise EmbeddingError(f"{path}: its 'provenance' is not the JSON text of an object; remove it")
     return provenance
 
 
 def column_names(dim: int) -> list[str]:
-    """The titles of a vector's columns: d0, d1, ..."""
+    """Return the names of the columns of a vector: d0, d1 and so on."""
     return [f"d{i}" for i in range(dim)]
 
 
 def as_frames(content: Content) -> Iterator[pl.DataFrame]:
-    """Turn blocks of vectors into data frames with the columns id, d0, d1, ..."""
+    """Yield each block as a data frame with the columns id, d0, d1 and so on."""
     for ids, block in content.with_ids():
         columns = map(pl.Series, column_names(content.dim), block.T)
         yield pl.DataFrame([pl.Series("id", ids), *columns])
 
 
 def number_lines(block: np.ndarray, separator: str) -> list[str]:
-    """A line of text per row, in the shortest decimals that read back as the same float32."""
+    """Return one line of text per row, with the shortest decimals that read back as the same float32."""
     text = pl.DataFrame(list(map(pl.Series, column_names(block.shape[1]), block.T))).write_csv(
         include_header=False, separator=separator
     )
