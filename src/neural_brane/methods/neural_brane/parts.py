@@ -173,7 +173,7 @@ class JointReasons(NamedTuple):
 
 
 BATCH = 1_024
-RATE, WEIGHT_STD, L2 = 0.5, 0.05, 5e-5  # twice the rate made h zero for all nodes of small graphs with small dim
+RATE, WEIGHT_STD, L2 = 0.5, 0.05, 5e-5  # at twice the rate, few classes and a small dim led to h = 0 for all
 UPDATE_SHARE = 10  # score_steps are divided by this if an earlier layer is trained further
 SEED = 4  # second part of the layer's seed, used nowhere else
 
