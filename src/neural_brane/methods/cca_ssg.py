@@ -36,8 +36,8 @@ class CCASSG(Convolutional):
 
     From canonical correlation analysis to self-supervised graph neural networks (Zhang, Wu, Yan, Wipf, Yu; 2021). Each
     step draws two views of the graph, which lack some edges and some attributes. Two graph convolutions, with a ReLU
-    between them, turn each view into vectors with standardised columns. The loss −tr(C₁₂) + λ (‖C₁₁ − I‖² + ‖C₂₂ − I‖²),
-    where C holds the correlations of columns, makes each column agree in both views and differ from other columns. The
+    between them, turn each view into vectors with standardised columns. C are the correlations of columns. The loss
+    −tr(C₁₂) + λ (‖C₁₁ − I‖² + ‖C₂₂ − I‖²) makes each column agree in both views and differ from other columns. The
     final vectors come from the whole graph. The method draws no pairs of nodes and never forms a matrix nodes × nodes.
 
     The attributes of each node are divided by their sum. The loss is that of the authors' program, as are the defaults
@@ -45,8 +45,7 @@ class CCASSG(Convolutional):
     entries is one. An edge is removed in both directions at once; the authors drop each direction on its own. An edge's
     weight counts, and a node counts itself with the mean weight of an edge. A graph of more than `nodes_per_step` nodes
     is trained in pieces, each with its own correlations. If a graph has no attributes, each node is its own attribute,
-    and new nodes cannot be embedded. PyTorch uses one CPU thread, so that the same seed gives the same bits; the last
-    bits may differ on a GPU.
+    and new nodes cannot be embedded.
     """
 
     title = "cca-ssg"

@@ -83,7 +83,12 @@ class Network(Embedder):
     small = {"epochs": 2}
     trial = {"epochs": 3}
 
-    device: str = shared("device", default="auto")
+    device: str = shared(
+        "device",
+        default="auto",
+        about="Where to train: cpu, cuda (an NVIDIA GPU), or auto (the GPU if there is one). On the CPU one thread of "
+        "PyTorch makes the bits depend only on the seed; on a GPU the last bits may differ.",
+    )
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
 

@@ -36,8 +36,7 @@ class DGI(Convolutional):
     counts, and a node counts itself with the mean weight of an edge. A graph of more than `nodes_per_step` nodes is
     trained in pieces, each with its own summary; the paper samples neighbourhoods. There are at most 300 epochs, not
     10,000; with the paper's dim of 512, training on cora and citeseer stops earlier. If a graph has no attributes, each
-    node is its own attribute, and new nodes cannot be embedded. PyTorch uses one CPU thread, so that the same seed
-    gives the same bits; the last bits may differ on a GPU.
+    node is its own attribute, and new nodes cannot be embedded.
     """
 
     title = "dgi"

@@ -8,14 +8,14 @@ import numpy as np
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.threads import one_blas_thread
-from neural_brane.methods.base import Embedder
+from neural_brane.methods.base import VECTORS, Embedder
 from neural_brane.methods.parameters import shared
 
 
 class Factorisation(Embedder):
     """A method that factorises matrices, usually in double precision; its vectors are factors."""
 
-    learns = {"vectors_": "ndarray of shape (nodes, dim), float32: The vectors in the order of the nodes."}
+    learns = VECTORS
     prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
     why_not = "it solves for the vectors of all nodes at once"
     small = {"epochs": 2}

@@ -9,7 +9,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.linalg.tables import BLOCK_ROWS, tables_on
-from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.base import VECTORS, Embedder, Vectors
 from neural_brane.methods.parameters import number, numbers, shared
 from neural_brane.methods.training import SINGLE, Moments
 from neural_brane.progress import Meter
@@ -25,8 +25,8 @@ class FastRP(Embedder):
     in the authors' search on BlogCatalog, the rows of each PᵏLR have length one before the sum, and the columns of the
     sum have mean 0 and variance 1. Nodes without neighbours share one vector.
 
-    The authors search the fourth weight from 1 to 64 after (0, 0, 1), and β from −1 to 0. The defaults lie in that range
-    and gave good classes on citeseer, cora, reed98 and wiki.
+    The authors search β from −1 to 0, and the fourth weight from 1 to 64 after (0, 0, 1). The defaults lie in that
+    range and gave good classes on citeseer, cora, reed98 and wiki.
     """
 
     title = "fastrp"
@@ -35,7 +35,8 @@ class FastRP(Embedder):
     paper = (
         "Chen, Sultan, Tian, Chen, Skiena: Fast and accurate network embeddings via very sparse random projection, 2019"
     )
-    grid = {"hub_discount": [0.0, 0.25, 0.5, 0.75, 1.0]}  # the authors search from 0 to 1
+    grid = {"hub_discount": [0.0, 0.25, 0.5, 0.75, 1.0]}  # range of the authors
+    learns = VECTORS
     why_not = "fitting it again takes moments"
 
     weights: Sequence[float] = numbers("Weights αₖ of the first, second, … power of P.", default=(0.0, 0.0, 1.0, 1.0))

@@ -34,8 +34,8 @@ def proper_links(graph: AttributedGraph, consequence: str) -> sparse.csr_array:
     links = without_self_loops(graph.adjacency)
     if links.nnz == 0:
         raise GraphError(
-            f"graph '{graph.name}' links nodes to themselves only, so {consequence}; give a graph with at least one link "
-            "between two nodes"
+            f"graph '{graph.name}' links nodes to themselves only, so {consequence}; give a graph with at least one "
+            "link between two nodes"
         )
     return links
 
@@ -199,7 +199,7 @@ def _names_like(method: Any, names: list[Any] | None, learned: np.ndarray) -> An
     title, named = type(method).__name__, learned.dtype.kind == "U"
     if names is None and named:
         warnings.warn(
-            f"X does not have valid feature names, but {title} was fitted with feature names; its columns must have the "
+            f"X does not have valid feature names, but {title} was fitted with feature names; give the columns in the "
             "same order",
             stacklevel=4,
         )

@@ -185,7 +185,7 @@ class GraphMAE(Convolutional):
     except the weight decay (theirs for citeseer; 2e-4 on cora) and the epochs (theirs are 1,500 on cora, 300 on
     citeseer), which were chosen by scores on cora, citeseer and stdlib. More epochs give better vectors on most graphs,
     but worse ones on arnetminer. If a graph has no attributes, each node is its own attribute, and new nodes cannot be
-    embedded. PyTorch uses one CPU thread, so that the same seed gives the same bits; the last bits may differ on a GPU.
+    embedded.
     """
 
     title = "graphmae"
@@ -198,9 +198,7 @@ class GraphMAE(Convolutional):
         "learning_rate": [], "hidden_share": [0.5, 0.75], "replaced_share": [0.0, 0.1], "gamma": [1.0, 3.0],
     }  # fmt: skip
     holds = Convolutional.holds | {"graphmae weights": GraphMAEWeights}
-    learns = {
-        "weights_": "GraphMAEWeights: The weights of the token, of the encoding layers and of the predicting one."
-    }
+    learns = {"weights_": "GraphMAEWeights: The weights of the token and of all layers."}
     prolongs = ()  # The learning rate of each step depends on the number of steps.
 
     heads: int = whole("Heads of attention, which divide the columns; at most one for each column.", default=4)

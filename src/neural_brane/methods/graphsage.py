@@ -52,8 +52,7 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
     gives half of the columns. A ReLU follows the first layer, which is as wide as the second. Vectors have length one.
     Training draws the ends of short random walks together and away from random nodes. It sees a sample of each
     neighbourhood; the final vectors use whole neighbourhoods. A node without attributes and neighbours has the vector
-    zero. If a graph has no attributes, each node is its own attribute, and new nodes cannot be embedded. PyTorch uses
-    one CPU thread, so that the same seed gives the same bits; the last bits may differ on a GPU.
+    zero. If a graph has no attributes, each node is its own attribute, and new nodes cannot be embedded.
     """
 
     title = "graphsage"
@@ -73,8 +72,7 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
     walk_length: int = whole("Nodes in a walk; the first forms a pair with each other node.", default=5, least=2)
     walks_per_node: int = whole("Walks from each node in an epoch.", default=50)
     negatives: int = whole(
-        "Negative nodes of a batch, drawn in proportion to degree ** 0.75; all its pairs share them, as in the authors' program.",
-        default=20,
+        "Negative nodes of a batch, shared by its pairs and drawn in proportion to degree ** 0.75.", default=20
     )
     learning_rate: float = shared("learning_rate", default=1e-4, about="Learning rate of Adam.")
     batch_size: int = whole("Pairs in a batch.", default=512)

@@ -12,7 +12,7 @@ from neural_brane.kernels.threads import map_threads
 from neural_brane.linalg.eigenvectors import ITERATIONS, REPORTS, leading_eigenvectors
 from neural_brane.linalg.tables import tables_on
 from neural_brane.linalg.weights import transition
-from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.base import VECTORS, Embedder, Vectors
 from neural_brane.methods.parameters import cores, number, whole
 from neural_brane.methods.prone import SparseProduct, rooted_unit_rows
 from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
@@ -42,6 +42,7 @@ class GraRep(Embedder):
     growth = "time: steps × nodes × row_entries × (mean degree + dim); memory: nodes × (row_entries + dim)"
     paper = "Cao, Lu, Xu: GraRep, 2015"
     grid = {"steps": [1, 2, 3, 4, 5, 6]}  # the lengths that the paper compares
+    learns = VECTORS
     why_not = "it solves for the factors of all nodes at once"
 
     steps: int = whole("Largest number of steps, the paper's K.", default=4)

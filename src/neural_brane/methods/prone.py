@@ -10,7 +10,7 @@ from neural_brane.kernels.threads import SLAB_COLUMNS, one_blas_thread
 from neural_brane.linalg.eigenvectors import NEGLIGIBLE, REPORTS, leading_eigenvectors
 from neural_brane.linalg.tables import Rows, Table, Tables, TorchRows, tables_on
 from neural_brane.linalg.weights import transition, unit_rows, without_self_loops
-from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.base import VECTORS, Embedder, Vectors
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
 from neural_brane.progress import Meter
@@ -67,7 +67,7 @@ class ProNE(Embedder):
     growth = "time: steps × edges × dim + nodes × dim²; memory: edges + nodes × dim"
     paper = "Zhang, Dong, Wang, Tang, Ding: ProNE, 2019"
     grid = {"mu": [0.0, 0.1, 0.2, 0.5, 1.0]}  # The authors advise values around 0.
-    learns = {"vectors_": "ndarray of shape (nodes, dim), float32: The vectors in the order of the nodes."}
+    learns = VECTORS
     why_not = "it solves for the vectors of all nodes at once"
 
     steps: int = whole("Terms of the Chebyshev series; 1 leaves out the filter.", default=10)

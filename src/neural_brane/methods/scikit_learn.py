@@ -91,13 +91,7 @@ class NodeEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.method = method
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Learn from the graph. X may be ids of its nodes; neither X nor y changes the vectors.
-
-        Returns
-        -------
-        NodeEmbedder
-            The transformer itself, fitted.
-        """
+        """Learn from the graph and return the transformer; X may be ids of nodes, but neither X nor y has an effect."""
         graph = as_graph(self.graph)
         method = METHODS["neural-brane"](seed=0) if self.method is None else self.method
         if not isinstance(method, Embedder):
@@ -144,21 +138,11 @@ class NodeEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
 
 def link_scorer(by: str = "own") -> Callable[..., float]:
-    """Return a `scoring=` argument that scores a NodeEmbedder by how well it predicts links.
+    """Return a function for `scoring=` that scores how well a NodeEmbedder predicts links, by the area under the ROC.
 
-    The score is the area under the ROC curve. In cross-validation, X is pairs of ids and y is 1 for a link, 0 for none.
-    A link that is an edge of the embedder's graph raises an error; `HeldOutEdges.labelled_pairs` gives pairs that are
-    not in its graph.
-
-    Parameters
-    ----------
-    by : str
-        "own" for the method's own score of a pair, or "cosine".
-
-    Returns
-    -------
-    callable
-        The function (estimator, X, y) -> float.
+    In cross-validation, X is pairs of ids and y is 1 for a link, 0 for none. A link that is an edge of the embedder's
+    graph raises an error; `HeldOutEdges.labelled_pairs` gives pairs that are not in its graph. by: "own" for the
+    method's own score of a pair, or "cosine".
 
     Examples
     --------
@@ -208,10 +192,8 @@ def _train(method: Embedder, graph: AttributedGraph) -> Embedder:
 
 
 def _rows(ids: np.ndarray, X: Any, *, widest: int = 1) -> np.ndarray:
-    """Return the rows of the nodes that X names; X is a list of ids or a table of them with at most `widest` columns.
-
-    Some errors contain words that scikit-learn's checks look for, such as "0 feature(s)".
-    """
+    """Return the rows of the nodes that X names; X is a list of ids or a table of them with at most `widest` columns."""
+    # Some errors contain words that scikit-learn's checks look for, such as "0 feature(s)".
     if sparse.issparse(X):
         raise GraphError("X is sparse input, which cannot name nodes; give their ids as a list")
     array = np.asarray(X)

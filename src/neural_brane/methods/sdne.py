@@ -99,8 +99,7 @@ class SDNE(backend.Network, InductiveEmbedder):
     trained as a deep belief network, and Adam trains them. The paper chooses `alpha` and `beta` for each graph; the
     defaults were chosen by scores on wiki and cora.
 
-    The vector of a new node comes from its links to known nodes. If it is linked only to other new nodes, it is their
-    mean. PyTorch uses one CPU thread, so that the same seed gives the same bits; the last bits may differ on a GPU.
+    A new node is embedded by its links to known nodes; if it is linked only to other new nodes, by their mean.
     """
 
     title = "sdne"

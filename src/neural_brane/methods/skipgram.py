@@ -12,7 +12,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels import cpu, sgns
 from neural_brane.kernels.model import padded, zeros
-from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.base import VECTORS, Embedder, Vectors
 from neural_brane.methods.parameters import shared, whole
 from neural_brane.methods.training import SINGLE, Loop
 from neural_brane.progress import Meter
@@ -107,7 +107,7 @@ class SkipGramEmbedder(Embedder):
     A run cannot be prolonged, because its learning rate falls to zero at the last step.
     """
 
-    learns = {"vectors_": "ndarray of shape (nodes, dim), float32: The vectors in the order of the nodes."}
+    learns = VECTORS
     why_not = "it keeps only the vectors, not the table of contexts of their training"
 
     checkpoint: str | Path | None = shared("checkpoint", default=None)

@@ -38,16 +38,16 @@ class UPPSNE(InductiveEmbedder):
 
     User profile preserving social network embedding (Zhang, Yin, Zhu, Zhang; 2017). It is good for new nodes, which are
     embedded by their attributes. A node's vector depends only on its attributes x: it contains the cosines and sines
-    of dim / 2 angles μ·x, like random Fourier features; if dim is odd, the last angle has no sine. Skip-gram learns the
-    μ and a context vector for each node, so that a node's vector distinguishes the nodes around it on random walks from
-    nodes drawn in proportion to frequency ** 0.75.
+    of dim / 2 angles μ·x, divided by the root of their number, like random Fourier features; if dim is odd, the last
+    angle has no sine. Skip-gram learns the μ and a context vector for each node, so that a node's vector distinguishes
+    the nodes around it on random walks from nodes drawn in proportion to frequency ** 0.75.
 
     One place is drawn on each walk; its node predicts all others within the window, each with separate negatives. The
     authors take plain gradient steps, over all pairs in the paper and pair by pair in their program, a hundred million
     in total. Here Adam takes a step for every 64 walks and needs far fewer; its rate was chosen by the classes of
     citeseer, cora and wiki, the number of walks by those of caltech36. Rows of attributes have length one, so that
-    angles stay small. The final vectors are not divided by the root of the number of angles, because that made a
-    penalised regression predict classes worse on wiki and caltech36. All nodes without attributes share one vector. If
+    angles stay small. The final vectors leave out that division, because it made a penalised regression predict classes
+    worse on wiki and caltech36. All nodes without attributes share one vector. If
     a graph has no attributes, each node is its own attribute, and new nodes cannot be embedded.
     """
 
@@ -66,8 +66,8 @@ class UPPSNE(InductiveEmbedder):
     why_not = "its map is shared by all nodes, so more steps would move every vector; transform embeds new nodes"
 
     walks_per_node: int | None = whole(
-        "Walks that start at each node; one place of each is a source. None: 40, or more in a small graph, for at least "
-        "150,000 walks in total.",
+        "Walks that start at each node; one place of each is a source. None: 40, or more in a small graph, for at "
+        "least 150,000 walks in total.",
         default=None,
     )
     walk_length: int = whole("Nodes in a walk.", default=100, least=2)

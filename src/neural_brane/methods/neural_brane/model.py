@@ -525,20 +525,10 @@ class NeuralBrane(InductiveEmbedder):
         return {"training": facts}
 
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-        """Return how likely pairs of nodes are to be linked, as scores to compare; they are not probabilities.
+        """Return a score (pairs,) float32 for each pair of ids; a higher score means a likelier link.
 
-        The score is the inner product ⟨h(u), h(v)⟩. h is a ReLU layer on the vectors or, if `length` or `score_steps`
-        is 0, the ReLU layer of the learned part.
-
-        Parameters
-        ----------
-        pairs : sequence of (id, id)
-            The pairs to score.
-
-        Returns
-        -------
-        ndarray of shape (pairs,), float32
-            One score for each pair; a higher score means a likelier link.
+        The score is the inner product ⟨h(u), h(v)⟩, not a probability. h is a ReLU layer on the vectors or, if `length`
+        or `score_steps` is 0, the ReLU layer of the learned part.
         """
         fitted = self._require_fitted()
         rows = find_pairs(fitted.graph.ids, pairs)
