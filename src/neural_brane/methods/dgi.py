@@ -25,11 +25,11 @@ class Infomax(NamedTuple):
 class DGI(Convolutional):
     """Train a graph convolution to distinguish the nodes from nodes with shuffled attributes.
 
-    Deep graph infomax (Veličković, Fedus, Hamilton, Liò, Bengio, Hjelm; 2019) is unsupervised and inductive. A graph
-    convolution with a PReLU turns the attributes of a node and its neighbours into a vector. The sigmoid of the mean
-    vector is the summary of the graph. Training raises a bilinear score of vector and summary for the real nodes, and
-    lowers it for nodes with shuffled attributes. It stops `patience` epochs after the lowest loss and keeps the
-    weights of that epoch.
+    Deep graph infomax (Veličković, Fedus, Hamilton, Liò, Bengio, Hjelm; 2019) is good if neighbours share a class, and
+    it embeds new nodes. A graph convolution with a PReLU turns the attributes of a node and its neighbours into a
+    vector. The sigmoid of the mean vector is the summary of the graph. Training raises a bilinear score of vector and
+    summary for the real nodes, and lowers it for nodes with shuffled attributes. It stops `patience` epochs after the
+    lowest loss and keeps the weights of that epoch.
 
     The attributes of each node are divided by their sum, as in the authors' program. Five things differ from it. The
     score has no bias. One factor scales all vectors, so that the mean square of their entries is one. An edge's weight

@@ -61,7 +61,7 @@ class DNGR(backend.Network):
     keeps the `row_entries` numbers that are largest relative to the mean. With the default, graphs of up to 3,464 nodes
     lose no number.
 
-    The method does not embed new nodes, because it knows no probabilities for them.
+    It is good for graphs without attributes. It cannot embed new nodes, because it has no probabilities for them.
     """
 
     title = "dngr"

@@ -40,7 +40,8 @@ class EP(InductiveEmbedder):
     from attributes (one column more if dim is odd), half from nodes. Without attributes, all columns come from nodes.
 
     Amounts of attributes and weights of edges weigh these means. A node without attributes uses its reconstruction
-    instead. The second half of a new node is the mean of its neighbours' rows, or zero without neighbours.
+    instead. The second half of a new node is the mean of its neighbours' rows, or zero without neighbours. So EP is
+    good for new nodes with either attributes or links.
 
     Adam takes a step for every 64 nodes, with margin 20, for 200 epochs. Its running means change only for the rows of
     a batch, so that the cost of a step depends on the batch alone; rows of nodes then move less than with an Adam that

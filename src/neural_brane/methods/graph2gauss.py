@@ -46,7 +46,7 @@ class Triplets(NamedTuple):
 class Graph2Gauss(backend.Network, InductiveEmbedder):
     """Learn a Gaussian for every node, with lower energy for nodes at fewer hops.
 
-    Deep Gaussian embedding of graphs (Bojchevski, Günnemann; 2018) is unsupervised, and inductive through attributes. A
+    Deep Gaussian embedding of graphs (Bojchevski, Günnemann; 2018) is good for new nodes, embedded by attributes. A
     ReLU layer over a node's attributes gives the mean μ and the variances σ of a Gaussian. The energy of two nodes is
     the Kullback-Leibler divergence of their Gaussians. Training lowers it for the nearer of two nodes and raises it for
     the farther: E(near)² + exp(−E(far)). In every epoch each node draws one node from each hop and one beyond. If these

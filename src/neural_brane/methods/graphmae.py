@@ -171,12 +171,12 @@ class Masks(NamedTuple):
 class GraphMAE(Convolutional):
     """Hide the attributes of some nodes and learn, by graph attention, to predict them from the neighbours.
 
-    GraphMAE: self-supervised masked graph autoencoders (Hou, Liu, Cen, Dong, Yang, Wang, Tang; 2022). It is good where
-    neighbours have similar attributes. Each step replaces the attributes of half of the nodes by a learned token, and a
-    few of these by the attributes of another node. Two layers of graph attention make vectors. Those of hidden nodes
-    are set to zero, and one more layer predicts their attributes x from the neighbours; the error is the mean of
-    (1 − cos(x, x̂))^gamma. The learning rate falls as a cosine. The error needs only x·x̂ and ‖x̂‖. With x̂ = Wz + b, both
-    follow from Wᵀx, a sparse product, and from WᵀW; so the error is exact without a table of nodes × attributes.
+    GraphMAE: self-supervised masked graph autoencoders (Hou, Liu, Cen, Dong, Yang, Wang, Tang; 2022). It is good if
+    neighbours share a class. Each step replaces the attributes of half of the nodes by a learned token, and a few of
+    these by the attributes of another node. Two layers of graph attention make vectors. Those of hidden nodes are set
+    to zero, and one more layer predicts their attributes x from the neighbours; the error is the mean of (1 − cos(x,
+    x̂))^gamma. The learning rate falls as a cosine. The error needs only x·x̂ and ‖x̂‖. With x̂ = Wz + b, both follow
+    from Wᵀx, a sparse product, and from WᵀW; so the error is exact without a table of nodes × attributes.
 
     The attributes of each node are divided by their sum. Four things differ from the authors' program. One factor
     scales all vectors, so that the mean square of their entries is one. The weight of an edge multiplies its attention,

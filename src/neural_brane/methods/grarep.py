@@ -26,10 +26,10 @@ class GraRep(Embedder):
     """Factorise the probabilities of reaching a node in exactly 1, 2, … steps of a random walk.
 
     Learning graph representations with global structural information (Cao, Lu, Xu; 2015). For each k up to `steps`, Pᵏ
-    holds the probabilities that a random walk from u is at v after k steps, and Xᵏ holds
-    max(ln(Pᵏ_uv / Σ_w Pᵏ_wv) − ln(λ / nodes), 0). Each Xᵏ gives one part of the vectors: its left singular vectors
-    times the roots of the singular values, with rows of length one as in the authors' program. All parts have the same
-    width; if dim cannot be divided evenly, the first parts are one column wider.
+    holds the probabilities that a random walk from u is at v after k steps, and Xᵏ holds max(ln(Pᵏ_uv / Σ_w Pᵏ_wv) −
+    ln(λ / nodes), 0). Each Xᵏ gives one part of the vectors: its left singular vectors times the roots of the singular
+    values, with rows of length one as in the authors' program. All parts have the same width; if dim cannot be divided
+    evenly, the first parts are one column wider. It is good for small graphs without attributes.
 
     No matrix is ever dense: rows of Pᵏ are computed block by block, and Xᵏ keeps only numbers above 0. Both are exact
     if rows have at most `row_entries` numbers, which with the default holds for every graph of up to 5,000 nodes.

@@ -46,10 +46,11 @@ class HNE(InductiveEmbedder):
     """Learn a linear map of attributes whose inner products are larger for linked nodes.
 
     Heterogeneous network embedding via deep architectures (Chang, Han, Tang, Qi, Aggarwal, Huang; 2015), in its linear
-    form and for nodes of one kind. It is good for predicting links from attributes, also those of new nodes. One map U
-    turns attributes x into vectors Uᵀx. The score s = xᵀUUᵀy − t of two nodes should be positive if and only if they
-    are linked: U and t minimise the mean of ln(1 + exp(∓s)) over linked and unlinked pairs, plus l2 / links × ‖U‖². The
-    paper has a second map for images, after a deep network; these graphs have no images.
+    form and for nodes of one kind. It is fast and embeds new nodes by their attributes; it is good if attributes
+    predict links. One map U turns attributes x into vectors Uᵀx. The score s = xᵀUUᵀy − t of two nodes should be
+    positive if and only if they are linked: U and t minimise the mean of ln(1 + exp(∓s)) over linked and unlinked
+    pairs, plus l2 / links × ‖U‖². The paper has a second map for images, after a deep network; these graphs have no
+    images.
 
     Attributes are weighted by tf-idf, and rows have length one, as in the paper. Each step draws some links, weighted
     by their weights, and as many unlinked pairs. Adam takes the steps instead of plain descent, and the threshold t is

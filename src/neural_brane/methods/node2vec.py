@@ -12,7 +12,7 @@ class Node2Vec(DeepWalk):
     node2vec: scalable feature learning for networks (Grover, Leskovec; 2016). A walk that came from t to v goes to a
     neighbour x of v in proportion to the edge's weight times 1/p if x is t, 1 if x is a neighbour of t, and 1/q
     otherwise. Rejection sampling draws these transitions exactly, without a table of them. With p = q = 1 the method
-    is DeepWalk, except for the number and length of walks.
+    is DeepWalk, except for the number and length of walks. It is good for graphs without attributes.
     """
 
     title = "node2vec"

@@ -50,13 +50,14 @@ class Affinity:
 class PANE(Factorisation):
     """Factorise how close nodes and attributes are on random walks, in both directions.
 
-    Scaling attributed network embedding to massive graphs (Yang, Shi, Xiao, Yang, Liu, Bhowmick; 2020). It is good for
-    large graphs. A walk from a node ends with probability `restart` after each step, and then draws an attribute of the
-    node where it ended. F is made from the probability of each attribute. B is made from walks in the other direction:
-    they start at a node with the attribute, and the probability is that of each node where they end. Probabilities
-    are scaled to mean 1, in F over all nodes and in B over all attributes; the entries are ln(1 + probability).
-    X_f Yᵀ ≈ F and X_b Yᵀ ≈ B share Y. Coordinate descent improves them, starting from the SVD of F. A vector joins the
-    node's rows of X_f and X_b, each of length one as in the authors' program; an odd dim drops the last column of X_b.
+    Scaling attributed network embedding to massive graphs (Yang, Shi, Xiao, Yang, Liu, Bhowmick; 2020). It is good if
+    links and attributes agree, as in citation graphs. A walk from a node ends with probability `restart` after each
+    step, and then draws an attribute of the node where it ended. F is made from the probability of each attribute. B is
+    made from walks in the other direction: they start at a node with the attribute, and the probability is that of each
+    node where they end. Probabilities are scaled to mean 1, in F over all nodes and in B over all attributes; the
+    entries are ln(1 + probability). X_f Yᵀ ≈ F and X_b Yᵀ ≈ B share Y. Coordinate descent improves them, starting from
+    the SVD of F. A vector joins the node's rows of X_f and X_b, each of length one as in the authors' program; an odd
+    dim drops the last column of X_b.
 
     F and B are exact if nodes × attributes is at most 25 million, or if no row has more than `row_entries` numbers.
     Otherwise rows keep only their largest numbers after each step, unlike in the paper, which limits memory; the scales

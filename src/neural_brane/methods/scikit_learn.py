@@ -192,7 +192,7 @@ def _train(method: Embedder, graph: AttributedGraph) -> Embedder:
 
 
 def _rows(ids: np.ndarray, X: Any, *, widest: int = 1) -> np.ndarray:
-    """Return the rows of the nodes that X names; X is a list of ids or a table of them with at most `widest` columns."""
+    """Return the rows of the nodes that X names; X is a list of ids or a table of at most `widest` columns of ids."""
     # Some errors contain words that scikit-learn's checks look for, such as "0 feature(s)".
     if sparse.issparse(X):
         raise GraphError("X is sparse input, which cannot name nodes; give their ids as a list")

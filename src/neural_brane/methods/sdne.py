@@ -99,7 +99,8 @@ class SDNE(backend.Network, InductiveEmbedder):
     trained as a deep belief network, and Adam trains them. The paper chooses `alpha` and `beta` for each graph; the
     defaults were chosen by scores on wiki and cora.
 
-    A new node is embedded by its links to known nodes; if it is linked only to other new nodes, by their mean.
+    It is good for new nodes without attributes. The vector of a new node comes from its links to known nodes or, if it
+    is linked only to new nodes, is their mean.
     """
 
     title = "sdne"

@@ -38,11 +38,11 @@ class TADWFactors(NamedTuple):
 class TADW(Factorisation):
     """Factorise the probabilities of short random walks, with attributes as a fixed factor.
 
-    Network representation learning with rich text information (Yang, Liu, Zhao, Sun, Chang; 2015). It is good for
-    documents and other nodes whose links and attributes agree. It minimises ‖M − WᵀHT‖² + λ/2 (‖W‖² + ‖H‖²).
-    M = (P + P²)/2 contains the probabilities of one and two steps of a random walk; it is never formed. T is the text:
-    tf-idf attributes reduced by SVD. W and H are solved exactly, in turn. A vector joins the node's columns of W and
-    HT, each of length one as in the authors' program; an odd dim drops the last number of HT.
+    Network representation learning with rich text information (Yang, Liu, Zhao, Sun, Chang; 2015). It is fast and good
+    on most graphs with attributes. It minimises ‖M − WᵀHT‖² + λ/2 (‖W‖² + ‖H‖²). M = (P + P²)/2 contains the
+    probabilities of one and two steps of a random walk; it is never formed. T is the text: tf-idf attributes reduced by
+    SVD. W and H are solved exactly, in turn. A vector joins the node's columns of W and HT, each of length one as in
+    the authors' program; an odd dim drops the last number of HT.
     """
 
     title = "tadw"

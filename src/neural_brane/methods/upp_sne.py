@@ -37,18 +37,18 @@ class UPPSNE(InductiveEmbedder):
     """Learn a map of attributes whose vectors predict the nodes met on random walks.
 
     User profile preserving social network embedding (Zhang, Yin, Zhu, Zhang; 2017). It is good for new nodes, which are
-    embedded by their attributes. A node's vector depends only on its attributes x: it contains the cosines and sines
-    of dim / 2 angles μ·x, divided by the root of their number, like random Fourier features; if dim is odd, the last
-    angle has no sine. Skip-gram learns the μ and a context vector for each node, so that a node's vector distinguishes
-    the nodes around it on random walks from nodes drawn in proportion to frequency ** 0.75.
+    embedded by their attributes. A node's vector depends only on its attributes x: it contains the cosines and sines of
+    dim / 2 angles μ·x, divided by the root of their number, like random Fourier features; if dim is odd, the last angle
+    has no sine. Skip-gram learns the μ and a context vector for each node, so that a node's vector distinguishes the
+    nodes around it on random walks from nodes drawn in proportion to frequency ** 0.75.
 
     One place is drawn on each walk; its node predicts all others within the window, each with separate negatives. The
     authors take plain gradient steps, over all pairs in the paper and pair by pair in their program, a hundred million
     in total. Here Adam takes a step for every 64 walks and needs far fewer; its rate was chosen by the classes of
     citeseer, cora and wiki, the number of walks by those of caltech36. Rows of attributes have length one, so that
     angles stay small. The final vectors leave out that division, because it made a penalised regression predict classes
-    worse on wiki and caltech36. All nodes without attributes share one vector. If
-    a graph has no attributes, each node is its own attribute, and new nodes cannot be embedded.
+    worse on wiki and caltech36. All nodes without attributes share one vector. If a graph has no attributes, each node
+    is its own attribute, and new nodes cannot be embedded.
     """
 
     title = "upp-sne"

@@ -225,14 +225,15 @@ class NeuralBrane(InductiveEmbedder):
     """Learn vectors from links and attributes: similar nodes get similar vectors, and a score predicts links.
 
     Neural Bayesian personalized ranking for attributed network embedding (Dave, Zhang, Chen, Al Hasan; 2018). The model
-    of the paper is recipe="paper", or "released" as in the authors' program. The default recipe joins a spectral part,
-    which describes a node by the attributes and links within two hops with their amounts and is good for classes and
-    similarity, with a smaller learned part, the paper's model, which adds how nodes link.
+    of the paper is recipe="paper", as its text describes it, or recipe="released", as its authors' program computes it.
+    The default joins a spectral part, which separates most classes, with a smaller learned part, the paper's model,
+    which helps with few labels and on social networks.
 
-    The learned part takes the largest entry per dimension among the rows of a node's attributes, and the same among the
-    rows of its neighbours. A ReLU layer mixes the two. Training ranks neighbours above other nodes by inner products of
-    this layer. It uses which attributes a node has, not their amounts. The spectral part is one SVD. Compare vectors by
-    their cosine; use `score` to predict links. The recipe or the graph decides parameters left as None.
+    The spectral part is one SVD of the attributes and links of a node, of its neighbours and of theirs, with their
+    amounts. The learned part takes the largest entry per dimension among the rows of a node's attributes, and the same
+    among the rows of its neighbours; it ignores amounts. A ReLU layer mixes the two, and training ranks neighbours
+    above other nodes by inner products of this layer. Compare vectors by their cosine; use `score` to predict links.
+    The recipe or the graph decides parameters left as None.
 
     Examples
     --------
