@@ -18,6 +18,7 @@ from neural_brane import METHODS, AttributedGraph, Embedding, load
 from neural_brane.errors import IgnoredAmountsWarning, NotFittedError, ParameterError, ZeroVectorWarning
 from neural_brane.evaluate.link import SIMILARITIES
 from neural_brane.methods import parameters as kinds
+from neural_brane.methods.base import Embedder
 
 # The small graph has five attributes, fewer than most tests ask for; a test below looks for the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning")
@@ -95,6 +96,13 @@ def test_a_warning_names_amounts_that_are_ignored(name, settings, small_graph):
     messages = [str(one.message) for one in found if one.category is IgnoredAmountsWarning]
     assert len(messages) == ignored
     assert all("5 of the 5 attributes of graph 'small' differ in amount" in message for message in messages)
+
+
+@every
+def test_every_method_has_the_learned_attributes_that_it_declares(name, fitted):
+    declared = {one for base in METHODS[name].__mro__ for one in vars(base).get("learns", {})}
+    assert declared > set(Embedder.learns)
+    assert all(hasattr(fitted(name), one) for one in declared)
 
 
 @every

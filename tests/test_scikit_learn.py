@@ -57,12 +57,12 @@ def test_ids_come_in_any_form(graph, ids):
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        (["json", "nonsense"], "X names 'nonsense', which is no node"),
-        ([["json", "re"]], r"X has shape \(1, 2\), 1 sample of 2 features; give ids"),
-        ([[["json"]]], r"X has shape \(1, 1, 1\); give ids"),
+        (["json", "nonsense"], "X.*'nonsense'.*node"),
+        ([["json", "re"]], r"shape \(1, 2\).*ids"),
+        ([[["json"]]], r"shape \(1, 1, 1\).*ids"),
         (np.empty((3, 0)), r"X has 0 feature\(s\)"),
         (np.array([1j]), "Complex data not supported: give ids"),
-        (sparse.eye_array(3), "X is a sparse matrix"),
+        (sparse.eye_array(3), "sparse.*ids"),
         ([1.5], "X, ids of nodes,"),
     ],
 )
@@ -73,7 +73,7 @@ def test_what_is_no_node_is_refused(graph, ids, message):
 
 
 def test_unfitted_and_a_method_that_is_none_are_refused(graph):
-    with pytest.raises(NotFittedError, match="has not learned yet"):
+    with pytest.raises(NotFittedError, match="not fitted"):
         NodeEmbedder(graph).transform(["json"])
     with pytest.raises(ParameterError, match="give a method"):
         NodeEmbedder(graph, "attributes").fit()

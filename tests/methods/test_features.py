@@ -77,7 +77,7 @@ def test_a_sparse_frame_stays_sparse(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        (NUMBERS[:1], GraphError, "X has 1 sample, and from one node alone"),
+        (NUMBERS[:1], GraphError, "X has 1 sample"),
         (NUMBERS[0], GraphError, r"X has shape \(8,\).* Reshape your data: X.reshape\(1, -1\) if it is one node"),
         (NUMBERS * np.nan, GraphError, "is NaN; give finite numbers"),
         (np.array([[{}, 1], [1, 0]]), TypeError, "argument must be a string or a real number"),

@@ -46,6 +46,7 @@ class Toy(Embedder):
     grid = {"power": [0, 1]}
     small = {"power": 1}
     holds = {"toy degrees": Degrees}
+    learns = {"vectors_": "ndarray: The vectors."}
 
     power: int = whole("What degrees are raised to.", default=2, least=0)
 

@@ -93,11 +93,8 @@ def test_what_is_finite_passes():
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_what_is_not_is_named_with_what_to_change(bad):
     arrays = {"W": np.ones(3), "H": np.array([1, bad]), "Z": np.array([bad])}
-    with pytest.raises(ParameterError) as error:
+    with pytest.raises(ParameterError, match=r"in epoch 3: H and Z .*; lower learning_rate=0\.5 or raise rho=5$"):
         require_finite(arrays, "epoch 3", "raise rho=5", learning_rate=0.5)
-    assert str(error.value) == (
-        "training diverged in epoch 3: H and Z no longer hold numbers; lower learning_rate=0.5 or raise rho=5"
-    )
 
 
 def test_several_settings_can_be_lowered():

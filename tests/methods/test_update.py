@@ -169,9 +169,9 @@ def test_an_update_is_whole_or_not_at_all(name, before, after):
 
 
 def test_what_cannot_be_gone_on_from_is_refused(name, before, after):
-    with pytest.raises(NotFittedError, match="has not learned yet"):
+    with pytest.raises(NotFittedError, match="not fitted"):
         make(name).update(after)
-    with pytest.raises(NotFittedError, match="has not learned yet, so nothing can go on from it"):
+    with pytest.raises(NotFittedError, match="not fitted"):
         make(name).fit(after, init=make(name))
     with pytest.raises(ParameterError, match=r"init=.* makes no sense; give a fitted"):
         make(name).fit(after, init="a model")
@@ -185,5 +185,5 @@ def test_what_cannot_be_gone_on_from_is_refused(name, before, after):
 
 @pytest.mark.parametrize("name", [name for name in METHODS if not METHODS[name].updates])
 def test_other_methods_say_why_they_do_not_update(name, fitted, small_graph):
-    with pytest.raises(ParameterError, match=rf"^{re.escape(name)} cannot go on from what it has learned: .*fit"):
+    with pytest.raises(ParameterError, match=rf"^{re.escape(name)} .*update.*fit"):
         fitted(name).update(small_graph)

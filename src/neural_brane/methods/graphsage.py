@@ -49,10 +49,10 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
 
     Inductive representation learning on large graphs (Hamilton, Ying, Leskovec; 2017), unsupervised, with means, is
     good for new nodes. Each layer multiplies a node's own row and the mean of its neighbours' rows by learned weights
-    and joins the two; each gives half of the columns. A ReLU follows the first layer, which is as wide as the second. Vectors have length one.
-    Training draws the ends of short random walks together and away from random nodes. It sees a sample of each
-    neighbourhood; the final vectors use whole neighbourhoods. A node without attributes and neighbours has the vector
-    zero. If a graph has no attributes, each node is its own attribute, and new nodes cannot be embedded.
+    and joins the two; each gives half of the columns. A ReLU follows the first layer, which is as wide as the second.
+    Vectors have length one. Training draws the ends of short random walks together and away from random nodes. It sees
+    a sample of each neighbourhood; the final vectors use whole neighbourhoods. A node without attributes and neighbours
+    has the vector zero. If a graph has no attributes, each node is its own attribute, and new nodes cannot be embedded.
     """
 
     title = "graphsage"
