@@ -48,7 +48,7 @@ class AANE(Factorisation):
         return {**decomposition, "training": turn}
 
     def work(self, sizes: Sizes) -> float:
-        """Count the multiplications of the SVD and of all turns of H and Z."""
+        """Return the number of multiplications in the SVD and in all turns of H and Z."""
         n, width = sizes.nodes, spectral_width(sizes.nodes, self.dim)
         decomposition = width * (14 * sizes.attribute_entries + 14 * n * width)
         turn = self.dim * (4 * sizes.attribute_entries + 6 * sizes.links + 6 * n * self.dim)

@@ -294,7 +294,7 @@ class Embedder(Output, Parametrised, ABC):
     progress: Reporter | None = shared("progress", default=None)
 
     def fit(self, graph: Source, y: None = None, *, labels: Any = None, init: Embedder | None = None) -> Self:
-        """Learn from a graph and return the method itself.
+        """Return the method itself after it has learned from a graph.
 
         Parameters
         ----------
@@ -342,7 +342,7 @@ class Embedder(Output, Parametrised, ABC):
         return self
 
     def update(self, graph: Source) -> Self:
-        """Continue training on the changed graph and return the method itself.
+        """Return the method itself after more training on the changed graph.
 
         Nodes are matched by id and attributes by name; nodes, attributes and links may have been added or removed. New
         nodes get vectors, the other vectors change little, and it takes a small share of the time of `fit`. The

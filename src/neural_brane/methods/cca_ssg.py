@@ -95,7 +95,7 @@ class CCASSG(Convolutional):
 
 
 def draw_view(piece: Piece, edges: float, attributes: float, rng: np.random.Generator) -> View:
-    """Draw a view that lacks these shares of the edges and attributes, each drawn on its own."""
+    """Return a random view that lacks these shares of the edges and attributes, each drawn independently."""
     upper = sparse.triu(piece.links, format="coo")
     keep = rng.random(upper.nnz) >= edges
     kept = (upper.data[keep], (upper.row[keep], upper.col[keep]))
@@ -106,7 +106,7 @@ def draw_view(piece: Piece, edges: float, attributes: float, rng: np.random.Gene
 
 
 def forward(weights: Correlation, piece: Piece, view: View) -> Any:
-    """Compute the vectors of one view, (nodes, dim)."""
+    """Return the vectors of one view, (nodes, dim)."""
     table = weights.table * view.kept  # A removed attribute has a row of zeros and adds nothing.
     hidden = view.averages @ (piece.attributes @ table) + weights.bias
     if len(weights.second) == 0:
@@ -123,7 +123,7 @@ def correlation_loss(first: Any, second: Any, decorrelation: float) -> Any:
 
 
 def standardised(table: Any) -> Any:
-    """Scale the columns of a table to mean zero and variance one."""
+    """Return a table with columns scaled to mean zero and variance one."""
     centred = table - table.mean(0)
     variance = centred.square().sum(0) / max(len(table) - 1, 1)
     return centred * (variance + SMALLEST_VARIANCE).rsqrt()

@@ -66,6 +66,6 @@ class DeepWalk(SkipGramEmbedder):
         return {"training": held | {"batches": chunk}, "vectors": held | {"vectors": SINGLE * n * self.dim}}
 
     def work(self, sizes: Sizes) -> float:
-        """Count the numbers in the vectors of all pairs and their negatives."""
+        """Return the number of multiplications for all pairs and their negatives."""
         pairs = sizes.nodes * self.walks_per_node * self.walk_length * (self.window + 1)
         return float(self.epochs * pairs * (1 + self.negatives) * padded(self.dim))

@@ -129,7 +129,7 @@ class DNGR(backend.Network):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Count the multiplications of the surfer's steps and of the training."""
+        """Return the number of multiplications in the surfer's steps and in the training."""
         n, per_epoch = sizes.nodes, steps_of_epoch(self.batch_size, sizes.nodes)
         kept = n * min(n, self._row_entries(n))
         surfing = self.steps * n * (n + sizes.links)

@@ -86,7 +86,7 @@ class EP(InductiveEmbedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Count the rows pooled in all epochs, times their width."""
+        """Return the number of rows pooled in all epochs, times their width."""
         each = 1 + sizes.attribute_entries / max(sizes.nodes, 1)
         return float(self.epochs * (sizes.links + 2 * sizes.nodes) * each * self.dim)
 
@@ -153,11 +153,11 @@ def bags_of(links: sparse.csr_array, own: sparse.csr_array) -> Bags:
 
 
 def random_table(rows: int, width: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a table of Glorot and Bengio's uniform numbers, padded to the width that the kernels need."""
+    """Return a table of Glorot and Bengio's uniform numbers, padded to the width that the kernels need."""
     table, span = zeros(rows, padded(width)), np.sqrt(6 / (rows + width))
     for block in row_blocks(rows):
-        some = table[block, :width]
-        some[:] = (rng.random(some.shape, np.float32) - np.float32(0.5)) * np.float32(2 * span)
+        drawn = rng.random(table[block, :width].shape, np.float32)
+        table[block, :width] = (drawn - np.float32(0.5)) * np.float32(2 * span)
     return table
 
 

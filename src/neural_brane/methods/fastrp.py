@@ -51,7 +51,7 @@ class FastRP(Embedder):
         return {"powers": matrices | {"tables": 2 * table, "slabs": 3 * SINGLE * n * SLAB_COLUMNS}}
 
     def work(self, sizes: Sizes) -> float:
-        """Count the multiplications of the links with every column, for all powers."""
+        """Return the number of multiplications of links with columns, for all powers."""
         return float(len(self.weights) * self.dim * (sizes.links + 3 * sizes.nodes))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
@@ -80,7 +80,7 @@ class FastRP(Embedder):
 
 
 def random_projection(nodes: int, dim: int, seed: int) -> sparse.csr_array:
-    """Draw R (nodes, dim) float64: with s = √nodes, entries are +√s or −√s with probability 1/(2s) each, else 0.
+    """Return R (nodes, dim) float64: with s = √nodes, entries are +√s or −√s with probability 1/(2s) each, else 0.
 
     >>> sorted(set(random_projection(16, 50, seed=0).toarray().ravel().tolist()))
     [-2.0, 0.0, 2.0]

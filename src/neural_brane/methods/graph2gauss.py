@@ -117,7 +117,7 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Count the multiplications of all steps."""
+        """Return the number of multiplications in all steps."""
         n, entries = sizes.nodes, sizes.attribute_entries or sizes.nodes
         return float(self.epochs * self.hidden * (entries + n * self.dim))
 

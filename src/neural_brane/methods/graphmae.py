@@ -290,7 +290,7 @@ class GraphMAE(Convolutional):
 
 
 def draw_masks(piece: Piece, hidden: float, replaced: float, rng: np.random.Generator) -> Masks:
-    """Choose the nodes to hide among those with attributes; a share of them gets the attributes of other nodes."""
+    """Return random nodes to hide among those with attributes, and which of them get attributes of another node."""
     described = rng.permutation(np.flatnonzero(np.diff(piece.entries.indptr)))
     chosen = described[: max(int(hidden * len(described)), 1)]
     others = chosen[: int(replaced * len(chosen))]

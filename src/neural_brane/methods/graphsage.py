@@ -115,7 +115,7 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Count the sampled neighbours of all pairs, times the width."""
+        """Return the number of sampled neighbours of all pairs, times the width."""
         pairs = self.epochs * self.walks_per_node * sizes.nodes * (self.walk_length - 1)
         return float(pairs * self.second_samples * self.first_samples * self.dim)
 
@@ -174,7 +174,7 @@ class PairBatches:
             self.rng.bit_generator.state = now
 
     def gather(self, pairs: np.ndarray, negatives: np.ndarray) -> Batch:
-        """Collect the distinct nodes of a batch and sample the neighbours around them."""
+        """Return the batch of these pairs: its distinct nodes and sampled neighbours around them."""
         adjacency, attributes, rng = self.graph.adjacency, self.attributes, self.rng
         nodes = len(self.graph)
         targets, (pairs, negatives) = renumber([pairs, negatives], nodes)

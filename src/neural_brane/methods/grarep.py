@@ -63,7 +63,7 @@ class GraRep(Embedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Count the multiplications of the powers and of the SVD."""
+        """Return the number of multiplications in the powers and in the SVD."""
         n, degree = sizes.nodes, 1 + sizes.links / max(sizes.nodes, 1)
         kept = [min(degree**k, n, self._row_entries(n)) for k in range(1, self.steps + 1)]
         powers = 10 * degree * sum(accumulate(kept))
@@ -122,7 +122,7 @@ def above(rows: sparse.csr_array, least: np.ndarray) -> sparse.csr_array:
 
 
 def largest_of_rows(matrix: sparse.csr_array, most: int) -> sparse.csr_array:
-    """Keep the `most` largest entries of each row; the result is sorted."""
+    """Return the matrix with only the `most` largest entries of each row, sorted by column."""
     long = np.flatnonzero(np.diff(matrix.indptr) > most)
     if len(long):
         kept = np.ones(matrix.nnz, bool)
@@ -135,5 +135,5 @@ def largest_of_rows(matrix: sparse.csr_array, most: int) -> sparse.csr_array:
             kept[slice(*matrix.indptr[row : row + 2])] = taken
         ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
         matrix = sparse.csr_array((matrix.data[kept], matrix.indices[kept], ends), shape=matrix.shape)
-    matrix.sort_indices()  # Sort last, when long rows are short.
+    matrix.sort_indices()  # Sorting is faster here, because no row is long any more.
     return matrix

@@ -112,9 +112,7 @@ class LANE(Factorisation):
         "Without labels: weight that makes the axes of links and of attributes agree.", default=0.1, least=0
     )
     link_share: float = number("With labels: weight of links in the vectors of unlabelled nodes.", default=1.0, least=0)
-    attribute_share: float = number(
-        "With labels: weight of attributes in the vectors of unlabelled nodes.", default=1.6, least=0
-    )
+    attribute_share: float = number("With labels: weight of attributes for unlabelled nodes.", default=1.6, least=0)
     epochs: int = shared("epochs", default=5, about="Number of times that all axes are solved.")
 
     def memory(self, sizes: Sizes) -> Moments:

@@ -77,9 +77,7 @@ class PANE(Factorisation):
         "attributes_": "ndarray (attributes, half): Y.",
     }
 
-    restart: float = number(
-        "Probability that a walk ends after a step, the paper's alpha.", default=0.5, above=0, below=1
-    )
+    restart: float = number("Probability that a step ends the walk, the paper's alpha.", default=0.5, above=0, below=1)
     error: float = number(
         "Share of walks that are longer than the steps computed, the paper's ε; the defaults compute 5 steps.",
         default=0.015,

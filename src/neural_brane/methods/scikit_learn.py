@@ -91,7 +91,7 @@ class NodeEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.method = method
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Learn from the graph and return the transformer; X may be ids of nodes, but neither X nor y has an effect."""
+        """Return the transformer after learning from the graph; X may be ids of nodes, but X and y have no effect."""
         graph = as_graph(self.graph)
         method = METHODS["neural-brane"](seed=0) if self.method is None else self.method
         if not isinstance(method, Embedder):

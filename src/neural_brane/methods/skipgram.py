@@ -112,7 +112,7 @@ class SkipGramEmbedder(Embedder):
 
     checkpoint: str | Path | None = shared("checkpoint", default=None)
     learning_rate: float = shared(
-        "learning_rate", default=0.025, about="Learning rate of the first step; it falls linearly to zero."
+        "learning_rate", default=0.025, about="First learning rate; it falls linearly to zero."
     )
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:

@@ -192,7 +192,7 @@ def make_layer(
 
 
 def train_layer(learned: "Learned", graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: Stage) -> Layer:
-    """Train W of h(u) = ReLU(W v(u)) by Bayesian personalized ranking, without changing the vectors v.
+    """Return the layer h(u) = ReLU(W v(u)) after training W by Bayesian personalized ranking; v stays unchanged.
 
     It uses the kernels of the model: a node's bag of attributes has one row, its own vector, with step size zero, and
     the table of neighbours has no columns. An earlier layer is trained further.
