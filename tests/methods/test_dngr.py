@@ -21,7 +21,7 @@ def graph():
 
 
 def information(links, *, steps, restart):
-    """Dense: the paper's random surfing, and the positive pointwise mutual information of its counts."""
+    """Dense random surfing as in the paper, and the positive pointwise mutual information of its result."""
     weighed = links.astype(float)
     np.fill_diagonal(weighed, 0)
     walk = weighed / np.maximum(weighed.sum(axis=1, keepdims=True), 1e-300)

@@ -1,4 +1,4 @@
-"""A matrix of features alone, for methods that do without links."""
+"""Matrices of features as input of methods that need no links."""
 
 import numpy as np
 import pandas as pd
@@ -61,7 +61,7 @@ def test_what_numpy_makes_a_matrix_of_is_one_and_lists_are_where_links_are_not_r
     with pytest.raises(GraphError, match="cannot learn from list of 30"):
         SmoothedAttributes(dim=4, seed=0).fit(NUMBERS.tolist())
     with pytest.raises(GraphError, match=r"pair.*2"):
-        Attributes(dim=4, seed=0).fit([(1, 2), (2, 3)])  # edges, as likely as not
+        Attributes(dim=4, seed=0).fit([(1, 2), (2, 3)])  # could be a list of edges
     with pytest.raises(GraphError, match="give rows of one length"):
         Attributes(dim=4, seed=0).fit([[1, 2], [3]])
 

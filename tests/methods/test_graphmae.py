@@ -29,7 +29,7 @@ def random_weights(attributes, dim, seed=0):
 
 
 def their_layer(inputs, width, heads, parts, *, bias):
-    """torch_geometric's attention with given weights."""
+    """Return torch_geometric's attention layer with given weights."""
     nn = pytest.importorskip("torch_geometric.nn")
     layer = nn.GATConv(inputs, width // heads, heads)
     table, looking, looked_at = parts
@@ -42,7 +42,7 @@ def their_layer(inputs, width, heads, parts, *, bias):
 
 
 def test_the_error_and_its_gradients_are_those_of_a_dense_program(small_graph):
-    """On torch_geometric's attention and with the attributes told in full."""
+    """The dense program uses torch_geometric's attention and computes all predicted attributes."""
     piece, heads = piece_of(small_graph, weighted=False), 2
     masks = graphmae.draw_masks(piece, 0.5, 0.4, np.random.default_rng(2))
     assert len(masks.tokens) < len(masks.hidden)

@@ -1,4 +1,4 @@
-"""The loop that every method trains by, what it says where training diverges, and which device it takes."""
+"""The training loop of all methods, its errors for diverging trainings, and its choice of device."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_losses_are_averaged_by_epochs_and_progress_counts_units():
 
     def step(at):
         table[:] += at
-        return None if at == 3 else float(at)  # a step may have nothing to learn from
+        return None if at == 3 else float(at)  # a step without a loss
 
     assert loop_of(seen=seen).run({"table": table}, step) == [0.5, 2.0, 4.5]
     assert table[0] == 15

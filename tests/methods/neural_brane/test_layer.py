@@ -1,4 +1,4 @@
-"""The model's own score of a pair."""
+"""The score of a pair of nodes."""
 
 import numpy as np
 import pytest

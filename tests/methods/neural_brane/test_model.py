@@ -53,7 +53,7 @@ def test_training_lowers_the_loss(small_graph):
 
 
 def test_the_reference_kernel_learns_the_same_vectors(small_graph):
-    """The whole estimator, not only its kernels: the same start, the same triplets, the plain definition."""
+    """The estimator with the kernels of `reference` gives the same vectors from the same start and triplets."""
     method = NeuralBrane(**SHORT).fit(small_graph)
     start = NeuralBrane(**SHORT | {"learning_rate": 1e-30, "l2": 0.0}).fit(small_graph)
     options = {name: method.settings_[name] for name in ("negative_power", "allow_self_negative")}
@@ -102,7 +102,7 @@ def test_outputs_are_what_they_say(small_graph):
 
 @pytest.mark.parametrize("regularise", ["hidden", "parameters"])
 def test_rows_take_the_step_of_batch_100_whatever_the_batch(small_graph, regularise):
-    """A batch of the same hundred triplets three times: rows move three times as far, the layer as far as before."""
+    """With three copies of 100 triplets in a batch, rows move three times as far, but the layer as far as with one."""
     shape = {"dim": 10, "table_std": 0.5, "weight_std": 0.5} | LEARNED
     method = NeuralBrane(**shape, l2=0.01, regularise=regularise, bias=True, seed=3)
     start = method.set_params(epochs=1, batches_per_epoch=1, learning_rate=1e-30).fit(small_graph)

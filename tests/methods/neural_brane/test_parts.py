@@ -1,4 +1,4 @@
-"""Two-part vectors: as good as the better part where one has nothing to say, and at the length that they promise."""
+"""Vectors of two parts: as good as the better part if the other has no information, and of the promised length."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SHORT = {"dim": 24, "seed": 0, "score_steps": 20}
 
 
 def planted(*, links=True, attributes="own", nodes=NODES, hub=0):
-    """A graph of blocks: half of a node's attributes and most of its neighbours are those of its block."""
+    """A graph of blocks; half of a node's attributes and most of its neighbours belong to its block."""
     rng = np.random.default_rng(7)
     block = np.arange(nodes) % BLOCKS
     ends = rng.integers(0, nodes, (4 * nodes, 2))
