@@ -68,7 +68,7 @@ def test_long_rows_keep_their_largest_numbers():
 
 
 def test_long_rows_go_on_with_their_largest_chances(graph):
-    """Dense matrices give the same if rows keep their largest probabilities before each step, and numbers at the end."""
+    """Dense matrices give the same if rows keep their largest probabilities before each step and numbers at the end."""
 
     def keep(rows, most):
         return np.where(rows >= np.sort(rows, axis=1)[:, -most, None], rows, 0)
