@@ -136,7 +136,7 @@ def test_attributes_tell_classes_where_there_are_no_links(method, planted):
 @pytest.mark.parametrize("weights", [(1.0, 0.0), (0.0, 1.0)])
 def test_with_neither_links_nor_attributes_there_is_nothing_to_learn(weights):
     bare = AttributedGraph.from_sparse(sparse.eye_array(5))
-    with pytest.raises(GraphError, match="no attribute that tells its nodes apart, and no links either; give nodes"):
+    with pytest.raises(GraphError, match=r"attribute.*links"):
         PropagatedAttributes(weights=weights).fit(bare)
 
 

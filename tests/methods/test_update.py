@@ -155,7 +155,7 @@ def test_an_update_is_whole_or_not_at_all(name, before, after):
     model = make(name).fit(before)
     old = model.embedding_.vectors.copy()
     refused = AttributedGraph.from_edges([("x", "y"), ("y", "z"), ("z", "w")])
-    with pytest.raises(GraphError, match=r"no node of graph .* is among the .* learned from"):
+    with pytest.raises(GraphError, match=r"no node.*graph"):
         model.update(refused)
     if name == "neural-brane":  # the other method takes one step and reports no progress
         with pytest.raises(KeyboardInterrupt):

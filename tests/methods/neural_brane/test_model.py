@@ -134,7 +134,7 @@ def test_a_pair_of_matrices_is_a_graph(small_graph):
     np.testing.assert_array_equal(
         NeuralBrane(**SHORT).fit_transform(pair).vectors, NeuralBrane(**SHORT).fit_transform(small_graph).vectors
     )
-    with pytest.raises(GraphError, match="cannot learn from dict; give an AttributedGraph"):
+    with pytest.raises(GraphError, match="dict.*AttributedGraph"):
         NeuralBrane(**SHORT).fit({"a": "b"})
 
 
@@ -155,7 +155,7 @@ def test_progress_reports_up_to_the_end(small_graph):
 
 def test_a_complete_graph_is_refused():
     complete = sparse.csr_array(1 - np.eye(5, dtype=np.float32))
-    with pytest.raises(GraphError, match="nothing to rank"):
+    with pytest.raises(GraphError, match="rank"):
         NeuralBrane(**SHORT).fit((complete, complete))
 
 

@@ -51,7 +51,7 @@ def test_a_graph_without_links_has_the_spectral_part_alone():
     assert score(graph) > 0.75
     with pytest.raises(GraphError, match="graph 'graph'"):
         model.score([(0, 1)])
-    with pytest.raises(GraphError, match="nothing to rank"):
+    with pytest.raises(GraphError, match="rank"):
         NeuralBrane(**SHORT | {"spectral_dim": 0}).fit(graph)
 
 
@@ -83,7 +83,7 @@ def test_any_dim_is_divided(dim, spectral):
 def test_a_spectral_part_needs_a_length():
     with pytest.raises(ParameterError, match=r"length=0\.0.*number.*0"):
         NeuralBrane(length=0).fit(planted())
-    with pytest.raises(ParameterError, match="spectral_dim=151 makes no sense; give 0 to dim=150"):
+    with pytest.raises(ParameterError, match=r"spectral_dim=151.*dim=150"):
         NeuralBrane(spectral_dim=151).fit(planted())
 
 
