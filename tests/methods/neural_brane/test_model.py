@@ -134,7 +134,7 @@ def test_a_pair_of_matrices_is_a_graph(small_graph):
     np.testing.assert_array_equal(
         NeuralBrane(**SHORT).fit_transform(pair).vectors, NeuralBrane(**SHORT).fit_transform(small_graph).vectors
     )
-    with pytest.raises(GraphError, match="dict.*AttributedGraph"):
+    with pytest.raises(GraphError, match=r"dict.*AttributedGraph"):
         NeuralBrane(**SHORT).fit({"a": "b"})
 
 
