@@ -1,7 +1,7 @@
-"""What every method promises, whatever it does inside.
+"""The contract of all methods.
 
-The base class keeps most promises for all methods, and two of them prove these. What a method keeps by itself runs over
-all of them.
+The base class fulfils most of it for all methods; two methods are enough to test that. The rest is tested with every
+method.
 """
 
 import inspect
@@ -18,12 +18,13 @@ from neural_brane import METHODS, AttributedGraph, Embedding, load
 from neural_brane.errors import IgnoredAmountsWarning, NotFittedError, ParameterError, ZeroVectorWarning
 from neural_brane.evaluate.link import SIMILARITIES
 from neural_brane.methods import parameters as kinds
+from neural_brane.methods.base import Embedder
 
 # The small graph has five attributes, fewer than most tests ask for; a test below looks for the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.* columns of these vectors are zero:UserWarning")
 
-PROVING = ("attributes", "neural-brane")  # one that computes at once, and one that trains in stages
-# For every kind of parameter, values that none of its kind may have.
+PROVING = ("attributes", "neural-brane")  # one method without training steps, and one with several stages
+# Values that no parameter of each kind accepts.
 SENSELESS = {
     kinds.Whole: (-1, 1.5, True, "3", np.inf),
     kinds.Seed: (-1, 1.5, True, "3", np.inf),
@@ -37,7 +38,7 @@ SENSELESS = {
 
 
 def make(name, **parameters):
-    """A method at a size that takes moments."""
+    """Return a method with parameters that train quickly."""
     if extra := METHODS[name].extra:
         pytest.importorskip(extra, reason=f"{name} needs {extra}: pip install 'neural-brane[{extra}]'")
     return METHODS[name](**METHODS[name].small | {"dim": 8, "seed": 1} | parameters)
@@ -48,7 +49,7 @@ proving = pytest.mark.parametrize("name", PROVING)
 inductive = pytest.mark.parametrize("name", [name for name in METHODS if METHODS[name].inductive])
 
 
-# What every method keeps by itself.
+# These tests run over every method.
 
 
 @every
@@ -71,7 +72,7 @@ def test_the_same_seed_gives_the_same_bits_and_the_graphs_labels_change_none(nam
 @every
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="a second thread needs a second core")
 def test_the_number_of_threads_changes_no_bit(name):
-    """On a graph large enough for the work to be shared out."""
+    """The graph is large enough for the work to be divided."""
     graph = load("stdlib")
     one, two = (make(name, dim=40, threads=count).fit_transform(graph).vectors for count in (1, 2))
     np.testing.assert_array_equal(one, two)
@@ -82,7 +83,7 @@ def test_the_number_of_threads_changes_no_bit(name):
     [(name, {}) for name in METHODS] + [("neural-brane", {"recipe": recipe}) for recipe in ("paper", "released")],
 )
 def test_a_warning_names_amounts_that_are_ignored(name, settings, small_graph):
-    """Whether vectors depend on amounts is measured, and the warning must say so."""
+    """The test measures whether vectors depend on amounts; the warning must agree."""
     amounts = small_graph.attributes.copy()
     amounts.data[:] = 1 + np.arange(amounts.nnz) % 4
     ones = amounts.copy()
@@ -98,13 +99,20 @@ def test_a_warning_names_amounts_that_are_ignored(name, settings, small_graph):
 
 
 @every
+def test_every_method_has_the_learned_attributes_that_it_declares(name, fitted):
+    declared = {one for base in METHODS[name].__mro__ for one in vars(base).get("learns", {})}
+    assert declared > set(Embedder.learns)
+    assert all(hasattr(fitted(name), one) for one in declared)
+
+
+@every
 def test_every_parameter_has_a_name_a_purpose_and_a_range(name):
     for title, parameter in METHODS[name].parameters().items():
         assert parameter.about.endswith(".")
         if not isinstance(parameter.kind, kinds.Function):
             value = parameter.parse(parameter.example())
             assert parameter.default is None or value == parameter.default
-        any_number = parameter.kind == kinds.Number()  # below 0 too
+        any_number = parameter.kind == kinds.Number()  # accepts negative numbers, too
         for value in SENSELESS[type(parameter.kind)][1 if any_number else 0 :]:
             with pytest.raises(ParameterError, match=rf"^{title}=.* makes no sense; give "):
                 parameter.check(value)
@@ -136,7 +144,7 @@ def test_transform_of_what_was_learned_from_gives_the_learned_vectors(name, fitt
 
 @inductive
 def test_nodes_never_seen_get_vectors(name, fitted, small_graph):
-    """zoe and yan, whom no method has seen, and ann again; the attributes in another order."""
+    """zoe and yan are new and ann is known; the attributes have another order."""
     bags = {"zoe": ["tea", "chess"], "yan": ["rugby", "beer"], "ann": ["opera", "chess"]}
     newcomers = AttributedGraph.from_edges([("zoe", "ann"), ("zoe", "yan")], attributes=bags)
     embedding, again = (fitted(name).transform(newcomers) for _ in range(2))
@@ -149,10 +157,10 @@ def test_nodes_never_seen_get_vectors(name, fitted, small_graph):
     assert embedding.provenance["transformed"]["digest"] == newcomers.digest()
 
 
-# What the base class keeps for all of them.
+# These tests prove promises of the base class with two methods.
 
 
-@pytest.mark.parametrize("name", [*PROVING, "fastrp"])  # the last has nodes without a vector
+@pytest.mark.parametrize("name", [*PROVING, "fastrp"])  # for the last one some nodes have the vector zero
 def test_warnings_name_columns_and_vectors_of_zeros(name, small_graph):
     method = make(name, dim=31).fit(small_graph)
     with warnings.catch_warnings(record=True) as found:
@@ -199,7 +207,7 @@ def test_fit_refuses_a_senseless_parameter(name, small_graph):
 def test_random_state_is_another_name_of_the_seed(name, small_graph):
     method = METHODS[name](random_state=3)
     assert method.seed == method.random_state == method.get_params()["random_state"] == 3
-    assert "random_state" not in method.get_params(deep=False)  # a copy is made with the seed
+    assert "random_state" not in method.get_params(deep=False)  # a copy is constructed with the seed
     assert clone(method).set_params(random_state=4).seed == 4
     with pytest.raises(ParameterError, match="seed=1 and random_state=2"):
         METHODS[name](seed=1, random_state=2)
@@ -209,7 +217,7 @@ def test_random_state_is_another_name_of_the_seed(name, small_graph):
 
 @proving
 def test_numpys_numbers_are_numbers(name, fitted, small_graph):
-    """Of every whole number and number that is set, NumPy's own kinds give the same bits."""
+    """NumPy's number types give the same bits as Python's for every numeric parameter."""
     kind_of = {int: np.int64, float: np.float64, bool: np.bool_}
     given = {key: kind_of.get(type(one), lambda same: same)(one) for key, one in make(name).get_params().items()}
     embedding = METHODS[name](**given).fit_transform(small_graph)
@@ -218,7 +226,7 @@ def test_numpys_numbers_are_numbers(name, fitted, small_graph):
 
 
 def stopped_by(error):
-    """A progress report that stops a training."""
+    """Stop a training from its progress report."""
 
     def report(progress):
         raise error

@@ -1,4 +1,4 @@
-"""Node ids in scikit-learn's own tools."""
+"""Node ids as input of scikit-learn's pipelines and searches."""
 
 import numpy as np
 import pandas as pd
@@ -29,7 +29,7 @@ def nothing_kept():
 
 @pytest.fixture
 def trainings(monkeypatch):
-    """How often `Attributes` learns."""
+    """Return a list that gets an entry for every training of `Attributes`."""
     count = []
     learn = Attributes._learn
     monkeypatch.setattr(Attributes, "_learn", lambda self, *given: count.append(self.dim) or learn(self, *given))
@@ -57,12 +57,12 @@ def test_ids_come_in_any_form(graph, ids):
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        (["json", "nonsense"], "X names 'nonsense', which is no node"),
-        ([["json", "re"]], r"X has shape \(1, 2\), 1 sample of 2 features; give ids"),
-        ([[["json"]]], r"X has shape \(1, 1, 1\); give ids"),
+        (["json", "nonsense"], "X.*'nonsense'.*node"),
+        ([["json", "re"]], r"shape \(1, 2\).*ids"),
+        ([[["json"]]], r"shape \(1, 1, 1\).*ids"),
         (np.empty((3, 0)), r"X has 0 feature\(s\)"),
         (np.array([1j]), "Complex data not supported: give ids"),
-        (sparse.eye_array(3), "X is a sparse matrix"),
+        (sparse.eye_array(3), "sparse.*ids"),
         ([1.5], "X, ids of nodes,"),
     ],
 )
@@ -73,7 +73,7 @@ def test_what_is_no_node_is_refused(graph, ids, message):
 
 
 def test_unfitted_and_a_method_that_is_none_are_refused(graph):
-    with pytest.raises(NotFittedError, match="has not learned yet"):
+    with pytest.raises(NotFittedError, match="not fitted"):
         NodeEmbedder(graph).transform(["json"])
     with pytest.raises(ParameterError, match="give a method"):
         NodeEmbedder(graph, "attributes").fit()
@@ -163,7 +163,7 @@ def test_links_that_were_learned_are_refused(graph):
         link_scorer("dot")
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # the checks' small matrices leave columns of zeros
+@pytest.mark.filterwarnings("ignore::UserWarning")  # the small matrices of the checks give columns of zeros
 @pytest.mark.parametrize("title", [*scikit_learn.METHOD_EXCEPTIONS, "NodeEmbedder"])
 def test_scikit_learns_checks_pass_but_for_those_listed(graph, title):
     exceptions = scikit_learn.METHOD_EXCEPTIONS.get(title, scikit_learn.NODE_EMBEDDER_EXCEPTIONS)
@@ -181,7 +181,7 @@ def test_every_method_that_takes_features_is_checked():
     assert sorted(scikit_learn.METHOD_EXCEPTIONS) == sorted(taking)
 
 
-@pytest.mark.filterwarnings("ignore:.*their vectors tell nothing:UserWarning")  # of modules without a docstring
+@pytest.mark.filterwarnings("ignore:.*their vectors tell nothing:UserWarning")  # for modules without a docstring
 def test_features_go_through_a_pipeline(graph):
     labelled = graph.labels != ""
     pipe = make_pipeline(Attributes(dim=32, seed=0), LogisticRegression(max_iter=500, tol=0.01))

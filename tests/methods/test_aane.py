@@ -19,7 +19,7 @@ def objective(graph, vectors, l2):
 
 
 def textbook(graph, *, dim, l2, rho, epochs):
-    """Dense AANE: S is written down, and every node's row is a linear system of its own."""
+    """Dense AANE: S is formed, and each node's row solves a separate linear system."""
     similar, weights = affinity(graph), graph.adjacency.toarray().astype(float)
     np.fill_diagonal(weights, 0)
     values, axes = np.linalg.eigh(similar)

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="cca-ssg needs torch: pip install 'n
 
 
 def dense_loss(first, second, decorrelation):
-    """By NumPy's correlations; those of a column with n − 1 degrees of freedom, summed over n, as in the program."""
+    """Return the loss from NumPy's correlations, scaled by (n − 1) / n as in the authors' program."""
     nodes, width = first.shape
     correlations = np.corrcoef(first.T, second.T) * (nodes - 1) / nodes
     same = np.trace(correlations[:width, width:])
@@ -92,7 +92,7 @@ def test_views_lack_the_shares_asked_for_in_both_directions():
     piece = piece_of(graph)
     view = cca_ssg.draw_view(piece, 0.4, 0.3, np.random.default_rng(0))
     rows = view.averages.rows
-    links = len(rows.indices) - len(graph)  # without what a node counts itself by
+    links = len(rows.indices) - len(graph)  # without the entries of nodes with themselves
     assert links / piece.links.nnz == pytest.approx(0.6, abs=0.03)
     assert view.kept.mean().item() == pytest.approx(0.7, abs=0.05)
     starts = np.repeat(np.arange(len(graph)), np.diff(rows.indptr.numpy()))

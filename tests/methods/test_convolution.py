@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="convolutions need torch: pip instal
 
 
 def test_averages_are_kipf_and_wellings(small_graph):
-    """On links without weights, by the formula on dense matrices."""
+    """The formula on dense matrices, for links without weights."""
     links = without_self_loops(small_graph.adjacency)
     links.data[:] = 1
     looped = links.toarray() + np.eye(len(small_graph))
@@ -58,7 +58,7 @@ def test_parts_are_walks_and_the_edges_among_their_nodes():
     np.testing.assert_array_equal(piece.links.toarray(), pieces.links.toarray()[np.ix_(nodes, nodes)])
     np.testing.assert_array_equal(piece.entries.toarray(), pieces.attributes.toarray()[nodes])
     uniform = np.random.default_rng(0).choice(500, len(nodes), replace=False)
-    assert piece.links.nnz > 1.2 * pieces.links[uniform][:, uniform].nnz  # walks keep neighbours together
+    assert piece.links.nnz > 1.2 * pieces.links[uniform][:, uniform].nnz  # because walks contain neighbours
 
 
 def test_small_graphs_are_convolved_whole():
@@ -75,7 +75,7 @@ def test_parts_take_as_many_steps_as_the_graph_has_nodes():
 
 
 def test_training_in_parts_learns_what_the_whole_teaches():
-    """Vectors of either tell a graph's classes about as well: nearest mean of a class, on nodes left out of it."""
+    """Both give vectors that separate classes about as well, by the nearest mean of a class on held-out nodes."""
     graph = synthetic(600, seed=2)
     right = []
     for most in (600, 200):

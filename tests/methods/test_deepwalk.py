@@ -17,7 +17,7 @@ def stdlib():
 
 @pytest.fixture(scope="module")
 def pecanpy():
-    """PecanPy's walks on stdlib: "first" of first order, "second" with p = 0.25 and q = 4."""
+    """PecanPy's walks on stdlib: "first" for first order, "second" with p = 0.25 and q = 4."""
     with np.load(WALKS) as file:
         return {order: file[order].astype(np.int32) for order in file.files}
 
@@ -54,7 +54,7 @@ def test_on_pecanpys_walks_it_learns_what_gensim_does(stdlib, pecanpy, order):
 
 
 def shares(walks, adjacency):
-    """How often a walk's step goes back, to a neighbour of the node before, or farther away."""
+    """Return how often a step goes back, to a neighbour of the previous node, or farther away."""
     before, after = walks[:, :-2].ravel(), walks[:, 2:].ravel()
     before, after = before[after >= 0], after[after >= 0]
     back = before == after

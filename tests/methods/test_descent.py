@@ -22,7 +22,7 @@ def test_methods_are_listed_without_importing_torch():
 
 @pytest.mark.parametrize("name", ON_TORCH)
 def test_without_torch_the_error_says_how_to_get_it(name, small_graph, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)  # what Python keeps for a module that cannot be imported
+    monkeypatch.setitem(sys.modules, "torch", None)  # marks a module that cannot be imported
     with pytest.raises(
         DependencyError, match=r"PyTorch, which is not installed; run: pip install 'neural-brane\[torch"
     ):
@@ -96,7 +96,7 @@ def test_a_graph_without_attributes_is_embedded_but_transforms_no_other(name, sm
 
 @pytest.mark.parametrize("name", ON_TORCH)
 def test_the_number_of_threads_changes_no_bit(name):
-    """On a graph large enough for torch to share out its sums, were it not held to one thread."""
+    """The graph is large enough for torch to divide its sums, if it were not limited to one thread."""
     torch = pytest.importorskip("torch")
     before = torch.get_num_threads()
     vectors = []

@@ -25,7 +25,7 @@ def without_weights(graph):
 
 
 def test_the_loss_and_its_gradients_are_those_of_torch_geometric(small_graph):
-    """Its own implementation, with the same weights and the same shuffled nodes; it adds the two means."""
+    """torch_geometric's loss, with the same weights and shuffled nodes; it adds the two means."""
     nn = pytest.importorskip("torch_geometric.nn")
     links, shuffled = without_weights(small_graph), np.random.default_rng(1).permutation(12)
     weights = weights_for(5, 6)

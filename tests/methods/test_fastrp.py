@@ -6,7 +6,7 @@ from neural_brane.methods.fastrp import random_projection
 
 
 def textbook(graph, *, dim, weights, hub_discount, seed):
-    """Dense FastRP: every power of the transition matrix is written down."""
+    """Dense FastRP: every power of the transition matrix is formed."""
     weighed = graph.adjacency.toarray().astype(float)
     degrees = weighed.sum(axis=1)
     known = degrees > 0

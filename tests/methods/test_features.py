@@ -1,4 +1,4 @@
-"""A matrix of features alone, for methods that do without links."""
+"""Matrices of features as input of methods that need no links."""
 
 import numpy as np
 import pandas as pd
@@ -58,10 +58,10 @@ def test_what_numpy_makes_a_matrix_of_is_one_and_lists_are_where_links_are_not_r
     expected = Attributes(dim=4, seed=0).fit_transform(NUMBERS)
     for form in (Tensor(), NUMBERS.tolist(), list(NUMBERS)):
         np.testing.assert_array_equal(Attributes(dim=4, seed=0).fit_transform(form), expected)
-    with pytest.raises(GraphError, match=r"list of 30 .*graph"):
+    with pytest.raises(GraphError, match="list of 30"):
         SmoothedAttributes(dim=4, seed=0).fit(NUMBERS.tolist())
     with pytest.raises(GraphError, match=r"pair.*2"):
-        Attributes(dim=4, seed=0).fit([(1, 2), (2, 3)])  # edges, as likely as not
+        Attributes(dim=4, seed=0).fit([(1, 2), (2, 3)])  # could be a list of edges
     with pytest.raises(GraphError, match="give rows of one length"):
         Attributes(dim=4, seed=0).fit([[1, 2], [3]])
 
@@ -77,9 +77,9 @@ def test_a_sparse_frame_stays_sparse(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [
-        (NUMBERS[:1], GraphError, "X has 1 sample, and from one node alone"),
+        (NUMBERS[:1], GraphError, "X has 1 sample"),
         (NUMBERS[0], GraphError, r"X has shape \(8,\).* Reshape your data: X.reshape\(1, -1\) if it is one node"),
-        (NUMBERS * np.nan, GraphError, "is NaN; give finite numbers"),
+        (NUMBERS * np.nan, GraphError, "NaN"),
         (np.array([[{}, 1], [1, 0]]), TypeError, "argument must be a string or a real number"),
     ],
 )
@@ -91,5 +91,5 @@ def test_what_nothing_can_be_learned_from_is_refused_in_words_that_scikit_learn_
 def test_another_width_is_refused_and_so_is_a_method_that_needs_links():
     with pytest.raises(ValueError, match="X has 7 features, but Attributes is expecting 8 features as input"):
         Attributes(dim=4, seed=0).fit(NUMBERS).transform(NUMBERS[:, :7])
-    with pytest.raises(GraphError, match="give a square matrix"):
+    with pytest.raises(GraphError, match="square"):
         METHODS["tadw"](dim=4, seed=0).fit(NUMBERS)

@@ -19,7 +19,7 @@ def draw_gaussians():
 
 
 def divergence(mean, variance, i, j):
-    """The textbook's, with whole covariance matrices: of j from i."""
+    """Return the divergence of j from i by the textbook's formula with full covariance matrices."""
     cov_i, cov_j = np.diag(variance[i]), np.diag(variance[j])
     inverse, apart = np.linalg.inv(cov_i), mean[i] - mean[j]
     log_ratio = np.log(np.linalg.det(cov_j) / np.linalg.det(cov_i))

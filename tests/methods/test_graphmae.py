@@ -25,11 +25,11 @@ def random_weights(attributes, dim, seed=0):
     rng = np.random.default_rng(seed)
     first = GraphMAE(dim=dim, device="cpu")._first_weights(rng, attributes)
     parts = (torch.from_numpy(rng.standard_normal(tuple(part.shape)).astype(np.float32) * 0.6) for part in first)
-    return graphmae.Weights(*(part.requires_grad_() for part in parts))
+    return graphmae.GraphMAEWeights(*(part.requires_grad_() for part in parts))
 
 
 def their_layer(inputs, width, heads, parts, *, bias):
-    """torch_geometric's attention with given weights."""
+    """Return torch_geometric's attention layer with given weights."""
     nn = pytest.importorskip("torch_geometric.nn")
     layer = nn.GATConv(inputs, width // heads, heads)
     table, looking, looked_at = parts
@@ -42,14 +42,14 @@ def their_layer(inputs, width, heads, parts, *, bias):
 
 
 def test_the_error_and_its_gradients_are_those_of_a_dense_program(small_graph):
-    """On torch_geometric's attention and with the attributes told in full."""
+    """The dense program uses torch_geometric's attention and computes all predicted attributes."""
     piece, heads = piece_of(small_graph, weighted=False), 2
     masks = graphmae.draw_masks(piece, 0.5, 0.4, np.random.default_rng(2))
     assert len(masks.tokens) < len(masks.hidden)
     ours, theirs = random_weights(5, 6), random_weights(5, 6)
     edges = attention.edges_of(piece.links, "cpu")
-    shown = graphmae.show(ours, piece.attributes, masks, ours.token)
-    states = graphmae.tell(ours, edges, graphmae.encode(ours, edges, shown, heads, same, None), masks, same, None)
+    shown = graphmae.mask(ours, piece.attributes, masks, ours.token)
+    states = graphmae.decode(ours, edges, graphmae.encode(ours, edges, shown, heads, same, None), masks, same, None)
     error = graphmae.scaled_cosine_error(ours, piece, states, masks.hidden, 2.0)
 
     attributes = torch.from_numpy(piece.entries.toarray())
@@ -87,7 +87,7 @@ def test_the_error_and_its_gradients_are_those_of_a_dense_program(small_graph):
 
 def test_training_and_embedding_are_one_network(small_graph):
     method = GraphMAE(dim=7, heads=3, epochs=4, seed=0).fit(small_graph)
-    weights = graphmae.Weights(*map(torch.from_numpy, method.weights_))
+    weights = graphmae.GraphMAEWeights(*map(torch.from_numpy, method.weights_))
     piece = piece_of(small_graph)
     edges = attention.edges_of(piece.links, "cpu")
     vectors = graphmae.encode(weights, edges, piece.attributes @ weights.table, 3, same, None)

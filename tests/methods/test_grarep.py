@@ -9,7 +9,7 @@ from neural_brane.methods.grarep import largest_of_rows
 
 
 def textbook(graph, *, dim, steps, shift):
-    """Dense GraRep: every matrix is written down; returns them and the vectors' parts."""
+    """Dense GraRep: return every matrix and the parts of the vectors."""
     weighed = graph.adjacency.toarray().astype(float)
     walk = weighed / weighed.sum(axis=1, keepdims=True)
     matrices, parts = [], []
@@ -51,7 +51,7 @@ def test_matrices_are_those_of_the_formulas(graph, step, shift):
 
 
 def test_parts_have_the_inner_products_of_the_dense_ones(graph):
-    """Signs and turns within equal singular values are free, so inner products of each part are compared."""
+    """Inner products are compared, because signs and rotations within equal singular values are arbitrary."""
     vectors = GraRep(dim=22, steps=3, seed=1).fit_transform(graph).vectors
     parts = textbook(graph, dim=22, steps=3, shift=1.0)[1]
     assert [part.shape[1] for part in parts] == [8, 7, 7]
@@ -68,7 +68,7 @@ def test_long_rows_keep_their_largest_numbers():
 
 
 def test_long_rows_go_on_with_their_largest_chances(graph):
-    """The same by dense matrices: before every step each row keeps its largest chances, and at last its numbers."""
+    """Dense matrices give the same if rows keep their largest probabilities before each step and numbers at the end."""
 
     def keep(rows, most):
         return np.where(rows >= np.sort(rows, axis=1)[:, -most, None], rows, 0)
@@ -84,7 +84,7 @@ def test_long_rows_go_on_with_their_largest_chances(graph):
     found = matrix_of(GraRep(row_entries=5, threads=1), graph, 3)
     assert (np.count_nonzero(found, axis=1) <= 5).all()
     np.testing.assert_allclose(found[found > 0], expected[found > 0], atol=1e-6)
-    tied = np.count_nonzero(expected, axis=1) > 5  # of equal numbers the first ones are kept
+    tied = np.count_nonzero(expected, axis=1) > 5  # ties: the first ones are kept
     np.testing.assert_allclose(found[~tied], expected[~tied], atol=1e-6)
     assert tied.mean() < 0.5
 

@@ -18,7 +18,7 @@ def weighted_graph():
 
 
 def textbook_loss(graph, table, threshold, pairs, l2):
-    """The objective as it is written, dense and in double precision."""
+    """Return the objective by its formula, dense and in double precision."""
     vectors = TfidfTransformer().fit_transform(graph.attributes).toarray() @ table
     total = 0.0
     for first, second, sign, weight in zip(*pairs, strict=True):
@@ -64,7 +64,7 @@ def test_steps_are_those_of_another_adam():
 
 
 def test_a_training_follows_the_objective_step_by_step():
-    """The same draws, a dense objective and gradients by PyTorch in double precision."""
+    """With the same draws, a dense objective and PyTorch's gradients in double precision give the same steps."""
     torch = pytest.importorskip("torch")
     graph = weighted_graph()
     model = HNE(dim=4, epochs=5, l2=2.0, batch_size=50, seed=7).fit(graph)
@@ -143,7 +143,7 @@ def test_without_attributes_each_node_is_its_own():
 
 
 def test_pairs_are_looked_at_only_where_they_are():
-    """Nodes in no pair have no part in the gradient."""
+    """Nodes that are in no pair add nothing to the gradient."""
     graph = weighted_graph()
     pairs = Pairs(np.array([0]), np.array([1]), np.array([1.0]), np.array([1.0]))
     _, gradient, _ = slopes_of(graph, np.ones((50, 2)), 0.0, pairs, 0.0)

@@ -1,4 +1,4 @@
-"""The identity of code: the same for code that computes the same, another one for code that does not."""
+"""The fingerprint of code: equal if code computes the same numbers, different otherwise."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ CHOICES = ({"recipe": "released"}, {"pooling": "sum"})
 
 @pytest.fixture(autouse=True)
 def _forget():
-    """Forget what was computed, before and after: tests change the code of methods."""
+    """Clear the cache before and after each test, because tests change the code of methods."""
     identity._behaviour.cache_clear()
     yield
     identity._behaviour.cache_clear()
@@ -68,7 +68,7 @@ def test_a_method_that_cannot_be_trained_has_none():
 
 
 def test_a_checkpoint_outlives_a_docstring_and_no_other_computation(tmp_path):
-    """Train with a copy of the package, change a comment and a docstring, and then a step."""
+    """Train with a copy of the package, then change a comment and a docstring, then a step."""
     package = tmp_path / "neural_brane"
     shutil.copytree(Path(neural_brane.__file__).parent, package)
     source = package / "methods" / "nnmf.py"

@@ -1,4 +1,4 @@
-"""Labels that are given to `fit`: what is taken, what is refused, and where they show afterwards."""
+"""Labels given to `fit`: which are accepted, and where they appear afterwards."""
 
 import sys
 
@@ -12,7 +12,7 @@ from neural_brane.methods.factorisation import Factorisation
 
 
 class Told(Factorisation):
-    """Vectors that are the classes it was told."""
+    """A method whose vectors are the classes given to it."""
 
     title = "told"
     uses = ("links",)
@@ -30,7 +30,7 @@ class Told(Factorisation):
 
 @pytest.fixture
 def told(monkeypatch):
-    """A method that learns from nothing but labels, registered."""
+    """Register a method that learns only from labels."""
     import neural_brane.methods as methods
 
     monkeypatch.setattr(methods, "_find", lambda folders: {"told": ("told", "Told")})
@@ -69,7 +69,7 @@ def test_unknown_ids_and_a_wrong_length_are_refused(small_graph):
 
 
 def test_a_method_that_learns_from_no_labels_refuses_them(small_graph):
-    with pytest.raises(ParameterError, match="labels were given, and attributes learns from none; leave them out"):
+    with pytest.raises(ParameterError, match=r"labels.*attributes"):
         Attributes(dim=2).fit(small_graph, labels=KNOWN)
 
 

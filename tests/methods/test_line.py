@@ -22,7 +22,7 @@ def test_each_half_of_line_has_length_one(small_graph):
 
 
 def test_the_first_order_is_of_links_and_the_second_of_shared_neighbours():
-    """In two separate stars leaves are not linked, but share their neighbour; a leaf is linked to its hub."""
+    """In two separate stars, a leaf is linked to its hub; two leaves are not linked, but share a neighbour."""
     edges = [(hub, 2 + 10 * hub + leaf) for hub in (0, 1) for leaf in range(10)]
     graph = AttributedGraph.from_edges(edges, ids=np.arange(22))
     vectors = Line(dim=16, samples=300_000, learning_rate=0.1, seed=0).fit_transform(graph).vectors
@@ -50,14 +50,14 @@ def test_pte_reads_attributes_and_does_without(small_graph):
     )
     kim, leo, ann = (small_graph.ids.tolist().index(name) for name in ("kim", "leo", "ann"))
     near = likeness(with_attributes)[kim]
-    assert near[leo] > near[ann] + 0.2  # kim has no link, but leo's beer
+    assert near[leo] > near[ann] + 0.2  # kim has no link, but shares leo's attribute beer
     assert np.abs(without[kim]).max() <= 0.5 / 8
 
 
 def test_pte_refuses_attributes_it_cannot_draw(small_graph):
     negative = small_graph.attributes.copy()
     negative.data[0] = -1
-    with pytest.raises(GraphError, match=r"reach down to -1\.0; pte draws attributes"):
+    with pytest.raises(GraphError, match=r"attribute.*-1\.0.*pte"):
         PTE(dim=4, samples=10).fit(AttributedGraph.from_sparse(small_graph.adjacency, negative))
 
 

@@ -18,13 +18,13 @@ GOLDEN = [0.0, 1.155020, 0.0, 0.229823]
 
 
 def scikit_learns(graph, *, seed, dim, epochs, **settings):
-    """W and H of scikit-learn's NMF from the same first values."""
+    """Return W and H of scikit-learn's NMF from the same initial values."""
     links, words = normalize(graph.adjacency), TfidfTransformer().fit_transform(graph.attributes)
     matrix = sparse.hstack([links, words], format="csr").astype(np.float32)
     nodes, parts = nnmf.start(matrix, dim, seed)
     model = NMF(dim, init="custom", max_iter=epochs, tol=0, **settings)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it stops at max_iter is what we ask for
+        warnings.simplefilter("ignore")  # it warns that it stops at max_iter, which is intended
         return matrix, model.fit_transform(matrix, W=nodes, H=np.ascontiguousarray(parts.T)), model.components_
 
 
@@ -45,7 +45,7 @@ def five_steps():
 def test_blocks_of_rows_and_threads_change_no_bit(threads):
     matrix = nnmf.stacked(synthetic(200, seed=5))
     whole = nnmf.factorise(matrix, 12, 4, five_steps(), 1)
-    pieces = nnmf.factorise(matrix, 12, 4, five_steps(), threads, block_rows=37)  # the last one is short
+    pieces = nnmf.factorise(matrix, 12, 4, five_steps(), threads, block_rows=37)  # the last block is shorter
     for one, other in zip(whole, pieces, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)
     again = nnmf.factorise(matrix, 12, 4, five_steps(), 3 - threads, block_rows=37)

@@ -1,4 +1,4 @@
-"""Features in, DataFrames out, as scikit-learn's tools ask for them."""
+"""Features as input and DataFrames as output, through scikit-learn's interface."""
 
 import subprocess
 import sys

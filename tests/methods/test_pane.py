@@ -11,7 +11,7 @@ from neural_brane.progress import Meter
 
 
 def weighted_graph():
-    """Weights of edges, amounts of attributes, and one node without neighbours."""
+    """Return a graph with weights of edges, amounts of attributes, and one node without neighbours."""
     graph = synthetic(90, attributes=60, attributes_per_node=6, seed=2)
     attributes, links = graph.attributes.copy(), np.triu(graph.adjacency.toarray())
     attributes.data[:] = 1 + np.random.default_rng(0).integers(4, size=attributes.nnz)
@@ -21,7 +21,7 @@ def weighted_graph():
 
 
 def textbook_affinities(graph, restart, steps):
-    """F and B as the paper writes them: walks along P forward, and along its transpose backward."""
+    """Return F and B by the paper's formulas: walks along P forward, along its transpose backward."""
     links, own = graph.adjacency.toarray().astype(float), graph.attributes.toarray().astype(float)
     degrees = links.sum(axis=1, keepdims=True)
     walk = np.divide(links, degrees, out=np.zeros_like(links), where=degrees > 0)
@@ -35,7 +35,7 @@ def textbook_affinities(graph, restart, steps):
 
 
 def textbook_factors(forward, backward, half, epochs):
-    """The SVD of F, and coordinate descent number by number on the whole residuals."""
+    """Return factors from the SVD of F and coordinate descent, number by number on dense residuals."""
     left, values, right = np.linalg.svd(forward, full_matrices=False)
     nodes, shared = left[:, :half] * values[:half], right[:half].T.copy()
     others = backward @ shared

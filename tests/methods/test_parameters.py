@@ -1,4 +1,4 @@
-"""Parameters as they are declared: what is accepted, what a text means, what the docstring says."""
+"""Declared parameters: accepted values, parsed texts, and the generated docstring."""
 
 import inspect
 from pathlib import Path

@@ -25,7 +25,7 @@ def weighed(graph):
 
 
 def textbook_factors(graph, dim):
-    """The dense matrix that is factorised, and its SVD."""
+    """Return the dense matrix to factorise, and its SVD."""
     links = weighed(graph)
     chances = links / np.maximum(links.sum(axis=1, keepdims=True), 1e-300)
     negative = chances.sum(axis=0) ** 0.75
@@ -37,7 +37,7 @@ def textbook_factors(graph, dim):
 
 
 def filtered(graph, table, theta, mu):
-    """The filter in closed form: the exponential of a dense matrix."""
+    """Return the filtered factors in closed form, with the exponential of a dense matrix."""
     looped = weighed(graph) + np.eye(len(graph))
     laplacian = np.eye(len(graph)) - looped / looped.sum(axis=1, keepdims=True)
     shifted = laplacian - mu * np.eye(len(graph))
@@ -72,7 +72,7 @@ def test_the_series_is_the_exponential(theta, mu):
 
 
 def test_vectors_are_the_filtered_factors():
-    """From the method's own factors on: signs and turns of the SVD drop out of inner products."""
+    """The factors come from the method; inner products do not depend on signs and rotations of the SVD."""
     graph = graph_with_weights()
     factors = ProNE(dim=40, steps=1, seed=1).fit_transform(graph).vectors.astype(float)
     expected = rooted_svd(filtered(graph, factors, 0.5, 0.2), 40)

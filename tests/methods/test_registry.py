@@ -1,4 +1,4 @@
-"""Methods are found by themselves: one file is enough, and it shows in every list, help and contract test."""
+"""The registry: one file makes a method, which appears in every list, help text and contract test."""
 
 import re
 import subprocess
@@ -46,6 +46,7 @@ class Toy(Embedder):
     grid = {"power": [0, 1]}
     small = {"power": 1}
     holds = {"toy degrees": Degrees}
+    learns = {"vectors_": "ndarray: The vectors."}
 
     power: int = whole("What degrees are raised to.", default=2, least=0)
 
@@ -66,7 +67,7 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-k", "toy", *sys.argv[2:]
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    """A folder with a method in one file, where methods are looked for."""
+    """Return a folder with a method in one file, which the registry searches."""
     (tmp_path / "toy.py").write_text(TOY)
     monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
     return tmp_path
@@ -116,7 +117,7 @@ def test_the_contract_tests_run_over_it(toy):
     command = [sys.executable, "-c", CONTRACT, toy, *files]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tests.parent)
     assert done.returncode == 0, done.stdout
-    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= 10  # of the contract, a model, an estimate
+    assert int(re.search(r"(\d+) passed", done.stdout)[1]) >= 10  # tests of the contract, a model and an estimate
 
 
 def test_neural_brane_comes_first_and_the_others_by_the_alphabet():
@@ -138,5 +139,5 @@ def test_an_unknown_method_is_answered_with_the_likeliest():
 
 
 def test_methods_whose_package_is_missing_cannot_be_trained(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)  # what Python keeps for a package that is not installed
+    monkeypatch.setitem(sys.modules, "torch", None)  # marks a package that is not installed
     assert untrainable() == [name for name in METHODS if METHODS[name].extra == "torch"]

@@ -19,7 +19,7 @@ def graph():
 
 
 def drawn_weights(nodes, hidden=7, dim=5):
-    """Weights as training begins with, but with biases that are not 0."""
+    """Return initial weights, but with biases that are not 0."""
     rng = np.random.default_rng(4)
     weights = sdne.first_weights(nodes, hidden, dim, rng, "cpu")
     with torch.no_grad():
@@ -29,7 +29,7 @@ def drawn_weights(nodes, hidden=7, dim=5):
 
 
 def textbook(weights, dense, batch, *, alpha, beta):
-    """The loss with all matrices written down, in double precision."""
+    """Return the loss computed with dense matrices in double precision."""
     hidden, hidden_bias, code, code_bias, back, back_bias, output, output_bias = weights
     rows = dense[batch]
     codes = torch.tanh(torch.tanh(rows @ hidden + hidden_bias) @ code + code_bias)
@@ -60,7 +60,7 @@ def test_loss_and_gradients_are_those_of_dense_matrices(graph, size):
 
 
 def test_batches_estimate_the_distances_of_all_links():
-    """Their mean over all pairs of nodes as batches is the sum over all links."""
+    """Over all batches of two nodes, the mean estimate is the sum over all links."""
     links, weights = sdne.scaled(synthetic(12, seed=2).adjacency, 1.0), drawn_weights(12)
     pairs = [np.array([u, v]) for u in range(12) for v in range(u + 1, 12)]
     with torch.no_grad():
@@ -119,7 +119,7 @@ def test_a_large_graph_has_few_steps_an_epoch():
 
 def test_a_new_node_with_a_known_nodes_links_has_its_vector(small_graph):
     method = SDNE(dim=4, hidden=8, epochs=3, seed=0, device="cpu").fit(small_graph)
-    new = AttributedGraph.from_edges([("zoe", "joy"), ("zoe", "gus")], weights=[4.0, 1.0])  # as leo is linked
+    new = AttributedGraph.from_edges([("zoe", "joy"), ("zoe", "gus")], weights=[4.0, 1.0])  # the same links as leo
     np.testing.assert_allclose(method.transform(new)["zoe"], method.embedding_["leo"], atol=1e-6)
 
 

@@ -24,7 +24,7 @@ GOLDEN = {
 
 
 def dense(graph, weights, dim):
-    """Vectors · vectorsᵀ of the SVD of [w₀X, w₁ÂX, …], every matrix written down."""
+    """Return vectors · vectorsᵀ from the dense SVD of [w₀X, w₁ÂX, …]."""
     adjacency = graph.adjacency.toarray().astype(float)
     adjacency += graph.adjacency.data.mean() * np.eye(len(graph))
     averages = adjacency / adjacency.sum(axis=1, keepdims=True)
@@ -99,7 +99,7 @@ def accuracy(vectors, labels):
 
 @pytest.fixture(scope="module")
 def planted():
-    """Three classes, told by links and by attributes."""
+    """A graph with three classes, which links and attributes separate."""
     return synthetic(600, classes=3, seed=1)
 
 
@@ -129,7 +129,7 @@ def test_without_attributes_newcomers_are_placed_by_their_links(method, planted)
 
 @pytest.mark.parametrize("method", [Attributes(dim=16, seed=0), *ON_LINKS], ids=lambda method: method.title)
 def test_attributes_tell_classes_where_there_are_no_links(method, planted):
-    graph = AttributedGraph.from_sparse(sparse.eye_array(600), planted.attributes)  # a node links to itself alone
+    graph = AttributedGraph.from_sparse(sparse.eye_array(600), planted.attributes)  # each node is linked only to itself
     assert accuracy(method.fit_transform(graph).vectors, planted.labels) > 0.9
 
 

@@ -1,4 +1,4 @@
-"""The loop that every method trains by, what it says where training diverges, and which device it takes."""
+"""The training loop of all methods, its errors for diverging trainings, and its choice of device."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_losses_are_averaged_by_epochs_and_progress_counts_units():
 
     def step(at):
         table[:] += at
-        return None if at == 3 else float(at)  # a step may have nothing to learn from
+        return None if at == 3 else float(at)  # a step without a loss
 
     assert loop_of(seen=seen).run({"table": table}, step) == [0.5, 2.0, 4.5]
     assert table[0] == 15
@@ -93,11 +93,8 @@ def test_what_is_finite_passes():
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_what_is_not_is_named_with_what_to_change(bad):
     arrays = {"W": np.ones(3), "H": np.array([1, bad]), "Z": np.array([bad])}
-    with pytest.raises(ParameterError) as error:
+    with pytest.raises(ParameterError, match=r"in epoch 3: H and Z .*; lower learning_rate=0\.5 or raise rho=5$"):
         require_finite(arrays, "epoch 3", "raise rho=5", learning_rate=0.5)
-    assert str(error.value) == (
-        "training diverged in epoch 3: H and Z no longer hold numbers; lower learning_rate=0.5 or raise rho=5"
-    )
 
 
 def test_several_settings_can_be_lowered():

@@ -16,7 +16,7 @@ def graph():
 
 @pytest.mark.parametrize("labelled", [False, True])
 def test_it_takes_the_steps_of_the_plain_reference(graph, labelled, monkeypatch):
-    """The same walks, words and negatives, trained in plain NumPy and double precision."""
+    """Plain NumPy in double precision gives the same vectors from the same walks, words and negatives."""
     labels = graph.labels if labelled else None
     fast = TriDNR(**SMALL).fit_transform(graph, labels=labels).vectors
     plain = {}
@@ -33,7 +33,7 @@ def test_it_takes_the_steps_of_the_plain_reference(graph, labelled, monkeypatch)
 
 
 def parts_of(graph, monkeypatch, **settings):
-    """What the method would train on, without training it."""
+    """Return the parts that the method would train, without training them."""
     seen = []
     monkeypatch.setattr(TriDNR, "_train", lambda self, parts, unit, epochs: seen.extend(parts))
     labels = settings.pop("labels", None)
@@ -42,7 +42,7 @@ def parts_of(graph, monkeypatch, **settings):
 
 
 def test_pairs_are_drawn_as_the_papers_objective_weighs_them(graph, monkeypatch):
-    """A share of alpha from documents, in proportion to the words of nodes and, as much, of all nodes of a label."""
+    """Documents give the share alpha of all pairs: each word once for its node and once for the node's label."""
     known = np.where(np.arange(60) < 40, graph.labels, "")
     (walks, _), (texts, model) = parts_of(graph, monkeypatch, labels=known, text_weight=0.75)
     assert texts.total == pytest.approx(3 * walks.total * walks.pairs)

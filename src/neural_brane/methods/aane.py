@@ -24,7 +24,8 @@ class AANE(Factorisation):
     Accelerated attributed network embedding (Huang, Li, Hu; 2017) minimises ‖S − HHᵀ‖² + λ Σ w_uv ‖h_u − h_v‖. S holds
     the cosines between the attributes of nodes; the sum runs over the edges in both directions. The method solves in
     turn for H and for a copy Z, and draws the two together (ADMM). It starts from the SVD of the attributes. All nodes
-    of a turn share the matrix ZᵀZ, so one eigendecomposition solves for all of them.
+    of a turn share the matrix ZᵀZ, so one eigendecomposition solves for all of them. Try it if linked nodes have
+    similar attributes.
     """
 
     title = "aane"
@@ -47,7 +48,7 @@ class AANE(Factorisation):
         return {**decomposition, "training": turn}
 
     def work(self, sizes: Sizes) -> float:
-        """Count the multiplications of the SVD and of all turns of H and Z."""
+        """Return the number of multiplications in the SVD and in all turns of H and Z."""
         n, width = sizes.nodes, spectral_width(sizes.nodes, self.dim)
         decomposition = width * (14 * sizes.attribute_entries + 14 * n * width)
         turn = self.dim * (4 * sizes.attribute_entries + 6 * sizes.links + 6 * n * self.dim)

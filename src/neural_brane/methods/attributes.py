@@ -1,4 +1,4 @@
-"""Attributes of a node, and of those around it, reduced by one SVD: three baselines."""
+"""Reduce the attributes of nodes and of their neighbours by one SVD: three baselines."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,12 @@ from neural_brane.methods.spectral import Spectral
 
 
 class Attributes(Spectral):
-    """Attributes alone (tf-idf, rows of length one, truncated SVD): the baseline to beat.
+    """Reduce the attributes alone by truncated SVD: the baseline to beat.
 
-    Where the data has fewer than dim directions, the last columns are zero, with a warning; a graph whose attributes
-    tell no nodes apart is refused. The mean squared length of the vectors is dim.
+    Attributes are weighted by tf-idf, and each row is scaled to length one. It is good if attributes say enough; links
+    are ignored. If the data has fewer than dim directions, the last columns are zero, and a warning says so. A graph
+    whose attributes distinguish no nodes raises an error. The mean squared length of the vectors is dim. The SVD is
+    randomised (Halko, Martinsson, Tropp: Finding structure with randomness; 2011).
     """
 
     title = "attributes"
@@ -23,29 +25,32 @@ class Attributes(Spectral):
 
 
 class SmoothedAttributes(Spectral):
-    """Simplifying graph convolutional networks (Wu, Zhang, de Souza, Fifty, Yu, Weinberger; 2019), without labels.
+    """Average attributes over neighbours, then reduce them by truncated SVD.
 
-    tf-idf rows of length one are averaged over a node and its neighbours, `hops` times, and reduced by truncated SVD.
-    Good where neighbours are alike; where they are not, averaging washes the attributes out. Where no attribute tells
-    nodes apart, each node is its own. The mean squared length of the vectors is dim.
+    Simplifying graph convolutional networks (Wu, Zhang, de Souza, Fifty, Yu, Weinberger; 2019), without labels.
+    Attributes are weighted by tf-idf, and each row is scaled to length one. The rows are averaged over a node and its
+    neighbours, `hops` times. It is good if neighbours are similar; if they are not, averaging blurs the attributes. If
+    no attribute distinguishes nodes, each node is its own attribute. The mean squared length of the vectors is dim.
     """
 
     title = "smoothed-attributes"
     growth = "time: (hops × edges + attribute entries) × dim + nodes × dim²; memory: entries + nodes × dim"
     paper = "Wu, Zhang, de Souza, Fifty, Yu, Weinberger: Simplifying graph convolutional networks, 2019"
 
-    hops: int = whole("How many times to average.", default=2, least=0)
+    hops: int = whole("Number of times to average.", default=2, least=0)
 
     def _weights(self) -> Sequence[float]:
         return (0.0,) * self.hops + (1.0,)
 
 
 class PropagatedAttributes(Spectral):
-    """SIGN: scalable inception graph neural networks (Frasca et al., 2020), without labels or layers.
+    """Reduce a node's own attributes and their averages over neighbours together, by one truncated SVD.
 
-    One truncated SVD of [w₀X, w₁ÂX, w₂Â²X]: a node's own tf-idf attributes beside their averages over one hop and
-    over two. A node that is unlike its neighbours keeps what is its own. Where no attribute tells nodes apart, each
-    node is its own, and w₀ does not count. The mean squared length of the vectors is dim.
+    SIGN: scalable inception graph neural networks (Frasca, Rossi, Eynard, Chamberlain, Bronstein, Monti; 2020), without
+    labels or layers. The SVD is that of [w₀X, w₁ÂX, w₂Â²X]: tf-idf attributes X, and their averages over one and two
+    hops. It is good even if some nodes differ from their neighbours, because X itself is included. If no attribute
+    distinguishes nodes, each node is its own attribute, and w₀ has no effect. The mean squared length of the vectors is
+    dim.
     """
 
     title = "propagated-attributes"

@@ -1,4 +1,4 @@
-"""Share what SDNE and DNGR need: batches of nodes, and the error over a sparse row."""
+"""Share parts of SDNE and DNGR: batches of nodes, and the error over sparse rows."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 if TYPE_CHECKING:
     import torch
 
-BATCH_NODES = 200  # in a step, unless that makes more than MOST_STEPS of an epoch
+BATCH_NODES = 200  # nodes in a batch, more if an epoch would have over MOST_STEPS batches
 MOST_STEPS = 20
 
 
 def squares_of_all(hidden: torch.Tensor, weights: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """Σ (hᵀw + c)² over all rows h of `hidden` and all rows w of `weights`, each with its c.
+    """Return Σ (hᵀw + c)² over all rows h of `hidden` and all rows w of `weights`, each with its c.
 
-    hidden: (batch, width). weights: (nodes, width). bias: (1, nodes). It takes as many multiplications as there are
-    weights, times the width, however large the batch is.
+    hidden: (batch, width). weights: (nodes, width). bias: (1, nodes). The number of multiplications is nodes × width²,
+    whatever the size of the batch.
     """
-    gram = weights.T @ weights.detach()  # half the gradient of the symmetric product: the other half is the same again
+    gram = weights.T @ weights.detach()  # gives half of the gradient; the product is symmetric, so it is doubled below
     fixed = hidden.detach()
     by_weights = 2 * (gram * (fixed.T @ fixed)).sum()
     by_hidden = ((hidden @ gram.detach()) * hidden).sum()
@@ -28,20 +28,17 @@ def squares_of_all(hidden: torch.Tensor, weights: torch.Tensor, bias: torch.Tens
 
 
 def batch_nodes(given: int | None, nodes: int) -> int:
-    """Count the nodes of a batch: as given, or so many that an epoch has `MOST_STEPS` steps at most."""
+    """Return the number of nodes in a batch: as given, or so many that an epoch has at most `MOST_STEPS` steps."""
     return given or max(BATCH_NODES, -(-nodes // MOST_STEPS))
 
 
 def steps_of_epoch(given: int | None, nodes: int) -> int:
-    """Count the batches of an epoch."""
+    """Return the number of batches in an epoch."""
     return -(-nodes // batch_nodes(given, nodes))
 
 
 class Batches:
-    """The nodes of every step: all of them once in an epoch, shuffled anew for each.
-
-    seed: of the order of nodes, beside the number of the epoch.
-    """
+    """The nodes of every step: each epoch takes every node once, in an order drawn from `seed` and its number."""
 
     def __init__(self, nodes: int, per_epoch: int, seed: list[int]):
         self.nodes, self.per_epoch, self.seed = nodes, per_epoch, seed
@@ -49,7 +46,7 @@ class Batches:
         self.parts: list[np.ndarray] = []
 
     def draw(self, step: int) -> np.ndarray:
-        """The nodes of a step, sorted."""
+        """Return the nodes of a step, sorted."""
         epoch, at = divmod(step, self.per_epoch)
         if epoch != self.epoch:
             order = np.random.default_rng([*self.seed, epoch]).permutation(self.nodes)

@@ -55,10 +55,10 @@ def warn_of_ignored_amounts(graph: AttributedGraph, title: str) -> None:
     differing = np.unique(entries.indices[one[entries.indices] != entries.data])
     if len(differing):
         warnings.warn(
-            f"{title} with these parameters ignores the amounts of attributes, but {len(differing):,} of the "
+            f"{title} ignores the amounts of attributes with these parameters, but {len(differing):,} of the "
             f"{entries.shape[1]:,} attributes of graph '{graph.name}' differ in amount "
-            f"({_first_names(graph.attribute_names[differing])}); cut numbers into bins, as "
-            "AttributedGraph.from_frames does, or choose a method that uses amounts",
+            f"({_first_names(graph.attribute_names[differing])}); cut numbers into bins with "
+            "AttributedGraph.from_frames, or choose another method",
             IgnoredAmountsWarning,
             stacklevel=3,
         )
@@ -107,6 +107,9 @@ class Vectors(NamedTuple):
     """The result of a method that keeps nothing but the vectors."""
 
     vectors: np.ndarray  # (nodes, dim) float32
+
+
+VECTORS = {"vectors_": "ndarray of shape (nodes, dim), float32: The vectors in the order of the nodes."}
 
 
 class Fitted:
@@ -291,7 +294,7 @@ class Embedder(Output, Parametrised, ABC):
     progress: Reporter | None = shared("progress", default=None)
 
     def fit(self, graph: Source, y: None = None, *, labels: Any = None, init: Embedder | None = None) -> Self:
-        """Learn from a graph.
+        """Return the method itself after it has learned from a graph.
 
         Parameters
         ----------
@@ -306,11 +309,6 @@ class Embedder(Output, Parametrised, ABC):
             an unknown one. Only methods with `uses_labels` accept them. The graph's own labels are never used.
         init : Embedder, optional
             A fitted method of the same class to continue from, as `update` does.
-
-        Returns
-        -------
-        Embedder
-            The method itself, fitted.
         """
         if y is not None and self.uses_labels:
             raise ParameterError(
@@ -344,21 +342,11 @@ class Embedder(Output, Parametrised, ABC):
         return self
 
     def update(self, graph: Source) -> Self:
-        """Continue from what was learned, on a changed graph.
+        """Return the method itself after more training on the changed graph.
 
-        Nodes are matched by id and attributes by name; both and links may have been added or removed. New nodes get
-        vectors, the others move little, and it takes a small share of the time of `fit`. The parameters stay those of
-        the earlier training. Only methods with `updates` support this.
-
-        Parameters
-        ----------
-        graph : AttributedGraph, or anything that `fit` takes
-            The graph as it is now.
-
-        Returns
-        -------
-        Embedder
-            The method itself, updated.
+        Nodes are matched by id and attributes by name; nodes, attributes and links may have been added or removed. New
+        nodes get vectors, the other vectors change little, and it takes a small share of the time of `fit`. The
+        parameters stay those of the earlier training. Only methods with `updates` support this.
         """
         self._require_fitted()
         return self.fit(graph, init=self)
@@ -366,11 +354,7 @@ class Embedder(Output, Parametrised, ABC):
     def fit_transform(self, graph: Source, y: None = None, *, labels: Any = None) -> Embedding:
         """Return the vectors of a graph after learning from it; the arguments are those of `fit`.
 
-        Returns
-        -------
-        Embedding
-            The vectors (nodes, dim). For a matrix of features alone they are a plain float32 array instead, or the form
-            that `set_output` has chosen.
+        For a matrix of features alone they are a plain float32 array (nodes, dim), or the form set by `set_output`.
         """
         graph = as_matrix(self, graph)
         return as_given(self, graph, self.fit(graph, y, labels=labels).embedding_)
@@ -409,11 +393,6 @@ class Embedder(Output, Parametrised, ABC):
             A node, and optionally the node to compare it with.
         top : int
             The number of attributes and neighbours to list.
-
-        Returns
-        -------
-        Explanation
-            The listed attributes and neighbours with their shares.
         """
         fitted = self._require_fitted()
         reasons = fitted.reasons
@@ -447,11 +426,6 @@ class Embedder(Output, Parametrised, ABC):
             More nodes that must not be suggested.
         by : str
             "all" for the sum, or one number only: "score", "similarity" or "neighbours".
-
-        Returns
-        -------
-        list of Suggestion
-            Each with the id of a node, the score and the reasons.
 
         Examples
         --------

@@ -34,19 +34,19 @@ class View(NamedTuple):
 class CCASSG(Convolutional):
     """Train a graph convolution on two random views of the graph, whose vectors must agree.
 
-    From canonical correlation analysis to self-supervised graph neural networks (Zhang, Wu, Yan, Wipf, Yu; 2021). Each
-    step draws two views of the graph, which lack some edges and some attributes. Two graph convolutions, with a ReLU
-    between them, turn each view into vectors with standardised columns. The loss −tr(C₁₂) + λ (‖C₁₁ − I‖² + ‖C₂₂ − I‖²),
-    where C holds the correlations of columns, makes each column agree in both views and differ from other columns. The
-    final vectors come from the whole graph. The method draws no pairs of nodes and never forms a matrix nodes × nodes.
+    From canonical correlation analysis to self-supervised graph neural networks (Zhang, Wu, Yan, Wipf, Yu; 2021). It is
+    good if neighbours share a class, and takes few steps. Each step draws two views of the graph, which lack some edges
+    and some attributes. Two graph convolutions, with a ReLU between them, turn each view into vectors with standardised
+    columns. C are the correlations of columns. The loss −tr(C₁₂) + λ (‖C₁₁ − I‖² + ‖C₂₂ − I‖²) makes each column agree
+    in both views and differ from other columns. The final vectors come from the whole graph. The method draws no pairs
+    of nodes and never forms a matrix nodes × nodes.
 
     The attributes of each node are divided by their sum. The loss is that of the authors' program, as are the defaults
     for cora (their dim is 512). Four things differ. One factor scales all vectors, so that the mean square of their
     entries is one. An edge is removed in both directions at once; the authors drop each direction on its own. An edge's
     weight counts, and a node counts itself with the mean weight of an edge. A graph of more than `nodes_per_step` nodes
     is trained in pieces, each with its own correlations. If a graph has no attributes, each node is its own attribute,
-    and new nodes cannot be embedded. PyTorch uses one CPU thread, so that the same seed gives the same bits; the last
-    bits may differ on a GPU.
+    and new nodes cannot be embedded.
     """
 
     title = "cca-ssg"
@@ -95,7 +95,7 @@ class CCASSG(Convolutional):
 
 
 def draw_view(piece: Piece, edges: float, attributes: float, rng: np.random.Generator) -> View:
-    """Draw a view that lacks these shares of the edges and attributes, each drawn on its own."""
+    """Return a random view that lacks these shares of the edges and attributes, each drawn independently."""
     upper = sparse.triu(piece.links, format="coo")
     keep = rng.random(upper.nnz) >= edges
     kept = (upper.data[keep], (upper.row[keep], upper.col[keep]))
@@ -106,7 +106,7 @@ def draw_view(piece: Piece, edges: float, attributes: float, rng: np.random.Gene
 
 
 def forward(weights: Correlation, piece: Piece, view: View) -> Any:
-    """Compute the vectors of one view, (nodes, dim)."""
+    """Return the vectors of one view, (nodes, dim)."""
     table = weights.table * view.kept  # A removed attribute has a row of zeros and adds nothing.
     hidden = view.averages @ (piece.attributes @ table) + weights.bias
     if len(weights.second) == 0:
@@ -123,7 +123,7 @@ def correlation_loss(first: Any, second: Any, decorrelation: float) -> Any:
 
 
 def standardised(table: Any) -> Any:
-    """Scale the columns of a table to mean zero and variance one."""
+    """Return a table with columns scaled to mean zero and variance one."""
     centred = table - table.mean(0)
     variance = centred.square().sum(0) / max(len(table) - 1, 1)
     return centred * (variance + SMALLEST_VARIANCE).rsqrt()

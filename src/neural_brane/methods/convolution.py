@@ -1,4 +1,4 @@
-"""Share what methods that learn a graph convolution need."""
+"""Share the parts of methods that train a graph convolution."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -19,20 +19,20 @@ from neural_brane.methods.parameters import shared, whole
 from neural_brane.methods.training import SINGLE, Loop, Moments
 from neural_brane.sampling.tables import sample_neighbours
 
-WALK_NODES = 4  # nodes of a walk; a part of a graph is made of walks
-STEP_TABLES = 16  # tables of nodes × dim that a step and its gradients hold
+WALK_NODES = 4  # nodes of a walk; walks choose the nodes of a piece
+STEP_TABLES = 16  # tables of nodes × dim in memory during a step
 
 
-class Learned(NamedTuple):
-    """The network, and how its training went."""
+class TrainedConvolution(NamedTuple):
+    """The weights of the network, its losses, and the scale of its vectors."""
 
-    weights: Any  # the method's own named tuple
-    loss_history: list[float]  # the mean over the steps of each epoch
-    scale: float  # the factor of all vectors that brings the mean square of their entries to one
+    weights: Any  # a named tuple of the method
+    loss_history: list[float]  # mean loss of each epoch
+    scale: float  # factor of all vectors that makes the mean square of their entries one
 
 
 class Piece:
-    """The graph that a step works on, or a part of it."""
+    """The part of a graph that a step uses; the whole graph if it is small enough."""
 
     def __init__(self, links: sparse.csr_array, attributes: sparse.csr_array, device: str):
         self.links, self.entries, self.device = links, attributes, device
@@ -42,24 +42,24 @@ class Piece:
         return int(self.links.shape[0])
 
     def kept(self, name: str, make: Callable[[], Any]) -> Any:
-        """Something that a method makes of the piece, made once."""
+        """Return a value that a method derives from the piece; it is made once."""
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]
 
     @cached_property
     def attributes(self) -> backend.BothWays:
-        """The attributes, ready to be multiplied with a table of weights."""
+        """The attributes on the device, to be multiplied with a table of weights."""
         return backend.BothWays(self.entries, self.device)
 
     @cached_property
     def averages(self) -> backend.BothWays:
-        """The matrix that averages over neighbours, ready to be multiplied."""
+        """The matrix on the device that averages over neighbours."""
         return backend.BothWays(normalised(self.links), self.device, symmetric=True)
 
 
 class Pieces:
-    """The pieces of a graph that steps work on; a step always gets the same one."""
+    """The pieces of a graph; the random numbers of a step decide its piece."""
 
     def __init__(self, graph: AttributedGraph, most: int, device: str):
         self.links = without_self_loops(graph.adjacency)
@@ -69,7 +69,7 @@ class Pieces:
         self.whole = Piece(self.links, self.attributes, device) if self.per_epoch == 1 else None
 
     def draw(self, rng: np.random.Generator) -> Piece:
-        """The whole graph or, where that is too large for a step, the nodes of random walks."""
+        """Return the whole graph or, if it is too large for a step, the nodes of random walks."""
         if self.whole is not None:
             return self.whole
         nodes = walk_nodes(self.links, self.most, rng)
@@ -77,32 +77,33 @@ class Pieces:
 
 
 class Convolutional(backend.Network, InductiveEmbedder):
-    """A method that learns a convolution of attributes over links, by steps on the graph or on parts of it."""
+    """A method that trains a convolution of attributes over links, in steps on the graph or on pieces of it."""
 
     by_attributes = True
-    holds = {"convolution": Learned}
+    holds = {"convolution": TrainedConvolution}
+    learns = {"scale_": "float: The factor of all vectors, which makes the mean square of their entries one."}
 
     nodes_per_step: int = whole(
-        "Nodes that a step works on at most. A larger graph is learned from in parts, each the nodes of random walks.",
+        "Most nodes in a step. A larger graph is trained in pieces; each contains the nodes of random walks.",
         default=20_000,
         least=WALK_NODES,
     )
-    learning_rate: float = shared("learning_rate", default=1e-3, about="Of Adam.")
+    learning_rate: float = shared("learning_rate", default=1e-3, about="Learning rate of Adam.")
     epochs: int | None = shared("epochs", default=100)
 
     @abstractmethod
     def _first_weights(self, rng: np.random.Generator, attributes: int) -> Any:
-        """The weights before the first step, a named tuple of tensors."""
+        """Return the weights before the first step, a named tuple of tensors."""
 
     @abstractmethod
     def _loss(self, weights: Any, piece: Piece, rng: np.random.Generator) -> Any:
-        """The loss of one step, with all that is random in it drawn from `rng`."""
+        """Return the loss of one step; all its random numbers come from `rng`."""
 
     @abstractmethod
     def _encode(self, weights: Any, links: sparse.csr_array, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
-        """The vectors of a whole graph by learned weights, in NumPy, some nodes at a time."""
+        """Yield the vectors of a whole graph, computed from NumPy weights, some nodes at a time."""
 
-    def _learn(self, graph: AttributedGraph, seed: int) -> Learned:
+    def _learn(self, graph: AttributedGraph, seed: int) -> TrainedConvolution:
         backend.import_torch()
         with backend.one_thread():
             pieces = Pieces(graph, self.nodes_per_step, self.device)
@@ -112,14 +113,14 @@ class Convolutional(backend.Network, InductiveEmbedder):
         vectors = self._encode(learned, pieces.links, pieces.attributes)
         squares = sum(float(np.square(block, dtype=np.float64).sum()) for block in vectors)
         mean = squares / len(graph) / self.dim
-        return Learned(learned, losses, float(mean**-0.5) if mean > 0 else 1.0)
+        return TrainedConvolution(learned, losses, float(mean**-0.5) if mean > 0 else 1.0)
 
     def _train(self, pieces: Pieces, weights: Any, seed: int) -> list[float]:
-        """Train the weights in place; returns the mean loss of every epoch."""
+        """Train the weights in place and return the mean loss of every epoch."""
         descent, per_epoch, patience = self._descent(weights), pieces.per_epoch, self._patience()
         loop = Loop.over_epochs(self, "weights", per_epoch=per_epoch)
         named = {} if patience is None else {f"{name}, best": one for name, one in weights._asdict().items()}
-        best = {name: weight.detach().clone() for name, weight in named.items()}  # where the loss was lowest
+        best = {name: weight.detach().clone() for name, weight in named.items()}  # weights with the lowest loss
         if (before := loop.stage.kept) is not None:
             for name, weight in best.items():
                 weight.copy_(backend.import_torch().from_numpy(before.arrays[name]))
@@ -148,24 +149,24 @@ class Convolutional(backend.Network, InductiveEmbedder):
         return losses
 
     def _descent(self, weights: Any) -> backend.Descent:
-        """Make what takes the steps."""
+        """Return the optimiser."""
         return backend.Descent(weights, self.learning_rate)
 
     def _epochs_for(self, nodes: int) -> int:
-        """The epochs of a graph of so many nodes."""
+        """Return the number of epochs for a graph with so many nodes."""
         return cast(int, self.epochs)
 
     def _patience(self) -> int | None:
-        """The epochs without a lower loss after which training ends with the best weights; None takes all epochs."""
+        """Return after how many epochs without a lower loss training ends, with the best weights; None: never."""
         return None
 
     def _set_rate(self, descent: backend.Descent, done: float) -> None:
-        """Change the learning rate where it depends on how much of the training is done."""
+        """Change the learning rate if it depends on `done`, the finished share of the training."""
 
     def memory(self, sizes: Sizes) -> Moments:
         n, width = sizes.nodes, sizes.attributes or sizes.nodes
         entries, taken = sizes.attribute_entries or n, min(n, self.nodes_per_step)
-        held = {"matrices": 8 * entries + 12 * sizes.links}  # shares of attributes, and links without self-loops
+        held = {"matrices": 8 * entries + 12 * sizes.links}  # divided attributes, and links without self-loops
         part = taken / max(n, 1)
         copies = 4 if self._patience() is None else 5  # a gradient, Adam's two means and the best weights
         tables = SINGLE * self._inputs() * width * self.dim
@@ -176,15 +177,15 @@ class Convolutional(backend.Network, InductiveEmbedder):
         }
 
     def _inputs(self) -> int:
-        """Count the tables of attributes × dim that are learned."""
+        """Return the number of learned tables (attributes, dim)."""
         return 1
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied in all steps."""
+        """Return the number of multiplications in all steps."""
         n, entries = sizes.nodes, sizes.attribute_entries or sizes.nodes
         return float(self._epochs_for(n) * self.dim * (2 * entries + 4 * (sizes.links + n) + n * self.dim))
 
-    def _blocks(self, graph: AttributedGraph, learned: Learned) -> Iterator[np.ndarray]:
+    def _blocks(self, graph: AttributedGraph, learned: TrainedConvolution) -> Iterator[np.ndarray]:
         links, attributes = without_self_loops(graph.adjacency), shares(own_attributes(graph))
         for block in self._encode(learned.weights, links, attributes):
             yield block * np.float32(learned.scale)
@@ -195,10 +196,10 @@ class Convolutional(backend.Network, InductiveEmbedder):
 
 
 def normalised(links: sparse.csr_array) -> sparse.csr_array:
-    """The matrix D^(−1/2) (A + wI) D^(−1/2) of a graph convolution, w the mean weight of an edge, D the sums of A + wI.
+    """Return the matrix D^(−1/2) (A + wI) D^(−1/2) of a graph convolution, float32.
 
-    A has no self-loops. Without weights this is what Kipf and Welling (2017) write; a node without neighbours is its
-    own average.
+    A has no self-loops, w is the mean weight of an edge, and D are the row sums of A + wI. Without weights this is the
+    matrix of Kipf and Welling (2017).
     """
     looped = with_loops(links)
     sums = np.asarray(looped.sum(axis=1)).ravel()
@@ -208,7 +209,7 @@ def normalised(links: sparse.csr_array) -> sparse.csr_array:
 
 
 def with_loops(links: sparse.csr_array) -> sparse.csr_array:
-    """A + wI in double precision, with sorted rows; w is the mean weight of an edge."""
+    """Return A + wI in float64 with sorted rows; w is the mean weight of an edge."""
     weight = links.data.mean(dtype=np.float64) if links.nnz else 1.0
     looped = (links.astype(np.float64) + weight * sparse.eye_array(links.shape[0], format="csr")).tocsr()
     looped.sort_indices()
@@ -216,7 +217,7 @@ def with_loops(links: sparse.csr_array) -> sparse.csr_array:
 
 
 def shares(attributes: sparse.csr_array) -> sparse.csr_array:
-    """Attributes with every row divided by the sum of its amounts; an empty row stays empty."""
+    """Return attributes with every row divided by the sum of its amounts; an empty row stays empty."""
     sums = np.asarray(abs(attributes).sum(axis=1, dtype=np.float64)).ravel()
     scales = np.divide(1, sums, out=np.zeros_like(sums), where=sums > 0)
     data = attributes.data * np.repeat(scales, np.diff(attributes.indptr))
@@ -224,7 +225,7 @@ def shares(attributes: sparse.csr_array) -> sparse.csr_array:
 
 
 def walk_nodes(links: sparse.csr_array, most: int, rng: np.random.Generator) -> np.ndarray:
-    """The nodes of random walks from distinct nodes, each once and in increasing order, `most` of them at most."""
+    """Return the nodes of random walks from distinct nodes, sorted and without repetition, at most `most`."""
     at = rng.choice(links.shape[0], max(most // WALK_NODES, 1), replace=False)
     found = [at]
     for _ in range(WALK_NODES - 1):
@@ -234,6 +235,6 @@ def walk_nodes(links: sparse.csr_array, most: int, rng: np.random.Generator) -> 
 
 
 def convolved(averages: sparse.csr_array, table: np.ndarray, bias: np.ndarray) -> Iterator[np.ndarray]:
-    """The averages of a table's rows over neighbours, and a bias, some nodes at a time."""
+    """Yield the averages of a table's rows over neighbours, plus a bias, some nodes at a time."""
     for rows in row_blocks(averages.shape[0]):
         yield averages[rows] @ table + bias

@@ -19,7 +19,7 @@ class DeepWalk(SkipGramEmbedder):
     DeepWalk: online learning of social representations (Perozzi, Al-Rfou, Skiena; 2014). Skip-gram reads random walks
     as sentences and nodes as words. It uses negative sampling; the paper uses hierarchical softmax, as earlier versions
     of word2vec did. A walk chooses edges in proportion to their weights. A node without neighbours keeps the small
-    random vector that it starts with.
+    random vector that it starts with. DeepWalk is good for graphs without attributes.
     """
 
     title = "deepwalk"
@@ -66,6 +66,6 @@ class DeepWalk(SkipGramEmbedder):
         return {"training": held | {"batches": chunk}, "vectors": held | {"vectors": SINGLE * n * self.dim}}
 
     def work(self, sizes: Sizes) -> float:
-        """Count the numbers in the vectors of all pairs and their negatives."""
+        """Return the number of multiplications for all pairs and their negatives."""
         pairs = sizes.nodes * self.walks_per_node * self.walk_length * (self.window + 1)
         return float(self.epochs * pairs * (1 + self.negatives) * padded(self.dim))

@@ -18,7 +18,7 @@ class DeepWalkNNMF(DeepWalk):
     """Concatenate the vectors of DeepWalk and of NNMF.
 
     DeepWalk (Perozzi, Al-Rfou, Skiena; 2014) learns the links, NNMF (Lee, Seung; 2001) the links and attributes. Each
-    gives half of the columns, unscaled; if dim is odd, NNMF gives one more.
+    gives half of the columns, unscaled; if dim is odd, NNMF gives one more. It is good on social networks.
     """
 
     title = "deepwalk+nnmf"
@@ -54,14 +54,8 @@ class DeepWalkNNMF(DeepWalk):
         half = self.dim // 2
         settings = self.get_params(deep=False) | {"dim": half, "progress": self._reporter(1)}
         settings.pop("nnmf_epochs")
-        nnmf = NNMF(
-            dim=self.dim - half,
-            epochs=self.nnmf_epochs,
-            seed=self.seed,
-            threads=self.threads,
-            progress=self._reporter(2),
-        )
-        return DeepWalk(**settings), nnmf
+        shared: dict[str, Any] = {"seed": self.seed, "threads": self.threads, "progress": self._reporter(2)}
+        return DeepWalk(**settings), NNMF(dim=self.dim - half, epochs=self.nnmf_epochs, **shared)
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
         require_no_negatives(graph, self.title)  # before the walks, which take a long time

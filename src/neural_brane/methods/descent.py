@@ -59,7 +59,7 @@ def uniform(rng: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
 
 
 def glorot(rng: np.random.Generator, shape: tuple[int, int], device: str) -> torch.Tensor:
-    """Return the same as a tensor to be learned; its values do not depend on the device."""
+    """Return initial weights as a tensor to be learned; their values do not depend on the device."""
     return import_torch().from_numpy(uniform(rng, shape)).to(device).requires_grad_()
 
 
@@ -77,12 +77,18 @@ class Network(Embedder):
     """A method that learns with PyTorch, on the CPU or on a GPU."""
 
     extra = "torch"
+    learns = {"loss_history_": "list of float: Mean loss of every epoch."}
     prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
     why_not = "its weights are shared by all nodes, so more steps would move every vector; transform embeds new nodes"
     small = {"epochs": 2}
     trial = {"epochs": 3}
 
-    device: str = shared("device", default="auto")
+    device: str = shared(
+        "device",
+        default="auto",
+        about="Where to train: cpu, cuda (an NVIDIA GPU), or auto (the GPU if there is one). On the CPU one thread of "
+        "PyTorch makes the bits depend only on the seed; on a GPU the last bits may differ.",
+    )
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
 

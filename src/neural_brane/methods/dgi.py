@@ -25,19 +25,18 @@ class Infomax(NamedTuple):
 class DGI(Convolutional):
     """Train a graph convolution to distinguish the nodes from nodes with shuffled attributes.
 
-    Deep graph infomax (Veličković, Fedus, Hamilton, Liò, Bengio, Hjelm; 2019) is unsupervised and inductive. A graph
-    convolution with a PReLU turns the attributes of a node and its neighbours into a vector. The sigmoid of the mean
-    vector is the summary of the graph. Training raises a bilinear score of vector and summary for the real nodes, and
-    lowers it for nodes with shuffled attributes. It stops `patience` epochs after the lowest loss and keeps the
-    weights of that epoch.
+    Deep graph infomax (Veličković, Fedus, Hamilton, Liò, Bengio, Hjelm; 2019) is good if neighbours share a class, and
+    it embeds new nodes. A graph convolution with a PReLU turns the attributes of a node and its neighbours into a
+    vector. The sigmoid of the mean vector is the summary of the graph. Training raises a bilinear score of vector and
+    summary for the real nodes, and lowers it for nodes with shuffled attributes. It stops `patience` epochs after the
+    lowest loss and keeps the weights of that epoch.
 
     The attributes of each node are divided by their sum, as in the authors' program. Five things differ from it. The
     score has no bias. One factor scales all vectors, so that the mean square of their entries is one. An edge's weight
     counts, and a node counts itself with the mean weight of an edge. A graph of more than `nodes_per_step` nodes is
     trained in pieces, each with its own summary; the paper samples neighbourhoods. There are at most 300 epochs, not
     10,000; with the paper's dim of 512, training on cora and citeseer stops earlier. If a graph has no attributes, each
-    node is its own attribute, and new nodes cannot be embedded. PyTorch uses one CPU thread, so that the same seed
-    gives the same bits; the last bits may differ on a GPU.
+    node is its own attribute, and new nodes cannot be embedded.
     """
 
     title = "dgi"

@@ -50,19 +50,18 @@ class DNGR(backend.Network):
     Deep neural networks for learning graph representations (Cao, Lu, Xu; 2016). A surfer walks from each node; in each
     step it returns there with probability `restart`. The method adds the probabilities of being at each node after 1,
     2, … `steps` steps, drops the start node and scales rows to sum to one. The positive pointwise mutual information is
-    X_uv = max(ln(probability_uv / mean probability of v), 0). A denoising autoencoder learns to compress and reconstruct
-    the rows of X; each step sets some entries to 0. A second one compresses the hidden layer of the first, and its
-    hidden layer is the vector. A node without neighbours has an empty row, so all such nodes share one vector.
+    X_uv = max(ln(probability_uv / mean probability of v), 0). A denoising autoencoder learns to compress and to
+    reconstruct the rows of X; each step sets some entries to 0. A second one compresses the hidden layer of the first;
+    its hidden layer is the vector. A node without neighbours has an empty row, so all such nodes share one vector.
 
-    Some things differ from the authors' program. Layers use tanh, not a sigmoid. The layers that reconstruct are linear,
+    Some things differ from the authors' program. Layers use tanh, not a sigmoid. The reconstructing layers are linear,
     so that the method computes the error over all nodes exactly without dense rows, and memory stays that of two tables
     (nodes, hidden). Probabilities are divided by the sums of rows, not of columns. X is divided by its largest number,
     which scored better on wiki. Adam trains the layers. Probabilities are exact and computed block by block; each row
     keeps the `row_entries` numbers that are largest relative to the mean. With the default, graphs of up to 3,464 nodes
     lose no number.
 
-    The method does not embed new nodes, because it knows no probabilities for them. PyTorch uses one CPU thread, so
-    that the same seed gives the same bits; the last bits may differ on a GPU.
+    It is good for graphs without attributes. It cannot embed new nodes, because it has no probabilities for them.
     """
 
     title = "dngr"
@@ -130,7 +129,7 @@ class DNGR(backend.Network):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Count the multiplications of the surfer's steps and of the training."""
+        """Return the number of multiplications in the surfer's steps and in the training."""
         n, per_epoch = sizes.nodes, steps_of_epoch(self.batch_size, sizes.nodes)
         kept = n * min(n, self._row_entries(n))
         surfing = self.steps * n * (n + sizes.links)

@@ -40,7 +40,8 @@ class EP(InductiveEmbedder):
     from attributes (one column more if dim is odd), half from nodes. Without attributes, all columns come from nodes.
 
     Amounts of attributes and weights of edges weigh these means. A node without attributes uses its reconstruction
-    instead. The second half of a new node is the mean of its neighbours' rows, or zero without neighbours.
+    instead. The second half of a new node is the mean of its neighbours' rows, or zero without neighbours. So EP is
+    good for new nodes with either attributes or links.
 
     Adam takes a step for every 64 nodes, with margin 20, for 200 epochs. Its running means change only for the rows of
     a batch, so that the cost of a step depends on the batch alone; rows of nodes then move less than with an Adam that
@@ -85,7 +86,7 @@ class EP(InductiveEmbedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Count the rows pooled in all epochs, times their width."""
+        """Return the number of rows pooled in all epochs, times their width."""
         each = 1 + sizes.attribute_entries / max(sizes.nodes, 1)
         return float(self.epochs * (sizes.links + 2 * sizes.nodes) * each * self.dim)
 
@@ -152,11 +153,11 @@ def bags_of(links: sparse.csr_array, own: sparse.csr_array) -> Bags:
 
 
 def random_table(rows: int, width: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw a table of Glorot and Bengio's uniform numbers, padded to the width that the kernels need."""
+    """Return a table of Glorot and Bengio's uniform numbers, padded to the width that the kernels need."""
     table, span = zeros(rows, padded(width)), np.sqrt(6 / (rows + width))
     for block in row_blocks(rows):
-        some = table[block, :width]
-        some[:] = (rng.random(some.shape, np.float32) - np.float32(0.5)) * np.float32(2 * span)
+        drawn = rng.random(table[block, :width].shape, np.float32)
+        table[block, :width] = (drawn - np.float32(0.5)) * np.float32(2 * span)
     return table
 
 

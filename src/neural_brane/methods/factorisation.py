@@ -1,4 +1,4 @@
-"""Share what methods need that solve for all vectors at once, by linear algebra."""
+"""Share the base class of methods that solve for all vectors at once."""
 
 from abc import abstractmethod
 from pathlib import Path
@@ -8,15 +8,16 @@ import numpy as np
 
 from neural_brane.graph import AttributedGraph
 from neural_brane.kernels.threads import one_blas_thread
-from neural_brane.methods.base import Embedder
+from neural_brane.methods.base import VECTORS, Embedder
 from neural_brane.methods.parameters import shared
 
 
 class Factorisation(Embedder):
-    """A method whose vectors are factors of matrices, solved for in double precision."""
+    """A method that factorises matrices, usually in double precision; its vectors are factors."""
 
+    learns = VECTORS
     prolongs: ClassVar[tuple[str, ...]] = ("epochs",)
-    why_not = "its factors are solved for all nodes at once"
+    why_not = "it solves for the vectors of all nodes at once"
     small = {"epochs": 2}
 
     checkpoint: str | Path | None = shared("checkpoint", default=None)
@@ -28,4 +29,4 @@ class Factorisation(Embedder):
 
     @abstractmethod
     def _factorise(self, graph: AttributedGraph, seed: int) -> Any:
-        """A named tuple that has the vectors (nodes, dim) and whatever else was solved for."""
+        """Return a named tuple with the vectors (nodes, dim) and the other factors."""

@@ -9,7 +9,7 @@ from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.threads import SLAB_COLUMNS
 from neural_brane.linalg.tables import BLOCK_ROWS, tables_on
-from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.base import VECTORS, Embedder, Vectors
 from neural_brane.methods.parameters import number, numbers, shared
 from neural_brane.methods.training import SINGLE, Moments
 from neural_brane.progress import Meter
@@ -23,10 +23,11 @@ class FastRP(Embedder):
     lowers the weight of hubs, where d are degrees and 2m is their sum. R (nodes, dim) is random: an entry is +⁴√nodes
     or −⁴√nodes with probability 1/(2√nodes) each, and otherwise 0. No power is ever formed: PᵏLR is P times Pᵏ⁻¹LR. As
     in the authors' search on BlogCatalog, the rows of each PᵏLR have length one before the sum, and the columns of the
-    sum have mean 0 and variance 1. Nodes without neighbours share one vector.
+    sum have mean 0 and variance 1. Nodes without neighbours share one vector. It is good for large graphs without
+    attributes, because it takes seconds.
 
-    The authors search the fourth weight from 1 to 64 after (0, 0, 1), and β from −1 to 0. The defaults lie in that range
-    and gave good classes on citeseer, cora, reed98 and wiki.
+    The authors search β from −1 to 0, and the fourth weight from 1 to 64 after (0, 0, 1). The defaults lie in that
+    range and gave good classes on citeseer, cora, reed98 and wiki.
     """
 
     title = "fastrp"
@@ -35,7 +36,8 @@ class FastRP(Embedder):
     paper = (
         "Chen, Sultan, Tian, Chen, Skiena: Fast and accurate network embeddings via very sparse random projection, 2019"
     )
-    grid = {"hub_discount": [0.0, 0.25, 0.5, 0.75, 1.0]}  # the authors search from 0 to 1
+    grid = {"hub_discount": [0.0, 0.25, 0.5, 0.75, 1.0]}  # range of the authors
+    learns = VECTORS
     why_not = "fitting it again takes moments"
 
     weights: Sequence[float] = numbers("Weights αₖ of the first, second, … power of P.", default=(0.0, 0.0, 1.0, 1.0))
@@ -49,7 +51,7 @@ class FastRP(Embedder):
         return {"powers": matrices | {"tables": 2 * table, "slabs": 3 * SINGLE * n * SLAB_COLUMNS}}
 
     def work(self, sizes: Sizes) -> float:
-        """Count the multiplications of the links with every column, for all powers."""
+        """Return the number of multiplications of links with columns, for all powers."""
         return float(len(self.weights) * self.dim * (sizes.links + 3 * sizes.nodes))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> Vectors:
@@ -78,7 +80,7 @@ class FastRP(Embedder):
 
 
 def random_projection(nodes: int, dim: int, seed: int) -> sparse.csr_array:
-    """Draw R (nodes, dim) float64: with s = √nodes, entries are +√s or −√s with probability 1/(2s) each, else 0.
+    """Return R (nodes, dim) float64: with s = √nodes, entries are +√s or −√s with probability 1/(2s) each, else 0.
 
     >>> sorted(set(random_projection(16, 50, seed=0).toarray().ravel().tolist()))
     [-2.0, 0.0, 2.0]

@@ -23,7 +23,7 @@ BLOCK_NODES = 8192  # nodes that are embedded at a time
 
 
 def own_attributes(graph: AttributedGraph) -> sparse.csr_array:
-    """Return a graph's attributes; if it has none, every node gets one of its own."""
+    """Return a graph's attributes (nodes, attributes); if it has none, each node is its own attribute."""
     if graph.attributes.shape[1]:
         return graph.attributes
     return sparse.eye_array(len(graph), dtype=np.float32, format="csr")
@@ -34,8 +34,8 @@ def proper_links(graph: AttributedGraph, consequence: str) -> sparse.csr_array:
     links = without_self_loops(graph.adjacency)
     if links.nnz == 0:
         raise GraphError(
-            f"graph '{graph.name}' links nodes to themselves only, so {consequence}; give a graph with at least one link "
-            "between two nodes"
+            f"graph '{graph.name}' links nodes to themselves only, so {consequence}; give a graph with at least one "
+            "link between two nodes"
         )
     return links
 
@@ -54,17 +54,12 @@ class Output:
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose the form in which `transform` and `fit_transform` return the vectors of a matrix of features.
 
-        For a graph they always return an `Embedding`, which has `to_pandas` and `to_polars`.
+        For a graph they always return an `Embedding`, which has `to_pandas` and `to_polars`. The result is the method.
 
         Parameters
         ----------
         transform : str, optional
             "default" for a NumPy array, "pandas" or "polars" for a DataFrame. None changes nothing.
-
-        Returns
-        -------
-        Embedder
-            The method itself.
 
         Examples
         --------
@@ -199,7 +194,7 @@ def _names_like(method: Any, names: list[Any] | None, learned: np.ndarray) -> An
     title, named = type(method).__name__, learned.dtype.kind == "U"
     if names is None and named:
         warnings.warn(
-            f"X does not have valid feature names, but {title} was fitted with feature names; its columns must have the "
+            f"X does not have valid feature names, but {title} was fitted with feature names; give the columns in the "
             "same order",
             stacklevel=4,
         )

@@ -46,16 +46,15 @@ class Triplets(NamedTuple):
 class Graph2Gauss(backend.Network, InductiveEmbedder):
     """Learn a Gaussian for every node, with lower energy for nodes at fewer hops.
 
-    Deep Gaussian embedding of graphs (Bojchevski, Günnemann; 2018) is unsupervised, and inductive through attributes. A
+    Deep Gaussian embedding of graphs (Bojchevski, Günnemann; 2018) is good for new nodes, embedded by attributes. A
     ReLU layer over a node's attributes gives the mean μ and the variances σ of a Gaussian. The energy of two nodes is
     the Kullback-Leibler divergence of their Gaussians. Training lowers it for the nearer of two nodes and raises it for
     the farther: E(near)² + exp(−E(far)). In every epoch each node draws one node from each hop and one beyond. If these
-    triplets are weighted by the sizes of their two hops, the loss is an unbiased estimate of the loss over all triplets;
+    triplets are weighted by the sizes of their two hops, the loss is an unbiased estimate of that over all triplets;
     otherwise every triplet counts the same.
 
-    The vector is μ, with `dim` columns; the variances are learned but not part of it. If a graph has no attributes, each
-    node is its own attribute, and new nodes cannot be embedded. PyTorch uses one CPU thread, so that the same seed gives
-    the same bits; the last bits may differ on a GPU.
+    The vector is μ, with `dim` columns; the variances are learned but not part of it. If a graph has no attributes,
+    each node is its own attribute, and new nodes cannot be embedded.
     """
 
     title = "graph2gauss"
@@ -81,8 +80,8 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
     epochs: int = shared(
         "epochs",
         default=100,
-        about="Steps, each over all nodes with a neighbour. The authors' program stops early by held-out links; this one "
-        "trains on all links for a fixed number of steps. On small graphs many more steps make worse vectors.",
+        about="Steps, each over all nodes with a neighbour. The authors' program stops early by held-out links; this "
+        "one trains on all links for a fixed number of steps. On small graphs many more steps make worse vectors.",
     )
 
     def _learn(self, graph: AttributedGraph, seed: int) -> backend.TrainedNetwork:
@@ -118,7 +117,7 @@ class Graph2Gauss(backend.Network, InductiveEmbedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Count the multiplications of all steps."""
+        """Return the number of multiplications in all steps."""
         n, entries = sizes.nodes, sizes.attribute_entries or sizes.nodes
         return float(self.epochs * self.hidden * (entries + n * self.dim))
 

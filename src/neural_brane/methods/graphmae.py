@@ -1,4 +1,4 @@
-"""GraphMAE: hide the attributes of some nodes, and learn by attention over links to predict them."""
+"""GraphMAE: hide the attributes of some nodes and learn, by attention over links, to predict them."""
 
 from collections.abc import Iterator
 from functools import cache, partial
@@ -16,26 +16,25 @@ from neural_brane.methods.convolution import Convolutional, Piece, with_loops
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, Moments
 
-# Attention over links (Veličković, Cucurull, Casanova, Romero, Liò, Bengio: Graph attention networks, 2018).
-#
-# Every edge keeps its place, so that memory grows with edges × heads, never with edges × dim: a head's shares are the
-# values of a sparse matrix, and what they weigh is multiplied with it. An edge's weight multiplies its share.
+# This is the attention of Graph attention networks (Veličković, Cucurull, Casanova, Romero, Liò, Bengio; 2018). The
+# attention of one head is the values of a sparse matrix, by which tables are multiplied; so memory grows with edges ×
+# heads, not with edges × dim. The weight of an edge multiplies its attention.
 
-LEAK = 0.2  # the slope of the leaky ReLU below zero
+LEAK = 0.2  # slope of the leaky ReLU below zero
 
 
 class Edges(NamedTuple):
-    """The neighbours of every node and itself, row by row."""
+    """The edges from every node to its neighbours and itself, sorted by their start."""
 
     indptr: Any  # (nodes + 1,) int64
-    starts: Any  # (edges,) int64: the node that looks
-    ends: Any  # (edges,) int64: the node that is looked at
-    turned: Any  # (edges,) int64: the place of the same edge seen from its other end
-    logs: Any  # (edges, 1): the logarithm of its weight
+    starts: Any  # (edges,) int64, the node that attends
+    ends: Any  # (edges,) int64, the node that it attends to
+    turned: Any  # (edges,) int64, position of the reverse edge
+    logs: Any  # (edges, 1), logarithm of the weight
 
 
 def edges_of(links: sparse.csr_array, device: str) -> Edges:
-    """The edges of links without self-loops; each node is its own neighbour, by the mean weight of an edge."""
+    """Return the edges of links without self-loops, and an edge of the mean weight from each node to itself."""
     looped = with_loops(links)
     nodes = len(looped.indptr) - 1
     starts = np.repeat(np.arange(nodes), np.diff(looped.indptr))
@@ -46,7 +45,7 @@ def edges_of(links: sparse.csr_array, device: str) -> Edges:
 
 
 def attend(edges: Edges, scores: Any) -> Any:
-    """The shares (edges, heads) that nodes give their neighbours: softmax of scores over each node's own edges."""
+    """Return the attention (edges, heads): the softmax of the scores over the edges of each node."""
     torch = backend.import_torch()
     scores, nodes = scores + edges.logs, len(edges.indptr) - 1
     rows = edges.starts[:, None].expand_as(scores)
@@ -59,7 +58,10 @@ def attend(edges: Edges, scores: Any) -> Any:
 
 @cache
 def _gathering() -> Any:
-    """The sums of neighbours' rows by the shares of one head (edges,), differentiable without a row for every edge."""
+    """Return the function that sums neighbours' rows by the attention (edges,) of one head.
+
+    PyTorch can differentiate it without one row for each edge.
+    """
     torch = backend.import_torch()
 
     def multiply(edges: Edges, shares: Any, table: Any) -> Any:
@@ -79,7 +81,7 @@ def _gathering() -> Any:
         def backward(context: Any, slope: Any) -> tuple[Any, Any, None]:
             (shares, table), edges = context.saved_tensors, context.edges
             slope = slope.contiguous()
-            with torch.enable_grad():  # PyTorch's own gradient of the shares needs no row for every edge either
+            with torch.enable_grad():  # PyTorch's gradient of the attention needs no row for each edge either.
                 inner = shares.detach().requires_grad_()
                 (towards,) = torch.autograd.grad(multiply(edges, inner, table), inner, slope)
             return towards, multiply(edges, shares.index_select(0, edges.turned), slope), None
@@ -88,16 +90,16 @@ def _gathering() -> Any:
 
 
 def head_columns(width: int, heads: int) -> list[slice]:
-    """The columns of each head: as even as can be, and no head without any."""
+    """Return the columns of each head, as evenly divided as possible; at most one head for each column."""
     cuts = np.linspace(0, width, min(heads, width) + 1).astype(int)
     return [slice(first, last) for first, last in pairwise(cuts.tolist())]
 
 
 def layer(edges: Edges, table: Any, looking: Any, looked_at: Any, heads: int, dropped: Any = None) -> Any:
-    """One layer of attention over a table (nodes, width); each head has columns of its own.
+    """Return one layer of attention over a table (nodes, width); each head has separate columns.
 
-    looking, looked_at: (1, width), what scores a row as the one that looks and the one that is looked at.
-    dropped: a function of the shares that leaves some out.
+    looking, looked_at: (1, width) weights of the two scores of a row, as the start and as the end of an edge.
+    dropped: a function that sets some of the attention to 0.
     """
     torch, columns = backend.import_torch(), head_columns(table.shape[1], heads)
 
@@ -113,7 +115,7 @@ def layer(edges: Edges, table: Any, looking: Any, looked_at: Any, heads: int, dr
 def layer_in_numpy(
     looped: sparse.csr_array, table: np.ndarray, looking: np.ndarray, looked_at: np.ndarray, heads: int
 ) -> np.ndarray:
-    """The same of a whole graph by NumPy. looped: `with_loops`, in which no row is empty."""
+    """Return the same layer for a whole graph, computed by NumPy. looped: the result of `with_loops`."""
     out = np.empty_like(table)
     starts = np.repeat(np.arange(looped.shape[0]), np.diff(looped.indptr))
     logs = np.log(looped.data / looped.data.max())
@@ -129,27 +131,30 @@ def layer_in_numpy(
     return out
 
 
-FIRST_SLOPE = 0.25  # a PReLU's first slope, as in PyTorch
-SMALLEST = 1e-12  # squared length that is divided by
+FIRST_SLOPE = 0.25  # initial slope of a PReLU, as in PyTorch
+SMALLEST = 1e-12  # least squared length, to avoid dividing by zero
 NODES_SEEN, FEWEST_EPOCHS, MOST_EPOCHS = 1_500_000, 150, 600
 
 
-class Weights(NamedTuple):
-    """The learned weights: the token of hidden attributes, two layers that encode, one that predicts attributes."""
+class GraphMAEWeights(NamedTuple):
+    """The learned weights: the token of hidden attributes, two encoding layers, and one that predicts attributes.
+
+    Fields with `looking` score a node as the start of an edge, those with `looked_at` as its end.
+    """
 
     token: Any  # (1, attributes)
     table: Any  # (attributes, dim)
-    looking: Any  # (1, dim): scores a node as the one that looks
+    looking: Any  # (1, dim)
     looked_at: Any  # (1, dim)
     bias: Any  # (1, dim)
-    slope: Any  # (1, 1), of the PReLU below zero
+    slope: Any  # (1, 1), slope of the PReLU below zero
     second: Any  # (dim, dim)
     second_looking: Any  # (1, dim)
     second_looked_at: Any  # (1, dim)
     second_bias: Any  # (1, dim)
     second_slope: Any  # (1, 1)
     bridge: Any  # (dim, dim), from the encoder to the decoder
-    told: Any  # (attributes, dim)
+    told: Any  # (attributes, dim), predicts attributes
     told_looking: Any  # (1, attributes)
     told_looked_at: Any  # (1, attributes)
     told_bias: Any  # (1, attributes)
@@ -159,31 +164,28 @@ class Masks(NamedTuple):
     """The nodes whose attributes a step hides."""
 
     hidden: np.ndarray  # nodes whose attributes are to be predicted
-    tokens: np.ndarray  # those of them that have the token for attributes
-    sources: np.ndarray  # (nodes,): whose attributes each node shows; another's where it is hidden behind these
+    tokens: np.ndarray  # the hidden nodes that get the token instead of attributes
+    sources: np.ndarray  # (nodes,), the node whose attributes each node gets
 
 
 class GraphMAE(Convolutional):
-    """GraphMAE: self-supervised masked graph autoencoders (Hou, Liu, Cen, Dong, Yang, Wang, Tang; 2022).
+    """Hide the attributes of some nodes and learn, by graph attention, to predict them from the neighbours.
 
-    In every step the attributes of half of the nodes are hidden behind a learned token, a few of them behind those of
-    another node. Two layers of graph attention make vectors; those of hidden nodes are set to zero, and one more layer
-    of attention tells their attributes x from the neighbours: the error is the mean of (1 − cos(x, x̂))^gamma. The
-    encoder is the paper's with attention, as are dropout, weight decay and a learning rate that falls as a cosine.
+    GraphMAE: self-supervised masked graph autoencoders (Hou, Liu, Cen, Dong, Yang, Wang, Tang; 2022). It is good if
+    neighbours share a class. Each step replaces the attributes of half of the nodes by a learned token, and a few of
+    these by the attributes of another node. Two layers of graph attention make vectors. Those of hidden nodes are set
+    to zero, and one more layer predicts their attributes x from the neighbours; the error is the mean of (1 − cos(x,
+    x̂))^gamma. The learning rate falls as a cosine. The error needs only x·x̂ and ‖x̂‖. With x̂ = Wz + b, both follow
+    from Wᵀx, a sparse product, and from WᵀW; so the error is exact without a table of nodes × attributes.
 
-    The error needs x·x̂ and ‖x̂‖ alone. With x̂ = Wz + b, both follow from Wᵀx, a sparse product, and from WᵀW, so that
-    no table of nodes × attributes is ever made, and the error is exact.
-
-    Attributes are divided by their sum in each node. Four things differ from the authors' program. All vectors are
-    multiplied by one number, so that the mean square of their entries is one. An edge's weight multiplies the attention
-    it gets, and a node looks at itself by the mean weight of an edge. Dropout leaves out the same entries of the token
-    for all nodes. A graph of more than `nodes_per_step` nodes is learned from in parts. The defaults are theirs for
-    cora, but for the weight decay, which is theirs for citeseer (2e-4 on cora), and the epochs: they take 1,500 on cora
-    and 300 on citeseer. More epochs make better vectors on most graphs, and worse ones on arnetminer; the default was
-    chosen by scores on cora, citeseer and stdlib.
-    Heads share out the columns, so that a dim below their number has fewer. In a graph without any attribute each node
-    is its own attribute, and only its own nodes can be embedded. PyTorch works on one CPU thread, for the sake of the
-    bits; the last bits of a GPU are not promised.
+    The attributes of each node are divided by their sum. Four things differ from the authors' program. One factor
+    scales all vectors, so that the mean square of their entries is one. The weight of an edge multiplies its attention,
+    and a node attends to itself with the mean weight of an edge. Dropout drops the same entries of the token for all
+    nodes. A graph of more than `nodes_per_step` nodes is trained in pieces. The defaults are the authors' for cora,
+    except the weight decay (theirs for citeseer; 2e-4 on cora) and the epochs (theirs are 1,500 on cora, 300 on
+    citeseer), which were chosen by scores on cora, citeseer and stdlib. More epochs give better vectors on most graphs,
+    but worse ones on arnetminer. If a graph has no attributes, each node is its own attribute, and new nodes cannot be
+    embedded.
     """
 
     title = "graphmae"
@@ -192,28 +194,31 @@ class GraphMAE(Convolutional):
         "memory: edges × heads + (nodes + attributes) × dim"
     )
     paper = "Hou, Liu, Cen, Dong, Yang, Wang, Tang: GraphMAE: self-supervised masked graph autoencoders, 2022"
-    grid = {  # its authors search these by the graph
+    grid = {  # The authors choose these for each graph.
         "learning_rate": [], "hidden_share": [0.5, 0.75], "replaced_share": [0.0, 0.1], "gamma": [1.0, 3.0],
     }  # fmt: skip
-    holds = Convolutional.holds | {"graphmae weights": Weights}
-    prolongs = ()  # the learning rate of every step depends on their number
+    holds = Convolutional.holds | {"graphmae weights": GraphMAEWeights}
+    learns = {"weights_": "GraphMAEWeights: The weights of the token and of all layers."}
+    prolongs = ()  # The learning rate of each step depends on the number of steps.
 
-    heads: int = whole("Heads of attention, which share out the columns.", default=4)
-    hidden_share: float = number("The share of nodes whose attributes are hidden.", default=0.5, above=0, below=1)
-    replaced_share: float = number("Of these, the share that shows another node's.", default=0.05, least=0, below=1)
+    heads: int = whole("Heads of attention, which divide the columns; at most one for each column.", default=4)
+    hidden_share: float = number("Share of the nodes whose attributes are hidden.", default=0.5, above=0, below=1)
+    replaced_share: float = number(
+        "Share of the hidden nodes that get the attributes of another node.", default=0.05, least=0, below=1
+    )
     gamma: float = number("Exponent of the error; higher values weigh well-predicted nodes less.", default=3.0, least=1)
-    dropout: float = number("The share of a layer's inputs that is left out.", default=0.2, least=0, below=1)
-    attention_dropout: float = number("The share of attention that is left out.", default=0.1, least=0, below=1)
-    weight_decay: float = number("What Adam adds to gradients, times the weights.", default=2e-5, least=0)
+    dropout: float = number("Share of a layer's inputs that is set to 0.", default=0.2, least=0, below=1)
+    attention_dropout: float = number("Share of the attention that is set to 0.", default=0.1, least=0, below=1)
+    weight_decay: float = number("Adam adds this multiple of the weights to gradients.", default=2e-5, least=0)
     epochs: int | None = shared(
         "epochs",
         default=None,
-        about="Passes, each a step on the whole graph or on its parts; when None those that see 1.5 million nodes, 150 "
-        "at least and 600 at most.",
+        about="Passes; each is a step on the whole graph, or on each of its pieces. None: 1.5 million divided by the "
+        "number of nodes, from 150 to 600.",
     )
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
-        """The parameters in force for one graph: its size decides the epochs where they are not given."""
+        """Return the parameters for one graph, whose size decides the epochs if they are None."""
         values = super().parameters_for(graph)
         if values["epochs"] is None:
             values["epochs"] = self._epochs_for(len(graph))
@@ -222,7 +227,7 @@ class GraphMAE(Convolutional):
     def _epochs_for(self, nodes: int) -> int:
         return min(max(NODES_SEEN // max(nodes, 1), FEWEST_EPOCHS), MOST_EPOCHS) if self.epochs is None else self.epochs
 
-    def _first_weights(self, rng: np.random.Generator, attributes: int) -> Weights:
+    def _first_weights(self, rng: np.random.Generator, attributes: int) -> GraphMAEWeights:
         dim, device = self.dim, self.device
         head = -(-dim // self.heads)
         slope = backend.import_torch().full((1, 1), FIRST_SLOPE, device=device)
@@ -233,14 +238,14 @@ class GraphMAE(Convolutional):
             return (table, *looks, backend.zeros(dim, device), slope.clone().requires_grad_())
 
         layers = (*encoder(attributes), *encoder(dim))
-        bridge = (2 * rng.random((dim, dim), np.float32) - 1) * np.float32(1 / np.sqrt(dim))  # as in PyTorch
+        bridge = (2 * rng.random((dim, dim), np.float32) - 1) * np.float32(1 / np.sqrt(dim))  # PyTorch's default
         bridge = backend.import_torch().from_numpy(bridge).to(device).requires_grad_()
-        told = _first_normal(rng, (attributes, dim), attributes + dim, device)
+        decoder = _first_normal(rng, (attributes, dim), attributes + dim, device)
         looks = (_first_normal(rng, (1, attributes), 2 * attributes, device) for _ in range(2))
         token, bias = (backend.zeros(attributes, device) for _ in range(2))
-        return Weights._make((token, *layers, bridge, told, *looks, bias))
+        return GraphMAEWeights._make((token, *layers, bridge, decoder, *looks, bias))
 
-    def _descent(self, weights: Weights) -> backend.Descent:
+    def _descent(self, weights: GraphMAEWeights) -> backend.Descent:
         return backend.Descent(weights, self.learning_rate, l2=self.weight_decay)
 
     def _set_rate(self, descent: backend.Descent, done: float) -> None:
@@ -248,7 +253,7 @@ class GraphMAE(Convolutional):
             group["lr"] = self.learning_rate * (1 + np.cos(np.pi * done)) / 2
 
     def _inputs(self) -> int:
-        return 2  # one that encodes and one that tells
+        return 2  # one that encodes attributes and one that predicts them
 
     def memory(self, sizes: Sizes) -> Moments:
         moments, part = super().memory(sizes), min(1, self.nodes_per_step / max(sizes.nodes, 1))
@@ -258,20 +263,20 @@ class GraphMAE(Convolutional):
         training = {**moments["training"], "batches": moments["training"]["batches"] + batches}
         return {"training": training, "vectors": {**moments["vectors"], "attention": 40 * edges}}
 
-    def _loss(self, weights: Weights, piece: Piece, rng: np.random.Generator) -> Any:
+    def _loss(self, weights: GraphMAEWeights, piece: Piece, rng: np.random.Generator) -> Any:
         masks = draw_masks(piece, self.hidden_share, self.replaced_share, rng)
         edges = piece.kept("edges", lambda: edges_of(piece.links, piece.device))
-        dropped = partial(_without, share=self.dropout, rng=rng)
-        shown_less = partial(_without, share=self.attention_dropout, rng=rng)
+        dropped = partial(_drop, share=self.dropout, rng=rng)
+        drop_attention = partial(_drop, share=self.attention_dropout, rng=rng)
         entries = piece.entries.copy()
         entries.data *= _kept(entries.nnz, self.dropout, rng)
         attributes = backend.BothWays(entries, piece.device)
-        shown = show(weights, attributes, masks, dropped(weights.token))
-        vectors = encode(weights, edges, shown, self.heads, dropped, shown_less)
-        states = tell(weights, edges, vectors, masks, dropped, shown_less)
+        masked = mask(weights, attributes, masks, dropped(weights.token))
+        vectors = encode(weights, edges, masked, self.heads, dropped, drop_attention)
+        states = decode(weights, edges, vectors, masks, dropped, drop_attention)
         return scaled_cosine_error(weights, piece, states, masks.hidden, self.gamma)
 
-    def _encode(self, weights: Weights, links: sparse.csr_array, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
+    def _encode(self, weights: Any, links: sparse.csr_array, attributes: sparse.csr_array) -> Iterator[np.ndarray]:
         looped = with_loops(links)
         layers = (weights[1:6], weights[6:11])
         rows = attributes @ weights.table
@@ -285,7 +290,7 @@ class GraphMAE(Convolutional):
 
 
 def draw_masks(piece: Piece, hidden: float, replaced: float, rng: np.random.Generator) -> Masks:
-    """Hide some of the nodes that have attributes; a share of these shows the attributes of others."""
+    """Return random nodes to hide among those with attributes, and which of them get attributes of another node."""
     described = rng.permutation(np.flatnonzero(np.diff(piece.entries.indptr)))
     chosen = described[: max(int(hidden * len(described)), 1)]
     others = chosen[: int(replaced * len(chosen))]
@@ -294,33 +299,33 @@ def draw_masks(piece: Piece, hidden: float, replaced: float, rng: np.random.Gene
     return Masks(np.sort(chosen), np.sort(chosen[len(others) :]), sources)
 
 
-def show(weights: Weights, attributes: backend.BothWays, masks: Masks, token: Any) -> Any:
-    """Multiply the attributes that nodes show with the first layer's table, before attention."""
+def mask(weights: GraphMAEWeights, attributes: backend.BothWays, masks: Masks, token: Any) -> Any:
+    """Return the masked attributes times the first layer's table, (nodes, dim)."""
     torch = backend.import_torch()
     own = attributes @ weights.table
     shown = own.index_select(0, torch.from_numpy(masks.sources).to(own.device))
     return torch.where(_marks(masks.tokens, own), token @ weights.table, shown)
 
 
-def encode(weights: Weights, edges: Any, shown: Any, heads: int, dropped: Any, shown_less: Any) -> Any:
-    """The vectors: two layers of attention, each with a bias and a PReLU."""
+def encode(weights: GraphMAEWeights, edges: Any, rows: Any, heads: int, dropped: Any, drop_attention: Any) -> Any:
+    """Return the vectors: two layers of attention, each with a bias and a PReLU."""
     prelu = backend.import_torch().nn.functional.prelu
-    rows = layer(edges, shown, weights.looking, weights.looked_at, heads, shown_less) + weights.bias
+    rows = layer(edges, rows, weights.looking, weights.looked_at, heads, drop_attention) + weights.bias
     rows = dropped(prelu(rows, weights.slope.reshape(1))) @ weights.second
-    rows = layer(edges, rows, weights.second_looking, weights.second_looked_at, heads, shown_less)
+    rows = layer(edges, rows, weights.second_looking, weights.second_looked_at, heads, drop_attention)
     return prelu(rows + weights.second_bias, weights.second_slope.reshape(1))
 
 
-def tell(weights: Weights, edges: Any, vectors: Any, masks: Masks, dropped: Any, shown_less: Any) -> Any:
-    """Compute the rows z (nodes, dim) whose Wz + b predict attributes; hidden nodes contribute nothing themselves."""
+def decode(weights: GraphMAEWeights, edges: Any, vectors: Any, masks: Masks, dropped: Any, drop_attention: Any) -> Any:
+    """Return the rows z (nodes, dim) from which Wz + b predicts attributes; rows of hidden nodes are zero before."""
     rows = vectors @ weights.bridge
     rows = dropped(rows.masked_fill(_marks(masks.hidden, rows), 0))
     looking, looked_at = (scores @ weights.told for scores in (weights.told_looking, weights.told_looked_at))
-    return layer(edges, rows, looking, looked_at, 1, shown_less)
+    return layer(edges, rows, looking, looked_at, 1, drop_attention)
 
 
-def scaled_cosine_error(weights: Weights, piece: Piece, states: Any, hidden: np.ndarray, gamma: float) -> Any:
-    """The mean of (1 − cos(x, x̂))^gamma over hidden nodes, of products alone."""
+def scaled_cosine_error(weights: GraphMAEWeights, piece: Piece, states: Any, hidden: np.ndarray, gamma: float) -> Any:
+    """Return the mean of (1 − cos(x, x̂))^gamma over the hidden nodes, without computing x̂."""
     torch = backend.import_torch()
     at = torch.from_numpy(hidden).to(states.device)
     squares = piece.entries[hidden].power(2).sum(axis=1)
@@ -329,31 +334,31 @@ def scaled_cosine_error(weights: Weights, piece: Piece, states: Any, hidden: np.
     towards = (piece.attributes @ weights.told).index_select(0, at)
     products = (towards * z).sum(1) + (piece.attributes @ weights.told_bias.T).index_select(0, at)[:, 0]
     gram, cross = weights.told.T @ weights.told, weights.told_bias @ weights.told
-    told = ((z @ gram) * z).sum(1) + 2 * (z * cross).sum(1) + weights.told_bias.square().sum()
-    cosines = products / (lengths * told.clamp_min(SMALLEST).sqrt())
+    predicted = ((z @ gram) * z).sum(1) + 2 * (z * cross).sum(1) + weights.told_bias.square().sum()  # ‖x̂‖²
+    cosines = products / (lengths * predicted.clamp_min(SMALLEST).sqrt())
     return (1 - cosines).clamp_min(0).pow(gamma).mean()
 
 
 def _marks(nodes: np.ndarray, table: Any) -> Any:
-    """True in the rows of some nodes, (rows, 1)."""
+    """Return a tensor (rows, 1) that is True for these nodes."""
     marks = np.zeros((len(table), 1), bool)
     marks[nodes] = True
     return backend.import_torch().from_numpy(marks).to(table.device)
 
 
 def _kept(shape: Any, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Draw the factors that leave out a share of numbers and scale the others up for it."""
+    """Return random factors that set a share of numbers to 0 and scale the others up to keep the mean."""
     return (rng.random(shape, np.float32) >= share).astype(np.float32) / np.float32(1 - share)
 
 
-def _without(table: Any, share: float, rng: np.random.Generator) -> Any:
-    """A table of which a share is left out, drawn number by number."""
+def _drop(table: Any, share: float, rng: np.random.Generator) -> Any:
+    """Return the table after dropout: a random share of its entries is 0."""
     if share == 0:
         return table
     return table * backend.import_torch().from_numpy(_kept(tuple(table.shape), share, rng)).to(table.device)
 
 
 def _first_normal(rng: np.random.Generator, shape: tuple[int, int], fans: int, device: str) -> Any:
-    """Draw the first weights of attention: Glorot and Bengio's normal numbers, for a layer before a ReLU."""
+    """Return initial weights: Glorot and Bengio's normal distribution, with the gain of a layer before a ReLU."""
     values = rng.standard_normal(shape, np.float32) * np.float32(2 / np.sqrt(fans))
     return backend.import_torch().from_numpy(values).to(device).requires_grad_()

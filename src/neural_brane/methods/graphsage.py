@@ -47,13 +47,12 @@ class Batch(NamedTuple):
 class GraphSAGE(backend.Network, InductiveEmbedder):
     """Learn two layers that compute a node's vector from its attributes and its neighbours'.
 
-    Inductive representation learning on large graphs (Hamilton, Ying, Leskovec; 2017), unsupervised, with means. Each
-    layer multiplies a node's own row and the mean of its neighbours' rows by learned weights and joins the two; each
-    gives half of the columns. A ReLU follows the first layer, which is as wide as the second. Vectors have length one.
-    Training draws the ends of short random walks together and away from random nodes. It sees a sample of each
-    neighbourhood; the final vectors use whole neighbourhoods. A node without attributes and neighbours has the vector
-    zero. If a graph has no attributes, each node is its own attribute, and new nodes cannot be embedded. PyTorch uses
-    one CPU thread, so that the same seed gives the same bits; the last bits may differ on a GPU.
+    Inductive representation learning on large graphs (Hamilton, Ying, Leskovec; 2017), unsupervised, with means, is
+    good for new nodes. Each layer multiplies a node's own row and the mean of its neighbours' rows by learned weights
+    and joins the two; each gives half of the columns. A ReLU follows the first layer, which is as wide as the second.
+    Vectors have length one. Training draws the ends of short random walks together and away from random nodes. It sees
+    a sample of each neighbourhood; the final vectors use whole neighbourhoods. A node without attributes and neighbours
+    has the vector zero. If a graph has no attributes, each node is its own attribute, and new nodes cannot be embedded.
     """
 
     title = "graphsage"
@@ -73,8 +72,7 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
     walk_length: int = whole("Nodes in a walk; the first forms a pair with each other node.", default=5, least=2)
     walks_per_node: int = whole("Walks from each node in an epoch.", default=50)
     negatives: int = whole(
-        "Negative nodes of a batch, drawn in proportion to degree ** 0.75; all its pairs share them, as in the authors' program.",
-        default=20,
+        "Negative nodes of a batch, shared by its pairs and drawn in proportion to degree ** 0.75.", default=20
     )
     learning_rate: float = shared("learning_rate", default=1e-4, about="Learning rate of Adam.")
     batch_size: int = whole("Pairs in a batch.", default=512)
@@ -117,7 +115,7 @@ class GraphSAGE(backend.Network, InductiveEmbedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Count the sampled neighbours of all pairs, times the width."""
+        """Return the number of sampled neighbours of all pairs, times the width."""
         pairs = self.epochs * self.walks_per_node * sizes.nodes * (self.walk_length - 1)
         return float(pairs * self.second_samples * self.first_samples * self.dim)
 
@@ -176,7 +174,7 @@ class PairBatches:
             self.rng.bit_generator.state = now
 
     def gather(self, pairs: np.ndarray, negatives: np.ndarray) -> Batch:
-        """Collect the distinct nodes of a batch and sample the neighbours around them."""
+        """Return the batch of these pairs: its distinct nodes and sampled neighbours around them."""
         adjacency, attributes, rng = self.graph.adjacency, self.attributes, self.rng
         nodes = len(self.graph)
         targets, (pairs, negatives) = renumber([pairs, negatives], nodes)

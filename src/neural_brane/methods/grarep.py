@@ -12,7 +12,7 @@ from neural_brane.kernels.threads import map_threads
 from neural_brane.linalg.eigenvectors import ITERATIONS, REPORTS, leading_eigenvectors
 from neural_brane.linalg.tables import tables_on
 from neural_brane.linalg.weights import transition
-from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.base import VECTORS, Embedder, Vectors
 from neural_brane.methods.parameters import cores, number, whole
 from neural_brane.methods.prone import SparseProduct, rooted_unit_rows
 from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
@@ -26,10 +26,10 @@ class GraRep(Embedder):
     """Factorise the probabilities of reaching a node in exactly 1, 2, … steps of a random walk.
 
     Learning graph representations with global structural information (Cao, Lu, Xu; 2015). For each k up to `steps`, Pᵏ
-    holds the probabilities that a random walk from u is at v after k steps, and Xᵏ holds
-    max(ln(Pᵏ_uv / Σ_w Pᵏ_wv) − ln(λ / nodes), 0). Each Xᵏ gives one part of the vectors: its left singular vectors
-    times the roots of the singular values, with rows of length one as in the authors' program. All parts have the same
-    width; if dim cannot be divided evenly, the first parts are one column wider.
+    holds the probabilities that a random walk from u is at v after k steps, and Xᵏ holds max(ln(Pᵏ_uv / Σ_w Pᵏ_wv) −
+    ln(λ / nodes), 0). Each Xᵏ gives one part of the vectors: its left singular vectors times the roots of the singular
+    values, with rows of length one as in the authors' program. All parts have the same width; if dim cannot be divided
+    evenly, the first parts are one column wider. It is good for small graphs without attributes.
 
     No matrix is ever dense: rows of Pᵏ are computed block by block, and Xᵏ keeps only numbers above 0. Both are exact
     if rows have at most `row_entries` numbers, which with the default holds for every graph of up to 5,000 nodes.
@@ -42,6 +42,7 @@ class GraRep(Embedder):
     growth = "time: steps × nodes × row_entries × (mean degree + dim); memory: nodes × (row_entries + dim)"
     paper = "Cao, Lu, Xu: GraRep, 2015"
     grid = {"steps": [1, 2, 3, 4, 5, 6]}  # the lengths that the paper compares
+    learns = VECTORS
     why_not = "it solves for the factors of all nodes at once"
 
     steps: int = whole("Largest number of steps, the paper's K.", default=4)
@@ -62,7 +63,7 @@ class GraRep(Embedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Count the multiplications of the powers and of the SVD."""
+        """Return the number of multiplications in the powers and in the SVD."""
         n, degree = sizes.nodes, 1 + sizes.links / max(sizes.nodes, 1)
         kept = [min(degree**k, n, self._row_entries(n)) for k in range(1, self.steps + 1)]
         powers = 10 * degree * sum(accumulate(kept))
@@ -121,7 +122,7 @@ def above(rows: sparse.csr_array, least: np.ndarray) -> sparse.csr_array:
 
 
 def largest_of_rows(matrix: sparse.csr_array, most: int) -> sparse.csr_array:
-    """Keep the `most` largest entries of each row; the result is sorted."""
+    """Return the matrix with only the `most` largest entries of each row, sorted by column."""
     long = np.flatnonzero(np.diff(matrix.indptr) > most)
     if len(long):
         kept = np.ones(matrix.nnz, bool)
@@ -134,5 +135,5 @@ def largest_of_rows(matrix: sparse.csr_array, most: int) -> sparse.csr_array:
             kept[slice(*matrix.indptr[row : row + 2])] = taken
         ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
         matrix = sparse.csr_array((matrix.data[kept], matrix.indices[kept], ends), shape=matrix.shape)
-    matrix.sort_indices()  # Sort last, when long rows are short.
+    matrix.sort_indices()  # Sorting is faster here, because no row is long any more.
     return matrix

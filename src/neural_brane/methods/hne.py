@@ -1,4 +1,4 @@
-"""HNE, linear: a map of attributes after which linked nodes have the larger inner products."""
+"""HNE in its linear form: learn a map of attributes that gives linked nodes larger inner products."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,62 +20,67 @@ from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.spectral import weighed
 from neural_brane.methods.training import DOUBLE, SINGLE, WEIGHED, Loop, Moments
 
-MEAN_SHARE, SQUARE_SHARE, SMALLEST = 0.9, 0.999, 1e-8  # constants of Adam that its paper advises
+MEAN_SHARE, SQUARE_SHARE, SMALLEST = 0.9, 0.999, 1e-8  # constants of Adam, from its paper
 
-LEAST_LINKS, BATCHES = 20_000, 50  # least links of a step, and steps that make one pass over a large graph
+LEAST_LINKS, BATCHES = 20_000, 50  # least links in a step, and steps in a pass over a large graph
 
 
 class Pairs(NamedTuple):
-    """Nodes by their numbers, and whether each two of them are linked."""
+    """Pairs of nodes by number, linked or not."""
 
     first: np.ndarray
     second: np.ndarray
-    signs: np.ndarray  # 1 where they are linked, -1 where not
-    weights: np.ndarray  # how much each pair counts
+    signs: np.ndarray  # 1 for a link, -1 for none
+    weights: np.ndarray  # weight of each pair in the loss
 
 
 class LearnedMap(NamedTuple):
-    """The map, and how its training went."""
+    """The map, its threshold and the losses of the training."""
 
     map: np.ndarray  # U (attributes, dim)
-    threshold: np.ndarray  # t (1,): links are expected where inner products are above it
-    loss_history: list[float]  # the mean over the pairs of each step, with the regularisation
+    threshold: np.ndarray  # t (1,), inner product above which a link is expected
+    loss_history: list[float]  # mean over the pairs of each step, plus the regularisation
 
 
 class HNE(InductiveEmbedder):
-    """Heterogeneous network embedding via deep architectures (Chang, Han, Tang, Qi, Aggarwal, Huang; 2015).
+    """Learn a linear map of attributes whose inner products are larger for linked nodes.
 
-    In its linear form, and for nodes of one kind, so that there is one map U of attributes x to vectors Uᵀx. The
-    inner product of two nodes less a threshold t, s = xᵀUUᵀy − t, is to be positive if and only if they are linked:
-    U and t minimise the mean of ln(1 + exp(∓s)) over linked and unlinked pairs, and l2 / links × ‖U‖². The paper
-    has a second map for images, which a deep network sees before; these graphs have none.
+    Heterogeneous network embedding via deep architectures (Chang, Han, Tang, Qi, Aggarwal, Huang; 2015), in its linear
+    form and for nodes of one kind. It is fast and embeds new nodes by their attributes; it is good if attributes
+    predict links. One map U turns attributes x into vectors Uᵀx. The score s = xᵀUUᵀy − t of two nodes should be
+    positive if and only if they are linked: U and t minimise the mean of ln(1 + exp(∓s)) over linked and unlinked
+    pairs, plus l2 / links × ‖U‖². The paper has a second map for images, after a deep network; these graphs have no
+    images.
 
-    Attributes are tf-idf in rows of length one, as the paper's texts are. Each step draws some links, and as many
-    unlinked pairs; a link counts as much as its weight. Adam takes the steps in place of the paper's plain
-    descent, and t is learned. The regularisation is divided by the number of links, as the sum of losses is: then one
-    value fits small and large graphs. The defaults were chosen by the classes of citeseer, cora, wiki, caltech36 and
-    acm. A node without attributes has the vector zero. In a graph without any attribute each node is its own attribute,
-    and only its own nodes can be embedded.
+    Attributes are weighted by tf-idf, and rows have length one, as in the paper. Each step draws some links, weighted
+    by their weights, and as many unlinked pairs. Adam takes the steps instead of plain descent, and the threshold t is
+    learned. The regularisation is divided by the number of links, so that one value fits small and large graphs. The
+    defaults were chosen by the classes of citeseer, cora, wiki, caltech36 and acm. A node without attributes has the
+    vector zero. If a graph has no attributes, each node is its own attribute, and new nodes cannot be embedded.
     """
 
     title = "hne"
     growth = "time: epochs × (batch_size × entries of a node + attributes) × dim; memory: edges + attributes × dim"
     paper = "Chang, Han, Tang, Qi, Aggarwal, Huang: Heterogeneous network embedding via deep architectures, 2015"
-    grid = {"learning_rate": [0.003, 0.01, 0.03], "l2": [0.05, 0.5, 5.0]}  # its paper does not say what was searched
+    grid = {"learning_rate": [0.003, 0.01, 0.03], "l2": [0.05, 0.5, 5.0]}  # The paper gives no range.
     small = {"epochs": 2}
     holds = {"hne": LearnedMap}
-    similarity = "dot"  # it is trained on inner products
+    learns = {
+        "map_": "ndarray of shape (attributes, dim), float32: The map U.",
+        "threshold_": "ndarray of shape (1,), float32: The threshold t.",
+        "loss_history_": "list of float: Loss of every step.",
+    }
+    similarity = "dot"  # Training uses inner products.
     by_attributes = True
-    why_not = "its map is shared by all nodes, so that more steps move all of them; transform embeds new nodes"
+    why_not = "its map is shared by all nodes, so more steps would move every vector; transform embeds new nodes"
     prolongs = ("epochs",)
 
     l2: float = number("Weight of the regularisation, as if losses were summed over all links.", default=0.5, least=0)
     batch_size: int | None = whole(
-        "Links of a step, beside as many pairs without one; when None a fiftieth of all links, and 20,000 at least, or "
-        "all where there are fewer.",
+        "Links in a step; it has as many unlinked pairs. None: a fiftieth of all links, at least 20,000 or all links.",
         default=None,
     )
-    learning_rate: float = shared("learning_rate", default=0.01, about="Of Adam.")
+    learning_rate: float = shared("learning_rate", default=0.01, about="Learning rate of Adam.")
     epochs: int = shared("epochs", default=100, about="Steps, each over `batch_size` links.")
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
@@ -89,14 +94,14 @@ class HNE(InductiveEmbedder):
             "weighing attributes": {"matrices": 2 * WEIGHED * max(entries, sizes.links)},
             "training": matrices
             | {
-                "tables": 5 * SINGLE * width * self.dim,  # the map, its gradient, Adam's two means and what it takes
+                "tables": 5 * SINGLE * width * self.dim,  # the map, its gradient, Adam's two means and one step
                 "batches": SINGLE * self.dim * (2 * pairs + nodes) + 16 * DOUBLE * pairs + 24 * nodes * entries // n,
             },
             "vectors": matrices | {"vectors": SINGLE * (n + width) * self.dim},
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied in all steps."""
+        """Return the number of multiplications in all steps."""
         width, entries = sizes.attributes or sizes.nodes, sizes.attribute_entries or sizes.nodes
         pairs = 2 * self._batch(sizes.edges)
         nodes = min(2 * pairs, sizes.nodes)
@@ -133,7 +138,7 @@ class HNE(InductiveEmbedder):
 
 
 class Links:
-    """The links of a graph, to be drawn from beside pairs that have none."""
+    """The links of a graph, from which steps draw links and unlinked pairs."""
 
     def __init__(self, adjacency: sparse.csr_array):
         entries = sparse.triu(without_self_loops(adjacency), format="coo")
@@ -143,25 +148,25 @@ class Links:
         self.keys = np.sort(self._keys(entries.row, entries.col))
 
     def draw(self, size: int, rng: np.random.Generator) -> Pairs:
-        """So many links, and as many pairs of any two nodes, less those that are linked."""
+        """Return `size` links and as many random pairs of nodes, without those that are linked."""
         links = np.arange(size) if size == self.count else rng.choice(self.count, size, replace=False, shuffle=False)
-        some, others = rng.integers(self.nodes, size=(2, size))
-        keys = self._keys(np.minimum(some, others), np.maximum(some, others))
+        left, right = rng.integers(self.nodes, size=(2, size))
+        keys = self._keys(np.minimum(left, right), np.maximum(left, right))
         places = np.minimum(np.searchsorted(self.keys, keys), self.count - 1)
-        apart = (some != others) & (self.keys[places] != keys if self.count else True)
-        some, others = some[apart], others[apart]
-        signs = np.repeat([1.0, -1.0], [size, len(some)])
-        weights = np.concatenate([self.weights[links], np.ones(len(some))])
-        first, second = (self.rows[links], some), (self.columns[links], others)
+        apart = (left != right) & (self.keys[places] != keys if self.count else True)
+        left, right = left[apart], right[apart]
+        signs = np.repeat([1.0, -1.0], [size, len(left)])
+        weights = np.concatenate([self.weights[links], np.ones(len(left))])
+        first, second = (self.rows[links], left), (self.columns[links], right)
         return Pairs(np.concatenate(first), np.concatenate(second), signs, weights)
 
     def _keys(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """A number for every two nodes, of which the first has the smaller number."""
+        """Return one number for each pair of nodes; the first node has the smaller number."""
         return first.astype(np.int64) * self.nodes + second
 
 
 class Adam:
-    """Steps of arrays down their gradients, by running means of these; all of its state can be kept."""
+    """The Adam optimiser for NumPy arrays; `arrays` is its whole state, for checkpoints."""
 
     def __init__(self, weights: dict[str, np.ndarray], learning_rate: float):
         self.weights, self.rate = weights, learning_rate
@@ -171,7 +176,7 @@ class Adam:
         self.arrays = weights | means | {f"{name}, square": square for name, square in self.squares.items()}
 
     def step(self, gradients: list[np.ndarray], number: int) -> None:
-        """Take step `number`, from 1, in place; gradients are written over."""
+        """Take step `number`, counted from 1, in place; the gradients are overwritten."""
         for name, gradient in zip(self.weights, gradients, strict=True):
             mean, square = self.means[name], self.squares[name]
             mean *= MEAN_SHARE
@@ -188,9 +193,9 @@ class Adam:
 def slopes(
     attributes: sparse.csr_array, table: np.ndarray, threshold: np.ndarray, pairs: Pairs, *, l2: float, tables: Tables
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """The mean of ln(1 + exp(∓(xᵀUUᵀy − t))) over pairs, and l2 ‖U‖²; and its gradients by U and t.
+    """Return the loss, the mean of ln(1 + exp(∓(xᵀUUᵀy − t))) plus l2 ‖U‖², and its gradients by U and t.
 
-    Only the pairs' nodes are looked at. The gradient by their vectors is a sparse matrix times the vectors.
+    It uses only the nodes of the pairs. The gradient by their vectors is a sparse matrix times the vectors.
     """
     nodes, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
     first, second = np.split(places, 2)
@@ -207,5 +212,5 @@ def slopes(
 
 
 def _vectors(attributes: sparse.csr_array, table: np.ndarray) -> Iterator[np.ndarray]:
-    """The vectors of nodes with these attributes, some nodes at a time."""
+    """Return an iterator over the vectors of nodes with these attributes, some at a time."""
     return (attributes[rows] @ table for rows in row_blocks(attributes.shape[0]))

@@ -1,7 +1,7 @@
-"""Tell whether code computes the same: the digest of the vectors that one tiny training learns.
+"""Compute the fingerprint of a method's code: a digest of the vectors of one tiny training.
 
-It changes when a method's code computes something else, and stays when a docstring changes or files move. The store of
-finished trainings and checkpoints both ask here.
+The fingerprint changes when the code computes different numbers, but not when a docstring changes or a file moves. The
+store of finished trainings and checkpoints use it to decide whether old results are still valid.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 FIXED = {"dim": 8, "seed": 0, "threads": 1, "device": "cpu"}
 NODES = 200
-RUN = ("device", "deterministic")  # choices of where to train, which the behaviour does not follow
+RUN = ("device", "deterministic")  # not tried, because the tiny training runs on the CPU
 
 
 class Behaviour(NamedTuple):
-    """What a tiny training learned: the digest of its vectors, and sums over the nodes, which tell how close two are.
+    """The fingerprint of a method: the digest of its vectors, and sums over the nodes that show how far two differ.
 
-    A method that cannot be trained here, because a package is missing or a parameter makes no sense, has neither.
+    Both are empty if the method cannot be trained because a package is missing or a parameter makes no sense.
     """
 
     digest: str = ""
@@ -37,13 +37,15 @@ class Behaviour(NamedTuple):
 
 
 def behaviour(method: type[Embedder], parameters: Mapping[str, Any]) -> Behaviour:
-    """Return what a method learns from a small synthetic graph; one that takes labels is trained with and without them.
+    """Return the fingerprint of a method, from a training on a small synthetic graph.
 
-    Words and truth values among the parameters choose which code runs, so they are taken from `parameters`. Numbers
-    decide how much of it runs, so they have small fixed values. The training runs on the CPU, on one thread: a change
-    in the GPU's kernels alone is not noticed. The last bits of a sum may differ between kinds of processors and between
-    versions of the numeric libraries, and then the digest differs too.
+    A method that can use labels is trained with and without them. Texts and flags among the parameters choose which
+    code runs, so they are taken from `parameters`; numbers only change its amount, so they have small fixed values. The
+    training uses one CPU thread, so a change in GPU kernels alone goes unnoticed. The last bits of a sum may differ
+    between processors and between versions of numeric libraries; the digest then differs, too.
 
+    Examples
+    --------
     >>> from neural_brane import Attributes
     >>> behaviour(Attributes, {"dim": 150}) == behaviour(Attributes, {"dim": 32})
     True
@@ -59,7 +61,7 @@ def _behaviour(method: type[Embedder], choices: tuple[tuple[str, Any], ...]) -> 
         model = method(**dict(choices)).set_params(**method.small)
         model.set_params(**{name: value for name, value in FIXED.items() if name in model.get_params()})
         with one_blas_thread(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # so short a training learns little
+            warnings.simplefilter("ignore")  # Such a short training warns that it learns little.
             graph = synthetic(NODES)
             for labels in (None, graph.labels) if method.uses_labels else (None,):
                 given: dict[str, Any] = {} if labels is None else {"labels": labels}
@@ -72,10 +74,10 @@ def _behaviour(method: type[Embedder], choices: tuple[tuple[str, Any], ...]) -> 
 
 
 def identify_code(method: type[Embedder], parameters: Mapping[str, Any], *, on_cpu: bool) -> dict[str, Any]:
-    """Describe the code of a training for its checkpoint: what it computes, and whether some of it was not tried.
+    """Return the fingerprint of a training's code for its checkpoint, and whether some of the code was not tried.
 
-    on_cpu: the training runs on this machine's CPU alone. On a GPU or on several ranks other code runs too, which is
-    taken to be the same only in the same version of the package.
+    on_cpu: whether the training runs on the CPU of this machine only. On a GPU or on several ranks other code runs too;
+    it counts as the same only if the version of the package is the same.
     """
     found = behaviour(method, parameters)
     return {"behaviour": found.digest, "sample": found.sample, "untried": not (on_cpu and found.digest)}

@@ -1,4 +1,4 @@
-"""LANE: links, attributes and known labels, each reduced on its own and drawn together."""
+"""LANE: reduce links, attributes and known labels to axes that they share."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,25 +17,25 @@ from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import number, shared
 from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectral_width
 
-SELF = 1e-6  # added to the likeness of a node with itself, as the authors' program does
+SELF = 1e-6  # added to the cosine of a node with itself, as in the authors' program
 
 
 class Affinity(NamedTuple):
-    """D⁻½(XXᵀ + diag)D⁻½: cosines between rows of X, normalised by their sums; never formed."""
+    """D⁻½(XXᵀ + diag)D⁻½: cosines between rows of X, normalised by their sums D; the matrix is never formed."""
 
-    profiles: sparse.csr_array  # D⁻½X, where rows of X have length one
-    diagonal: np.ndarray  # (cosine of a node with itself, which is 1 + SELF, less that of XXᵀ) over D
+    profiles: sparse.csr_array  # D⁻½X, with rows of X scaled to length one
+    diagonal: np.ndarray  # diag / D, where diag makes the cosine of a node with itself 1 + SELF
 
     @classmethod
     def of(cls, matrix: sparse.csr_array, what: str) -> "Affinity":
-        """The affinity of nodes by a matrix with a row for each."""
+        """Return the affinity of nodes, from a matrix with a row for each; `what` names the matrix in errors."""
         profiles = weigh(matrix, np.ones(matrix.shape[1]))
         own = 1 + SELF - (np.diff(profiles.indptr) > 0)
         degrees = profiles @ (profiles.T @ np.ones(matrix.shape[0])) + own
         if not (degrees > 0).all():
             raise GraphError(
-                f"lane divides by each node's likeness to all others by {what}, and negative values make that "
-                f"{degrees.min():.3g} for some; shift or drop the negative ones"
+                f"lane divides by the sum of each node's cosines by {what}, but negative values make a sum "
+                f"{degrees.min():.3g}; shift the values or drop the negative ones"
             )
         roots = np.sqrt(degrees)
         profiles.data /= np.repeat(roots, np.diff(profiles.indptr))
@@ -43,7 +43,7 @@ class Affinity(NamedTuple):
 
 
 class Sum:
-    """A weighted sum of an affinity and of projections UUᵀ, as `leading_eigenvectors` multiplies with it."""
+    """A weighted sum of an affinity and of projections UUᵀ, in the form that `leading_eigenvectors` needs."""
 
     def __init__(
         self, tables: Tables, affinity: Affinity | None, weight: float, others: Sequence[tuple[float, np.ndarray]]
@@ -56,7 +56,7 @@ class Sum:
             self.diagonal = affinity.diagonal.astype(np.float32)[:, None]
 
     def image(self, table: Table) -> Table:
-        """The sum times a table."""
+        """Return the sum times a table."""
         total = np.zeros_like(table)
         if self.affinity is not None:
             product = self.profiles @ (self.transposed @ table) + self.diagonal * table
@@ -66,7 +66,7 @@ class Sum:
         return total
 
     def gram(self, table: Table) -> np.ndarray:
-        """The inner products of the table's columns by the sum, float64."""
+        """Return tableᵀ times the sum times table, float64."""
         total = np.zeros((table.shape[1],) * 2)
         if self.affinity is not None:
             wide = table.astype(np.float64)
@@ -78,16 +78,17 @@ class Sum:
 
 
 class LANE(Factorisation):
-    """Label informed attributed network embedding (Huang, Li, Hu; 2017).
+    """Find axes that links, attributes and known labels share: good if some labels are known.
 
-    Links, attributes and labels each give an affinity of nodes: cosines, normalised as a Laplacian is. Each has axes
-    U of its own, and H are the axes that all of them share. In turn, each is solved for as the leading eigenvectors of
-    its affinity beside the projections on the others, by products alone: no affinity is ever formed.
+    Label informed attributed network embedding (Huang, Li, Hu; 2017). Links, attributes and labels each give an
+    affinity of nodes, which contains cosines, normalised like a Laplacian. Each affinity has separate axes U, and all
+    share the axes H. Each in turn is solved as the leading eigenvectors of its affinity plus the projections on the
+    other axes. This takes only products; no affinity is formed.
 
-    Labels are learned from only where they are given, by `fit(graph, labels=known)`. Then, as in the authors' program,
-    H is found for the labelled nodes, and every other node is placed by its links and attributes along the linear map
-    from these to H. Without labels H is found for all nodes, by links and attributes. H is scaled by √nodes, so that a
-    number is about one whatever the size of the graph.
+    With labels, given by `fit(graph, labels=known)`, H is found for the labelled nodes, as in the authors' program. A
+    linear map from their links and attributes to H then embeds the other nodes. Without labels, H is found for all
+    nodes from links and attributes. H is multiplied by √nodes, so that its numbers do not depend on the size of the
+    graph.
 
     Examples
     --------
@@ -102,17 +103,17 @@ class LANE(Factorisation):
     uses_labels = True
     growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
     paper = "Huang, Li, Hu: Label informed attributed network embedding, 2017"
-    # Its paper has weights from 0.01 to 100, its authors' program those of the upper half.
+    # The paper tries weights from 0.01 to 100; the authors' program uses values of the upper half.
     grid = {"attribute_weight": [1.0, 10.0, 43.0], "label_weight": [1.0, 30.0, 100.0]}
 
     attribute_weight: float = number("Weight of the attributes, the paper's α₁.", default=10.0, above=0)
     label_weight: float = number("Weight of the labels, the paper's α₂.", default=30.0, least=0)
     correlation: float = number(
-        "Without labels: how strongly the axes of links and of attributes are drawn together.", default=0.1, least=0
+        "Without labels: weight that makes the axes of links and of attributes agree.", default=0.1, least=0
     )
-    link_share: float = number("With labels: weight of links where other nodes are placed.", default=1.0, least=0)
-    attribute_share: float = number("The same for attributes.", default=1.6, least=0)
-    epochs: int = shared("epochs", default=5, about="How many times all axes are solved for.")
+    link_share: float = number("With labels: weight of links in the vectors of unlabelled nodes.", default=1.0, least=0)
+    attribute_share: float = number("With labels: weight of attributes for unlabelled nodes.", default=1.6, least=0)
+    epochs: int = shared("epochs", default=5, about="Number of times that all axes are solved.")
 
     def memory(self, sizes: Sizes) -> Moments:
         n, entries = sizes.nodes, sizes.links + sizes.nodes + sizes.attribute_entries
@@ -124,7 +125,7 @@ class LANE(Factorisation):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied: every turn of the three affinities and of H."""
+        """Return the number of multiplications in all solutions of the three affinities and of H."""
         width = spectral_width(sizes.nodes, self.dim)
         entries = sizes.links + sizes.nodes + sizes.attribute_entries
         return float(self.epochs * width * (14 * entries + 14 * sizes.nodes * (10 * self.dim + 4 * width)))
@@ -138,18 +139,18 @@ class LANE(Factorisation):
         ones = (np.ones(len(known)), (np.arange(len(known)), numbers))
         labels = sparse.csr_array(ones, shape=(len(known), len(classes)))
         axes = self._solve(links[known][:, known], graph.attributes[known], labels, seed)
-        vectors = np.zeros((len(graph), self.dim))  # placed along linear maps to H, found from the labelled nodes
+        vectors = np.zeros((len(graph), self.dim))
         for share, matrix in ((self.link_share, links), (self.attribute_share, graph.attributes)):
             matrix = matrix.astype(np.float64)
-            seen = matrix[known].T @ axes  # (HᵀX)ᵀ, whose pseudo-inverse maps a row of X to H
-            vectors += share * (matrix @ (seen @ np.linalg.pinv(seen.T @ seen, hermitian=True)))
+            products = matrix[known].T @ axes  # (HᵀX)ᵀ; its pseudo-inverse maps a row of X to H
+            vectors += share * (matrix @ (products @ np.linalg.pinv(products.T @ products, hermitian=True)))
         vectors[known] = axes
         return Vectors(vectors * np.sqrt(len(known)))
 
     def _solve(
         self, links: sparse.csr_array, attributes: sparse.csr_array, labels: sparse.csr_array | None, seed: int
     ) -> np.ndarray:
-        """H (nodes, dim), with columns of length one at right angles."""
+        """Return H (nodes, dim), with orthonormal columns."""
         tables, nodes = tables_on("cpu", self.threads), links.shape[0]
         by_links, by_attributes = Affinity.of(links, "links"), Affinity.of(attributes, "attributes")
         by_labels = None if labels is None else Affinity.of(labels, "labels")

@@ -13,11 +13,11 @@ from neural_brane.methods.training import ALIAS, SINGLE, Moments
 class Line(EdgeSkipGram):
     """Learn similar vectors for linked nodes and for nodes with the same neighbours.
 
-    LINE: large-scale information network embedding (Tang, Qu, Wang, Zhang, Yan, Mei; 2015). The first dim // 2 columns
-    learn first-order proximity: both ends of an edge use the same table. The others learn second-order proximity: the
-    other end has a separate context vector. Edges are drawn in proportion to their weight; the first order leaves out
-    self-loops. Each half of a vector has length one, as in the authors' program. A node without neighbours keeps a
-    random direction.
+    LINE: large-scale information network embedding (Tang, Qu, Wang, Zhang, Yan, Mei; 2015) is good for large graphs
+    without attributes. The first dim // 2 columns learn first-order proximity: both ends of an edge use the same table.
+    The others learn second-order proximity: the other end has a separate context vector. Edges are drawn in proportion
+    to their weight; the first order leaves out self-loops. Each half of a vector has length one, as in the authors'
+    program. A node without neighbours keeps a random direction.
     """
 
     title = "line"

@@ -1,4 +1,4 @@
-"""NNMF: links and attributes as sums of the same non-negative parts."""
+"""NNMF: factorise links and attributes together, with factors that are never negative."""
 
 from typing import NamedTuple
 
@@ -14,34 +14,36 @@ from neural_brane.methods.factorisation import Factorisation
 from neural_brane.methods.parameters import shared
 from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments
 
-BLOCK_ROWS = 8_192  # updated at a time by one thread
-FADED = np.float32(1e-12)  # below, a number becomes zero: it would shrink on to a denormal, a hundred times slower
-ADVICE = "scale the weights of edges and the values of attributes, whose squares are too large, and use none below 0"
+BLOCK_ROWS = 8_192  # rows that one thread updates at a time
+SMALLEST = np.float32(1e-12)  # smaller numbers become zero; as denormals they would be a hundred times slower
+ADVICE = "scale weights of edges and values of attributes down, because their squares overflow, and use none below 0"
 Blocks = list[tuple[slice, sparse.csr_array]]
 
 
-class Parts(NamedTuple):
-    """The vectors W, and the parts H that they are amounts of."""
+class NNMFFactors(NamedTuple):
+    """The vectors W, and the components H."""
 
     vectors: np.ndarray  # W (nodes, dim)
     parts: np.ndarray  # H (dim, nodes + attributes)
 
 
 class NNMF(Factorisation):
-    """Algorithms for non-negative matrix factorization (Lee, Seung; 2001), of links and attributes side by side.
+    """Describe each node as a sum of `dim` components of links and attributes, none of them negative.
 
-    [A, X] ≈ WH: a node's row of links and its tf-idf attributes, each of length one, are sums of `dim` parts of both
-    kinds. The parts have length one, so a vector, the node's row of W, says how much of each part the node holds.
-    The steps are those of scikit-learn's NMF(solver="mu"), on many threads.
+    Algorithms for non-negative matrix factorization (Lee, Seung; 2001). It is good if the columns of vectors should
+    have a meaning. [A, X] ≈ WH, where A are links and X tf-idf attributes, each with rows of length one. The rows of H,
+    the components, have length one, so a vector, the node's row of W, gives the amount of each component. The steps are
+    those of scikit-learn's NMF(solver="mu"), with several threads.
     """
 
     title = "nnmf"
     growth = "time: epochs × ((edges + attribute entries) × dim + nodes × dim²); memory: entries + nodes × dim"
     paper = "Lee, Seung: Algorithms for non-negative matrix factorization, 2001"
     trial = {"epochs": 3}
-    holds = {"nnmf parts": Parts}
+    holds = {"nnmf parts": NNMFFactors}
+    learns = {"parts_": "ndarray of shape (dim, nodes + attributes), float32: The components H."}
 
-    epochs: int = shared("epochs", default=200, about="How many times W and H are updated.")
+    epochs: int = shared("epochs", default=200, about="Number of times that W and H are updated.")
 
     def memory(self, sizes: Sizes) -> Moments:
         n, entries = sizes.nodes, sizes.links + sizes.attribute_entries
@@ -53,19 +55,19 @@ class NNMF(Factorisation):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied: with entries, and among the columns of both factors."""
+        """Return the number of multiplications with entries and of the factors with each other."""
         entries, rows = sizes.links + sizes.attribute_entries, 2 * sizes.nodes + sizes.attributes
         return float(self.epochs * self.dim * (2 * entries + 2 * rows * self.dim))
 
-    def _factorise(self, graph: AttributedGraph, seed: int) -> Parts:
+    def _factorise(self, graph: AttributedGraph, seed: int) -> NNMFFactors:
         require_no_negatives(graph, self.title)
         loop = Loop.over_epochs(self, "factors", advice=ADVICE)
         nodes, parts = factorise(stacked(graph), self.dim, seed, loop, self.threads)
-        return Parts(nodes * np.linalg.norm(parts, axis=0), parts.T)
+        return NNMFFactors(nodes * np.linalg.norm(parts, axis=0), parts.T)
 
 
 def require_no_negatives(graph: AttributedGraph, title: str) -> None:
-    """Refuse attributes below zero: parts that are never negative cannot add up to one."""
+    """Raise an error if an attribute is below zero, because no sum of components can be negative."""
     entries = graph.attributes
     if entries.nnz == 0 or entries.data.min() >= 0:
         return
@@ -73,36 +75,36 @@ def require_no_negatives(graph: AttributedGraph, title: str) -> None:
     row = int(np.searchsorted(entries.indptr, at, side="right")) - 1
     raise GraphError(
         f"attribute {graph.attribute_names[entries.indices[at]].item()!r} of node {graph.ids[row].item()!r} is "
-        f"{entries.data[at]}, and {title} adds up parts that are never negative; shift the attributes above 0, cut "
-        "them into bins, or choose another method"
+        f"{entries.data[at]}, but {title} cannot represent negative values; shift the attributes above 0, cut them "
+        "into bins, or choose another method"
     )
 
 
 def factorise(
     matrix: sparse.csr_array, rank: int, seed: int, loop: Loop, threads: int | None, block_rows: int = BLOCK_ROWS
 ) -> tuple[np.ndarray, np.ndarray]:
-    """W (rows, rank) and Hᵀ (columns, rank) after all steps, each of which updates W and then H."""
+    """Return W (rows, rank) and Hᵀ (columns, rank) after all steps; each step updates W, then H."""
     nodes, parts = start(matrix, rank, seed)
     rows, columns = _blocks(matrix, block_rows), _blocks(matrix.T.tocsr(), block_rows)
 
     def step(epoch: int) -> None:
         squares = _update(nodes, parts, rows, threads)
         _update(parts, nodes, columns, threads)
-        loop.require_finite(epoch, **{"the squares of H": squares})  # and so all of H is finite
+        loop.require_finite(epoch, **{"the squares of H": squares})  # finite only if all of H is
 
     loop.run({"W": nodes, "H": parts}, step)
     return nodes, parts
 
 
 def stacked(graph: AttributedGraph) -> sparse.csr_array:
-    """[A, X] in float32: rows of links beside rows of tf-idf attributes, each of length one."""
+    """Return [A, X] in float32: rows of links, then rows of tf-idf attributes, each of length one."""
     links = weigh(graph.adjacency, np.ones(len(graph)))
     words = weigh(graph.attributes, inverse_frequency(graph.attributes))
     return sparse.hstack([links, words], format="csr").astype(np.float32)
 
 
 def start(matrix: sparse.csr_array, rank: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Random first values of W (rows, rank) and Hᵀ (columns, rank), at the scale of scikit-learn's."""
+    """Return random initial W (rows, rank) and Hᵀ (columns, rank), float32, at the scale of scikit-learn."""
     scale = np.float32(np.sqrt(matrix.mean(dtype=np.float64) / rank))
     rng = np.random.default_rng(seed)
     nodes, parts = (np.abs(rng.standard_normal((size, rank), np.float32)) * scale for size in matrix.shape)
@@ -110,21 +112,21 @@ def start(matrix: sparse.csr_array, rank: int, seed: int) -> tuple[np.ndarray, n
 
 
 def _blocks(matrix: sparse.csr_array, rows: int) -> Blocks:
-    """The matrix in blocks of rows, each with its place."""
+    """Return the matrix in blocks of rows, each with its range of rows."""
     places = [slice(at, at + rows) for at in range(0, matrix.shape[0], rows)]
     return [(place, matrix[place]) for place in places]
 
 
 def _update(factor: np.ndarray, other: np.ndarray, blocks: Blocks, threads: int | None) -> np.ndarray:
-    """Multiply one factor, in place, by the ratio of the matrix to the product of both factors."""
+    """Update one factor in place by the multiplicative rule, and return the other's squares (rank, rank)."""
     squares = other.T @ other
 
     def update(block: tuple[slice, sparse.csr_array]) -> None:
         place, matrix = block
-        given = factor[place] @ squares
-        given[given == 0] = np.finfo(np.float32).eps  # as scikit-learn does
-        updated = factor[place] * ((matrix @ other) / given)
-        factor[place] = np.where(updated < FADED, 0, updated)
+        divisor = factor[place] @ squares
+        divisor[divisor == 0] = np.finfo(np.float32).eps  # scikit-learn's value
+        updated = factor[place] * ((matrix @ other) / divisor)
+        factor[place] = np.where(updated < SMALLEST, 0, updated)
 
     list(map_threads(update, blocks, threads))
     return squares

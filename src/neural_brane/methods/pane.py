@@ -1,4 +1,4 @@
-"""PANE: how near nodes and attributes are by walks with restart, both ways, factorised together."""
+"""PANE: factorise how close nodes and attributes are on random walks, in both directions."""
 
 import math
 from typing import Any, NamedTuple
@@ -18,11 +18,11 @@ from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, WEIGHED, Loop, Moments, spectral_width
 from neural_brane.progress import Meter
 
-KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 50  # numbers of F and of B that are kept, 16 bytes each with the transpose
+KEPT_NUMBERS, KEPT_IN_A_ROW = 25_000_000, 50  # numbers kept of F and of B, and least of a row; 16 bytes each
 
 
-class Factors(NamedTuple):
-    """The vectors, and the factors that they are made of."""
+class PANEFactors(NamedTuple):
+    """The vectors and the factors."""
 
     vectors: np.ndarray  # (nodes, dim)
     forward: np.ndarray  # X_f (nodes, half)
@@ -31,7 +31,7 @@ class Factors(NamedTuple):
 
 
 class Affinity:
-    """A sparse matrix of nodes and attributes, to be multiplied with tables from both sides."""
+    """A sparse matrix F of nodes and attributes, for products with tables from both sides."""
 
     def __init__(self, matrix: sparse.csr_array, tables: Tables):
         self.size = matrix.shape[1]
@@ -39,48 +39,54 @@ class Affinity:
         self.by_nodes, self.by_attributes = tables.both_ways(matrix)
 
     def image(self, table: np.ndarray) -> np.ndarray:
-        """Fᵀ(F table)."""
+        """Return Fᵀ(F table)."""
         return self.by_attributes @ (self.by_nodes @ table)
 
     def gram(self, table: np.ndarray) -> np.ndarray:
-        """The inner products of the columns of F table, float64."""
+        """Return the inner products of the columns of F table, float64."""
         return self.by_nodes.gram(table)
 
 
 class PANE(Factorisation):
-    """Scaling attributed network embedding to massive graphs (Yang, Shi, Xiao, Yang, Liu, Bhowmick; 2020).
+    """Factorise how close nodes and attributes are on random walks, in both directions.
 
-    A random walk from a node that ends with chance `restart` after each step, and then draws one of the attributes
-    where it has come to, says how near attributes are to the node; one from an attribute, that begins at a node which
-    has it, how near nodes are to the attribute. Of both chances, scaled to mean 1 over all nodes (of an attribute)
-    and over all attributes (of a node), F and B hold ln(1 + chance). X_f Yᵀ ≈ F and X_b Yᵀ ≈ B share Y: they begin
-    with the SVD of F, and coordinate descent goes on from there. A vector is the node's row of X_f beside that of
-    X_b, each of length one as in the authors' program; an odd dim leaves out the last number of X_b.
+    Scaling attributed network embedding to massive graphs (Yang, Shi, Xiao, Yang, Liu, Bhowmick; 2020). It is good if
+    links and attributes agree, as in citation graphs. A walk from a node ends with probability `restart` after each
+    step, and then draws an attribute of the node where it ended. F is made from the probability of each attribute. B is
+    made from walks in the other direction: they start at a node with the attribute, and the probability is that of each
+    node where they end. Probabilities are scaled to mean 1, in F over all nodes and in B over all attributes; the
+    entries are ln(1 + probability). X_f Yᵀ ≈ F and X_b Yᵀ ≈ B share Y. Coordinate descent improves them, starting from
+    the SVD of F. A vector joins the node's rows of X_f and X_b, each of length one as in the authors' program; an odd
+    dim drops the last column of X_b.
 
-    F and B are exact where nodes × attributes is at most 25 million, or no row has more than `row_entries` numbers.
-    Beyond, rows keep their largest numbers after every step of the walks, which differs from the paper and bounds
-    memory; what chances are scaled by stays exact. Edges have no direction here, so that the walks of both ways take
-    the same steps. The authors' program descends on B alone, and scales the columns of attributes whose
-    rows it has scaled before; here F counts as well, and columns are of the attributes as they are, as in the paper. In
-    a graph without any attribute each node is its own.
+    F and B are exact if nodes × attributes is at most 25 million, or if no row has more than `row_entries` numbers.
+    Otherwise rows keep only their largest numbers after each step, unlike in the paper, which limits memory; the scales
+    stay exact. Edges have no direction here, so both walks take the same steps. The authors' program uses only B in the
+    descent, and scales the columns of attributes after their rows. Here F counts too, and columns are those of the
+    unscaled attributes, as in the paper. If a graph has no attributes, each node is its own attribute.
     """
 
     title = "pane"
     growth = "time: row_entries × (steps × edges + epochs × nodes × dim); memory: nodes × (row_entries + dim)"
     paper = "Yang, Shi, Xiao, Yang, Liu, Bhowmick: Scaling attributed network embedding to massive graphs, 2020"
-    grid = {"restart": [0.1, 0.3, 0.5, 0.7, 0.9]}  # the range that its paper compares
-    holds = {"pane factors": Factors}
+    grid = {"restart": [0.1, 0.3, 0.5, 0.7, 0.9]}  # range of the paper
+    holds = {"pane factors": PANEFactors}
+    learns = {
+        "forward_": "ndarray (nodes, half): X_f, where half is dim / 2, rounded up.",
+        "backward_": "ndarray (nodes, half): X_b.",
+        "attributes_": "ndarray (attributes, half): Y.",
+    }
 
-    restart: float = number("Chance that a walk ends after a step, the paper's alpha.", default=0.5, above=0, below=1)
+    restart: float = number("Probability that a step ends the walk, the paper's alpha.", default=0.5, above=0, below=1)
     error: float = number(
-        "Share of the walks that are longer than those counted, the paper's ε: with the defaults 5 steps are.",
+        "Share of walks that are longer than the steps computed, the paper's ε; the defaults compute 5 steps.",
         default=0.015,
         above=0,
         below=1,
     )
     epochs: int = shared("epochs", default=5, about="Rounds of coordinate descent over all factors.")
     row_entries: int | None = whole(
-        "Numbers kept of each row of F and B; when None 25 million among all nodes, and 50 at least.", default=None
+        "Numbers kept of each row of F and B. None: 25 million for all nodes together, at least 50 each.", default=None
     )
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -99,19 +105,19 @@ class PANE(Factorisation):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied: in the steps of the walks, in the SVD of F, and in the rounds of descent."""
+        """Return the number of multiplications in the walks, in the SVD of F and in the descent."""
         width, half = sizes.attributes or sizes.nodes, (self.dim + 1) // 2
         in_a_row = min(width, self._row_entries(sizes.nodes))
         products = 14 * spectral_width(width, half) + 4 * self.epochs * half
         descent = 2 * self.epochs * half**2 * (2 * sizes.nodes + width)
         return float(in_a_row * (10 * self._steps() * sizes.links + sizes.nodes * products) + descent)
 
-    def _factorise(self, graph: AttributedGraph, seed: int) -> Factors:
+    def _factorise(self, graph: AttributedGraph, seed: int) -> PANEFactors:
         tables = tables_on("cpu", self.threads)
         meter = Meter(self.progress, 2 * self._steps() + REPORTS + self.epochs, "steps", epochs=self.epochs)
         forward, backward = (Affinity(one, tables) for one in self._affinities(graph, meter))
 
-        def find_axes() -> np.ndarray:  # the leading right singular vectors of F (attributes, half)
+        def find_axes() -> np.ndarray:  # leading right singular vectors of F, (attributes, half)
             values, vectors = leading_eigenvectors(forward, half, tables=tables, seed=seed, report=meter.advance)
             scales = np.divide(1, np.sqrt(values), out=np.zeros(half), where=values > 0)
             return vectors * scales.astype(np.float32)
@@ -132,16 +138,16 @@ class PANE(Factorisation):
             descend(attributes, targets, tables.gram(nodes) + tables.gram(others), self.threads)
             loop.require_finite(epoch, **factors)
 
-        meter.resume(2 * self._steps() + REPORTS)  # also where the axes were kept
+        meter.resume(2 * self._steps() + REPORTS)  # also if the checkpoint held the axes
         loop.run(factors, step)
-        scale = unit_rows if half > 1 else np.asarray  # a single number would always become 1
+        scale = unit_rows if half > 1 else np.asarray  # A row of one number would always become 1 or -1.
         vectors = np.empty((len(graph), self.dim), np.float32)
         vectors[:, :half] = scale(nodes)
         vectors[:, half:] = scale(others)[:, : self.dim - half]
-        return Factors(vectors, nodes, others, attributes)
+        return PANEFactors(vectors, nodes, others, attributes)
 
     def _affinities(self, graph: AttributedGraph, meter: Meter) -> tuple[sparse.csr_array, sparse.csr_array]:
-        """F and B, sparse, float32."""
+        """Return F and B, sparse, float32."""
         walk = transition(graph.adjacency)
         degrees = graph.adjacency @ np.ones(len(graph))
         options: dict[str, Any] = {"restart": self.restart, "steps": self._steps()}
@@ -149,11 +155,11 @@ class PANE(Factorisation):
         own = (
             graph.attributes.astype(np.float64) if graph.attributes.nnz else sparse.eye_array(len(graph), format="csr")
         )
-        # The scale of a column commutes with the steps: what is kept of a row is then the largest of F.
+        # Columns are scaled before the steps, which gives the same result, so that rows keep the largest numbers of F.
         start = scaled(own, rows=own.sum(axis=1))
         sums = weighted_steps(walk.T, np.ones(len(graph)), **options) @ start
         forward = spread(walk, scaled(start, columns=sums / len(graph)), **options, **kept)
-        # Pᵀ = DPD⁻¹, and D scales the rows, which are scaled to a mean of 1 anyway: so P itself takes the steps.
+        # Pᵀ = DPD⁻¹, and D only scales the rows, which are scaled to mean 1 later; so P can take the steps.
         start = scaled(own, rows=np.where(degrees > 0, degrees, 1), columns=own.sum(axis=0))
         sums = weighted_steps(walk, start.sum(axis=1), **options)
         backward = spread(walk, start, **options, **kept)
@@ -164,7 +170,7 @@ class PANE(Factorisation):
         return forward, backward
 
     def _steps(self) -> int:
-        """So many that all but about a share `error` of the walks have ended, as in the authors' program."""
+        """Return the steps after which about a share `error` of the walks goes on, as in the authors' program."""
         return max(1, int(math.log(self.error) / math.log(1 - self.restart) - 1))
 
     def _row_entries(self, nodes: int) -> int:
@@ -174,7 +180,7 @@ class PANE(Factorisation):
 def scaled(
     matrix: sparse.csr_array, *, rows: np.ndarray | None = None, columns: np.ndarray | None = None
 ) -> sparse.csr_array:
-    """The matrix with its rows or columns divided by numbers, which are above 0 wherever there is an entry."""
+    """Return the matrix with rows or columns divided by numbers, which are above 0 if there is an entry."""
     data = matrix.data
     if rows is not None:
         data = data / np.repeat(rows, np.diff(matrix.indptr))
@@ -184,10 +190,11 @@ def scaled(
 
 
 def descend(table: np.ndarray, targets: np.ndarray, squares: np.ndarray, threads: int | None = 1) -> None:
-    """Move each row x of a table, number after number, to the least of ‖f − xYᵀ‖², in place.
+    """Minimise ‖f − xYᵀ‖² over each number of each row x of a table in turn, in place.
 
-    targets: the rows fY. squares: YᵀY. To take all numbers of a row in turn is to solve a triangular system: those
-    before have their new values, those after their old ones. A number that Y has no column for becomes 0.
+    targets: rows fY (rows, half). squares: YᵀY (half, half). One turn over all numbers of a row solves a triangular
+    system, because earlier numbers have their new values and later ones their old values. A number whose column of Y is
+    zero becomes 0.
     """
     upper, lower = np.triu(squares), np.tril(squares, -1)
     np.fill_diagonal(upper, np.where(np.diag(squares) > 0, np.diag(squares), 1))

@@ -1,4 +1,4 @@
-"""ProNE: links factorised sparsely, then filtered in the graph's spectrum."""
+"""ProNE: factorise a sparse matrix of links, then filter the factors in the graph's spectrum."""
 
 import numpy as np
 from scipy import sparse
@@ -10,67 +10,69 @@ from neural_brane.kernels.threads import SLAB_COLUMNS, one_blas_thread
 from neural_brane.linalg.eigenvectors import NEGLIGIBLE, REPORTS, leading_eigenvectors
 from neural_brane.linalg.tables import Rows, Table, Tables, TorchRows, tables_on
 from neural_brane.linalg.weights import transition, unit_rows, without_self_loops
-from neural_brane.methods.base import Embedder, Vectors
+from neural_brane.methods.base import VECTORS, Embedder, Vectors
 from neural_brane.methods.parameters import number, shared, whole
 from neural_brane.methods.training import SINGLE, WEIGHED, Moments, spectral_width
 from neural_brane.progress import Meter
 
 
 class SparseProduct:
-    """Products with a sparse matrix and with its transpose."""
+    """Products with a sparse matrix M and with its transpose."""
 
     def __init__(self, matrix: sparse.csr_array, tables: Tables):
         self.size = matrix.shape[0]
         self.matrix, self.transposed = tables.matrix(matrix), tables.matrix(matrix.T.tocsr())
 
     def image(self, table: Table) -> Table:
-        """M(Mᵀ table)."""
+        """Return M(Mᵀ table)."""
         return self.matrix @ (self.transposed @ table)
 
     def gram(self, table: Table) -> np.ndarray:
-        """The inner products of the columns of Mᵀ table, float64."""
+        """Return the inner products of the columns of Mᵀ table, float64."""
         return self.transposed.gram(table)
 
 
 def rooted_unit_rows(vectors: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Rows of length one of the singular vectors times the roots of the singular values.
+    """Return the singular vectors times the square roots of the singular values, with rows of length one.
 
-    vectors, values: as `leading_eigenvectors` gives them, singular vectors times singular values, and their squares.
+    vectors, values: the result of `leading_eigenvectors`, which is singular vectors times singular values, and the
+    squared singular values.
     """
     scales = np.divide(1, values**0.25, out=np.zeros_like(values), where=values > 0)
     return as_unit_rows(vectors * scales.astype(np.float32))
 
 
 def as_unit_rows(table: np.ndarray) -> np.ndarray:
-    """The table with rows of length one, float32 and in one piece."""
+    """Return the table with rows of length one, contiguous float32."""
     return np.ascontiguousarray(unit_rows(table), np.float32)
 
 
-NEGATIVE_POWER = 0.75  # exponent of the chances of negative samples, as in word2vec
+NEGATIVE_POWER = 0.75  # exponent of the probability of negative samples, as in word2vec
 
 
 class ProNE(Embedder):
-    """Fast and scalable network representation learning (Zhang, Dong, Wang, Tang, Ding; 2019).
+    """Factorise a sparse matrix of links, then filter the factors in the graph's spectrum: fast on large graphs.
 
-    First the sparse matrix ln(p_uv / n_v) of the links is factorised by a randomised SVD: p_uv is the chance of a
-    step from u to v, and n_v that of v as a negative sample, the sum of its column of p to the power 0.75. Left
-    singular vectors times the roots of the singular values R, with rows of length one, are then filtered:
-    (A + I)(R − exp(−θX)R), where X = ½(L − μI)² − I and L = I − D⁻¹(A + I) is the Laplacian with self-loops. The
-    exponential is its Chebyshev series of `steps` terms, and the result is turned to its own singular vectors, as in
-    the authors' program. Nothing but sparse matrices is multiplied with tables (nodes, dim). Links of the graph count
-    with their weights; self-loops do not count.
+    ProNE: fast and scalable network representation learning (Zhang, Dong, Wang, Tang, Ding; 2019). A randomised SVD
+    factorises the sparse matrix ln(p_uv / n_v) of the links. Here p_uv is the probability of a step from u to v, and
+    n_v that of v as a negative sample, the sum of its column of p to the power 0.75. R is the left singular vectors
+    times the roots of the singular values, with rows of length one. The filter gives (A + I)(R − exp(−θX)R), with
+    X = ½(L − μI)² − I and the Laplacian with self-loops L = I − D⁻¹(A + I). The exponential is a Chebyshev series of
+    `steps` terms. As in the authors' program, the result is rotated to its singular vectors. Only sparse matrices
+    multiply tables (nodes, dim). Weights of links count; self-loops do not.
     """
 
     title = "prone"
     uses = ("links",)
     growth = "time: steps × edges × dim + nodes × dim²; memory: edges + nodes × dim"
     paper = "Zhang, Dong, Wang, Tang, Ding: ProNE, 2019"
-    grid = {"mu": [0.0, 0.1, 0.2, 0.5, 1.0]}  # its authors advise a search around 0
-    why_not = "its factors are solved for all nodes at once"
+    grid = {"mu": [0.0, 0.1, 0.2, 0.5, 1.0]}  # The authors advise values around 0.
+    learns = VECTORS
+    why_not = "it solves for the vectors of all nodes at once"
 
-    steps: int = whole("Terms of the Chebyshev series; 1 leaves the factors as they are.", default=10)
+    steps: int = whole("Terms of the Chebyshev series; 1 leaves out the filter.", default=10)
     theta: float = number("Sharpness of the filter, the paper's θ.", default=0.5, above=0)
-    mu: float = number("Eigenvalue of the Laplacian at the filter's middle, the paper's μ.", default=0.2)
+    mu: float = number("Eigenvalue of the Laplacian at the centre of the filter, the paper's μ.", default=0.2)
     device: str = shared("device", default="cpu")
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -84,7 +86,7 @@ class ProNE(Embedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied: the SVD's products and those of the series, and inner products of columns."""
+        """Return the number of multiplications in the SVD and in the series."""
         width = spectral_width(sizes.nodes, self.dim)
         return float(width * (14 * sizes.links + 14 * sizes.nodes * width) + 2 * self.steps * sizes.links * self.dim)
 
@@ -100,7 +102,7 @@ class ProNE(Embedder):
             return Vectors(factors)
         ends = Filter(links, tables, steps=self.steps, theta=self.theta, mu=self.mu, meter=meter)
         filtered = tables.by_slabs(ends.apply, tables.table(factors), reuse=True)
-        with one_blas_thread():  # turned to its singular vectors, times the roots of the singular values
+        with one_blas_thread():  # gives singular vectors times the roots of the singular values
             values, axes = np.linalg.eigh(tables.gram(filtered))
             values, axes = values[::-1], axes[:, ::-1]
             kept = values > NEGLIGIBLE * values[0]
@@ -120,7 +122,7 @@ class Filter:
         self.meter = meter
 
     def apply(self, table: Table) -> Table:
-        """The filtered slab."""
+        """Return the filtered slab."""
         before, now = table, self._twice(table) / 2
         total = self.shares[0] * before + self.shares[1] * now
         self.meter.advance(2 * table.shape[1])
@@ -131,12 +133,12 @@ class Filter:
         return self.looped @ (table - total)
 
     def _twice(self, table: Table) -> Table:
-        """2X times a table."""
+        """Return 2X times a table."""
         return self.shifted @ (self.shifted @ table) - 2 * table
 
 
 def link_matrix(links: sparse.csr_array) -> sparse.csr_array:
-    """ln(p_uv / n_v) at the links: the chance of a step from u to v against that of v as a negative sample."""
+    """Return the sparse matrix ln(p_uv / n_v): the probability of a step over that of a negative sample."""
     matrix = transition(links)
     chances = np.power(np.bincount(matrix.indices, matrix.data, minlength=matrix.shape[1]), NEGATIVE_POWER)
     matrix.data = np.log(matrix.data) - np.log((chances / (chances.sum() or 1.0))[matrix.indices])

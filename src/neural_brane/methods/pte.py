@@ -27,7 +27,7 @@ class PTE(EdgeSkipGram):
     trains the node-node and the node-attribute network jointly, without labels. A node's vector learns to distinguish
     its neighbours from other nodes, and its attributes from other attributes. Both networks give the same number of
     entries, drawn in proportion to their value. A node without neighbours and attributes keeps the small random vector
-    that it starts with.
+    that it starts with. It is good on social networks with attributes.
     """
 
     title = "pte"

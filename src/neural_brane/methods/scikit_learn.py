@@ -1,4 +1,4 @@
-"""Nodes in scikit-learn's tools: a transformer from node ids to vectors, and a scorer by links."""
+"""Use methods in scikit-learn: a transformer from node ids to vectors, and a scorer for predicted links."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ from neural_brane.methods import METHODS
 from neural_brane.methods.base import Embedder
 
 __all__ = ["NodeEmbedder", "link_scorer"]
-KEPT = 8  # trainings whose vectors a process keeps
-# The checks of scikit-learn's `check_estimator` whose assumptions do not hold, and why: by method, given features.
+KEPT = 8  # fitted methods that a process keeps
+# Checks of scikit-learn's `check_estimator` that do not apply, with the reason.
 _LISTS = {
     "check_transformer_data_not_an_array": "a list could be one of edges, so features are a matrix or a DataFrame"
 }
-METHOD_EXCEPTIONS = {
+METHOD_EXCEPTIONS = {  # by method, when it is fitted to a matrix of features
     "attributes": {},
     "smoothed-attributes": _LISTS,
     "propagated-attributes": _LISTS,
     "neural-brane": _LISTS
     | dict.fromkeys(
         ("check_fit_score_takes_y", "check_n_features_in_after_fitting", "check_pipeline_consistency"),
-        "score takes pairs of ids, which links are predicted for, and no features",
+        "score takes pairs of ids, not features",
     ),
 }
-# The same for NodeEmbedder.
 NODE_EMBEDDER_EXCEPTIONS = dict.fromkeys(
     (
         "check_dict_unchanged", "check_dont_overwrite_parameters", "check_dtype_object", "check_estimators_dtypes",
@@ -50,26 +49,33 @@ NODE_EMBEDDER_EXCEPTIONS = dict.fromkeys(
         "check_readonly_memmap_input", "check_transformer_data_not_an_array", "check_transformer_general",
         "check_transformer_preserve_dtypes",
     ),
-    "it fits a matrix of numbers, and X is ids of nodes",
+    "the check gives a matrix of numbers, but X must be ids of nodes",
 )  # fmt: skip
 
 _kept: OrderedDict[tuple[Any, ...], Embedder] = OrderedDict()
 
 
 class NodeEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A transformer that takes node ids as X and gives the nodes' vectors: for pipelines and searches.
+    """A transformer from node ids to vectors, for pipelines and searches of scikit-learn.
 
-    `fit` learns from the whole graph, whichever ids are in X: all nodes' links and attributes are seen, also those of
-    the nodes that cross-validation tests on. Labels are never seen. A process keeps the vectors of its last trainings,
-    so that folds that differ in their ids alone train once; that needs a method with a seed, because without one every
-    fit draws its own. In a worker process of joblib a method without `threads` takes one.
+    `fit` learns from the links and attributes of the whole graph, whichever ids X contains; so it also sees the nodes
+    on which cross-validation tests. It never sees labels. A process keeps its last few fitted methods, so that folds
+    with different ids train only once. This needs a method with a seed, because each fit without one draws its own. In
+    a worker process of joblib, a method without `threads` uses one thread.
 
     Parameters
     ----------
-    graph
-        An `AttributedGraph`, or anything that a method's `fit` takes. Copies of the transformer share it.
-    method
-        A method with its parameters; None is `NeuralBrane(seed=0)`.
+    graph : AttributedGraph, or anything that a method's `fit` takes
+        The graph to learn from. Copies of the transformer share it.
+    method : Embedder, optional
+        A method with its parameters. None stands for `NeuralBrane(seed=0)`.
+
+    Attributes
+    ----------
+    method_ : Embedder
+        The fitted method.
+    embedding_ : Embedding
+        The vectors of all nodes.
 
     Examples
     --------
@@ -85,7 +91,7 @@ class NodeEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.method = method
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
-        """Learn from the graph. The ids in X must be nodes of it; neither they nor y change what is learned."""
+        """Return the transformer after learning from the graph; X may be ids of nodes, but X and y have no effect."""
         graph = as_graph(self.graph)
         method = METHODS["neural-brane"](seed=0) if self.method is None else self.method
         if not isinstance(method, Embedder):
@@ -97,7 +103,7 @@ class NodeEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """The vectors of some nodes, a row each: X is a list, an array, a Series or a column of ids."""
+        """Return the vectors (ids, dim) float32 of nodes; X is a list, an array, a Series or a column of ids."""
         embedding = self.embedding_
         vectors: np.ndarray = embedding.vectors[_rows(embedding.ids, X)]
         return vectors
@@ -106,7 +112,7 @@ class NodeEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def embedding_(self) -> Embedding:
         """The vectors of all nodes."""
         if "method_" not in vars(self):
-            raise not_fitted("this NodeEmbedder has not learned yet; call fit(ids) first")
+            raise not_fitted("this NodeEmbedder is not fitted yet; call fit(ids) first")
         return self.method_.embedding_
 
     @property
@@ -117,7 +123,7 @@ class NodeEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return "method_" in vars(self)
 
     def __sklearn_clone__(self) -> NodeEmbedder:
-        """An unfitted copy; the graph, which never changes, is shared."""
+        """Return an unfitted copy, which shares the graph because a graph never changes."""
         copied = type(self)(self.graph, None if self.method is None else clone(self.method))
         if hasattr(self, "_sklearn_output_config"):
             copied._sklearn_output_config = dict(self._sklearn_output_config)
@@ -132,11 +138,14 @@ class NodeEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
 
 def link_scorer(by: str = "own") -> Callable[..., float]:
-    """A `scoring=` of a NodeEmbedder by links: the area under the ROC curve; X is pairs of ids, y is 1 for a link or 0.
+    """Return a function for `scoring=` that scores how well a NodeEmbedder predicts links, by the area under the ROC.
 
-    by: "own", the method's own score of a pair, or "cosine". Pairs that the embedder has learned as edges are refused:
-    `HeldOutEdges.labelled_pairs` gives pairs to learn without.
+    In cross-validation, X is pairs of ids and y is 1 for a link, 0 for none. A link that is an edge of the embedder's
+    graph raises an error; `HeldOutEdges.labelled_pairs` gives pairs that are not in its graph. by: "own" for the
+    method's own score of a pair, or "cosine".
 
+    Examples
+    --------
     >>> from sklearn.model_selection import cross_val_score
     >>> from neural_brane import Attributes, load
     >>> from neural_brane.evaluate import hold_out_edges
@@ -148,18 +157,18 @@ def link_scorer(by: str = "own") -> Callable[..., float]:
     """
     if by not in ("own", "cosine"):
         raise ParameterError(f"by={by!r} makes no sense; give own or cosine")
-    return partial(_score_links, by=by)  # which can be sent to another process
+    return partial(_score_links, by=by)  # Worker processes can receive it.
 
 
 def _score_links(estimator: NodeEmbedder, X: Any, y: Any, *, by: str) -> float:
-    """The area under the ROC curve over pairs X with the truths y."""
+    """Return the area under the ROC curve over pairs X with the truth y."""
     graph, embedding = estimator.method_.graph_, estimator.embedding_
     pairs, truth = find_pairs(embedding.ids, X), np.asarray(y)
     links = pairs[truth == 1]
     if seen := int(np.count_nonzero(graph.adjacency[links[:, 0], links[:, 1]])):
         raise GraphError(
-            f"{seen:,} of the {len(links):,} links to predict are edges of the graph that was learned from; give "
-            "NodeEmbedder the graph without them, as hold_out_edges(graph).graph"
+            f"{seen:,} of the {len(links):,} links to predict are edges of the embedder's graph; give NodeEmbedder a "
+            "graph without them, such as hold_out_edges(graph).graph"
         )
     if by == "own":
         return float(roc_auc_score(truth, embedding.score(X)))
@@ -167,10 +176,10 @@ def _score_links(estimator: NodeEmbedder, X: Any, y: Any, *, by: str) -> float:
 
 
 def _train(method: Embedder, graph: AttributedGraph) -> Embedder:
-    """The method, fitted; a training that this process has done already is taken as it is."""
+    """Return a fitted copy of the method, or the one that this process has already trained in the same way."""
     method = clone(method)
     if method.threads is None and multiprocessing.current_process().name != "MainProcess":
-        method.set_params(threads=1)  # changes no vector; the other cores have jobs of their own
+        method.set_params(threads=1)  # Vectors do not depend on it, and other workers use the other cores.
     if not isinstance(method.seed, int | np.integer):
         return method.fit(graph)
     known = (method.title, repr(sorted(method.deciding_parameters().items())), int(method.seed), graph.digest())
@@ -183,25 +192,21 @@ def _train(method: Embedder, graph: AttributedGraph) -> Embedder:
 
 
 def _rows(ids: np.ndarray, X: Any, *, widest: int = 1) -> np.ndarray:
-    """The rows of the nodes that X names, a column or a list of them; one that is unknown is refused."""
+    """Return the rows of the nodes that X names; X is a list of ids or a table of at most `widest` columns of ids."""
+    # Some errors contain words that scikit-learn's checks look for, such as "0 feature(s)".
     if sparse.issparse(X):
-        raise GraphError("X is a sparse matrix, and sparse input names no nodes; give their ids as a list")
+        raise GraphError("X is sparse input, which cannot name nodes; give their ids as a list")
     array = np.asarray(X)
     if array.dtype.kind == "c":
-        raise GraphError(f"X holds {array.dtype}. Complex data not supported: give ids, integers or strings")
+        raise GraphError(f"X is {array.dtype}. Complex data not supported: give ids, integers or strings")
     if array.ndim == 2 and array.shape[1] == 0:
         raise GraphError(f"X has 0 feature(s) (shape={array.shape}) while a minimum of 1 is required: a column of ids")
-    if array.ndim == 2 and array.shape[1] > widest:
-        samples = f"{len(array):,} sample{'s' * (len(array) != 1)}"
-        raise GraphError(
-            f"X has shape {array.shape}, {samples} of {array.shape[1]} features; give ids of nodes: a list, an array "
-            "or one column"
-        )
-    if array.ndim not in (1, 2):
-        raise GraphError(f"X has shape {array.shape}; give ids of nodes: a list, an array or one column")
-    wanted = as_ids(array.ravel().tolist() if array.dtype == object else array.ravel(), what="X, ids of nodes,")
-    rows = locate(ids, wanted)
+    if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] > widest):
+        samples = f" ({len(array):,} sample{'s' * (len(array) != 1)})" if array.ndim else ""
+        raise GraphError(f"X has shape {array.shape}{samples}; give ids of nodes: a list, an array or one column")
+    given = as_ids(array.ravel().tolist() if array.dtype == object else array.ravel(), what="X, ids of nodes,")
+    rows = locate(ids, given)
     if (rows < 0).any():
-        unknown = wanted[rows < 0][0].item()
-        raise GraphError(f"X names {unknown!r}, which is no node of the graph; give ids such as {ids[0].item()!r}")
+        unknown = given[rows < 0][0].item()
+        raise GraphError(f"X contains {unknown!r}, which is not a node of the graph; ids look like {ids[0].item()!r}")
     return rows

@@ -1,4 +1,4 @@
-"""TADW: random walks of two steps and text, factorised together."""
+"""TADW: factorise random walks of two steps with the help of attributes."""
 
 from typing import NamedTuple
 
@@ -26,8 +26,8 @@ from neural_brane.methods.training import (
 from neural_brane.progress import Meter
 
 
-class Factors(NamedTuple):
-    """The vectors, and the factors and the text that they are made of."""
+class TADWFactors(NamedTuple):
+    """The vectors, the factors and the reduced attributes."""
 
     vectors: np.ndarray  # (nodes, dim)
     nodes: np.ndarray  # Wᵀ (nodes, half)
@@ -36,23 +36,29 @@ class Factors(NamedTuple):
 
 
 class TADW(Factorisation):
-    """Network representation learning with rich text information (Yang, Liu, Zhao, Sun, Chang; 2015).
+    """Factorise the probabilities of short random walks, with attributes as a fixed factor.
 
-    Minimises ‖M − WᵀHT‖² + λ/2 (‖W‖² + ‖H‖²), where M = (P + P²)/2 holds the chances of a random walk's first two
-    steps and T the text: tf-idf attributes reduced by SVD. W and H are solved for in turn, each exactly. M is only
-    ever multiplied with. A vector is the node's column of W beside that of HT, each of length one as in the authors'
-    program; an odd dim leaves out the last number of HT.
+    Network representation learning with rich text information (Yang, Liu, Zhao, Sun, Chang; 2015). It is fast and good
+    on most graphs with attributes. It minimises ‖M − WᵀHT‖² + λ/2 (‖W‖² + ‖H‖²). M = (P + P²)/2 contains the
+    probabilities of one and two steps of a random walk; it is never formed. T is the text: tf-idf attributes reduced by
+    SVD. W and H are solved exactly, in turn. A vector joins the node's columns of W and HT, each of length one as in
+    the authors' program; an odd dim drops the last number of HT.
     """
 
     title = "tadw"
     growth = "time: epochs × (edges × dim + nodes × dim × text_dim); memory: entries + nodes × (dim + text_dim)"
     paper = "Yang, Liu, Zhao, Sun, Chang: Network representation learning with rich text information, 2015"
     shortlisted = True
-    holds = {"tadw factors": Factors}
+    holds = {"tadw factors": TADWFactors}
+    learns = {
+        "nodes_": "ndarray (nodes, half): Wᵀ, where half is dim / 2, rounded up.",
+        "directions_": "ndarray (text_dim, half): Hᵀ.",
+        "text_": "ndarray (nodes, text_dim): Tᵀ, the reduced attributes.",
+    }
 
-    text_dim: int = whole("Directions of the attributes that are kept.", default=200)
+    text_dim: int = whole("Dimensions to which the attributes are reduced.", default=200)
     l2: float = number("Weight of the regularisation, the paper's λ.", default=0.2, above=0)
-    epochs: int = shared("epochs", default=20, about="How many times W and H are solved for.")
+    epochs: int = shared("epochs", default=20, about="Number of times that W and H are solved.")
 
     def memory(self, sizes: Sizes) -> Moments:
         n, half = sizes.nodes, (self.dim + 1) // 2
@@ -67,12 +73,12 @@ class TADW(Factorisation):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers multiplied: the SVD of the attributes, and every turn of the two factors."""
+        """Return the number of multiplications in the SVD of the attributes and in all solutions."""
         n, half, width = sizes.nodes, (self.dim + 1) // 2, spectral_width(sizes.nodes, self.text_dim)
         decomposition = width * (14 * sizes.attribute_entries + 14 * n * width)
         return float(decomposition + self.epochs * half * (8 * sizes.links + 4 * n * self.text_dim + 4 * n * half))
 
-    def _factorise(self, graph: AttributedGraph, seed: int) -> Factors:
+    def _factorise(self, graph: AttributedGraph, seed: int) -> TADWFactors:
         meter = Meter(self.progress, REPORTS + self.epochs, "steps", epochs=self.epochs)
 
         def reduce() -> np.ndarray:
@@ -85,15 +91,15 @@ class TADW(Factorisation):
         half, ridge = (self.dim + 1) // 2, self.l2 / 2
         text_squares, text_axes = np.linalg.eigh(text.T @ text)
         directions = np.random.default_rng(seed).standard_normal((self.text_dim, half))
-        nodes = np.zeros((half, len(text))).T  # as `solve` gives it: in another order BLAS may add up otherwise
-        advice = f"raise l2={self.l2:g}, which keeps the equations apart from singular ones"
+        nodes = np.zeros((half, len(text))).T  # memory order of `solve`; sums in BLAS depend on it
+        advice = f"raise l2={self.l2:g}, which keeps the equations solvable"
         loop = Loop(self._stages.stage("factors"), meter, self.epochs, advice=advice)
 
         def step(epoch: int) -> None:
-            seen = text @ directions
-            targets = by_slabs(lambda table: _two_steps(walk, table), seen, threads=self.threads)
-            nodes[:] = solve(seen.T @ seen + ridge * np.eye(half), targets, loop, epoch)
-            # WWᵀ H TTᵀ + λ/2 H = W M Tᵀ is one equation per number along the axes of both squares.
+            texts = text @ directions
+            targets = by_slabs(lambda table: _two_steps(walk, table), texts, threads=self.threads)
+            nodes[:] = solve(texts.T @ texts + ridge * np.eye(half), targets, loop, epoch)
+            # Along the eigenvectors of WWᵀ and TTᵀ, WWᵀ H TTᵀ + λ/2 H = W M Tᵀ is one equation for each number of H.
             squares, axes = np.linalg.eigh(nodes.T @ nodes)
             targets = by_slabs(lambda table: _two_steps(walk.T, table), nodes, threads=self.threads)
             along = text_axes.T @ (text.T @ targets) @ axes
@@ -101,23 +107,23 @@ class TADW(Factorisation):
             directions[:] = text_axes @ along @ axes.T
             loop.require_finite(epoch, H=directions)
 
-        meter.resume(REPORTS)  # also where the text was kept
+        meter.resume(REPORTS)  # also if the checkpoint held the text
         loop.run({"W": nodes.T, "H": directions}, step)
         vectors = np.hstack([unit_rows(nodes), unit_rows(text @ directions)])[:, : self.dim]
-        return Factors(vectors, nodes, directions, text)
+        return TADWFactors(vectors, nodes, directions, text)
 
 
 def solve(squares: np.ndarray, targets: np.ndarray, loop: Loop, epoch: int) -> np.ndarray:
-    """Wᵀ, from the squares of HT beside the regularisation."""
+    """Return Wᵀ (nodes, half). squares: HTTᵀHᵀ + λ/2 I (half, half). targets: M TᵀHᵀ (nodes, half)."""
     try:
         nodes: np.ndarray = np.linalg.solve(squares, targets.T).T
     except np.linalg.LinAlgError as error:
-        diverged(f"in epoch {epoch + 1}: W cannot be solved for ({error})", **loop.remedies)
-    loop.require_finite(epoch, W=nodes.T @ nodes)  # and so all of W is finite
+        diverged(f"in epoch {epoch + 1}: the equations for W cannot be solved ({error})", **loop.remedies)
+    loop.require_finite(epoch, W=nodes.T @ nodes)  # finite only if all of W is
     return nodes
 
 
 def _two_steps(walk: sparse.csr_array, table: np.ndarray) -> np.ndarray:
-    """(P + P²)/2 times a table."""
+    """Return (P + P²)/2 times a table."""
     once = walk @ table
     return (once + walk @ once) / 2

@@ -1,15 +1,15 @@
-"""TriDNR: walks over links beside attributes read as words, and known labels that predict words as well."""
+"""TriDNR: nodes predict their surroundings and their attributes, and known labels predict attributes, too."""
 
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from neural_brane.errors import GraphError
 from neural_brane.graph import AttributedGraph
 from neural_brane.graph.memory import Sizes
 from neural_brane.kernels.model import padded
 from neural_brane.methods.parameters import number, shared, whole
+from neural_brane.methods.pte import require_positive
 from neural_brane.methods.skipgram import (
     Part,
     SkipGram,
@@ -23,24 +23,23 @@ from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_byte
 from neural_brane.sampling.buckets import count_buckets
 from neural_brane.sampling.walks import WalkSampler
 
-WALKS, FEWEST_WALKS = 10, 30_000  # from each node, and in all: a small graph needs as many steps as a larger one
+WALKS, FEWEST_WALKS = 10, 30_000  # walks from each node, and least number of all walks
 
 
 class TriDNR(SkipGramEmbedder):
-    """Tri-party deep network representation (Pan, Wu, Zhu, Zhang, Wang; 2016).
+    """Learn from walks, attributes and known labels, so that similar nodes get similar vectors.
 
-    A node's vector predicts the nodes around it on random walks, and the words of its document; the vector of a label
-    predicts the words of all documents that are known to have it, and so shapes what words mean to nodes. All three are
-    skip-gram with negative sampling, trained side by side on one table of vectors. A node's attributes are the words of
-    its document, drawn in proportion to their amounts. They have no order, so a document has no windows: every word of
-    it is predicted (the paper's PV-DBOW does the same but for words that are far apart).
+    Tri-party deep network representation (Pan, Wu, Zhu, Zhang, Wang; 2016). It is good if some labels are known. A
+    node's vector predicts the nodes around it on random walks and the words of its document, which are its attributes.
+    The vector of a label predicts the words of all documents with this label. All three are skip-gram with negative
+    sampling on one table of vectors. Words are drawn in proportion to their amounts. They have no order, so there is no
+    window: every word is predicted. Without labels, given by `fit(graph, labels=known)`, the first two remain.
 
-    Labels are learned from only where they are given, by `fit(graph, labels=known)`; without them two parties are left.
-    The paper's alpha weighs the logarithms of chances; here it is the share of pairs that are drawn from documents. The
-    authors' program makes 20 walks and ten passes, and mixes the vectors of a pass over walks with those of one over
-    documents in the proportion alpha, 0.8. So many pairs of documents would let the few labels, each of which has the
-    words of many nodes, outweigh the nodes; so ten walks, more in a small graph, one pass and an even share are the
-    default, chosen by the classes of cora, citeseer and stdlib.
+    The paper's alpha weighs logarithms of probabilities; here it is the share of pairs drawn from documents. The
+    authors' program takes 20 walks and ten passes, and mixes the vectors of a pass over walks and one over documents in
+    the proportion alpha = 0.8. With so many pairs of documents, the few labels would outweigh the nodes, because each
+    label has the words of many nodes. So the defaults are ten walks, more in a small graph, one pass and an even share;
+    they were chosen by the classes of cora, citeseer and stdlib.
 
     Examples
     --------
@@ -60,21 +59,20 @@ class TriDNR(SkipGramEmbedder):
     trial = {"walks_per_node": 1}
 
     text_weight: float = number(
-        "Share of pairs that are drawn from documents, the paper's alpha; the others come from walks.",
+        "Share of pairs drawn from documents, the paper's alpha; the others come from walks.",
         default=0.5,
         least=0,
         below=1,
     )
     walks_per_node: int | None = whole(
-        "Walks that start at each node. None: 10, and more in a small graph, so that there are 30,000 in all.",
+        "Walks that start at each node. None: 10, or more in a small graph, for at least 30,000 walks in total.",
         default=None,
     )
     walk_length: int = whole("Nodes in a walk.", default=10)
     window: int = whole(
-        "A node is paired with those at most so many places away; for each place the reach is drawn from 1 … window.",
-        default=5,
+        "Largest distance of paired nodes on a walk; for each place the distance is drawn from 1 … window.", default=5
     )
-    negatives: int = whole("Drawn against each pair, in proportion to frequency ** 0.75.", default=5)
+    negatives: int = whole("Negatives for each pair, drawn in proportion to frequency ** 0.75.", default=5)
     epochs: int = shared("epochs", default=1, about="Passes over the walks.")
 
     def memory(self, sizes: Sizes) -> Moments:
@@ -88,12 +86,12 @@ class TriDNR(SkipGramEmbedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers of the vectors of all pairs and their negatives."""
+        """Return the number of multiplications for all pairs and their negatives."""
         walks = self._walks(sizes.nodes) * self.walk_length * (self.window + 1)
         return float(self.epochs * walks / (1 - self.text_weight) * (1 + self.negatives) * padded(self.dim))
 
     def _walks(self, nodes: int) -> int:
-        """Count all walks: as many from each node."""
+        """Return the number of all walks."""
         return nodes * (self.walks_per_node or max(WALKS, -(-FEWEST_WALKS // max(nodes, 1))))
 
     def _vectors(self, graph: AttributedGraph, seed: int) -> np.ndarray:
@@ -120,12 +118,8 @@ class TriDNR(SkipGramEmbedder):
         return walks.vectors[: len(graph)]
 
     def _documents(self, graph: AttributedGraph) -> sparse.csr_array:
-        """The words of every node and, below, of every known label: those of all its nodes together."""
-        if graph.attributes.nnz and not graph.attributes.data.min() > 0:
-            raise GraphError(
-                f"attribute values reach down to {graph.attributes.data.min()}; tridnr draws attributes in proportion "
-                "to their value, so all must be above 0: shift or drop the negative ones"
-            )
+        """Return the words of every node and, in the rows below, of every label: the words of all its nodes."""
+        require_positive(graph, self.title)
         words = graph.attributes.astype(np.float64)
         if self._known is None:
             return words

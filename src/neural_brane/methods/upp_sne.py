@@ -1,4 +1,4 @@
-"""UPP-SNE: cosines and sines of attributes, shaped so that a node predicts those it meets on walks."""
+"""UPP-SNE: learn cosines and sines of attributes that predict the nodes met on random walks."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,34 +22,33 @@ from neural_brane.sampling.tables import alias_table
 from neural_brane.sampling.walks import WalkSampler, window_targets
 
 NEGATIVE_POWER = 0.75
-FEWEST_WALKS = 150_000  # in all, unless their number is given: a small graph needs as many steps as a larger one
-STEPS_AT_ONCE = 64  # trained between two looks at the checkpoint
+FEWEST_WALKS = 150_000  # least number of all walks by default, because small graphs need as many steps as large ones
+STEPS_AT_ONCE = 64  # steps of Adam in a step of the loop
 
 
 class LearnedAngles(NamedTuple):
-    """The map from attributes to angles, and how its training went."""
+    """The map from attributes to angles, and the losses of its training."""
 
     maps: np.ndarray  # (attributes, dim - dim // 2) float32
-    loss_history: list[float]  # the mean loss of a target, a context or a negative, some batches at a time
+    loss_history: list[float]  # mean loss of a target in each step of the loop
 
 
 class UPPSNE(InductiveEmbedder):
-    """User profile preserving social network embedding (Zhang, Yin, Zhu, Zhang; 2017).
+    """Learn a map of attributes whose vectors predict the nodes met on random walks.
 
-    A node's vector is made of its attributes x alone: the cosines and the sines of some angles μ·x, divided by the
-    square root of their number, as random Fourier features are. But the μ are learned, together with a context vector
-    per node, by skip-gram: a node's vector predicts the nodes around it on random walks, and not those drawn at random
-    by frequency ** 0.75. So attributes are mapped in the way that agrees with the links, and new nodes are embedded by
-    their attributes. There are dim / 2 angles; where dim is odd, the last one has no sine.
+    User profile preserving social network embedding (Zhang, Yin, Zhu, Zhang; 2017). It is good for new nodes, which are
+    embedded by their attributes. A node's vector depends only on its attributes x: it contains the cosines and sines of
+    dim / 2 angles μ·x, divided by the root of their number, like random Fourier features; if dim is odd, the last angle
+    has no sine. Skip-gram learns the μ and a context vector for each node, so that a node's vector distinguishes the
+    nodes around it on random walks from nodes drawn in proportion to frequency ** 0.75.
 
-    Of every walk one place is drawn, whose node predicts all others within the window; each of them comes with
-    negatives of its own. The authors take plain gradient steps: of all pairs at once in the paper, pair by pair in
-    their later program, a hundred million of them. Here Adam takes a step for every 64 walks, which needs far fewer;
-    its rate was chosen by the classes of citeseer, cora and wiki, and the number of walks by those of caltech36. Rows
-    of attributes have length one, so that angles stay small whatever the amounts. The vectors that come out are not
-    divided by the root of the number of angles: a regression with a penalty tells classes better by them on wiki and
-    caltech36. A node without attributes has no angles, and so the vector that all such nodes share. In a graph without
-    any attribute each node is its own, and only its own nodes can be embedded.
+    One place is drawn on each walk; its node predicts all others within the window, each with separate negatives. The
+    authors take plain gradient steps, over all pairs in the paper and pair by pair in their program, a hundred million
+    in total. Here Adam takes a step for every 64 walks and needs far fewer; its rate was chosen by the classes of
+    citeseer, cora and wiki, the number of walks by those of caltech36. Rows of attributes have length one, so that
+    angles stay small. The final vectors leave out that division, because it made a penalised regression predict classes
+    worse on wiki and caltech36. All nodes without attributes share one vector. If a graph has no attributes, each node
+    is its own attribute, and new nodes cannot be embedded.
     """
 
     title = "upp-sne"
@@ -59,18 +58,22 @@ class UPPSNE(InductiveEmbedder):
     small = {"walks_per_node": 1, "walk_length": 10}
     trial = {"walks_per_node": 1}
     holds = {"upp-sne": LearnedAngles}
+    learns = {
+        "maps_": "ndarray of shape (attributes, angles), float32: The map from attributes to angles.",
+        "loss_history_": "list of float: Mean loss of a pair or a negative in each section of the training.",
+    }
     by_attributes = True
-    why_not = "its map is shared by all nodes, so that more steps move all of them; transform embeds new nodes"
+    why_not = "its map is shared by all nodes, so more steps would move every vector; transform embeds new nodes"
 
     walks_per_node: int | None = whole(
-        "Walks that start at each node; one place of each is a source. None: 40, and more in a small graph, so that "
-        "there are 150,000 in all.",
+        "Walks that start at each node; one place of each is a source. None: 40, or more in a small graph, for at "
+        "least 150,000 walks in total.",
         default=None,
     )
     walk_length: int = whole("Nodes in a walk.", default=100, least=2)
-    window: int = whole("A source is paired with the nodes of its walk at most so many places away.", default=10)
-    negatives: int = whole("Nodes drawn against each pair, in proportion to (visits of walks) ** 0.75.", default=5)
-    learning_rate: float = shared("learning_rate", default=0.01, about="Of Adam.")
+    window: int = whole("Largest distance on the walk between a source and the nodes paired with it.", default=10)
+    negatives: int = whole("Negatives for each pair, drawn in proportion to (visits of the walks) ** 0.75.", default=5)
+    learning_rate: float = shared("learning_rate", default=0.01, about="Learning rate of Adam.")
     batch_size: int = whole("Walks in a step.", default=64)
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
@@ -90,25 +93,25 @@ class UPPSNE(InductiveEmbedder):
         }
 
     def work(self, sizes: Sizes) -> float:
-        """Numbers of the vectors of all pairs and their negatives."""
+        """Return the number of multiplications for all pairs and their negatives."""
         pairs = self._walks(sizes.nodes) * 2 * min(self.window, self.walk_length)
         return float(pairs * (1 + self.negatives) * 2 * padded(self.dim - self.dim // 2))
 
     def _walks(self, nodes: int) -> int:
-        """Count all walks."""
+        """Return the number of all walks."""
         if self.walks_per_node is not None:
             return nodes * self.walks_per_node
         return nodes * max(40, -(-FEWEST_WALKS // max(nodes, 1)))
 
     def _learn(self, graph: AttributedGraph, seed: int) -> LearnedAngles:
-        links = proper_links(graph, "there are no pairs to learn from")  # a self-loop pairs a node with itself
+        links = proper_links(graph, "there are no pairs to learn from")  # A self-loop pairs a node with itself.
         attributes = unit(own_attributes(graph))
         own_seeds = two_seeds(seed)
         tables = bags.empty_tables(attributes.shape[1], len(graph), self.dim)
         maps, rng = tables.maps[:, : self.dim - self.dim // 2], np.random.default_rng(own_seeds[0])
-        for rows in row_blocks(len(maps)):  # uniform in ±1 / (2 columns), as in the authors' program
-            some = maps[rows]
-            some[:] = (rng.random(some.shape, np.float32) - np.float32(0.5)) / np.float32(maps.shape[1])
+        for rows in row_blocks(len(maps)):  # uniform in ±1 / (2 columns), like the authors' program
+            shape = maps[rows].shape
+            maps[rows] = (rng.random(shape, np.float32) - np.float32(0.5)) / np.float32(maps.shape[1])
         with cpu.threads(self.threads):
             sampler = WalkSampler(links, length=self.walk_length, seed=seed)
             visits = self._stages.once("visits", lambda: count_visits(sampler.draw, len(graph), len(graph)))
@@ -144,14 +147,14 @@ class UPPSNE(InductiveEmbedder):
 
 
 def embed(attributes: sparse.csr_array, maps: np.ndarray, dim: int) -> Iterator[np.ndarray]:
-    """The vectors of nodes with these attributes, some at a time: cosines, then sines."""
+    """Yield the vectors of nodes with these attributes, some at a time: cosines, then sines."""
     for rows in row_blocks(attributes.shape[0]):
         angles = unit(attributes[rows]) @ maps
         yield np.hstack([np.cos(angles), np.sin(angles[:, : dim - maps.shape[1]])])
 
 
 def unit(attributes: sparse.csr_array) -> sparse.csr_array:
-    """Attributes with rows of length one; an empty row stays empty."""
+    """Return attributes with rows of length one, float32; an empty row stays empty."""
     lengths = np.sqrt((attributes.astype(np.float64) ** 2).sum(axis=1))
     scales = np.repeat(1 / np.where(lengths > 0, lengths, 1), np.diff(attributes.indptr))
     values = (attributes.data * scales).astype(np.float32)
@@ -159,6 +162,6 @@ def unit(attributes: sparse.csr_array) -> sparse.csr_array:
 
 
 def places_of(walks: np.ndarray, seed: int, step: int) -> np.ndarray:
-    """A random place of each of the walks (k, length) before its end."""
+    """Return one random place (k,) on each walk (k, length), before the end of the walk."""
     chances = np.random.default_rng([seed, step]).random(len(walks))
     return (chances * (walks >= 0).sum(axis=1)).astype(np.int64)

@@ -180,7 +180,7 @@ def test_a_run_that_ended_by_its_tolerance_stays_ended(tmp_path):
     more = len(whole.loss_history_) + 3
     longer = make(checkpoint=tmp_path / "run").set_params(tolerance=1e-9, epochs=more).fit(graph)
     assert len(longer.loss_history_) == more
-    with pytest.raises(CheckpointError, match=f"has trained {more} epochs, and with tolerance=0.02 the run ends"):
+    with pytest.raises(CheckpointError, match=rf"{more} epochs.*tolerance=0\.02"):
         make(checkpoint=tmp_path / "run").fit(graph)
 
 

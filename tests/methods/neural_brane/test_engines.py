@@ -1,4 +1,4 @@
-"""One driver, several devices: the same model on each, and a clear word where one cannot be had."""
+"""The engines on all devices: they train the same model, and errors are clear if a device is missing."""
 
 import subprocess
 import sys
@@ -61,7 +61,7 @@ def test_a_run_on_the_gpu_goes_on_from_its_checkpoint(small_graph, monkeypatch, 
 
 
 def test_the_gpu_needs_numpy_scipy_torch_and_triton_alone():
-    """Everything else is barred from being imported; Triton interprets where there is no GPU."""
+    """All other imports are blocked; without a GPU, Triton interprets the kernels."""
     pytest.importorskip("torch")
     pytest.importorskip("triton")
     code = """

@@ -53,7 +53,7 @@ def test_training_lowers_the_loss(small_graph):
 
 
 def test_the_reference_kernel_learns_the_same_vectors(small_graph):
-    """The whole estimator, not only its kernels: the same start, the same triplets, the plain definition."""
+    """The estimator with the kernels of `reference` gives the same vectors from the same start and triplets."""
     method = NeuralBrane(**SHORT).fit(small_graph)
     start = NeuralBrane(**SHORT | {"learning_rate": 1e-30, "l2": 0.0}).fit(small_graph)
     options = {name: method.settings_[name] for name in ("negative_power", "allow_self_negative")}
@@ -102,7 +102,7 @@ def test_outputs_are_what_they_say(small_graph):
 
 @pytest.mark.parametrize("regularise", ["hidden", "parameters"])
 def test_rows_take_the_step_of_batch_100_whatever_the_batch(small_graph, regularise):
-    """A batch of the same hundred triplets three times: rows move three times as far, the layer as far as before."""
+    """With three copies of 100 triplets in a batch, rows move three times as far, but the layer as far as with one."""
     shape = {"dim": 10, "table_std": 0.5, "weight_std": 0.5} | LEARNED
     method = NeuralBrane(**shape, l2=0.01, regularise=regularise, bias=True, seed=3)
     start = method.set_params(epochs=1, batches_per_epoch=1, learning_rate=1e-30).fit(small_graph)
@@ -134,7 +134,7 @@ def test_a_pair_of_matrices_is_a_graph(small_graph):
     np.testing.assert_array_equal(
         NeuralBrane(**SHORT).fit_transform(pair).vectors, NeuralBrane(**SHORT).fit_transform(small_graph).vectors
     )
-    with pytest.raises(GraphError, match=r"dict .*AttributedGraph"):
+    with pytest.raises(GraphError, match=r"dict.*AttributedGraph"):
         NeuralBrane(**SHORT).fit({"a": "b"})
 
 
@@ -155,7 +155,7 @@ def test_progress_reports_up_to_the_end(small_graph):
 
 def test_a_complete_graph_is_refused():
     complete = sparse.csr_array(1 - np.eye(5, dtype=np.float32))
-    with pytest.raises(GraphError, match="nothing to rank"):
+    with pytest.raises(GraphError, match="rank"):
         NeuralBrane(**SHORT).fit((complete, complete))
 
 
@@ -168,8 +168,8 @@ def test_divergence_is_told(small_graph):
     ("parameters", "message"),
     [
         ({"recipe": "secret"}, "recipe='secret' makes no sense; give one of released, paper, default"),
-        ({"attribute_dim": 11}, "attribute_dim=11 makes no sense; give 0 to 10, the learned part of dim"),
-        ({"output": "hidden", "hidden": 7}, "hidden=7 makes no sense; give 10, the learned part of dim, when"),
+        ({"attribute_dim": 11}, r"attribute_dim=11.*0 to 10"),
+        ({"output": "hidden", "hidden": 7}, r"hidden=7.*10"),
         ({"regularise": "parameters", "l2": 20, "batch_size": 1000}, "l2=20.0 makes no sense; give a smaller number"),
     ],
 )
@@ -190,5 +190,5 @@ def test_golden_losses():
 
 
 def test_a_run_that_ends_at_chance_says_so(small_graph):
-    with pytest.warns(UntrainedWarning, match=r"training.*2"):
+    with pytest.warns(UntrainedWarning, match=r"loss.*epochs=4"):
         NeuralBrane(**SHORT | {"learning_rate": 1e-6}).fit(small_graph)

@@ -12,7 +12,7 @@ SEEN = 500
 
 @pytest.fixture(scope="module")
 def graph():
-    """Three classes, told by links and by attributes."""
+    """A graph with three classes, which links and attributes separate."""
     return synthetic(600, classes=3, seed=1)
 
 
@@ -45,7 +45,7 @@ def test_the_graph_learned_from_has_the_vectors_learned(model, graph):
 
 
 def test_a_twin_of_a_known_node_lies_where_it_does(graph):
-    """One with the same attributes and neighbours."""
+    """A twin has the same attributes and neighbours."""
     twins = graph.adjacency[:50].tocoo()
     edges = [(f"twin {u}", str(v)) for u, v in zip(twins.row.tolist(), twins.col.tolist(), strict=True)]
     bags = {f"twin {u}": graph.attribute_names[graph.attributes[[u]].indices].tolist() for u in range(50)}

@@ -1,4 +1,4 @@
-"""Two-part vectors: as good as the better part where one has nothing to say, and at the length that they promise."""
+"""Vectors of two parts: as good as the better part if the other has no information, and of the promised length."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ SHORT = {"dim": 24, "seed": 0, "score_steps": 20}
 
 
 def planted(*, links=True, attributes="own", nodes=NODES, hub=0):
-    """A graph of blocks: half of a node's attributes and most of its neighbours are those of its block."""
+    """A graph of blocks; half of a node's attributes and most of its neighbours belong to its block."""
     rng = np.random.default_rng(7)
     block = np.arange(nodes) % BLOCKS
     ends = rng.integers(0, nodes, (4 * nodes, 2))
@@ -51,7 +51,7 @@ def test_a_graph_without_links_has_the_spectral_part_alone():
     assert score(graph) > 0.75
     with pytest.raises(GraphError, match="graph 'graph'"):
         model.score([(0, 1)])
-    with pytest.raises(GraphError, match="nothing to rank"):
+    with pytest.raises(GraphError, match="rank"):
         NeuralBrane(**SHORT | {"spectral_dim": 0}).fit(graph)
 
 
@@ -83,7 +83,7 @@ def test_any_dim_is_divided(dim, spectral):
 def test_a_spectral_part_needs_a_length():
     with pytest.raises(ParameterError, match=r"length=0\.0.*number.*0"):
         NeuralBrane(length=0).fit(planted())
-    with pytest.raises(ParameterError, match="spectral_dim=151 makes no sense; give 0 to dim=150"):
+    with pytest.raises(ParameterError, match=r"spectral_dim=151.*dim=150"):
         NeuralBrane(spectral_dim=151).fit(planted())
 
 

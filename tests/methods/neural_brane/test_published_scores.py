@@ -1,10 +1,10 @@
-"""Trained on a published dataset, methods reach the scores that they are known for."""
+"""Methods reach their published scores on a published dataset."""
 
 import pytest
 
 from neural_brane import METHODS, classify, load
 
-# Macro-F1 at 70 %: the mean over seeds and how far one training may be from it (benchmarks/results/quality.json; for
+# Macro-F1 at 70 %: mean over seeds, and tolerance for one training (from benchmarks/results/quality.json; for
 # attributes docs/results). A third of the schedule is enough to get there.
 SCORES = {
     "released": ("neural-brane", {"recipe": "released", "epochs": 10}, 0.652, 0.03),

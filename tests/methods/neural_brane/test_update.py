@@ -1,4 +1,4 @@
-"""Neural-Brane on a graph that has grown: each of its parts, in all its recipes."""
+"""Updates of Neural-Brane on a grown graph: each part, with every recipe."""
 
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ WAYS = {
 
 @pytest.fixture(scope="module")
 def graph():
-    """Three classes, told by links and by attributes."""
+    """A graph with three classes, which links and attributes separate."""
     return synthetic(600, classes=3, seed=1)
 
 
@@ -35,7 +35,7 @@ def mean_cosine(first, second):
 
 
 def nearest(vectors, count=10):
-    """The rows that are nearest to each, as a truth for every pair."""
+    """Return a matrix that is True for the nearest rows of each row."""
     cosines = unit_rows(vectors) @ unit_rows(vectors).T
     np.fill_diagonal(cosines, -1)
     near = np.zeros(cosines.shape, bool)
@@ -44,15 +44,15 @@ def nearest(vectors, count=10):
 
 
 def agreement(first, second):
-    """The share of the ten nearest nodes that two tables of vectors have in common."""
+    """Return the share of the ten nearest nodes that two tables of vectors have in common."""
     return (nearest(first) & nearest(second)).sum() / (10 * len(first))
 
 
 @pytest.fixture(scope="module", params=["stdlib", "synthetic"])
 def grown(request):
-    """A graph that grows by a fiftieth of its nodes, five times, beside what an update makes of each stage.
+    """Update a model five times; each time the graph grows by a fiftieth of its nodes.
 
-    The whole graph, its nodes in the order in which they come, the updated model, and the mean cosines with before.
+    Return the whole graph, its nodes in order of arrival, the updated model, and the mean cosines with earlier vectors.
     """
     whole = load("stdlib") if request.param == "stdlib" else synthetic(600, classes=3, seed=1)
     whole = whole.subgraph(np.random.default_rng(0).permutation(whole.ids))
@@ -131,7 +131,7 @@ def test_scores_of_new_nodes_rank_their_neighbours_first(graph):
 
 def test_the_layer_and_the_widths_are_those_of_before(graph):
     small = NeuralBrane(dim=24, epochs=1, seed=0).fit(graph.subgraph(np.arange(600) < 20))
-    assert small.settings_["spectral_dim"] == 10  # of 20 nodes; 600 would have 18
+    assert small.settings_["spectral_dim"] == 10  # as chosen for 20 nodes; 600 nodes would give 18
     assert small.update(graph).settings_["spectral_dim"] == 10
     assert small.layer_.weight.shape == (24, 24)
 

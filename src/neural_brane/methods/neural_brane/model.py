@@ -1,4 +1,4 @@
-"""Neural-Brane: attributes and neighbours, max-pooled, mixed by a ReLU layer, trained by BPR, beside a joint SVD."""
+"""Neural-Brane: join the paper's model, which learns from triplets, with one SVD of attributes and links."""
 
 from collections.abc import Sequence
 from functools import cached_property, partial
@@ -39,13 +39,9 @@ from neural_brane.methods.spectral import Decomposition, follow_changes, place_n
 from neural_brane.methods.training import ALIAS, SINGLE, Moments, neighbour_bytes, spectral_moments
 from neural_brane.sampling.tables import can_rank
 
-# Named settings of Neural-Brane: the paper's text, the authors' released program, and our default.
-#
-# The first two differ in every line below. Both draw i by edge weight, halve `dim` between attributes and neighbours,
-# start tables at N(0, 0.01²) and learn at rate 0.5 with λ = 5e-5 from batches of 100.
-#
-# The default's vector has two parts, a spectral and a learned one. Its values were chosen on ten graphs with seeds that
-# no result is reported of (benchmarks/defaults.py).
+# Recipes are named settings: the authors' released program, the paper's text, and our default. In the first two, half
+# of the columns come from attributes and half from neighbours, and there is no spectral part. The default has a
+# spectral and a learned part. benchmarks/defaults.py chose its values on ten graphs; no reported result uses its seeds.
 
 _COMMON: dict[str, Any] = {"table_std": 0.01, "learning_rate": 0.5, "l2": 5e-5, "loss": "mean", "zero_floor": False}
 _PROGRAM: dict[str, Any] = {"weight_std": 0.1, "bias": False, "regularise": "hidden", "negative_power": 0.75}
@@ -53,22 +49,21 @@ _LEARNED_ALONE: dict[str, Any] = {
     "batch_size": 100, "batches_per_epoch": 1000, "epochs": 30, "tolerance": None, "centre": False, "length": 0.0,
 }  # fmt: skip
 
-# The spectral part of dim, and the attributes' part of what is left.
-SPECTRAL_SHARE = {"released": 0.0, "paper": 0.0, "default": 3 / 4}
-ATTRIBUTE_SHARE = {"released": 1 / 2, "paper": 1 / 2, "default": 3 / 4}
+SPECTRAL_SHARE = {"released": 0.0, "paper": 0.0, "default": 3 / 4}  # share of all columns
+ATTRIBUTE_SHARE = {"released": 1 / 2, "paper": 1 / 2, "default": 3 / 4}  # share of the columns of the learned part
 
 RECIPES: dict[str, dict[str, Any]] = {
-    # The authors' program, which differs from the paper's text; it reproduces the paper's figures.
+    # The authors' program differs from the paper's text; it reproduces the paper's results.
     "released": {
         **_COMMON, **_PROGRAM, **_LEARNED_ALONE, "allow_self_negative": True, "zero_floor": True, "output": "released",
     },
-    # The paper's text, but for one thing: it sums the loss over a batch, which diverges at its learning
-    # rate, so the loss is a mean here. loss="sum" asks for the text to the letter.
+    # One setting differs from the paper's text. The paper sums the loss over a batch, which diverges at its learning
+    # rate, so this recipe takes the mean; loss="sum" follows the text exactly.
     "paper": {
         **_COMMON, **_LEARNED_ALONE, "weight_std": 0.01, "bias": True, "regularise": "parameters",
         "negative_power": 1.0, "allow_self_negative": False, "output": "pooled", "tolerance": 0.01,
     },
-    # Batches and epochs follow the size of the graph.
+    # `schedule` chooses the batch size and the number of batches from the size of the graph.
     "default": {
         **_COMMON, **_PROGRAM, "allow_self_negative": False, "output": "pooled", "tolerance": 0.02, "centre": True,
         "length": 5.0,
@@ -76,17 +71,17 @@ RECIPES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 LEAST_TRIPLETS, TRIPLETS_PER_NODE = 2_000_000, 300
-EPOCHS = 20  # the most; training ends earlier once the loss is flat
-BATCHES = (4_000, 65_536)  # the smallest and the largest, but for tiny graphs
-NODES_PER_TRIPLET = 6  # nodes for each triplet of a batch, on large graphs: few triplets then share a node
-TRIPLETS_OF_A_NODE = 6  # on tiny graphs: the step of a row is the sum of its triplets', and must not grow too long
+EPOCHS = 20  # at most; training ends earlier once the loss is flat
+BATCHES = (4_000, 65_536)  # smallest and largest batch, except on tiny graphs
+NODES_PER_TRIPLET = 6  # on large graphs; few triplets of a batch then share a node
+TRIPLETS_OF_A_NODE = 6  # most per batch, on tiny graphs; a row adds up the steps of all its triplets
 SMALLEST_BATCH = 100
 
 
 def schedule(nodes: int, given: dict[str, Any]) -> dict[str, int]:
-    """The batch size, epochs and batches in an epoch that suit a graph, beside those that are `given`.
+    """Return the batch size, epochs and batches per epoch for a graph with so many nodes; `given` values are kept.
 
-    A batch given smaller makes epochs of more batches: the number of triplets stays.
+    A smaller `batch_size` gives more batches per epoch, so that the number of triplets stays the same.
 
     >>> schedule(3_312, {})
     {'batch_size': 4000, 'epochs': 20, 'batches_per_epoch': 25}
@@ -94,7 +89,7 @@ def schedule(nodes: int, given: dict[str, Any]) -> dict[str, int]:
     {'batch_size': 65536, 'epochs': 20, 'batches_per_epoch': 229}
     """
     fit = min(max(nodes // NODES_PER_TRIPLET, BATCHES[0]), BATCHES[1])
-    if given.get("pooling") == "sum":  # every row of a bag then takes the steps of all its nodes' triplets
+    if given.get("pooling") == "sum":  # Every row of a bag then takes the steps of all triplets of its nodes.
         fit = SMALLEST_BATCH
     batch = given.get("batch_size") or max(min(fit, TRIPLETS_OF_A_NODE * nodes), SMALLEST_BATCH)
     triplets = max(LEAST_TRIPLETS, TRIPLETS_PER_NODE * nodes)
@@ -103,28 +98,28 @@ def schedule(nodes: int, given: dict[str, Any]) -> dict[str, int]:
 
 
 class Facts:
-    """The facts of a graph that parameters follow from."""
+    """The facts of a graph that decide parameters left as None."""
 
     def __init__(self, graph: AttributedGraph):
         self._graph, self.nodes = graph, len(graph)
 
     @cached_property
     def tell_apart(self) -> bool:
-        """Tell whether some attribute tells nodes apart."""
+        """Whether some attribute distinguishes nodes."""
         return tell_apart(self._graph.attributes)
 
     @cached_property
     def can_rank(self) -> bool:
-        """Tell whether a node has both a neighbour and a linked node that is not its neighbour."""
+        """Whether some node has a neighbour and there is another linked node that is not its neighbour."""
         return can_rank(self._graph.adjacency)
 
 
-TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 100, 5  # for each new node, and for each that is new or has changed
-ROWS = 2  # the seed of new rows, beside that of the update
+TRIPLETS_PER_NEW, TRIPLETS_PER_CHANGED = 100, 5  # new nodes count as changed, too
+ROWS = 2  # second part of the seed for new rows; the first is the seed of the update
 
 
-def learn_on(part: LearnedPart, changes: Changes, settings: dict[str, Any], seed: int) -> LearnedPart:
-    """Train a model on, by triplets of nodes that are new or have changed; other nodes are what these are ranked by."""
+def continue_training(part: LearnedPart, changes: Changes, settings: dict[str, Any], seed: int) -> LearnedPart:
+    """Return the learned part after more training, with triplets whose first node is new or has changed."""
     graph = changes.after
     own = settings | {"dim": settings["dim"] - settings["spectral_dim"]}
     require_room(own, graph)
@@ -133,7 +128,7 @@ def learn_on(part: LearnedPart, changes: Changes, settings: dict[str, Any], seed
     anchors = changes.touched & (np.diff(graph.adjacency.indptr) > 0)
     if not anchors.any() or not can_rank(graph.adjacency):
         return carried
-    count = int(np.count_nonzero(anchors))  # one epoch of some triplets for each, in batches that suit their number
+    count = int(np.count_nonzero(anchors))
     batch = min(own["batch_size"], schedule(count, {"pooling": own["pooling"]})["batch_size"])
     triplets = TRIPLETS_PER_NEW * int(np.count_nonzero(changes.new)) + TRIPLETS_PER_CHANGED * count
     own |= {"batch_size": batch, "epochs": 1, "batches_per_epoch": max(triplets // batch, 1), "tolerance": None}
@@ -144,16 +139,16 @@ def learn_on(part: LearnedPart, changes: Changes, settings: dict[str, Any], seed
 
 
 def carry_model(model: Model, changes: Changes, settings: dict[str, Any], seed: int) -> Model:
-    """The model with a row for everything there is now.
+    """Return the model with one row for each attribute and node of the changed graph.
 
-    A new attribute begins as the mean of those that its nodes have beside it, a new node as the mean of its
-    neighbours: rows of the tables are much alike where nodes are near. Those that are alone begin at random.
+    The row of a new attribute starts as the mean over the other attributes of its nodes, the row of a new node as the
+    mean over its neighbours, because nearby nodes have similar rows. Without either it starts at random.
     """
     attributes, neighbours = np.random.SeedSequence((seed, ROWS)).spawn(2)
     after, std = changes.after, settings["table_std"]
-    shared = after.attributes.T.tocsr()[changes.attributes < 0]
+    owners = after.attributes.T.tocsr()[changes.attributes < 0]
     return Model(
-        _carry_table(model.attribute_table, changes.attributes, (shared, after.attributes), attributes, std),
+        _carry_table(model.attribute_table, changes.attributes, (owners, after.attributes), attributes, std),
         _carry_table(model.neighbour_table, changes.nodes, (after.adjacency[changes.new],), neighbours, std),
         model.weight.copy(),
         model.bias.copy(),
@@ -167,13 +162,16 @@ def _carry_table(
     seed: np.random.SeedSequence,
     std: float,
 ) -> np.ndarray:
-    """A table's rows where there were some, the mean of known rows for others, which products of `towards` lead to."""
+    """Return a table (new rows, width): known rows are copied, each new row is a mean of known rows.
+
+    places: the earlier number of each row, -1 for a new one. towards: matrices whose product sums known rows.
+    """
     rows = zeros(len(places), table.shape[1])
     rows[:] = carry(table, places)
     new = np.flatnonzero(places < 0)
     if len(new) == 0 or table.shape[1] == 0:
         return rows
-    known = np.hstack([rows, (places >= 0).astype(np.float32)[:, None]])  # the last column counts
+    known = np.hstack([rows, (places >= 0).astype(np.float32)[:, None]])  # The last column counts the known rows.
     for matrix in reversed(towards):
         ones = np.ones(matrix.nnz, np.float32)
         known = sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape) @ known
@@ -184,16 +182,16 @@ def _carry_table(
 
 
 DRAWN = 12 * 50_000  # bytes of the triplets that are drawn at a time
-BAGS = 8  # bytes a node of bags: their bounds; what they hold is the graph's own
+BAGS = 8  # bytes per node of the bounds of bags; their entries are the graph's arrays
 
 
 def _sampling(sizes: Sizes) -> int:
-    """Estimate what drawing triplets takes while its last part, the alias table, is made."""
+    """Return the bytes for drawing triplets while the alias table is made, which takes the most."""
     return neighbour_bytes(sizes) + (2 * BAGS + 12 + ALIAS) * sizes.nodes + DRAWN
 
 
 def _batches(sizes: Sizes, settings: dict[str, Any], learned: int) -> int:
-    """The scratch of a step: pooled and hidden vectors of every distinct node, and the winners."""
+    """Return the bytes of a step: pooled and hidden vectors of every distinct node, and the winners."""
     own, hidden = settings["attribute_dim"], settings["hidden"]
     rows = min(sizes.nodes, 3 * settings["batch_size"])
     pooled = padded(max(padded(own), own + padded(learned - own)))
@@ -203,35 +201,39 @@ def _batches(sizes: Sizes, settings: dict[str, Any], learned: int) -> int:
 
 
 class Learned(NamedTuple):
-    """The vectors, and what it takes to score pairs of them and to make more; None where there is no such thing."""
+    """The vectors, and the arrays that score pairs and embed new nodes."""
 
     vectors: np.ndarray  # (nodes, dim) float32
-    layer: Layer | None
-    part: LearnedPart | None
+    layer: Layer | None  # scores pairs; None if no such layer was trained
+    part: LearnedPart | None  # None if vectors have no learned part
     joint: Joint
-    values: np.ndarray  # the squared singular values of the spectral part, none where there is no such part
+    values: np.ndarray  # squared singular values (spectral_dim,) of the spectral part
 
     def __getattr__(self, name: str) -> Any:
-        """Look names up in the learned part: model, bags, kernel_settings, loss_history."""
+        """Return a field of the learned part: model, bags, kernel_settings or loss_history."""
         if self.part is None or name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.part, name)
 
     def spectral(self, settings: dict[str, Any]) -> Decomposition:
-        """The spectral part as it was found, before all vectors got one length."""
+        """Return the spectral part as the SVD gave it, before all vectors got the same length."""
         vectors = self.vectors[:, : settings["spectral_dim"]] * (self.joint.lengths / settings["length"])
         return Decomposition(vectors, self.values)
 
 
 class NeuralBrane(InductiveEmbedder):
-    """Neural Bayesian personalized ranking for attributed network embedding (Dave, Zhang, Chen, Al Hasan; 2018).
+    """Learn vectors from links and attributes: similar nodes get similar vectors, and a score predicts links.
 
-    The learned part of a node's vector is the largest entry, per dimension, among the embeddings of its attributes,
-    beside the same for its neighbours. A ReLU layer mixes the two; training ranks neighbours above others by its inner
-    products. It reads which attributes a node has, not how much of each. In the default recipe most of a vector is a
-    spectral part: one SVD of the attributes and links of a node, of its neighbours and of theirs, with their amounts.
-    Cosines of the vectors say who is alike, `score` says who is likely to be linked. Parameters left as None follow
-    the recipe or the size of the graph.
+    Neural Bayesian personalized ranking for attributed network embedding (Dave, Zhang, Chen, Al Hasan; 2018). The model
+    of the paper is recipe="paper", as its text describes it, or recipe="released", as its authors' program computes it.
+    The default joins a spectral part, which separates most classes, with a smaller learned part, the paper's model,
+    which helps with few labels and on social networks.
+
+    The spectral part is one SVD of the attributes and links of a node, of its neighbours and of theirs, with their
+    amounts. The learned part takes the largest entry per dimension among the rows of a node's attributes, and the same
+    among the rows of its neighbours; it ignores amounts. A ReLU layer mixes the two, and training ranks neighbours
+    above other nodes by inner products of this layer. Compare vectors by their cosine; use `score` to predict links.
+    The recipe or the graph decides parameters left as None.
 
     Examples
     --------
@@ -251,59 +253,61 @@ class NeuralBrane(InductiveEmbedder):
     shortlisted = True
     distributes = True
     work_unit = "triplets"
-    grid = {"l2": [0.01, 0.001, 0.0001, 5e-5]}  # 5e-5 is what the paper fixes, with learning rate 0.5
+    grid = {"l2": [0.01, 0.001, 0.0001, 5e-5]}  # The paper fixes 5e-5, with learning rate 0.5.
     small = {"epochs": 2, "batches_per_epoch": 100, "score_steps": 10}
     holds = {
         "neural-brane": Learned, "learned part": LearnedPart, "joint": Joint, "decomposition": Decomposition,
         "layer": Layer, "model": Model, "bags": Bags, "settings": Settings,
     }  # fmt: skip
+    learns = {
+        "layer_": "Layer or None: The layer that scores pairs of vectors.",
+        "part_": "LearnedPart or None: The learned part, with its model and the loss of every epoch.",
+        "values_": "ndarray of shape (spectral_dim,), float64: Squared singular values of the spectral part.",
+    }
     packages = ("torch", "triton")
     updates = True
-    needs_links = False  # its spectral part does without
-    prolongs = ("epochs", "tolerance")  # the latter as long as no epoch so far would have been the last
+    needs_links = False  # The spectral part needs none.
+    prolongs = ("epochs", "tolerance")  # A tolerance is refused if training would have ended earlier with it.
 
     recipe: str = choice(
-        "Decides the parameters left as None: default, released (the authors' program) or paper (its text).",
+        "Decides parameters left as None: default, released (the authors' program) or paper (the paper's text).",
         default="default",
         options=tuple(RECIPES),
     )
     spectral_dim: int | None = whole(
-        "How much of dim is spectral; the rest is learned. When None three quarters in the default recipe, but no more "
-        "than half the number of nodes, and all of it where no node can be ranked; nothing in the others.",
+        "Columns of the spectral part; the rest is learned. None: three quarters of dim in the default recipe, at most "
+        "half the number of nodes, or all of dim if links allow no ranking; 0 in the other recipes.",
         default=None,
         least=0,
     )
     hop_weights: Sequence[float] = numbers(
-        "Of the spectral part: weights of what is 0, 1, 2, … hops away, one per hop.", default=(1.0, 1.0, 1.0)
+        "Spectral part: weights of the attributes and links 0, 1, 2, … hops away, one per hop.", default=(1.0, 1.0, 1.0)
     )
     link_weight: float = number(
-        "Of the spectral part: weight of a node's links, which count as attributes beside its own.",
-        default=0.3,
-        least=0,
+        "Spectral part: weight of a node's links, which count as further attributes of it.", default=0.3, least=0
     )
-    learned_weight: float = number("Length of the learned part; that of the spectral part is 1.", default=0.35, above=0)
-    centre: bool | None = flag("Subtract the mean over the nodes from the learned part.", default=None)
+    learned_weight: float = number("Length of the learned part, relative to the spectral part.", default=0.35, above=0)
+    centre: bool | None = flag("Subtract the mean over all nodes from the learned part.", default=None)
     length: float | None = number(
-        "Length of every vector: a plain classifier with its usual penalty works best at about 5, k-means with all "
-        "equally long. With 0 a learned part that stands alone stays as training has made it.",
+        "Length of every vector. About 5 suits a linear classifier with its default penalty; k-means needs equal "
+        "lengths. 0 leaves the vectors as they were trained; it needs spectral_dim=0.",
         default=None,
         least=0,
     )
     attribute_dim: int | None = whole(
-        "How much of the learned part is made from attributes; the rest is made from neighbours. When None three "
-        "quarters in the default recipe, or nothing where none tells nodes apart; half in the others.",
+        "Columns of the learned part that come from attributes; the rest come from neighbours. None: three quarters in "
+        "the default recipe, or 0 if no attribute distinguishes nodes; half in the other recipes.",
         default=None,
         least=0,
     )
-    hidden: int | None = whole("Width of the ReLU layer; that of the learned part when None.", default=None)
-    pooling: str = choice("How a node's rows become one.", default="max", options=tuple(POOLING))
+    hidden: int | None = whole("Width of the ReLU layer. None: the width of the learned part.", default=None)
+    pooling: str = choice("How the rows of a node's bag become one vector.", default="max", options=tuple(POOLING))
     zero_floor: bool | None = flag(
-        "Max pooling sees one more row, of zeros. In the released program padding to a batch's longest bag has this "
-        "effect on all shorter ones; here the longest has it too, so that a step does not depend on which nodes share "
-        "a batch.",
+        "Max pooling includes a row of zeros. The released program has this effect on all bags but the longest of a "
+        "batch, because it pads them; here it applies to every bag, so that a step does not depend on the batch.",
         default=None,
     )
-    bias: bool | None = flag("Train the ReLU layer's bias; without, it stays zero.", default=None)
+    bias: bool | None = flag("Train the bias of the ReLU layer; otherwise it stays zero.", default=None)
     regularise: str | None = choice(
         "What l2 weighs: the parameters (‖Θ‖²), or the hidden vectors of a batch (Σ ‖h‖²).",
         default=None,
@@ -312,63 +316,62 @@ class NeuralBrane(InductiveEmbedder):
     l2: float | None = number("Weight of the regularisation, the paper's λ.", default=None, least=0)
     loss: str | None = choice("Mean or sum of −ln σ over a batch.", default=None, options=("mean", "sum"))
     negative_power: float | None = number(
-        "j is drawn in proportion to this power of its number of neighbours.", default=None, least=0
+        "Negative nodes are drawn in proportion to this power of their number of neighbours.", default=None, least=0
     )
-    allow_self_negative: bool | None = flag("Whether j may be u itself.", default=None)
-    table_std: float | None = number("Standard deviation of the tables' first values.", default=None, above=0)
-    weight_std: float | None = number("Standard deviation of the ReLU layer's first weights.", default=None, above=0)
+    allow_self_negative: bool | None = flag("Whether a node may be its own negative.", default=None)
+    table_std: float | None = number("Standard deviation of the tables' initial values.", default=None, above=0)
+    weight_std: float | None = number("Standard deviation of the ReLU layer's initial weights.", default=None, above=0)
     learning_rate: float | None = shared("learning_rate", default=None)
     batch_size: int | None = whole(
-        "Triplets in a batch. Whatever it is, rows of the tables take the step that they would take at 100; the ReLU "
-        "layer takes one step by the batch's mean. When None in the default recipe, by the number of nodes.",
+        "Triplets in a batch. The step size of a table row does not depend on it; the ReLU layer takes one step by the "
+        "mean of the batch. None in the default recipe: chosen by the number of nodes.",
         default=None,
     )
-    epochs: int | None = shared("epochs", default=None, about="At most so many, where there is a tolerance.")
+    epochs: int | None = shared("epochs", default=None, about="Most epochs; a tolerance may end earlier.")
     batches_per_epoch: int | None = whole(
-        "Batches in an epoch. When None in the default recipe, as many as make 2 million triplets in 20 epochs, or 300 "
-        "for each node if that is more; 1000 in the others.",
+        "Batches in an epoch. None: 1000; in the default recipe, so many that 20 epochs have 2 million triplets, or "
+        "300 for each node if that is more.",
         default=None,
     )
     tolerance: float | None = number(
-        "Stop once three epochs together lower the loss by less than this share of it; never when None.",
+        "Stop when three epochs together lower the loss by less than this share of it; None never stops early.",
         default=None,
         above=0,
     )
     output: str | None = choice(
-        "The learned part: pooled (the paper's f), hidden (h), or released (the node's own row of P' beside "
+        "Vectors of the learned part: pooled (the paper's f), hidden (h), or released (the node's own row of P', then "
         "max(0, v_attr)).",
         default=None,
         options=("pooled", "hidden", "released"),
     )
     score_steps: int = whole(
-        "Steps that train the layer that scores pairs, where vectors have a `length`; with 0, or without it, the score "
-        "is that of the model's own layer.",
+        "Training steps of the layer that scores pairs, if vectors have a `length`. With 0, or with length 0, the "
+        "ReLU layer of the learned part scores them.",
         default=300,
         least=0,
     )
     device: str = choice(
-        "Where to train: cpu, cuda (an NVIDIA GPU), auto, the GPU where there is one, or distributed, the ranks that "
-        "torchrun has started.",
+        "Where to train: cpu, cuda (an NVIDIA GPU), auto (the GPU if there is one), or distributed (the ranks that "
+        "torchrun started).",
         default="cpu",
         options=("cpu", "cuda", "auto", "distributed"),
     )
     deterministic: bool = flag(
-        "On the GPU, add gradients up in one order, so that a seed gives the same bits again; slower. The CPU always "
-        "does.",
+        "Add gradients in a fixed order on the GPU, so that a seed gives the same bits; slower. The CPU always does.",
         default=False,
     )
     checkpoint: str | Path | None = shared("checkpoint", default=None)
 
     def parameters_in_force(self) -> dict[str, Any]:
-        """Every parameter's value as training uses it: where it is None the recipe's, or for the graph to decide."""
+        """Return the parameters with those of the recipe; None remains where only the graph can decide."""
         return self.settings_by(None)
 
     def parameters_for(self, graph: AttributedGraph) -> dict[str, Any]:
-        """The same for one graph: its size decides what the recipe leaves open."""
+        """Return the parameters for one graph, whose size decides those that the recipe leaves open."""
         return self.settings_by(Facts(graph))
 
     def settings_by(self, facts: Facts | None) -> dict[str, Any]:
-        """The same for a graph of which some facts are known."""
+        """Return the parameters for a graph with these facts; without facts some stay None."""
         values = super().parameters_in_force()
         given = {name: value for name, value in values.items() if value is not None}
         spectral_dim = self._spectral_dim(given, facts)
@@ -381,24 +384,21 @@ class NeuralBrane(InductiveEmbedder):
         if facts is not None:
             values |= schedule(facts.nodes, {name: value for name, value in values.items() if value is not None})
         hidden, attribute_dim = values["hidden"], values["attribute_dim"]
-        kept = "none with device='distributed': ranks keep a folder of checkpoints in 'brane distributed embed'"
-        require(
-            values["device"] != "distributed" or values["checkpoint"] is None, "checkpoint", values["checkpoint"], kept
-        )
+        checkpoint = values["checkpoint"]
+        expected = "None with device='distributed'; 'brane distributed embed' saves a folder of checkpoints instead"
+        require(values["device"] != "distributed" or checkpoint is None, "checkpoint", checkpoint, expected)
         if learned:
-            require(
-                attribute_dim <= learned, "attribute_dim", attribute_dim, f"0 to {learned}, the learned part of dim"
-            )
+            expected = f"0 to {learned}, the width of the learned part"
+            require(attribute_dim <= learned, "attribute_dim", attribute_dim, expected)
             square = values["output"] != "hidden" or hidden == learned
-            wide = f"{learned}, the learned part of dim, when output='hidden', whose vectors are hidden numbers wide"
-            require(square, "hidden", hidden, wide)
+            require(square, "hidden", hidden, f"{learned}, the width of the learned part, with output='hidden'")
         scaled = values["length"] > 0 or not values["spectral_dim"]
-        require(scaled, "length", values["length"], "a number above 0 when there is a spectral part")
+        require(scaled, "length", values["length"], "a number above 0 if there is a spectral part")
         if values["batch_size"] is not None:
             kernel = kernel_settings(values)
             shrinks = 2 * kernel.table_rate * kernel.parameter_l2 < 1
-            too_large = f"a smaller number: a batch of {values['batch_size']} would shrink rows below nothing"
-            require(shrinks, "l2", values["l2"], too_large)
+            expected = f"a smaller number: with batch_size={values['batch_size']} a step would shrink rows past zero"
+            require(shrinks, "l2", values["l2"], expected)
         return values
 
     def _spectral_dim(self, given: dict[str, Any], facts: Facts | None) -> int:
@@ -419,7 +419,7 @@ class NeuralBrane(InductiveEmbedder):
             from neural_brane.distributed.embedding import learn_graph
 
             spectral, part = learn_graph(graph, settings, seed)
-            settings["device"] = "cpu"  # every rank does the rest
+            settings["device"] = "cpu"  # Every rank does the rest itself.
         else:
             if width:
                 made = partial(spectral_part, graph, settings, seed)
@@ -427,7 +427,7 @@ class NeuralBrane(InductiveEmbedder):
             part = learn(graph, settings, seed, self._stages.stage("learned part")) if width < self.dim else None
         joint = join(spectral.vectors, learned_vectors(part, nodes, settings) if part else iter(()), settings)
         values = spectral.values
-        del spectral  # its vectors are a part of the joint ones now
+        del spectral  # The joint vectors contain it now.
         learned = Learned(joint.vectors, None, part, joint, values)
         return learned._replace(layer=make_layer(learned, graph, settings, seed, self._stages.stage("layer")))
 
@@ -437,14 +437,14 @@ class NeuralBrane(InductiveEmbedder):
         if settings["spectral_dim"]:
             tables, hops = tables_on(settings["device"], settings["threads"]), hops_in(graph, settings)
             spectral = follow_changes(before.spectral(settings), hops, changes.nodes, tables, settings["threads"])
-        part = learn_on(before.part, changes, settings, seed) if before.part else None
+        part = continue_training(before.part, changes, settings, seed) if before.part else None
         joint = join(spectral.vectors, learned_vectors(part, len(graph), settings) if part else iter(()), settings)
         found: Learned = before._replace(vectors=joint.vectors, part=part, joint=joint, values=spectral.values)
         return found._replace(layer=make_layer(found, graph, settings, seed, Stages().stage("layer")))
 
     def _check_transforms(self, fitted: Fitted) -> None:
-        needed = "'pooled' or 'hidden' for new nodes: vectors of the released program hold a row learned for each node"
-        require(fitted.settings["output"] != "released", "output", "released", needed)
+        expected = "'pooled' or 'hidden' to embed new nodes: released vectors contain a row learned for each node"
+        require(fitted.settings["output"] != "released", "output", "released", expected)
 
     def _place(self, fitted: Fitted, new: Newcomers) -> np.ndarray:
         learned, settings, parts = fitted.learned, fitted.settings, []
@@ -455,7 +455,7 @@ class NeuralBrane(InductiveEmbedder):
         if (part := learned.part) is not None:
             theirs = part._replace(bags=(bags_of(new.attributes), bags_of(new.links)))
             own = np.vstack(list(learned_vectors(theirs, len(new), settings))) - learned.joint.centre
-            if settings["centre"] and settings["output"] == "pooled":  # what nothing was pooled for becomes the mean
+            if settings["centre"] and settings["output"] == "pooled":  # An empty bag gives the mean of all nodes.
                 own[np.diff(new.attributes.indptr) == 0, : part.kernel_settings.attribute_dim] = 0
                 own[np.diff(new.links.indptr) == 0, part.kernel_settings.attribute_dim :] = 0
             parts.append(own * learned.joint.scale)
@@ -476,7 +476,7 @@ class NeuralBrane(InductiveEmbedder):
         return JointReasons(spectral, pooled, width, lengths)
 
     def _ignores_amounts(self) -> bool:
-        return self.spectral_dim == 0 and self.attribute_dim != 0  # it is the spectral part that weighs attributes
+        return self.spectral_dim == 0 and self.attribute_dim != 0  # Only the spectral part uses amounts.
 
     def memory(self, sizes: Sizes) -> Moments:
         settings = self._settings_for(sizes)
@@ -486,7 +486,7 @@ class NeuralBrane(InductiveEmbedder):
             hops = len(settings["hop_weights"])
             found |= spectral_moments(sizes, width, hops=hops, links=settings["link_weight"] > 0)
         learned, tables = dim - width, 0
-        if learned:  # P, P' and W
+        if learned:  # The tables are P, P' and W.
             own = settings["attribute_dim"]
             tables = SINGLE * (sizes.attributes * padded(own) + n * padded(learned - own) + learned**2)
             batches = {"sampling": _sampling(sizes), "batches": _batches(sizes, settings, learned)}
@@ -502,18 +502,18 @@ class NeuralBrane(InductiveEmbedder):
         return found
 
     def work(self, sizes: Sizes) -> float:
-        """Triplets, if training goes to its last epoch."""
+        """Return the number of triplets, if training runs to the last epoch."""
         settings = self._settings_for(sizes)
         return float(settings["epochs"] * settings["batches_per_epoch"] * settings["batch_size"])
 
     def seconds(self, sizes: Sizes) -> dict[str, float]:
-        """The seconds of each part on this machine: each is tried for a moment, on tables of the true size."""
+        """Return the seconds of each section on this machine, from short trials on tables of the true size."""
         from neural_brane.methods.neural_brane.timing import Probes
 
         return Probes(self._settings_for(sizes), sizes, self.threads).seconds()
 
     def _settings_for(self, sizes: Sizes) -> dict[str, Any]:
-        """The parameters in force for a graph of these sizes, before it is there."""
+        """Return the parameters in force for a graph of these sizes, without the graph."""
         values = self.parameters_in_force()
         return values | schedule(sizes.nodes, {name: value for name, value in values.items() if value is not None})
 
@@ -526,9 +526,10 @@ class NeuralBrane(InductiveEmbedder):
         return {"training": facts}
 
     def score(self, pairs: Sequence[tuple[Any, Any]] | np.ndarray) -> np.ndarray:
-        """Score how likely pairs of nodes, given by their ids, are to be linked: ⟨h(u), h(v)⟩, the higher the likelier.
+        """Return a score (pairs,) float32 for each pair of ids; a higher score means a likelier link.
 
-        h is a ReLU layer over the vectors or, where `length` or `score_steps` is 0, that of the learned part.
+        The score is the inner product ⟨h(u), h(v)⟩, not a probability. h is a ReLU layer on the vectors or, if `length`
+        or `score_steps` is 0, the ReLU layer of the learned part.
         """
         fitted = self._require_fitted()
         rows = find_pairs(fitted.graph.ids, pairs)
@@ -537,8 +538,8 @@ class NeuralBrane(InductiveEmbedder):
             return layer.score(vectors, rows)
         if part is None:
             raise GraphError(
-                f"no score was learned: graph '{fitted.graph.name}' has no links to learn it from, or score_steps is 0 "
-                "and there is no learned part; compare vectors by their cosine"
+                f"there is no score: graph '{fitted.graph.name}' has no links to learn it from, or score_steps is 0 "
+                "and there is no learned part; compare vectors by their cosine instead"
             )
         nodes, places = np.unique(rows, return_inverse=True)
         with part.engine(fitted.settings) as engine:

@@ -1,4 +1,4 @@
-"""Make the two parts of a vector, join them, score pairs by them and explain them: [spectral ‖ learned]."""
+"""Make the two parts of a vector, join them as [spectral ‖ learned], score pairs of vectors and explain them."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,30 +28,30 @@ from neural_brane.sampling.tables import can_rank
 if TYPE_CHECKING:
     from neural_brane.methods.neural_brane.model import Learned
 
-BLOCK_NODES = 65_536  # embedded at a time
-STEP_BATCH = 100  # rows of the tables take the step that they would take at this batch
+BLOCK_NODES = 65_536  # nodes embedded at a time
+STEP_BATCH = 100  # batch size at which table_rate equals the learning rate
 
 
 class LearnedPart(NamedTuple):
-    """A trained model, what it pools, and how its training went."""
+    """A trained model, the bags that it pools, and its losses."""
 
     model: Model
-    bags: tuple[Bags, Bags]  # of attributes and of neighbours
+    bags: tuple[Bags, Bags]  # bags of attributes, bags of neighbours
     kernel_settings: Settings
-    loss_history: list[float]  # the mean −ln σ of each epoch
+    loss_history: list[float]  # mean −ln σ of each epoch
 
     def engine(self, settings: dict[str, Any]) -> Engine:
-        """The model on its device."""
+        """Return an engine that runs the model on its device."""
         return open_engine(settings, self.model, self.bags, self.kernel_settings)
 
 
 def hops_in(graph: AttributedGraph, settings: dict[str, Any]) -> Hops:
-    """The matrix of attributes and links over hops whose SVD is the spectral part."""
+    """Return the matrix of attributes and links over hops; its SVD is the spectral part."""
     return hops_of(graph, settings["hop_weights"], link_weight=settings["link_weight"])
 
 
 def spectral_part(graph: AttributedGraph, settings: dict[str, Any], seed: int) -> Decomposition:
-    """The joint SVD of attributes and links over hops: (nodes, spectral_dim)."""
+    """Return the joint SVD of attributes and links over hops, vectors (nodes, spectral_dim)."""
     meter = Meter(settings["progress"], REPORTS, "steps", part="spectral part")
     return decompose(
         hops_in(graph, settings), settings["spectral_dim"], seed=seed, threads=settings["threads"],
@@ -60,12 +60,12 @@ def spectral_part(graph: AttributedGraph, settings: dict[str, Any], seed: int) -
 
 
 def learn(graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: Stage) -> LearnedPart:
-    """Train a model from its start, or from where its stage was left."""
+    """Return a trained model; training starts anew, or resumes from the checkpoint of its stage."""
     own = settings | {"dim": settings["dim"] - settings["spectral_dim"]}
     require_room(own, graph)
     bags = bags_of(graph.attributes), bags_of(graph.adjacency)
     model, numbers = initial_model(graph, own, seed), start_numbers()
-    stage.restore(model._asdict(), numbers)  # before the model is copied to a device
+    stage.restore(model._asdict(), numbers)  # must come before the model is copied to a device
     start = LearnedPart(model, bags, kernel_settings(own), numbers["losses"])
     with start.engine(own) as engine:
         training = Training(own, engine, numbers)
@@ -75,7 +75,7 @@ def learn(graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: St
 
 
 def learned_vectors(part: LearnedPart, nodes: int, settings: dict[str, Any]) -> Iterator[np.ndarray]:
-    """The vectors of a trained model, some rows at a time, in the form that `output` asks for."""
+    """Yield the vectors of a trained model, some rows at a time, in the form that `output` names."""
     d1, dim = part.kernel_settings.attribute_dim, part.model.weight.shape[1]
     with part.engine(settings) as engine:
         for start in range(0, nodes, BLOCK_NODES):
@@ -95,7 +95,7 @@ class Joint(NamedTuple):
     vectors: np.ndarray  # (nodes, dim) float32
     centre: np.ndarray  # mean of the learned part, subtracted from it
     scale: np.float32  # factor of the learned part
-    lengths: np.ndarray  # (nodes, 1) of the vectors before all got one length
+    lengths: np.ndarray  # (nodes, 1), lengths of the vectors before all got the same one
 
 
 def join(
@@ -104,9 +104,9 @@ def join(
     settings: dict[str, Any],
     mean: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Joint:
-    """Both parts side by side, the learned one centred and `learned_weight` as long; then every vector at `length`.
+    """Return both parts side by side: the learned part centred and scaled by `learned_weight`, each vector at `length`.
 
-    mean: over all nodes, where the rows are those of some of them; in double precision.
+    mean: returns the float64 mean over all nodes; needed if the rows are those of one rank only.
     """
     mean = mean or (lambda values: values.mean(axis=0, dtype=np.float64))
     nodes, width = spectral.shape
@@ -123,7 +123,7 @@ def join(
 
 
 def set_length(vectors: np.ndarray, length: float) -> np.ndarray:
-    """Bring all vectors to one length, in place, unless it is 0; returns what each one's was, 1 where it was 0."""
+    """Scale all vectors to one length in place, unless it is 0; return the earlier lengths (nodes, 1), 1 for zeros."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
     lengths[lengths == 0] = 1
     if length:
@@ -132,16 +132,16 @@ def set_length(vectors: np.ndarray, length: float) -> np.ndarray:
 
 
 def _length(part: np.ndarray, mean: Callable[[np.ndarray], np.ndarray]) -> float:
-    """The root mean square length of a table's rows."""
+    """Return the root mean square length of a table's rows."""
     return float(np.sqrt(mean(np.einsum("ij,ij->i", part, part))))
 
 
 def kernel_settings(s: dict[str, Any]) -> Settings:
-    """The parameters in force as the kernels take them.
+    """Return the parameters in force in the form of the kernels.
 
-    The mean over a batch divides every row's gradient by the batch, though a row is touched by a few of its triplets.
-    So the rows' rate grows with the batch, and they take the step that they would take at batch 100, the recipes' own;
-    W and b, which every triplet touches, take one step by the mean.
+    The mean over a batch divides a row's gradient by the batch size, although few triplets use the row. So the rate of
+    rows grows with the batch size: their step size stays that of batch 100, as in the recipes. All triplets use W and
+    b, which take one step by the mean.
     """
     batches = s["batch_size"] / STEP_BATCH if s["loss"] == "mean" else 1.0
     table_rate, whole = s["learning_rate"] * batches, s["regularise"] == "parameters"
@@ -154,15 +154,15 @@ def kernel_settings(s: dict[str, Any]) -> Settings:
 
 
 class JointReasons(NamedTuple):
-    """Both parts, each with its columns of the vector."""
+    """The explainers of both parts of a vector."""
 
     spectral: SpectralReasons | None
     learned: PooledReasons | None
     width: int  # columns of the spectral part
-    lengths: np.ndarray  # (nodes, 1) what every vector was divided by
+    lengths: np.ndarray  # (nodes, 1), divisor of each vector
 
     def of(self, row: int, targets: np.ndarray) -> Contributions:
-        """List the terms that add up to the inner products of a node's vector with targets (t, dim)."""
+        """Return the terms that add up to the inner products of a node's vector with targets (t, dim)."""
         scaled = targets / float(self.lengths[row, 0])
         parts = []
         if self.spectral is not None:
@@ -173,38 +173,38 @@ class JointReasons(NamedTuple):
 
 
 BATCH = 1_024
-RATE, WEIGHT_STD, L2 = 0.5, 0.05, 5e-5  # at twice the rate, few classes in few dimensions end with all h = 0
-LEADING_ON = 10  # a layer that continues an earlier one takes one in so many of its steps
-SEED = 4  # beside the run's own seed: no other part of a model is drawn with it
+RATE, WEIGHT_STD, L2 = 0.5, 0.05, 5e-5  # at twice the rate, few classes and a small dim led to h = 0 for all
+UPDATE_SHARE = 10  # score_steps are divided by this if an earlier layer is trained further
+SEED = 4  # second part of the layer's seed, used nowhere else
 
 
 def make_layer(
     learned: "Learned", graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: Stage
 ) -> Layer | None:
-    """Train the layer that scores pairs of vectors, where one can be learned; it continues any earlier one."""
+    """Return the layer that scores pairs of vectors, trained further from an earlier one; None if there can be none."""
     before, part = learned.layer, learned.part
     if settings["length"] and settings["score_steps"] and can_rank(graph.adjacency):
         return train_layer(learned, graph, settings, seed, stage)
     if part and settings["output"] == "pooled" and not settings["length"]:
-        model = part.model  # whose own layer fits vectors v = f − centre: W f + b = W v + W centre + b
+        model = part.model  # Vectors are v = f − centre, so W f + b = W v + W centre + b.
         return Layer(model.weight, model.bias + model.weight @ learned.joint.centre)
     return before
 
 
 def train_layer(learned: "Learned", graph: AttributedGraph, settings: dict[str, Any], seed: int, stage: Stage) -> Layer:
-    """Train W of h(u) = ReLU(W v(u)) by Bayesian personalized ranking; the vectors v stay as they are.
+    """Return the layer h(u) = ReLU(W v(u)) after training W by Bayesian personalized ranking; v stays unchanged.
 
-    The kernels of the model do it: a node's bag of attributes is one row, its own vector, which takes steps of length
-    zero, and the table of neighbours has no columns. It continues any earlier layer.
+    It uses the kernels of the model: a node's bag of attributes has one row, its own vector, with step size zero, and
+    the table of neighbours has no columns. An earlier layer is trained further.
     """
     before, (nodes, dim) = learned.layer, learned.vectors.shape
     table = zeros(nodes, padded(dim))
     table[:, :dim] = learned.vectors
-    steps = -(-settings["score_steps"] // (LEADING_ON if before else 1))
+    steps = -(-settings["score_steps"] // (UPDATE_SHARE if before else 1))
     drawn = np.random.default_rng((seed, SEED)).standard_normal((dim, dim), np.float32) * np.float32(WEIGHT_STD)
     weight = before.weight.copy() if before else drawn
     model = Model(table, zeros(nodes, 0), weight, np.zeros(dim, np.float32))
-    stage.restore({"weight": weight}, {})  # all that training changes
+    stage.restore({"weight": weight}, {})  # Training changes nothing else.
     bags = Bags(np.arange(nodes + 1, dtype=np.int64), np.arange(nodes, dtype=np.int32)), bags_of(graph.adjacency)
     with open_engine(settings, model, bags, layer_settings(dim)) as engine:
         options = {name: settings[name] for name in ("negative_power", "allow_self_negative")}
@@ -227,7 +227,7 @@ def train_layer(learned: "Learned", graph: AttributedGraph, settings: dict[str, 
 
 
 def layer_settings(dim: int) -> Settings:
-    """Settings of the kernels for the layer that scores pairs."""
+    """Return the settings of the kernels for the layer that scores pairs."""
     return Settings(
         attribute_dim=dim, pooling=POOLING["max"], zero_floor=False, learning_rate=RATE, table_rate=0.0,
         triplet_scale=1 / BATCH, hidden_l2=L2 * 100 / BATCH, parameter_l2=0.0, train_bias=False,

@@ -1,4 +1,4 @@
-"""Time the parts of Neural-Brane's work on this machine, each for a moment."""
+"""Estimate the time of Neural-Brane on this machine by short trials of each section."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from neural_brane.methods.neural_brane.parts import BATCH, kernel_settings, laye
 from neural_brane.methods.training import spectral_width
 from neural_brane.sampling.triplets import TripletSampler
 
-# Large tables lie outside the processor's caches, which makes the same kernel several times slower; so the tables of a
-# trial have their true sizes, up to `MOST_NODES` rows, and only the work is little.
+# A kernel is several times slower on tables that do not fit the processor's caches. So tables have their true size in a
+# trial, up to `MOST_NODES` rows; only the number of steps is small.
 
 MOST_NODES = 500_000
-ENTRIES = 1_000_000  # multiplied in a trial, or drawn at random and repeated
+ENTRIES = 1_000_000  # entries multiplied in a trial, or random entries of bags
 PATIENCE = 0.15  # seconds for each trial
-REPEATS = 3  # at least: the first one compiles kernels or loads them
-PASSES = 12  # over all vectors, to join both parts and give them their length
+REPEATS = 3  # at least; the first one compiles kernels or loads them
+PASSES = 12  # passes over all vectors that join both parts and set their length
 
 
 class Probes:
-    """Trials with some settings, for a graph of some sizes."""
+    """Trials with given settings, for a graph of given sizes."""
 
     def __init__(self, settings: dict[str, Any], sizes: Sizes, threads: int | None):
         self.sizes, self.settings, self.threads = sizes, settings, threads
@@ -40,7 +40,7 @@ class Probes:
         self.random = np.random.default_rng(0)
 
     def seconds(self) -> dict[str, float]:
-        """The seconds of each part, if training goes to its last epoch."""
+        """Return the seconds of each section, if training runs to the last epoch."""
         found = {}
         with cpu.threads(self.threads):
             if self.settings["spectral_dim"]:
@@ -52,11 +52,11 @@ class Probes:
         return found | {"vectors": self.vectors()}
 
     def spectral(self) -> float:
-        """Products with entries of both matrices, hop by hop, and products of the basis with itself."""
+        """Return the seconds of the SVD: products with both matrices for each hop, and of the basis with itself."""
         links, words, hops = self.sizes.links, self.sizes.attribute_entries, len(self.settings["hop_weights"])
         linked = 1 if self.settings["link_weight"] else 0
         width = spectral_width(self.sizes.nodes, self.settings["spectral_dim"])
-        passes = ITERATIONS + 0.5  # the last one goes half the way
+        passes = ITERATIONS + 0.5  # The last pass is half as long.
         from_nodes = passes * (2 * (hops - 1) * links + hops * (words + 2 * linked * links))
         from_attributes = passes * hops * words
         slabs = width // SLAB_COLUMNS
@@ -64,7 +64,7 @@ class Probes:
         return products + (ITERATIONS + 1) * self.sizes.nodes * self.rotation(width)
 
     def gather(self, rows: int) -> float:
-        """Seconds for an entry of a sparse matrix times a slab of a table with so many rows."""
+        """Return the seconds per entry of a sparse matrix times a slab of a table with so many rows."""
         each = 20
         indices = self.random.integers(rows, size=ENTRIES, dtype=np.int32)
         indptr = np.arange(0, ENTRIES + 1, each)
@@ -74,13 +74,13 @@ class Probes:
         return repeat(lambda: product @ table) / ENTRIES
 
     def rotation(self, width: int) -> float:
-        """Seconds for a row of the basis: its inner products, and its turn."""
+        """Return the seconds per row of the basis for its inner products and its rotation."""
         tables, table = Tables(self.threads), np.ones((32_768, width), np.float32)
         rotation = np.eye(width)
         return repeat(lambda: tables.rotate(table, rotation) is tables.gram(table)) / len(table)
 
     def training(self) -> float:
-        """Drawing triplets and taking steps with them."""
+        """Return the seconds for drawing all triplets and taking all steps."""
         s, own = self.settings, self.settings["attribute_dim"]
         learned = s["dim"] - s["spectral_dim"]
         neighbours = self.bags(self.sizes.links, self.nodes)
@@ -101,7 +101,7 @@ class Probes:
         return s["epochs"] * s["batches_per_epoch"] * batch * (step + draw)
 
     def score_step(self) -> float:
-        """Seconds for a step of the layer that scores pairs."""
+        """Return the seconds per step of the layer that scores pairs."""
         dim, nodes = self.settings["dim"], min(self.nodes, 100_000)
         own = Bags(np.arange(nodes + 1, dtype=np.int64), np.arange(nodes, dtype=np.int32))
         none = Bags(np.zeros(nodes + 1, np.int64), np.empty(0, np.int32))
@@ -111,15 +111,15 @@ class Probes:
         return repeat(lambda: trainer(triplets)) / 2
 
     def vectors(self) -> float:
-        """Joining the parts, the digest of the graph, and writing."""
-        some = np.ones(1 << 22, np.float32)
-        passes = PASSES * repeat(lambda: np.multiply(some, some)) / some.nbytes
-        digest = repeat(lambda: hashlib.sha256(some.data).digest()) / some.nbytes
+        """Return the seconds for joining the parts, the digest of the graph, and writing."""
+        sample = np.ones(1 << 22, np.float32)
+        passes = PASSES * repeat(lambda: np.multiply(sample, sample)) / sample.nbytes
+        digest = repeat(lambda: hashlib.sha256(sample.data).digest()) / sample.nbytes
         table = 4 * self.sizes.nodes * self.settings["dim"]
         return table * (passes + digest) + self.sizes.graph_bytes * digest
 
     def bags(self, entries: int, rows: int) -> Bags:
-        """Bags of the mean size for all nodes; what they hold is drawn at random, and repeats itself."""
+        """Return one bag of the mean size for each node; its entries are random and repeat after `ENTRIES`."""
         each = round(entries / max(self.sizes.nodes, 1))
         drawn = np.sort(self.random.integers(rows, size=(max(ENTRIES // max(each, 1), 1), each), dtype=np.int32))
         indices = np.resize(drawn.ravel(), self.nodes * each)
@@ -127,14 +127,14 @@ class Probes:
 
 
 def ones(rows: int, width: int) -> np.ndarray:
-    """A table that is in memory, unlike one of zeros, of which the system keeps no pages."""
+    """Return a table that is really in memory; the system keeps no pages for one of zeros."""
     table = zeros(rows, padded(width))
     table[:, :width] = 0.01
     return table
 
 
 def repeat(task: Callable[[], Any]) -> float:
-    """The least seconds of a task that is run for a moment: other programs only ever make it slower."""
+    """Return the shortest time of a repeated task, because other programs only make it slower."""
     times: list[float] = []
     end = time.perf_counter() + PATIENCE
     while len(times) < REPEATS or time.perf_counter() < end:
