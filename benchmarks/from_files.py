@@ -7,7 +7,7 @@ numbers and a text of eight words, which depend on the class. Prints
 
     estimated_mb, peak_mb, memory_ratio     estimated memory, peak memory, and the first divided by the second
     estimated_s, seconds, time_ratio        estimated time, time from start to end, and the first divided by the second
-    macro_f1                                Macro-F1 of classes at 50 %, on at most 20,000 nodes
+    macro_f1                                Macro-F1 at 50 % training nodes, on at most 20,000 random nodes
 """
 
 import argparse
