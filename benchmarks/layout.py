@@ -4,8 +4,8 @@
     python benchmarks/layout.py --dataset citeseer
 
 For 2,000 random nodes, the ten nearest by cosine among all vectors are compared with the ten nearest on the map. Our
-maps are made twice to check that their bits are equal. scikit-learn's t-SNE is too slow for all nodes, so it is compared
-with ours on a sample of 5,000 nodes.
+maps are made twice to check that their bits are equal. scikit-learn's t-SNE is too slow for all nodes, so it is
+compared with ours on a sample of 5,000 nodes.
 """
 
 from __future__ import annotations
