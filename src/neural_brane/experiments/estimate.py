@@ -97,8 +97,8 @@ def look_at(source: str | Path, read: Callable[[], AttributedGraph]) -> Source:
     if (Path(source) / MANIFEST).is_file():
         shards = open_shards(Path(source))
         counts = {"nodes": shards.nodes, "edges": shards.edges, "attributes": shards.attributes}
-        kinds = {"weighted": shards.weighted, "amounts": shards.amounts}
-        return Source(Sizes(**counts, attribute_entries=shards.entries, **kinds))
+        sizes = Sizes(**counts, attribute_entries=shards.entries, weighted=shards.weighted, amounts=shards.amounts)
+        return Source(sizes)
     start = time.perf_counter()
     graph = read()
     return Source(Sizes.from_graph(graph), reading_seconds=time.perf_counter() - start, graph=graph)
