@@ -1,6 +1,6 @@
 import numpy as np
 
-from neural_brane.experiments.reproduce.results import FAILS, HOLDS, UNJUDGED, claims
+from neural_brane.experiments.reproduce.results import FAILS, HOLDS, INCONCLUSIVE, claims
 
 
 def said(results, words):
@@ -46,9 +46,9 @@ def test_verdicts_are_three_and_insignificant_differences_are_inconclusive(fill)
         said(results, words)
         for words in ("all ten competing", "is statistically significant", "better than G2G", "Max pooling", "rises")
     ]
-    assert {claim.verdict for claim in said_of_differences} == {UNJUDGED}
-    assert {claim.verdict for claim in claims(results)} <= {HOLDS, FAILS, UNJUDGED}
-    assert {claim.verdict for claim in claims(fill())} <= {HOLDS, FAILS, UNJUDGED}
+    assert {claim.verdict for claim in said_of_differences} == {INCONCLUSIVE}
+    assert {claim.verdict for claim in claims(results)} <= {HOLDS, FAILS, INCONCLUSIVE}
+    assert {claim.verdict for claim in claims(fill())} <= {HOLDS, FAILS, INCONCLUSIVE}
 
 
 def test_cells_below_the_papers_are_named_with_how_far(fill):
@@ -80,9 +80,9 @@ def test_g2g_is_compared_by_percentages_too(fill):
 def test_what_another_graph_would_have_to_show_is_not_judged(fill):
     results = fill(["classification", "clustering"], ["arnetminer"])
     assert not [claim for claim in claims(results) if "at most 0.02" in claim.claim]
-    assert said(results, "GraphSAGE does not finish").verdict == UNJUDGED
+    assert said(results, "GraphSAGE does not finish").verdict == INCONCLUSIVE
     lead = said(results, "34.5% above that of DeepWalk")
-    assert lead.verdict == UNJUDGED
+    assert lead.verdict == INCONCLUSIVE
     assert "another version" in lead.evidence
 
 

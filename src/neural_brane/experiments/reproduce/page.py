@@ -14,11 +14,11 @@ from neural_brane.experiments.page import Head, Section, listing, number, settin
 from neural_brane.experiments.reproduce.figures import INK
 from neural_brane.experiments.reproduce.plan import COLUMNS, DEFAULT, RELEASED, counterpart
 from neural_brane.experiments.reproduce.results import (
-    CHANCE,
     FAILS,
     HOLDS,
+    INCONCLUSIVE,
+    SIGNIFICANCE,
     SLACK,
-    UNJUDGED,
     Cell,
     Duel,
     Results,
@@ -230,7 +230,7 @@ def everything(results: Results) -> str:
 
 # The report: one page with all tables, figures and sentences.
 
-MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), UNJUDGED: ("unjudged", "?")}
+MARKS = {HOLDS: ("holds", "✓"), FAILS: ("fails", "✗"), INCONCLUSIVE: ("inconclusive", "?")}
 FIGURES = {
     "clustering": (
         "Clustering",
@@ -375,8 +375,8 @@ def _claims(results: Results) -> str:
     ]
     lead = (
         "<p>A claimed difference holds if it is significant in every row (paired t-test over the runs, "
-        f"p &lt; {CHANCE}). It does not hold if the opposite is significant in at least one row. Otherwise the results "
-        "are inconclusive. The brackets count the rows that show the claim significantly.</p>"
+        f"p &lt; {SIGNIFICANCE}). It does not hold if the opposite is significant in at least one row. Otherwise the "
+        "results are inconclusive. The brackets count the rows that show the claim significantly.</p>"
     )
     return f'{lead}<ul class="claims">{"".join(items)}</ul>' if items else ""
 

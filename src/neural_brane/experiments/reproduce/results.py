@@ -226,7 +226,7 @@ def write_csv(results: Results, path: Path) -> None:
 
 # Each row of the table compares Neural-Brane with its best rival and tests whether the difference is significant.
 
-CHANCE = 0.01  # the paper's level of significance
+SIGNIFICANCE = 0.01  # the paper's level of significance
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +253,8 @@ class Duel:
 
     @property
     def significant(self) -> bool:
-        """True if the test's p-value is below CHANCE."""
-        return self.p is not None and self.p < CHANCE
+        """True if the test's p-value is below SIGNIFICANCE."""
+        return self.p is not None and self.p < SIGNIFICANCE
 
     @property
     def outcome(self) -> str:
@@ -299,7 +299,7 @@ def best(cells: Sequence[Cell]) -> Cell:
 # A claimed difference holds if it is significant in every row. It does not hold if the opposite is significant in at
 # least one row. Otherwise the results are inconclusive.
 
-HOLDS, FAILS, UNJUDGED = "holds", "does not hold", "inconclusive"
+HOLDS, FAILS, INCONCLUSIVE = "holds", "does not hold", "inconclusive"
 SLACK = 0.02  # a score at most this far below the published one counts as reproduced
 
 
@@ -335,7 +335,7 @@ def verdict(outcomes: Sequence[str]) -> str:
     """
     if "lost" in outcomes:
         return FAILS
-    return HOLDS if all(one == "won" for one in outcomes) else UNJUDGED
+    return HOLDS if all(one == "won" for one in outcomes) else INCONCLUSIVE
 
 
 def _judged(claim: str, outcomes: Sequence[str], evidence: str, unit: str) -> Claim:
@@ -367,7 +367,7 @@ def _shortfalls(results: Results) -> Iterator[Claim]:
         for at, one in enumerate(cells):
             if one in low:
                 _, p = paired(one.values, [(one.published or 0.0) - SLACK] * one.runs)
-                outcomes[at] = "lost" if p is not None and p < CHANCE else "open"
+                outcomes[at] = "lost" if p is not None and p < SIGNIFICANCE else "open"
         yield _judged(
             f"Neural-Brane's scores (released recipe) are at most {SLACK} below the published ones.",
             outcomes,
@@ -382,7 +382,7 @@ def _chance(results: Results) -> Iterator[Claim]:
     if rows:
         outcomes = [one.outcome for one in rows]
         yield _judged(
-            f"The lead over the runner-up is statistically significant (paired t-test, p < {CHANCE}).",
+            f"The lead over the runner-up is statistically significant (paired t-test, p < {SIGNIFICANCE}).",
             outcomes,
             f"Neural-Brane is significantly ahead in {outcomes.count('won')} of {len(rows)} rows and significantly "
             f"behind in {outcomes.count('lost')}. The test pairs runs with the same splits.",
@@ -452,7 +452,7 @@ def _lead_in_clusters(results: Results) -> Iterator[Claim]:
             if ours and theirs:
                 yield Claim(
                     f"On {dataset} the NMI of Neural-Brane's clusters is {lead:.1%} above that of {theirs[0].heading}.",
-                    UNJUDGED,
+                    INCONCLUSIVE,
                     f"Here the NMI is {ours[0].mean:.4f} and {theirs[0].mean:.4f}, but on another version of the "
                     "graph, and the paper does not print the two scores.",
                 )
@@ -519,7 +519,7 @@ def _time(results: Results) -> Iterator[Claim]:
         if other != one.dataset and plan.macro_f1("graphsage", other) is None:
             yield Claim(
                 f"GraphSAGE does not finish on {one.dataset} within two days on 64 cores.",
-                UNJUDGED,
+                INCONCLUSIVE,
                 f"Here it took {one.seconds:,.0f} seconds on {'a GPU' if one.on_gpu else 'one core'}, with our own "
                 "implementation and on the smaller version of the graph.",
             )
