@@ -36,7 +36,7 @@ def test_every_method_of_the_papers_tables_has_a_column():
 
 
 def test_methods_whose_package_is_missing_are_left_out_unless_they_are_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch", None)  # what Python keeps for a package that is not installed
+    monkeypatch.setitem(sys.modules, "torch", None)  # makes Python treat the package as not installed
     assert {column.method for column in choose_columns([])} == set(METHODS) - ELSEWHERE - {"graphsage", "graph2gauss"}
     assert [column.method for column in choose_columns(["graphsage"])] == ["graphsage"]
 

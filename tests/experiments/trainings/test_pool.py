@@ -11,7 +11,7 @@ from neural_brane.experiments.compute import OUT_OF_TIME, Process, run
 
 @pytest.fixture(autouse=True)
 def _importable(monkeypatch):
-    """Let a process that is started import this file, however the tests were started."""
+    """Let new processes import this file, however the tests were started."""
     monkeypatch.syspath_prepend(Path(__file__).parents[2])
 
 
